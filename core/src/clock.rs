@@ -1,0 +1,39 @@
+//! The one thing that reads time, as a contract.
+//!
+//! For the waits and the executive, which are written against it, so that they run on the machine's
+//! clock and in a simulated one alike. Touches nothing itself.
+
+use crate::time::Instant;
+
+/// A clock that can be read and slept on. All instants are on CLOCK_MONOTONIC.
+///
+/// An implementation MUST be monotonic as seen from one thread between two calls of `wake`; MUST
+/// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than asked for, unless
+/// a signal interrupted it.
+pub trait Clock {
+    /// A stamp in order: no instruction before it is stamped later, none after it earlier.
+    ///
+    /// # Real-time: in loop
+    fn now(&mut self) -> Instant;
+
+    /// The cheapest stamp, for polling; the processor may reorder it by a few nanoseconds.
+    ///
+    /// # Real-time: in loop
+    fn poll(&mut self) -> Instant;
+
+    /// Sleeps until `at`; returns at once when that has passed, and early on a signal.
+    ///
+    /// # Real-time: in loop, waits
+    fn sleep_until(&mut self, at: Instant);
+
+    /// A stamp in order, taken first of all; then anchors the clock anew to CLOCK_MONOTONIC, so
+    /// that no error of its rate accumulates. Called once each time that the loop wakes.
+    ///
+    /// # Real-time: in loop
+    fn wake(&mut self) -> Instant;
+
+    /// Tells the processor that the caller spins.
+    ///
+    /// # Real-time: in loop
+    fn relax(&mut self);
+}

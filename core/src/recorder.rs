@@ -1,0 +1,363 @@
+//! The recorder: every sample of a loop in fixed memory, with a live reader.
+//!
+//! What is promised: memory is the caller's, fixed before the loop; a push allocates nothing, locks
+//! nothing, fails never and takes a few nanoseconds; count, sum, minimum and maximum are exact; a
+//! sample that finds the ring full is counted as unrecorded and stays in the histogram and in the
+//! exact numbers; the reader may look at any time without disturbing the writer.
+//!
+//! What cannot be done: there is one writer and one drain; the ring never overwrites what was not
+//! drained; a live reader sees each number whole, yet two numbers may be one push apart.
+//!
+//! Split it with [`split`]: the [`Recorder`] goes to the loop, the [`Drain`] to the thread that
+//! writes samples away, and any number of [`View`]s to whoever watches.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::bucket;
+use crate::executive::Record;
+use crate::sample::Sample;
+use crate::time::Span;
+
+/// Words of the counters that the loop writes: two cache lines that no other thread writes.
+const WRITER_WORDS: usize = 16;
+/// Words of the counter that the drain writes: a cache line of its own, padded to two.
+const DRAIN_WORDS: usize = 16;
+
+const COUNT: usize = 0;
+const SUM: usize = 1;
+const MIN: usize = 2;
+const MAX: usize = 3;
+const MAX_CYCLE: usize = 4;
+const MISSED: usize = 5;
+const UNRECORDED: usize = 6;
+const EARLY: usize = 7;
+const OVERFLOW: usize = 8;
+const HEAD: usize = 9;
+const TAIL: usize = WRITER_WORDS;
+const BUCKETS: usize = WRITER_WORDS + DRAIN_WORDS;
+const RING: usize = BUCKETS + bucket::COUNT;
+
+/// The words that a recorder with a ring of `samples` needs.
+///
+/// # Real-time: setup only
+pub const fn words(samples: usize) -> usize {
+    RING + 2 * samples
+}
+
+/// The three ends of a recorder over `words`, which is cleared. The ring takes the largest power of
+/// two of samples that fits; `None` when not even two do.
+///
+/// # Real-time: setup only
+pub fn split(words: &[AtomicU64]) -> Option<(Recorder<'_>, Drain<'_>, View<'_>)> {
+    let samples = words.len().checked_sub(RING)? / 2;
+    let capacity = match samples.checked_ilog2() {
+        Some(bits) if bits > 0 => 1u64 << bits,
+        _ => return None,
+    };
+    for word in words {
+        word.store(0, Ordering::Relaxed);
+    }
+    words[MIN].store(i64::MAX.cast_unsigned(), Ordering::Relaxed);
+    words[MAX].store(i64::MIN.cast_unsigned(), Ordering::Relaxed);
+    let recorder = Recorder {
+        words,
+        mask: capacity - 1,
+        head: 0,
+        tail: 0,
+        count: 0,
+        sum: 0,
+        min: i64::MAX,
+        max: i64::MIN,
+    };
+    Some((recorder, Drain { words, mask: capacity - 1, tail: 0 }, View { words }))
+}
+
+/// The loop's end: the one writer.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    words: &'a [AtomicU64],
+    /// Samples of the ring − 1: a power of two − 1.
+    mask: u64,
+    /// Samples put into the ring, ever.
+    head: u64,
+    /// Samples taken from the ring, as last seen.
+    tail: u64,
+    count: u64,
+    sum: i64,
+    min: i64,
+    max: i64,
+}
+
+impl Recorder<'_> {
+    #[inline]
+    fn put(&self, at: usize, value: u64) {
+        self.words[at].store(value, Ordering::Relaxed);
+    }
+
+    /// One more at `at`: a plain load and store, for there is one writer.
+    #[inline]
+    fn bump(&self, at: usize, by: u64) {
+        let word = &self.words[at];
+        word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn enqueue(&mut self, sample: Sample) {
+        if self.head - self.tail > self.mask {
+            // Acquire: the drain has read what it gave back before this writes there.
+            self.tail = self.words[TAIL].load(Ordering::Acquire);
+            if self.head - self.tail > self.mask {
+                self.bump(UNRECORDED, 1);
+                return;
+            }
+        }
+        let at = RING + 2 * (self.head & self.mask) as usize;
+        let [first, second] = sample.to_words();
+        self.put(at, first);
+        self.put(at + 1, second);
+        self.head += 1;
+        // Release: the drain sees the sample's words before it sees the new head.
+        self.words[HEAD].store(self.head, Ordering::Release);
+    }
+}
+
+impl Record for Recorder<'_> {
+    #[inline]
+    fn push(&mut self, sample: Sample) {
+        let lateness_ns = sample.lateness.as_ns();
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(lateness_ns);
+        self.put(COUNT, self.count);
+        self.put(SUM, self.sum.cast_unsigned());
+        if lateness_ns < self.min {
+            self.min = lateness_ns;
+            self.put(MIN, lateness_ns.cast_unsigned());
+        }
+        if lateness_ns > self.max {
+            self.max = lateness_ns;
+            self.put(MAX, lateness_ns.cast_unsigned());
+            self.put(MAX_CYCLE, sample.cycle);
+        }
+        match bucket::index(lateness_ns) {
+            bucket::Place::In(at) => self.bump(BUCKETS + at, 1),
+            bucket::Place::Below => self.bump(EARLY, 1),
+            bucket::Place::Above => self.bump(OVERFLOW, 1),
+        }
+        self.enqueue(sample);
+    }
+
+    #[inline]
+    fn miss(&mut self, releases: u64) {
+        self.bump(MISSED, releases);
+    }
+}
+
+/// The drain's end: takes samples out in order.
+#[derive(Debug)]
+pub struct Drain<'a> {
+    words: &'a [AtomicU64],
+    mask: u64,
+    tail: u64,
+}
+
+impl Drain<'_> {
+    /// Takes the oldest sample; `None` when there is none.
+    ///
+    /// # Real-time: reader side
+    pub fn pop(&mut self) -> Option<Sample> {
+        // Acquire: pairs with the release of the head in `enqueue`.
+        if self.tail == self.words[HEAD].load(Ordering::Acquire) {
+            return None;
+        }
+        let at = RING + 2 * (self.tail & self.mask) as usize;
+        let word = |at: usize| self.words[at].load(Ordering::Relaxed);
+        let sample = Sample::from_words([word(at), word(at + 1)]);
+        self.tail += 1;
+        // Release: the words are read before the writer may reuse them.
+        self.words[TAIL].store(self.tail, Ordering::Release);
+        Some(sample)
+    }
+}
+
+/// A watcher's end: looks at the exact numbers and the histogram, at any time, from any thread.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl View<'_> {
+    fn get(&self, at: usize) -> u64 {
+        self.words[at].load(Ordering::Relaxed)
+    }
+
+    /// Samples pushed, whether they fit in the ring or not.
+    ///
+    /// # Real-time: reader side
+    pub fn count(&self) -> u64 {
+        self.get(COUNT)
+    }
+
+    /// Sum of all lateness, in ns; wraps after 292 years of lateness.
+    ///
+    /// # Real-time: reader side
+    pub fn sum_ns(&self) -> i64 {
+        self.get(SUM).cast_signed()
+    }
+
+    /// The exact smallest lateness; `None` before the first sample.
+    ///
+    /// # Real-time: reader side
+    pub fn min(&self) -> Option<Span> {
+        (self.count() > 0).then(|| Span::from_ns(self.get(MIN).cast_signed()))
+    }
+
+    /// The exact largest lateness; `None` before the first sample.
+    ///
+    /// # Real-time: reader side
+    pub fn max(&self) -> Option<Span> {
+        (self.count() > 0).then(|| Span::from_ns(self.get(MAX).cast_signed()))
+    }
+
+    /// The cycle of the largest lateness.
+    ///
+    /// # Real-time: reader side
+    pub fn max_cycle(&self) -> u64 {
+        self.get(MAX_CYCLE)
+    }
+
+    /// Releases that never ran.
+    ///
+    /// # Real-time: reader side
+    pub fn missed(&self) -> u64 {
+        self.get(MISSED)
+    }
+
+    /// Samples that did not fit in the ring.
+    ///
+    /// # Real-time: reader side
+    pub fn unrecorded(&self) -> u64 {
+        self.get(UNRECORDED)
+    }
+
+    /// Samples with a negative lateness, which the histogram has no bucket for.
+    ///
+    /// # Real-time: reader side
+    pub fn early(&self) -> u64 {
+        self.get(EARLY)
+    }
+
+    /// Samples beyond the last bucket of the histogram.
+    ///
+    /// # Real-time: reader side
+    pub fn overflow(&self) -> u64 {
+        self.get(OVERFLOW)
+    }
+
+    /// The count of bucket `index`, in [0, `bucket::COUNT`); its bounds are `bucket::bounds`.
+    ///
+    /// # Real-time: reader side
+    pub fn bucket(&self, index: usize) -> u64 {
+        if index < bucket::COUNT { self.get(BUCKETS + index) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::sample::Flags;
+
+    fn storage(samples: usize) -> Vec<AtomicU64> {
+        (0..words(samples)).map(|_| AtomicU64::new(99)).collect()
+    }
+
+    fn sample(cycle: u64, lateness_ns: i64) -> Sample {
+        Sample { cycle, lateness: Span::from_ns(lateness_ns), flags: Flags::NONE }
+    }
+
+    #[test]
+    fn exact_numbers_and_the_histogram_agree_with_a_list() {
+        let storage = storage(8);
+        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
+        assert_eq!((view.min(), view.max(), view.count()), (None, None, 0));
+        let lateness = [5, -3, 70_000, 255, 256, i64::MAX, 12];
+        for (cycle, &ns) in (0..).zip(&lateness) {
+            recorder.push(sample(cycle, ns));
+        }
+        recorder.miss(4);
+        assert_eq!(view.count(), 7);
+        assert_eq!(view.min(), Some(Span::from_ns(-3)));
+        assert_eq!(view.max(), Some(Span::from_ns(i64::MAX)));
+        assert_eq!(view.max_cycle(), 5);
+        assert_eq!((view.early(), view.overflow(), view.missed()), (1, 1, 4));
+        let bucketed: u64 = (0..bucket::COUNT).map(|at| view.bucket(at)).sum();
+        assert_eq!(bucketed, 5);
+        let drained: Vec<_> = core::iter::from_fn(|| drain.pop()).collect();
+        let pushed: Vec<_> = (0..).zip(&lateness).map(|(k, &ns)| sample(k, ns)).collect();
+        assert_eq!(drained, pushed);
+        assert_eq!(view.unrecorded(), 0);
+    }
+
+    #[test]
+    fn a_full_ring_counts_and_keeps_what_it_has() {
+        let storage = storage(4);
+        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
+        for cycle in 0..7 {
+            recorder.push(sample(cycle, 1));
+        }
+        assert_eq!((view.count(), view.unrecorded()), (7, 3));
+        assert_eq!(drain.pop(), Some(sample(0, 1)));
+        recorder.push(sample(7, 1));
+        let rest: Vec<_> = core::iter::from_fn(|| drain.pop()).map(|s| s.cycle).collect();
+        assert_eq!(rest, [1, 2, 3, 7]);
+    }
+
+    #[test]
+    fn too_small_storage_is_refused_and_odd_sizes_round_down() {
+        assert!(split(&storage(1)).is_none());
+        assert!(split(&[]).is_none());
+        let storage = storage(7);
+        let (mut recorder, _, view) = split(&storage).expect("fits");
+        for cycle in 0..5 {
+            recorder.push(sample(cycle, 1));
+        }
+        assert_eq!(view.unrecorded(), 1);
+    }
+
+    #[test]
+    fn a_drain_in_another_thread_sees_every_sample_once_and_whole() {
+        let storage = storage(64);
+        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
+        let total = 200_000;
+        let drained = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut seen = Vec::new();
+                while seen.last().is_none_or(|last: &Sample| last.cycle < total - 1) {
+                    match drain.pop() {
+                        Some(sample) => seen.push(sample),
+                        None => std::thread::yield_now(),
+                    }
+                }
+                seen
+            });
+            for cycle in 0..total {
+                let before = view.unrecorded();
+                // The last one must arrive: it ends the reader.
+                while {
+                    recorder.push(sample(cycle, cycle.cast_signed() * 3));
+                    cycle == total - 1 && view.unrecorded() > before
+                } {
+                    std::thread::yield_now();
+                    if view.unrecorded() > before + 1_000_000 {
+                        panic!("the drain does not move");
+                    }
+                }
+            }
+            reader.join().expect("the reader does not panic")
+        });
+        assert!(drained.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
+        assert!(drained.iter().all(|s| s.lateness.as_ns() == s.cycle.cast_signed() * 3));
+        assert_eq!(drained.len() as u64 + view.unrecorded(), view.count());
+    }
+}

@@ -1,0 +1,148 @@
+//! One cycle of a periodic loop as it is recorded, and as sixteen bytes.
+//!
+//! For the recorder that stores it, the drain that writes it and the analysis that reads it.
+//! Touches nothing; never interprets what it holds.
+
+use crate::time::Span;
+
+/// The largest cycle number that a sample can hold: 2⁵⁶ − 1, 2 284 years at 1 MHz.
+pub const CYCLE_MAX: u64 = (1 << 56) - 1;
+
+/// Bytes of a sample in a file: two little-endian words.
+pub const SAMPLE_BYTES: usize = 16;
+
+/// What is known of a cycle beside its lateness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// Nothing special.
+    pub const NONE: Self = Self(0);
+    /// The first cycle of a segment: the loop did not run just before it, so that it has no
+    /// interval.
+    pub const FIRST: Self = Self(1);
+    /// One of the first cycles of a segment: caches and predictors may still be cold.
+    pub const COLD: Self = Self(2);
+
+    /// Both sets together.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is set.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The flags as they are stored; unknown bits are kept.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Flags from their stored form; unknown bits are kept.
+    ///
+    /// # Real-time: reader side
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+}
+
+/// One recorded cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// k: the release was at `epoch + k·period`. In [0, `CYCLE_MAX`].
+    pub cycle: u64,
+    /// wake − release.
+    pub lateness: Span,
+    /// What else is known.
+    pub flags: Flags,
+}
+
+impl Sample {
+    /// The sample as two words: flags in the top byte over the cycle number, then the lateness.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn to_words(self) -> [u64; 2] {
+        [
+            ((self.flags.bits() as u64) << 56) | (self.cycle & CYCLE_MAX),
+            self.lateness.as_ns().cast_unsigned(),
+        ]
+    }
+
+    /// The sample that `to_words` gave.
+    ///
+    /// # Real-time: reader side
+    #[inline]
+    pub const fn from_words(words: [u64; 2]) -> Self {
+        Self {
+            cycle: words[0] & CYCLE_MAX,
+            lateness: Span::from_ns(words[1].cast_signed()),
+            flags: Flags::from_bits((words[0] >> 56) as u8),
+        }
+    }
+
+    /// The sample as it stands in a file.
+    ///
+    /// # Real-time: reader side
+    #[inline]
+    pub fn to_bytes(self) -> [u8; SAMPLE_BYTES] {
+        let words = self.to_words();
+        let mut bytes = [0; SAMPLE_BYTES];
+        bytes[..8].copy_from_slice(&words[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&words[1].to_le_bytes());
+        bytes
+    }
+
+    /// The sample that stands in a file.
+    ///
+    /// # Real-time: reader side
+    #[inline]
+    pub fn from_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Self::from_words([word(0), word(8)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_words_and_bytes() {
+        for sample in [
+            Sample::default(),
+            Sample {
+                cycle: CYCLE_MAX,
+                lateness: Span::from_ns(i64::MIN),
+                flags: Flags::FIRST.with(Flags::COLD),
+            },
+            Sample { cycle: 7, lateness: Span::from_ns(-1), flags: Flags::from_bits(0x80) },
+        ] {
+            assert_eq!(Sample::from_words(sample.to_words()), sample);
+            assert_eq!(Sample::from_bytes(&sample.to_bytes()), sample);
+        }
+    }
+
+    #[test]
+    fn flags_are_sets() {
+        let both = Flags::FIRST.with(Flags::COLD);
+        assert!(both.has(Flags::FIRST) && both.has(Flags::COLD) && both.has(Flags::NONE));
+        assert!(!Flags::COLD.has(both));
+    }
+}

@@ -1,0 +1,64 @@
+//! The number with which the kernel says no.
+//!
+//! For every wrapper here. Touches nothing but errno itself; never a message (`host::explain` has
+//! those).
+
+use core::fmt;
+
+/// An errno value, as in errno(3): positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// EPERM: not permitted.
+    pub const PERM: Self = Self(libc::EPERM);
+    /// EINVAL: an argument that the kernel does not accept.
+    pub const INVAL: Self = Self(libc::EINVAL);
+    /// ENOMEM: beyond a limit of memory.
+    pub const NOMEM: Self = Self(libc::ENOMEM);
+
+    /// The calling thread's errno after a call that failed.
+    ///
+    /// # Real-time: in loop
+    pub(crate) fn last() -> Self {
+        // SAFETY: returns a valid pointer to the calling thread's errno.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above; the thread's own, so that nobody else writes it.
+        Self(unsafe { *errno })
+    }
+
+    /// `Ok` for anything but −1.
+    ///
+    /// # Real-time: in loop
+    pub(crate) fn check(result: libc::c_long) -> Result<libc::c_long, Self> {
+        if result == -1 { Err(Self::last()) } else { Ok(result) }
+    }
+}
+
+impl fmt::Display for Errno {
+    /// The symbolic name where it is one that these calls give, else the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.0 {
+            libc::EPERM => "EPERM",
+            libc::ENOENT => "ENOENT",
+            libc::ESRCH => "ESRCH",
+            libc::EINTR => "EINTR",
+            libc::EIO => "EIO",
+            libc::EBADF => "EBADF",
+            libc::EAGAIN => "EAGAIN",
+            libc::ENOMEM => "ENOMEM",
+            libc::EACCES => "EACCES",
+            libc::EFAULT => "EFAULT",
+            libc::EBUSY => "EBUSY",
+            libc::EEXIST => "EEXIST",
+            libc::EINVAL => "EINVAL",
+            libc::ENOSPC => "ENOSPC",
+            libc::ENOSYS => "ENOSYS",
+            libc::ENODEV => "ENODEV",
+            number => return write!(f, "errno {number}"),
+        };
+        f.write_str(name)
+    }
+}
+
+impl core::error::Error for Errno {}

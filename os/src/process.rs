@@ -1,0 +1,215 @@
+//! Processes and threads: who they are, what becomes of them when their parent ends, timer slack.
+//!
+//! For sessions and for the loads, which run as child processes. Never starts a program: the only
+//! process made here ends in its first instruction.
+
+use crate::Errno;
+
+/// `gettid()`: the calling thread.
+///
+/// # Real-time: setup only
+pub fn tid() -> i32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// `geteuid()`: the effective user, 0 for root.
+///
+/// # Real-time: setup only
+pub fn euid() -> u32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// `getppid()`: the parent process; 1, or a subreaper, once the real one has ended. Always a real
+/// system call.
+///
+/// # Real-time: setup only
+pub fn parent() -> i32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::getppid() }
+}
+
+/// `getpgrp()`: the process group of the calling process.
+///
+/// # Real-time: setup only
+pub fn group() -> i32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::getpgrp() }
+}
+
+/// `prctl(PR_SET_PDEATHSIG, SIGKILL)`: the calling process is killed when the *thread* that
+/// started it ends. Survives execve(2) of a program without set-user-ID or capabilities.
+///
+/// A parent that ended before the call is not noticed: compare [`parent`] after it.
+///
+/// # Real-time: setup only
+pub fn end_with_parent() -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+    Errno::check(result.into()).map(drop)
+}
+
+/// `prctl(PR_GET_PDEATHSIG, &signal)`: whether [`end_with_parent`] holds.
+///
+/// # Real-time: setup only
+pub fn ends_with_parent() -> Result<bool, Errno> {
+    let mut signal: libc::c_int = 0;
+    // SAFETY: `signal` is a writable int.
+    let result = unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal, 0, 0, 0) };
+    Errno::check(result.into()).map(|_| signal == libc::SIGKILL)
+}
+
+/// `alarm(seconds)`: SIGALRM, which ends a process that does not handle it, after so many seconds;
+/// 0 takes it back. Survives execve(2). Gives what was left of the one before, 0 for none.
+///
+/// # Real-time: setup only
+pub fn alarm_s(seconds: u32) -> u32 {
+    // SAFETY: takes a number only, cannot fail.
+    unsafe { libc::alarm(seconds) }
+}
+
+/// How to ask a process for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Ending {
+    /// SIGINT: as by Ctrl-C.
+    Interrupt = libc::SIGINT,
+    /// SIGTERM.
+    Terminate = libc::SIGTERM,
+    /// SIGKILL: cannot be caught.
+    Kill = libc::SIGKILL,
+}
+
+/// `kill(pid, signal)`: one process, `pid` in [2, …]; anything else is `EINVAL`, so that a slip
+/// never meets every process of the machine.
+///
+/// # Real-time: setup only
+pub fn end(pid: i32, how: Ending) -> Result<(), Errno> {
+    if pid < 2 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: takes numbers only.
+    Errno::check(unsafe { libc::kill(pid, how as libc::c_int) }.into()).map(drop)
+}
+
+/// `kill(-group, signal)`: every process of a group, `group` in [2, …] as for [`end`].
+///
+/// # Real-time: setup only
+pub fn end_group(group: i32, how: Ending) -> Result<(), Errno> {
+    if group < 2 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: takes numbers only; −group cannot overflow for a positive number.
+    Errno::check(unsafe { libc::kill(-group, how as libc::c_int) }.into()).map(drop)
+}
+
+/// `fork()`, `_exit(0)` in the new process, `waitpid(pid, NULL, 0)` in this one: a process that
+/// does nothing, from its birth to its burial. Goes on waiting after a signal (`EINTR`).
+///
+/// Errors: `EAGAIN` beyond RLIMIT_NPROC or the cgroup's pids.max, `ENOMEM`.
+///
+/// # Real-time: setup only
+pub fn fork_and_wait() -> Result<(), Errno> {
+    // SAFETY: the new process calls _exit and nothing else, so that it is sound with any number of
+    // threads and with locks held by others.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: runs no handlers, flushes nothing, does not return.
+        unsafe { libc::_exit(0) };
+    }
+    Errno::check(pid.into())?;
+    loop {
+        // SAFETY: a null status is allowed; `pid` is our own child, not yet waited for.
+        let waited = unsafe { libc::waitpid(pid, core::ptr::null_mut(), 0) };
+        match Errno::check(waited.into()) {
+            Err(Errno(libc::EINTR)) => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// `prctl(PR_GET_TIMERSLACK)`: of the calling thread, in ns.
+///
+/// # Real-time: setup only
+pub fn timer_slack_ns() -> Result<u64, Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    Errno::check(result.into()).map(libc::c_long::cast_unsigned)
+}
+
+/// `prctl(PR_SET_TIMERSLACK, slack_ns)`: of the calling thread, in [1, …] ns. Real-time policies
+/// have none anyway.
+///
+/// # Real-time: setup only
+pub fn set_timer_slack_ns(slack_ns: u64) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) };
+    Errno::check(result.into()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timer_slack_reads_back() {
+        std::thread::spawn(|| {
+            set_timer_slack_ns(1).expect("allowed to all");
+            assert_eq!(timer_slack_ns(), Ok(1));
+        })
+        .join()
+        .expect("no panic");
+        assert!(tid() > 0);
+    }
+
+    #[test]
+    fn a_forked_process_leaves_nothing() {
+        let me = std::process::id().cast_signed();
+        for _ in 0..8 {
+            fork_and_wait().expect("one process more");
+        }
+        // Still the same process, with the same parent: the new ones never came back to here.
+        assert_eq!(std::process::id().cast_signed(), me);
+        assert!(parent() > 0 && group() > 0);
+    }
+
+    #[test]
+    fn the_end_with_the_parent_reads_back() {
+        assert_eq!(ends_with_parent(), Ok(false));
+        // The thread that started this process may end before it: take it back at once, by value 0.
+        end_with_parent().expect("allowed to all");
+        let held = ends_with_parent();
+        // SAFETY: takes numbers only.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0) };
+        assert_eq!(held, Ok(true));
+    }
+
+    #[test]
+    fn wide_targets_are_refused() {
+        for pid in [i32::MIN, -1, 0, 1] {
+            assert_eq!(end(pid, Ending::Kill), Err(Errno::INVAL));
+            assert_eq!(end_group(pid, Ending::Kill), Err(Errno::INVAL));
+        }
+    }
+
+    #[test]
+    fn a_group_is_ended() {
+        use std::os::unix::process::{CommandExt, ExitStatusExt};
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .process_group(0)
+            .spawn()
+            .expect("coreutils");
+        let pid = child.id().cast_signed();
+        end_group(pid, Ending::Terminate).expect("it lives");
+        assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
+        assert_eq!(end(pid, Ending::Interrupt), Err(Errno(libc::ESRCH)));
+    }
+
+    #[test]
+    fn an_alarm_tells_what_was_left() {
+        alarm_s(1_000);
+        assert!((1..=1_000).contains(&alarm_s(0)));
+    }
+}

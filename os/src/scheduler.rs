@@ -1,0 +1,106 @@
+//! The scheduling policy of a thread.
+//!
+//! For sessions and watchdogs. Priorities are the kernel's own numbers.
+
+use crate::Errno;
+
+/// A scheduling policy, see sched(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER: the default, no real-time policy.
+    Other,
+    /// SCHED_FIFO: runs until it blocks; priority in [1, 99], 99 first.
+    Fifo(u8),
+    /// SCHED_RR: as FIFO, in turns with equals; priority in [1, 99].
+    RoundRobin(u8),
+    /// Any other policy that the thread has been given; can be read, not set.
+    Unknown(u32),
+}
+
+/// The kernel's struct sched_attr as of its first version (sched_setattr(2), Linux 3.14).
+#[repr(C)]
+struct Attr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// SCHED_ATTR_SIZE_VER0 in include/uapi/linux/sched/types.h.
+const ATTR_BYTES: u32 = 48;
+const _: () = assert!(size_of::<Attr>() == ATTR_BYTES as usize);
+const _: () = assert!(core::mem::offset_of!(Attr, priority) == 20);
+
+/// `sched_setattr(tid, &attr, 0)`: thread `tid`, 0 for the calling one.
+///
+/// Errors: `EPERM` without CAP_SYS_NICE and beyond RLIMIT_RTPRIO, or in a cgroup without real-time
+/// runtime; `EINVAL` for a priority outside [1, 99] or an unknown policy; `ESRCH`.
+///
+/// # Real-time: setup only
+pub fn set(tid: i32, policy: Policy) -> Result<(), Errno> {
+    let (number, priority) = match policy {
+        Policy::Other => (libc::SCHED_OTHER, 0),
+        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        Policy::Unknown(_) => return Err(Errno::INVAL),
+    };
+    let attr = Attr {
+        size: ATTR_BYTES,
+        policy: number.cast_unsigned(),
+        flags: 0,
+        nice: 0,
+        priority: u32::from(priority),
+        runtime: 0,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: `attr` is a sched_attr of the size that it states.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
+    Errno::check(result).map(drop)
+}
+
+/// `sched_getattr(tid, &attr, sizeof(attr), 0)`: thread `tid`, 0 for the calling one.
+///
+/// # Real-time: setup only
+pub fn get(tid: i32) -> Result<Policy, Errno> {
+    let mut attr = Attr {
+        size: ATTR_BYTES,
+        policy: 0,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: 0,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: `attr` is writable for the `ATTR_BYTES` bytes that are stated.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, ATTR_BYTES, 0) };
+    Errno::check(result)?;
+    let priority = u8::try_from(attr.priority).unwrap_or(u8::MAX);
+    Ok(match attr.policy.cast_signed() {
+        libc::SCHED_OTHER => Policy::Other,
+        libc::SCHED_FIFO => Policy::Fifo(priority),
+        libc::SCHED_RR => Policy::RoundRobin(priority),
+        _ => Policy::Unknown(attr.policy),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_reads_back_and_bad_ones_are_refused() {
+        assert_eq!(get(0), Ok(Policy::Other));
+        set(0, Policy::Other).expect("always allowed");
+        assert_eq!(set(0, Policy::Unknown(9)), Err(Errno::INVAL));
+        assert!(matches!(set(0, Policy::Fifo(0)), Err(Errno::INVAL | Errno::PERM)));
+        assert!(matches!(set(0, Policy::Fifo(100)), Err(Errno::INVAL | Errno::PERM)));
+        assert_eq!(set(-1, Policy::Other), Err(Errno::INVAL));
+    }
+}

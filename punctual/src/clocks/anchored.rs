@@ -1,0 +1,226 @@
+//! The processor's counter on the timescale of CLOCK_MONOTONIC, anchored anew at each wake.
+//!
+//! For loops. Interpolates from the last anchor only: an error of the rate acts for the time since
+//! the last wake (1 ppm over 1 ms is 1 ns) and never accumulates. The rate itself is judged over
+//! the whole time since calibration.
+
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::cycles;
+
+/// Ticks to nanoseconds are `ticks · mult >> SHIFT`: a resolution of 2⁻³² ns a tick.
+const SHIFT: u32 = 32;
+/// How long calibration takes: with brackets of 100 ns the rate is bounded to a few ppm at once.
+const CALIBRATION: Span = Span::from_ms(50);
+/// Readings at each end of the calibration; the one in the narrowest bracket counts.
+const READINGS: usize = 50;
+/// A bracket wider than this was interrupted, and is taken again.
+const BRACKET_MAX_NS: u64 = 1_000;
+/// How often a wide bracket is taken again at a wake before the old anchor is kept.
+const RETRIES: usize = 3;
+
+/// One reading of CLOCK_MONOTONIC between two of the counter.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    /// The middle of the two counter readings.
+    ticks: u64,
+    /// CLOCK_MONOTONIC then, in ns.
+    ns: u64,
+    /// Distance of the two counter readings.
+    width_ticks: u64,
+}
+
+impl Anchor {
+    #[inline]
+    fn after(before: u64) -> Self {
+        let ns = now_ns(ClockId::Monotonic);
+        let width_ticks = cycles::ordered().wrapping_sub(before);
+        Self { ticks: before.wrapping_add(width_ticks / 2), ns, width_ticks }
+    }
+
+    fn narrowest() -> Self {
+        (0..READINGS)
+            .map(|_| Self::after(cycles::ordered()))
+            .min_by_key(|anchor| anchor.width_ticks)
+            .unwrap_or_else(|| Self::after(cycles::ordered()))
+    }
+}
+
+/// How fast the counter runs, and how well that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Ticks in a second of CLOCK_MONOTONIC.
+    pub hz: f64,
+    /// The relative error is at most this, in parts per billion: both brackets over the time
+    /// between.
+    pub bound_ppb: f64,
+    /// The time between the two readings that it comes from.
+    pub over: Span,
+}
+
+/// The counter as a [`Clock`].
+#[derive(Clone, Debug)]
+pub struct Anchored {
+    mult: u64,
+    anchor: Anchor,
+    /// The reading that calibration began with.
+    origin: Anchor,
+    rate: Rate,
+}
+
+impl Anchored {
+    /// Measures the counter's rate against CLOCK_MONOTONIC for about 50 ms.
+    ///
+    /// # Real-time: setup only
+    pub fn calibrate() -> Self {
+        let origin = Anchor::narrowest();
+        let mut anchored =
+            Self { mult: 1 << SHIFT, anchor: origin, origin, rate: rate(&origin, &origin) };
+        super::sleep_until(Instant::from_ns(origin.ns) + CALIBRATION);
+        anchored.discipline();
+        anchored
+    }
+
+    /// Takes the rate anew, over all the time since calibration began.
+    ///
+    /// # Real-time: setup only
+    pub fn discipline(&mut self) {
+        let now = Anchor::narrowest();
+        self.rate = rate(&self.origin, &now);
+        if self.rate.hz > 0.0 {
+            // At most a few GHz against 2³²: fits, and is exact to 2⁻³² ns a tick.
+            self.mult = (1e9 / self.rate.hz * (1u64 << SHIFT) as f64) as u64;
+        }
+        self.anchor = now;
+    }
+
+    /// The rate, and how well it is known.
+    ///
+    /// # Real-time: setup only
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    #[inline]
+    fn ns(&self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.mult)) >> SHIFT) as u64
+    }
+
+    #[inline]
+    fn instant(&self, ticks: u64) -> Instant {
+        let ahead = ticks.wrapping_sub(self.anchor.ticks);
+        // A stamp may lie before the anchor: the wake's does, by half a bracket.
+        if ahead.cast_signed() >= 0 {
+            Instant::from_ns(self.anchor.ns + self.ns(ahead))
+        } else {
+            Instant::from_ns(self.anchor.ns.saturating_sub(self.ns(ahead.wrapping_neg())))
+        }
+    }
+}
+
+/// Zero when no time lies between the readings.
+fn rate(from: &Anchor, to: &Anchor) -> Rate {
+    let ticks = to.ticks.wrapping_sub(from.ticks) as f64;
+    let over_ns = to.ns.saturating_sub(from.ns);
+    if over_ns == 0 || ticks <= 0.0 {
+        return Rate { hz: 0.0, bound_ppb: f64::INFINITY, over: Span::ZERO };
+    }
+    // Each reading lies somewhere in its bracket: off by at most half its width.
+    let off_ticks = (from.width_ticks + to.width_ticks) as f64 / 2.0;
+    Rate {
+        hz: ticks / (over_ns as f64) * 1e9,
+        bound_ppb: off_ticks / ticks * 1e9,
+        over: Instant::from_ns(to.ns) - Instant::from_ns(from.ns),
+    }
+}
+
+impl Clock for Anchored {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        self.instant(cycles::ordered())
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Instant {
+        self.instant(cycles::unordered())
+    }
+
+    #[inline]
+    fn sleep_until(&mut self, at: Instant) {
+        super::sleep_until(at);
+    }
+
+    #[inline]
+    fn wake(&mut self) -> Instant {
+        let stamp = cycles::ordered();
+        let mut before = stamp;
+        for _ in 0..RETRIES {
+            let anchor = Anchor::after(before);
+            if self.ns(anchor.width_ticks) <= BRACKET_MAX_NS {
+                self.anchor = anchor;
+                break;
+            }
+            before = cycles::ordered();
+        }
+        self.instant(stamp)
+    }
+
+    #[inline]
+    fn relax(&mut self) {
+        cycles::relax();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchor(ticks: u64, ns: u64, width_ticks: u64) -> Anchor {
+        Anchor { ticks, ns, width_ticks }
+    }
+
+    #[test]
+    fn the_rate_and_its_bound_follow_from_two_readings() {
+        let rate = rate(&anchor(1_000, 0, 100), &anchor(2_001_000, 1_000_000, 300));
+        assert!((rate.hz - 2e9).abs() < 1.0);
+        // 200 ticks of 2 000 000 are 100 ppm.
+        assert!((rate.bound_ppb - 100_000.0).abs() < 1.0);
+        assert_eq!(rate.over, Span::from_ms(1));
+    }
+
+    #[test]
+    fn no_time_between_gives_no_rate() {
+        let same = anchor(5, 5, 1);
+        assert_eq!(rate(&same, &same).hz, 0.0);
+    }
+
+    #[test]
+    fn stamps_before_and_after_the_anchor_are_both_right() {
+        let anchored = Anchored {
+            mult: 1 << (SHIFT - 1),
+            anchor: anchor(1_000_000, 5_000, 10),
+            origin: anchor(0, 0, 0),
+            rate: rate(&anchor(0, 0, 0), &anchor(2, 1, 0)),
+        };
+        assert_eq!(anchored.instant(1_000_200).as_ns(), 5_100);
+        assert_eq!(anchored.instant(999_800).as_ns(), 4_900);
+    }
+
+    #[test]
+    fn agrees_with_clock_monotonic_within_a_bracket() {
+        if super::super::counter_trust().is_err() {
+            return; // Nothing to agree with: the counter is not used on this machine.
+        }
+        let mut clock = Anchored::calibrate();
+        let mut worst = 0;
+        for _ in 0..1_000 {
+            let before = now_ns(ClockId::Monotonic);
+            let stamp = clock.wake().as_ns();
+            let after = now_ns(ClockId::Monotonic);
+            worst = worst.max(before.saturating_sub(stamp)).max(stamp.saturating_sub(after));
+        }
+        // Off by at most half of the widest bracket that a wake accepts.
+        assert!(worst <= BRACKET_MAX_NS, "{worst} ns outside of its bracket");
+    }
+}

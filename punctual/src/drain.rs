@@ -1,0 +1,254 @@
+//! The drain: takes samples from recorders as they come, hands them on, and writes them to a file.
+//!
+//! For experiments, on a thread of its own, on another CPU than the loop. The file is written in
+//! blocks with a checksum, closed at least every 0.5 s, so that a kill loses no more than the last
+//! one. A file that cannot be written any more ends the writing, never the measuring.
+
+use std::io::{self, Write};
+
+use punctual_core::file::{
+    BLOCK_SAMPLES_MAX, BlockHeader, BlockKind, FILE_VERSION, FileHeader, JSON_BYTES_MAX,
+};
+use punctual_core::recorder::{Drain, View};
+use punctual_core::sample::{SAMPLE_BYTES, Sample};
+use punctual_core::time::Span;
+
+/// How often the drain's thread empties the rings: half of what a kill may cost.
+pub const INTERVAL: Span = Span::from_ms(200);
+
+/// The most samples handed on, and written as one block, at a time.
+const BATCH: usize = 1 << 14;
+const _: () = assert!(BATCH <= BLOCK_SAMPLES_MAX as usize);
+
+/// Where drained samples go beside the file.
+pub trait Sink {
+    /// Takes the next samples of run `run`, in order.
+    ///
+    /// # Real-time: reader side
+    fn take(&mut self, run: usize, samples: &[Sample]);
+}
+
+/// A sample file that is being written.
+#[derive(Debug)]
+pub struct SampleFile<W: Write> {
+    to: W,
+    written: Vec<u64>,
+    block: Vec<u8>,
+}
+
+impl<W: Write> SampleFile<W> {
+    /// Begins a file for `runs` runs, described by the JSON text `info`.
+    ///
+    /// # Errors
+    /// What writing gave; `InvalidInput` when `info` is longer than a reader accepts.
+    ///
+    /// # Real-time: setup only
+    pub fn begin(mut to: W, info: &str, runs: usize) -> io::Result<Self> {
+        let json_bytes =
+            u32::try_from(info.len()).ok().filter(|&bytes| bytes <= JSON_BYTES_MAX).ok_or_else(
+                || io::Error::new(io::ErrorKind::InvalidInput, "the run's facts are too long"),
+            )?;
+        let header = FileHeader {
+            version: FILE_VERSION,
+            json_bytes,
+            json_crc: crc32fast::hash(info.as_bytes()),
+        };
+        to.write_all(&header.to_bytes())?;
+        to.write_all(info.as_bytes())?;
+        to.flush()?;
+        Ok(Self { to, written: vec![0; runs], block: Vec::with_capacity(BATCH * SAMPLE_BYTES) })
+    }
+
+    fn write(&mut self, run: usize, samples: &[Sample], view: &View<'_>) -> io::Result<()> {
+        self.block.clear();
+        for sample in samples {
+            self.block.extend_from_slice(&sample.to_bytes());
+        }
+        let header = BlockHeader {
+            kind: BlockKind::Data,
+            run: run as u32,
+            samples: samples.len() as u32,
+            first: self.written[run],
+            missed: view.missed(),
+            unrecorded: view.unrecorded(),
+            payload_crc: crc32fast::hash(&self.block),
+        };
+        self.to.write_all(&header.to_bytes(crc32fast::hash))?;
+        self.to.write_all(&self.block)?;
+        self.written[run] += samples.len() as u64;
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let header = BlockHeader {
+            kind: BlockKind::End,
+            run: 0,
+            samples: 0,
+            first: 0,
+            missed: 0,
+            unrecorded: 0,
+            payload_crc: crc32fast::hash(&[]),
+        };
+        self.to.write_all(&header.to_bytes(crc32fast::hash))?;
+        self.to.flush()
+    }
+}
+
+/// All recorders of an experiment, and where their samples go.
+pub struct Drainage<'a, S, W: Write> {
+    runs: Vec<(Drain<'a>, View<'a>)>,
+    sink: S,
+    file: Option<SampleFile<W>>,
+    failed: Option<io::Error>,
+    batch: Vec<Sample>,
+}
+
+impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
+    /// Drains `runs`, in the order in which the file describes them, into `sink` and `file`.
+    ///
+    /// # Real-time: setup only
+    pub fn new(runs: Vec<(Drain<'a>, View<'a>)>, sink: S, file: Option<SampleFile<W>>) -> Self {
+        Self { runs, sink, file, failed: None, batch: Vec::with_capacity(BATCH) }
+    }
+
+    /// Empties all rings once, and closes a block for each run that had samples.
+    ///
+    /// # Real-time: reader side
+    pub fn empty(&mut self) {
+        for run in 0..self.runs.len() {
+            loop {
+                self.batch.clear();
+                let (drain, view) = &mut self.runs[run];
+                self.batch.extend(std::iter::from_fn(|| drain.pop()).take(BATCH));
+                if self.batch.is_empty() {
+                    break;
+                }
+                self.sink.take(run, &self.batch);
+                if let Some(file) = &mut self.file
+                    && let Err(why) =
+                        file.write(run, &self.batch, view).and_then(|()| file.to.flush())
+                {
+                    self.file = None;
+                    self.failed = Some(why);
+                }
+            }
+        }
+    }
+
+    /// Empties the rings a last time, writes each run's final counters and the end of the file.
+    /// Gives back the sink, and why writing stopped, if it did.
+    ///
+    /// # Real-time: reader side
+    pub fn finish(mut self) -> (S, Option<io::Error>) {
+        self.empty();
+        if let Some(mut file) = self.file {
+            let counters = self
+                .runs
+                .iter()
+                .enumerate()
+                .try_for_each(|(run, (_, view))| file.write(run, &[], view));
+            if let Err(why) = counters.and_then(|()| file.end()) {
+                self.failed = Some(why);
+            }
+        }
+        (self.sink, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use punctual_core::executive::Record;
+    use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
+    use punctual_core::recorder::{split, words};
+    use punctual_core::sample::Flags;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Kept(Vec<(usize, Sample)>);
+
+    impl Sink for Kept {
+        fn take(&mut self, run: usize, samples: &[Sample]) {
+            self.0.extend(samples.iter().map(|&sample| (run, sample)));
+        }
+    }
+
+    fn sample(cycle: u64) -> Sample {
+        Sample { cycle, lateness: Span::from_ns(7), flags: Flags::NONE }
+    }
+
+    /// The headers of all blocks in `bytes`, which must all be whole.
+    fn blocks(mut bytes: &[u8]) -> Vec<BlockHeader> {
+        let mut found = Vec::new();
+        while let Some((header, rest)) = bytes.split_first_chunk::<BLOCK_HEADER_BYTES>() {
+            let header = BlockHeader::from_bytes(header, crc32fast::hash).expect("whole");
+            let (payload, rest) = rest.split_at(header.payload_bytes());
+            assert_eq!(crc32fast::hash(payload), header.payload_crc);
+            found.push(header);
+            bytes = rest;
+        }
+        found
+    }
+
+    #[test]
+    fn every_sample_reaches_sink_and_file_with_its_runs_counters() {
+        let storage: Vec<Vec<AtomicU64>> =
+            (0..2).map(|_| (0..words(16)).map(|_| AtomicU64::new(0)).collect()).collect();
+        let (mut first, drain0, view0) = split(&storage[0]).expect("fits");
+        let (mut second, drain1, view1) = split(&storage[1]).expect("fits");
+        let mut bytes = Vec::new();
+        let file = SampleFile::begin(&mut bytes, "{}", 2).expect("memory");
+        let mut drainage =
+            Drainage::new(vec![(drain0, view0), (drain1, view1)], Kept::default(), Some(file));
+        (0..10).for_each(|cycle| first.push(sample(cycle)));
+        drainage.empty();
+        (10..40).for_each(|cycle| first.push(sample(cycle)));
+        second.push(sample(3));
+        second.miss(5);
+        let (kept, failed) = drainage.finish();
+        assert!(failed.is_none());
+        assert_eq!(kept.0.len(), 10 + 16 + 1, "a ring of 16 takes 16 more");
+        let blocks = blocks(&bytes[FILE_HEADER_BYTES + 2..]);
+        let samples: u32 = blocks.iter().map(|block| block.samples).sum();
+        assert_eq!(samples, 27);
+        assert_eq!(blocks.last().map(|block| block.kind), Some(BlockKind::End));
+        let last = |run| blocks.iter().rfind(|b| b.run == run && b.kind == BlockKind::Data);
+        assert_eq!(last(0).map(|b| (b.first, b.unrecorded)), Some((26, 14)));
+        assert_eq!(last(1).map(|b| (b.first, b.missed)), Some((1, 5)));
+    }
+
+    /// A disk that is full after so many bytes.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 < bytes.len() {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_writing_not_the_measuring() {
+        let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
+        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let file = SampleFile::begin(Full(200), "{}", 1).expect("fits so far");
+        let mut drainage = Drainage::new(vec![(drain, view)], Kept::default(), Some(file));
+        for round in 0..4 {
+            (0..8).for_each(|n| recorder.push(sample(round * 8 + n)));
+            drainage.empty();
+        }
+        let (kept, failed) = drainage.finish();
+        assert_eq!(kept.0.len(), 32);
+        assert_eq!(failed.map(|why| why.kind()), Some(io::ErrorKind::StorageFull));
+        assert!(SampleFile::begin(Full(3), "{}", 1).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Bounds on a probability from a count, and ranks that enclose a quantile.
+//!
+//! Exact for independent cycles, distribution-free; dependence enters as an effective number of
+//! cycles. Arithmetic only.
+
+use super::special::{beta, gamma_upper_inverse};
+use crate::quantile::Probability;
+
+/// The confidence of every claim.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The upper bound, at the given confidence, of the mean of a Poisson variable of which `events`
+/// were seen: {3.0, 4.74, 6.30, …} at 95 % for {0, 1, 2, …}. A fraction of an event is allowed.
+pub fn events_upper(events: f64, confidence: f64) -> f64 {
+    if events <= 0.0 {
+        return -(1.0 - confidence).ln();
+    }
+    if events > EXACT_EVENTS_MAX {
+        // Beyond the normal bound by a little: exact expansions would take minutes here.
+        return events + 3.0 * events.sqrt();
+    }
+    gamma_upper_inverse(events + 1.0, 1.0 - confidence)
+}
+
+/// Counts up to this are bounded exactly; above, the bound's excess is a share below 10⁻³.
+const EXACT_EVENTS_MAX: f64 = 1e7;
+
+/// The most cycles that a quantile's interval is made to rest on: the rest would only narrow it by
+/// less than a bucket.
+const RANKED_CYCLES_MAX: f64 = 1e10;
+
+/// The upper bound of p at 95 % after `exceedances` in n cycles with extremal index `theta` in
+/// (0, 1]: [`events_upper`] over an effective n, at most 1.
+///
+/// Without an exceedance the effective n is θn (no cluster in n: e^(−pθn)). With exceedances the
+/// *size* of clusters varies too; for geometric sizes the variance of the count is (2 − θ)/θ that
+/// of a Poisson variable, so n and the count are both divided by that. The Poisson bound is never
+/// below the binomial one (Clopper–Pearson).
+pub fn p_upper(exceedances: u64, n: u64, theta: f64) -> f64 {
+    if n == 0 {
+        return 1.0;
+    }
+    let theta = theta.clamp(f64::MIN_POSITIVE, 1.0);
+    let none = events_upper(0.0, CONFIDENCE) / (theta * n as f64);
+    if exceedances == 0 {
+        return none.min(1.0);
+    }
+    let share = independent_share(theta);
+    let some = events_upper(exceedances as f64 * share, CONFIDENCE) / (share * n as f64);
+    some.max(none).min(1.0)
+}
+
+/// The share of the cycles that count as independent when something is counted: θ/(2 − θ).
+pub fn independent_share(theta: f64) -> f64 {
+    theta / (2.0 - theta)
+}
+
+/// Ranks (1 = smallest) of the order statistics that enclose the quantile at p with 95 %
+/// confidence, both sides 97.5 %: (lower, upper). `None` where n holds no such rank.
+///
+/// The binomial test is done for an effective number of cycles, and its ranks are scaled to n.
+pub fn quantile_ranks(p: Probability, n: u64, theta: f64) -> (Option<u64>, Option<u64>) {
+    let effective = (n as f64 * independent_share(theta)).floor().min(RANKED_CYCLES_MAX);
+    if effective < 1.0 {
+        return (None, None);
+    }
+    let each = (1.0 - CONFIDENCE) / 2.0;
+    let effective_n = effective as u64;
+    // P(X₍ᵣ₎ > Q) = P(fewer than r of n are ≤ Q) = P(Bin(n, p) ≤ r − 1) must be ≤ 2.5 %.
+    let lower = first_above(effective_n, each, |r| binomial_at_most(r, effective, p.share()));
+    // P(X₍ᵣ₎ < Q) ≤ P(at least r of n are < Q) ≤ 1 − P(Bin(n, p) ≤ r − 1) must be ≤ 2.5 %.
+    let upper = first_above(effective_n, 1.0 - each, |r| binomial_at_most(r, effective, p.share()));
+    let scale = n as f64 / effective;
+    let lower = (lower > 0).then(|| ((lower as f64 * scale).floor() as u64).clamp(1, n));
+    // `upper` is the first x with P(Bin ≤ x) > 97.5 %, so that r = x + 1.
+    let upper =
+        (upper < effective_n).then(|| (((upper + 1) as f64 * scale).ceil() as u64).clamp(1, n));
+    (lower, upper)
+}
+
+/// P(Bin(n, p) ≤ k).
+fn binomial_at_most(k: u64, n: f64, p: f64) -> f64 {
+    let k = k as f64;
+    if k >= n { 1.0 } else { beta(1.0 - p, n - k, k + 1.0) }
+}
+
+/// The smallest k in [0, n] at which a rising function exceeds `level`.
+fn first_above(n: u64, level: f64, rising: impl Fn(u64) -> f64) -> u64 {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if rising(middle) > level { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_bounds_at_95_percent() {
+        let known = [3.0, 4.74, 6.30, 7.75, 9.15, 10.51];
+        for (k, bound) in known.into_iter().enumerate() {
+            assert!((events_upper(k as f64, 0.95) - bound).abs() < 0.006, "{k}");
+        }
+        assert!((events_upper(10.0, 0.95) - 16.96).abs() < 0.006);
+        assert!((events_upper(0.0, 0.99) - 4.605).abs() < 0.001);
+    }
+
+    #[test]
+    fn dependence_and_exceedances_only_ever_widen() {
+        let mut previous = 0.0;
+        for k in 0..50 {
+            let bound = p_upper(k, 10_000, 1.0);
+            assert!(bound > previous);
+            assert!(p_upper(k, 10_000, 0.5) > bound);
+            previous = bound;
+        }
+        assert_eq!(p_upper(0, 0, 1.0), 1.0);
+        assert_eq!(p_upper(5, 5, 1.0), 1.0);
+        assert!((p_upper(0, 3_000, 1.0) - 1e-3).abs() < 2e-6);
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_binomial_test() {
+        // n = 10, median: [X₍₂₎, X₍₉₎] covers with 97.9 %, the textbook case.
+        assert_eq!(quantile_ranks(Probability::P50, 10, 1.0), (Some(2), Some(9)));
+        assert_eq!(quantile_ranks(Probability::P50, 5, 1.0), (None, None));
+        // A high quantile has an upper end only once enough samples lie beyond it.
+        let (lower, upper) = quantile_ranks(Probability::P99, 300, 1.0);
+        assert!(lower.is_some() && upper.is_none());
+        let (_, upper) = quantile_ranks(Probability::P99, 400, 1.0);
+        assert!(upper.is_some());
+    }
+
+    #[test]
+    fn ranks_enclose_the_point_estimate_at_any_n() {
+        for n in [10u64, 1_000, 100_000, 1_000_000_000] {
+            for p in Probability::SUMMARY {
+                for theta in [1.0, 0.3] {
+                    let (lower, upper) = quantile_ranks(p, n, theta);
+                    assert!(lower.is_none_or(|r| r <= p.rank(n)), "{n} {p}");
+                    assert!(upper.is_none_or(|r| r >= p.rank(n)), "{n} {p}");
+                }
+            }
+        }
+    }
+}

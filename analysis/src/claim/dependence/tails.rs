@@ -1,0 +1,79 @@
+//! The exceedances of one run, counted: what bounds and verdicts are made from.
+//!
+//! Plain data with its questions; collects nothing.
+
+use super::super::bound::p_upper;
+
+/// The exceedances of one threshold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// The threshold, ns.
+    pub threshold_ns: i64,
+    /// Recorded cycles whose lateness was above it.
+    pub exceedances: u64,
+    /// Missed releases that would have been above it, as far as the gaps in k tell.
+    pub missed: u64,
+    /// Extremal index with its uncertainty taken off, in (0, 1]; `None` when there are too few
+    /// clusters to tell.
+    pub(super) theta: Option<f64>,
+    /// Clusters per exceedance when there are few clusters.
+    pub(super) theta_few: Option<f64>,
+    /// Whether it belongs to the fixed ladder (1-2-5 steps, or asked for).
+    pub(crate) asked: bool,
+}
+
+/// The exceedances of every threshold of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tails {
+    pub(crate) tails: Vec<Tail>,
+    /// Recorded cycles.
+    pub(crate) recorded: u64,
+    /// Releases that never ran.
+    pub(crate) missed: u64,
+    /// Those of them after which no cycle was recorded: each exceeds every threshold.
+    pub(crate) unplaced: u64,
+}
+
+impl Tails {
+    /// All thresholds in rising order.
+    pub fn tails(&self) -> &[Tail] {
+        &self.tails
+    }
+
+    /// Releases that count: recorded and missed.
+    pub fn n(&self) -> u64 {
+        self.recorded + self.missed
+    }
+
+    /// Exceedances of a threshold of the ladder, missed releases included. `None` for a threshold
+    /// that was not watched.
+    pub fn exceedances(&self, threshold_ns: i64) -> Option<u64> {
+        let at = self.tails.binary_search_by_key(&threshold_ns, |tail| tail.threshold_ns).ok()?;
+        Some(self.exceeding(&self.tails[at]))
+    }
+
+    /// Exceedances of one of the thresholds, missed releases included. Gaps in k may be cycles that
+    /// went unrecorded, so no more are counted as missed than were.
+    pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
+        tail.exceedances + (tail.missed + self.unplaced).min(self.missed)
+    }
+
+    /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold
+    /// that was not watched.
+    pub fn p_upper(&self, threshold_ns: i64) -> Option<f64> {
+        let exceedances = self.exceedances(threshold_ns)?;
+        Some(p_upper(exceedances, self.n(), self.theta_at(threshold_ns)))
+    }
+
+    /// The extremal index to reckon with at a lateness: the lowest of the nearest watched threshold
+    /// above it and the two nearest at or below it, among those with enough clusters to tell.
+    /// 1 when none has.
+    pub fn theta_at(&self, lateness_ns: i64) -> f64 {
+        let split = self.tails.partition_point(|tail| tail.threshold_ns <= lateness_ns);
+        let (below, above) = self.tails.split_at(split);
+        let below = below.iter().rev().filter_map(|tail| tail.theta).take(2);
+        let above = above.iter().filter_map(|tail| tail.theta).take(1);
+        let few = self.tails[..split].last().and_then(|tail| tail.theta_few);
+        below.chain(above).chain(few).fold(1.0, f64::min)
+    }
+}

@@ -1,0 +1,130 @@
+//! One threshold while it is watched: counts, and the extremal index from them.
+//!
+//! For the accumulator. Constant memory; touched only when the series crosses the threshold.
+
+use super::tails::Tail;
+
+/// Gaps between clusters that an estimate needs.
+const GAPS_MIN: u64 = 10;
+/// Exceedances further apart than this belong to different clusters (runs estimator).
+const RUN_GAP: u64 = 10;
+/// Below this many clusters the runs estimator has a say.
+const FEW: u64 = 30;
+/// And only on thresholds that at most this share of the releases exceeds.
+const RARE: f64 = 0.1;
+
+/// One threshold while it is watched. Indices count releases, missed ones included.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    pub(super) threshold_ns: i64,
+    asked: bool,
+    exceedances: u64,
+    missed: u64,
+    /// Start of the present run of exceedances, while the series is above.
+    run_start: u64,
+    /// The last exceedance before the present run; `None` before the first.
+    last: Option<u64>,
+    /// Recorded exceedances before the present run started.
+    recorded_at_start: u64,
+    /// Neighbouring exceedances (gaps of 1), and gaps of more than 1.
+    neighbours: u64,
+    gaps: u64,
+    gap_max: u64,
+    /// Σ(T − 1) and Σ(T − 1)(T − 2) over gaps T.
+    sum: u128,
+    squares: u128,
+    clusters: u64,
+}
+
+impl Watch {
+    pub(super) fn new(threshold_ns: i64, asked: bool) -> Self {
+        Self {
+            threshold_ns,
+            asked,
+            exceedances: 0,
+            missed: 0,
+            run_start: 0,
+            last: None,
+            recorded_at_start: 0,
+            neighbours: 0,
+            gaps: 0,
+            gap_max: 1,
+            sum: 0,
+            squares: 0,
+            clusters: 0,
+        }
+    }
+
+    /// The series rose above the threshold at this index.
+    pub(super) fn up(&mut self, index: u64, recorded: u64) {
+        self.run_start = index;
+        self.recorded_at_start = recorded;
+        match self.last {
+            Some(last) => {
+                let gap = index - last;
+                self.gaps += 1;
+                self.gap_max = self.gap_max.max(gap);
+                self.sum += u128::from(gap - 1);
+                self.squares += u128::from(gap - 1) * u128::from(gap.saturating_sub(2));
+                self.clusters += u64::from(gap > RUN_GAP);
+            }
+            None => self.clusters = 1,
+        }
+    }
+
+    /// The series is no longer above the threshold at this index.
+    pub(super) fn down(&mut self, index: u64, recorded: u64) {
+        self.neighbours += index - self.run_start - 1;
+        let recorded = recorded - self.recorded_at_start;
+        self.exceedances += recorded;
+        self.missed += index - self.run_start - recorded;
+        self.last = Some(index - 1);
+    }
+
+    pub(super) fn finish(&self, releases: u64) -> Tail {
+        Tail {
+            threshold_ns: self.threshold_ns,
+            exceedances: self.exceedances,
+            missed: self.missed,
+            theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
+            theta_few: self.runs(releases),
+            asked: self.asked,
+        }
+    }
+
+    /// Ferro and Segers' estimate from the gaps between exceedances.
+    fn intervals(&self) -> Option<f64> {
+        if self.gaps < GAPS_MIN {
+            return None;
+        }
+        let times = (self.neighbours + self.gaps) as f64;
+        let (sum, squares) = if self.gap_max <= 2 {
+            // Gaps of 1 and 2 only: their sums follow from the counts.
+            let (ones, twos) = (self.neighbours as f64, self.gaps as f64);
+            (ones + 2.0 * twos, ones + 4.0 * twos)
+        } else {
+            (self.sum as f64, self.squares as f64)
+        };
+        Some((2.0 * sum * sum / (times * squares)).min(1.0))
+    }
+
+    /// Clusters per exceedance of a rare threshold, while there are few clusters; less what chance
+    /// alone brings together. As long as every exceedance stood alone there is nothing to doubt;
+    /// once some came together, the size of clusters is known from few of them.
+    fn runs(&self, releases: u64) -> Option<f64> {
+        let events = self.neighbours + self.gaps + u64::from(self.last.is_some());
+        let share = events as f64 / releases as f64;
+        if events == 0 || self.clusters >= FEW || share > RARE {
+            return None;
+        }
+        let apart = (1.0 - share).powi(RUN_GAP as i32);
+        let theta = (self.clusters as f64 / events as f64 / apart).min(1.0);
+        Some(if self.clusters < events { with_doubt(theta, self.clusters) } else { theta })
+    }
+}
+
+/// θ less one standard error (relative 1/√clusters): an estimate must not claim independence that
+/// it could not have told from dependence.
+fn with_doubt(theta: f64, clusters: u64) -> f64 {
+    theta * (1.0 - 1.0 / (clusters as f64 + 1.0).sqrt())
+}

@@ -1,0 +1,245 @@
+//! What n cycles support: claims of level L0, L1 and L2.
+//!
+//! L0, the observed maximum with its n. L1, an upper 95 % bound of the probability that one cycle
+//! is later than a bound (rule of three where nothing was). L2, a confidence interval of each
+//! quantile by order statistics, free of any distribution. L1 and L2 are adjusted for dependence
+//! between cycles. None extrapolates beyond what was seen, and none covers what was not running:
+//! whether something comes in bursts is known only once it came, and a machine may differ from one
+//! boot to the next.
+
+pub mod bound;
+pub mod dependence;
+mod special;
+
+use punctual_core::time::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::quantile::Probability;
+use bound::{CONFIDENCE, p_upper, quantile_ranks};
+use dependence::Tails;
+
+/// How strong a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Level {
+    /// An observation: the largest of n.
+    L0,
+    /// A bound of a probability.
+    L1,
+    /// A confidence interval of a quantile.
+    L2,
+}
+
+/// One statement with all that it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// Its level.
+    pub level: Level,
+    /// The claim in words.
+    pub statement: String,
+    /// L1: upper bound of P(lateness > `bound_ns`). L2: which quantile. Null for L0.
+    pub p: Option<f64>,
+    /// L0: the maximum. L1: the lateness it is about. L2: upper end of the interval; null where n
+    /// is too small for one.
+    pub bound_ns: Option<f64>,
+    /// 0.95; null for an observation.
+    pub confidence: Option<f64>,
+    /// Cycles it rests on.
+    pub n: u64,
+    /// Whether the claim is given; one that was asked for and could not be is not.
+    pub given: bool,
+    /// What it takes for granted.
+    pub conditions: String,
+}
+
+/// Exceedances up to this share of the cycles make a tail worth a claim.
+const TAIL_SHARE: f64 = 0.1;
+
+/// Every claim that one run supports, in rising level.
+pub fn claims(tails: &Tails, lateness: &Histogram) -> Vec<Claim> {
+    let Some(max) = lateness.max() else { return Vec::new() };
+    let mut claims = vec![largest(tails, lateness.count(), max), none_above(tails, max)];
+    claims.extend(thresholds(tails));
+    claims.extend(Probability::SUMMARY.into_iter().filter_map(|p| quantile(tails, lateness, p)));
+    claims
+}
+
+fn shown(ns: i64) -> Span {
+    Span::from_ns(ns)
+}
+
+fn conditions(theta: f64) -> String {
+    // Rounded down, because it is a lower end.
+    let theta = (theta * 100.0).floor() / 100.0;
+    format!("as recorded; extremal index at least {theta:.2} (1: independent cycles)")
+}
+
+/// A bound with two digits, rounded up: 3.0e-3.
+fn rounded_up(p: f64) -> String {
+    let place = 10f64.powf(p.log10().floor() - 1.0);
+    let up = (p / place - 1e-9).ceil() * place;
+    if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
+}
+
+fn missed_count(tails: &Tails) -> String {
+    match tails.missed {
+        0 => String::new(),
+        missed => format!("; {missed} missed releases count as late as the stall left them"),
+    }
+}
+
+fn missed_apart(tails: &Tails) -> String {
+    match tails.missed {
+        0 => String::new(),
+        missed => format!("; {missed} missed releases have no lateness and are not in it"),
+    }
+}
+
+fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
+    let missed = missed_apart(tails);
+    Claim {
+        level: Level::L0,
+        statement: format!("the largest of {n} latenesses was {}", shown(max)),
+        p: None,
+        bound_ns: Some(max as f64),
+        confidence: None,
+        n,
+        given: true,
+        conditions: format!("as recorded; an observation, not a bound{missed}"),
+    }
+}
+
+fn none_above(tails: &Tails, max: i64) -> Claim {
+    let theta = tails.theta_at(max);
+    // No missed release was later than the cycle that it waited for, where there was one.
+    let exceedances = tails.unplaced;
+    probability(tails, max, p_upper(exceedances, tails.n(), theta), exceedances, theta)
+}
+
+/// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
+fn thresholds(tails: &Tails) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for tail in tails.tails().iter().filter(|tail| tail.asked) {
+        let exceedances = tails.exceeding(tail);
+        if exceedances as f64 > TAIL_SHARE * tails.n() as f64 {
+            continue;
+        }
+        let theta = tails.theta_at(tail.threshold_ns);
+        let p = p_upper(exceedances, tails.n(), theta);
+        claims.push(probability(tails, tail.threshold_ns, p, exceedances, theta));
+        if tail.exceedances == 0 {
+            break;
+        }
+    }
+    claims
+}
+
+fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f64) -> Claim {
+    let count = match exceedances {
+        0 => "no cycle".to_owned(),
+        1 => "1 cycle".to_owned(),
+        more => format!("{more} cycles"),
+    };
+    Claim {
+        level: Level::L1,
+        statement: format!(
+            "later than {} in at most {} of all cycles ({count} of {} exceeded it)",
+            shown(bound_ns),
+            rounded_up(p),
+            tails.n()
+        ),
+        p: Some(p),
+        bound_ns: Some(bound_ns as f64),
+        confidence: Some(CONFIDENCE),
+        n: tails.n(),
+        given: true,
+        conditions: conditions(theta) + &missed_count(tails),
+    }
+}
+
+/// The interval of one quantile, in rounded-out buckets; `None` where n does not support the
+/// quantile or not even a lower end.
+fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
+    let n = lateness.count();
+    let value = lateness.quantile(p)?;
+    let theta = tails.theta_at(value);
+    let (lower, upper) = quantile_ranks(p, n, theta);
+    let lower = lateness.order_statistic_floor(lower?)?;
+    let upper = upper.and_then(|rank| lateness.order_statistic(rank));
+    let percent = p.to_string();
+    let percent = percent.trim_start_matches('p');
+    let statement = match upper {
+        Some(upper) => {
+            format!("the {percent} % quantile lies from {} to {}", shown(lower), shown(upper))
+        }
+        None => format!(
+            "the {percent} % quantile is at least {}; {n} cycles are too few for an upper end",
+            shown(lower)
+        ),
+    };
+    Some(Claim {
+        level: Level::L2,
+        statement,
+        p: Some(p.share()),
+        bound_ns: upper.map(|ns| ns as f64),
+        confidence: Some(CONFIDENCE),
+        n,
+        given: true,
+        conditions: conditions(theta) + &missed_apart(tails),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dependence::Exceedances;
+    use super::*;
+
+    fn claims_of(latenesses: &[i64], missed: u64) -> Vec<Claim> {
+        let mut exceedances = Exceedances::new(0, &[]);
+        let mut histogram = Histogram::new();
+        for &ns in latenesses {
+            exceedances.push(ns, 0);
+            histogram.push(ns);
+        }
+        claims(&exceedances.finish(missed), &histogram)
+    }
+
+    #[test]
+    fn no_cycles_claim_nothing() {
+        assert!(claims_of(&[], 0).is_empty());
+    }
+
+    #[test]
+    fn each_level_says_what_it_rests_on() {
+        let values: Vec<i64> = (0..3_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
+        let claims = claims_of(&values, 0);
+        let largest = &claims[0];
+        assert_eq!((largest.level, largest.bound_ns, largest.n), (Level::L0, Some(5_999.0), 3_000));
+        assert_eq!((largest.p, largest.confidence), (None, None));
+        let none_above = &claims[1];
+        assert_eq!((none_above.level, none_above.confidence), (Level::L1, Some(0.95)));
+        assert!(none_above.p.is_some_and(|p| p >= 2.9957 / 3_000.0), "{none_above:?}");
+        let quantiles: Vec<&Claim> = claims.iter().filter(|c| c.level == Level::L2).collect();
+        assert_eq!(quantiles.len(), 4);
+        assert!(quantiles[0].bound_ns.is_some_and(|ns| (5_500.0..5_700.0).contains(&ns)));
+        // 3000 cycles hold a 99.9 % quantile, but no upper end for it.
+        assert_eq!((quantiles[3].p, quantiles[3].bound_ns), (Some(0.999), None));
+        assert!(quantiles[3].statement.contains("too few for an upper end"));
+    }
+
+    #[test]
+    fn missed_releases_weaken_every_bound() {
+        let values = vec![5_000; 10_000];
+        let p = |missed| claims_of(&values, missed)[1].p.unwrap_or(0.0);
+        assert!(p(1) > p(0) && p(100) > 0.01);
+        assert!(claims_of(&values, 2)[1].conditions.contains("2 missed releases count"));
+    }
+
+    #[test]
+    fn bounds_are_rounded_up() {
+        assert_eq!(rounded_up(2.01e-3), "2.1e-3");
+        assert_eq!(rounded_up(2e-3), "2.0e-3");
+        assert_eq!(rounded_up(0.999), "1");
+    }
+}

@@ -1,0 +1,160 @@
+//! The exact sums of a least-squares line, and the line that they give.
+//!
+//! For the grid fit. Integers until the very last division; k is centred on the first cycle, then
+//! on its mean. Bounds: 2³⁰ samples (10⁹) with |d| < 2⁴⁸ ns (78 h) and x < 2⁴⁶, and far more with
+//! less.
+
+use super::wide::Wide;
+
+/// A fit spans fewer cycles than this, so that no product overflows.
+const X_MAX: u64 = 1 << 60;
+
+/// Σ over samples of 1, x, x², d, d², x·d; x counts from the first cycle.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    n: u64,
+    origin: u64,
+    last: u64,
+    left_out: u64,
+    x: i128,
+    xx: i128,
+    d: i128,
+    dd: i128,
+    xd: i128,
+    overflowed: bool,
+}
+
+/// A fitted line.
+pub(super) struct Fit {
+    pub(super) origin: u64,
+    /// ns per cycle, scaled by 2^bits.
+    pub(super) slope: i128,
+    /// The line at the origin, ns.
+    pub(super) offset_ns: f64,
+    pub(super) rms_ns: f64,
+}
+
+impl Sums {
+    /// Takes in one sample and returns its x; `None` when the cycle stands before the last one, or
+    /// too far after the first (which ends the fit).
+    #[inline]
+    pub(super) fn push(&mut self, cycle: u64, deviation_ns: i64) -> Option<u64> {
+        if self.n == 0 {
+            self.origin = cycle;
+            self.last = cycle;
+        }
+        if cycle < self.last {
+            self.left_out += 1;
+            return None;
+        }
+        let x = cycle - self.origin;
+        if x >= X_MAX {
+            self.overflowed = true;
+            return None;
+        }
+        self.last = cycle;
+        self.n += 1;
+        let (wide_x, wide_d) = (i128::from(x), i128::from(deviation_ns));
+        self.x += wide_x;
+        self.d += wide_d;
+        let (xx, over_x) = self.xx.overflowing_add(wide_x * wide_x);
+        let (dd, over_d) = self.dd.overflowing_add(wide_d * wide_d);
+        let (xd, over) = self.xd.overflowing_add(wide_x * wide_d);
+        (self.xx, self.dd, self.xd) = (xx, dd, xd);
+        self.overflowed |= over_x | over_d | over;
+        Some(x)
+    }
+
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The least-squares line with a slope in fixed point; `None` with fewer than two distinct x or
+    /// after an overflow.
+    pub(super) fn fit(&self, bits: u32) -> Option<Fit> {
+        if self.overflowed || self.n < 2 {
+            return None;
+        }
+        let n = i128::from(self.n);
+        // Centre on the whole part of the means: exact, and no larger than the sums themselves.
+        let (x_mean, x_rest) = (self.x.div_euclid(n), self.x.rem_euclid(n));
+        let (d_mean, d_rest) = (self.d.div_euclid(n), self.d.rem_euclid(n));
+        let about = |sum: i128, mean: i128, other: i128, rest: i128| {
+            sum.checked_sub(mean.checked_mul(other)?)?.checked_sub(mean.checked_mul(rest)?)
+        };
+        let xx = about(self.xx, x_mean, self.x, x_rest)?;
+        let dd = about(self.dd, d_mean, self.d, d_rest)?;
+        // Σ(x − x̄)(d − d̄) = Σxd − x̄·Σd − d̄·(Σx − n·x̄).
+        let xd = about(self.xd, x_mean, self.d, 0)?.checked_sub(d_mean.checked_mul(x_rest)?)?;
+        // n·S − rest·rest makes the centring complete; all in units of 1/n.
+        let xx = Wide::product(xx, n).minus(Wide::product(x_rest, x_rest))?;
+        let dd = Wide::product(dd, n).minus(Wide::product(d_rest, d_rest))?;
+        let xd = Wide::product(xd, n).minus(Wide::product(x_rest, d_rest))?;
+        if xx.to_f64() <= 0.0 {
+            return None;
+        }
+        let slope = slope(xx, xd, bits)?;
+        let exact_slope = slope as f64 / 2f64.powi(bits.cast_signed());
+        // Σ(d − slope·x)² = (dd − slope·xd) − slope·(xd − slope·xx). Under drift these nearly
+        // cancel, and the second part is not zero because the slope is rounded: all of it in
+        // integers.
+        let first = dd.shifted(bits)?.minus(xd.times(slope)?)?;
+        let second = xd.shifted(bits)?.minus(xx.times(slope)?)?;
+        let residual = first.shifted(bits)?.minus(second.times(slope)?)?;
+        let n = self.n as f64;
+        let squares = (residual.to_f64() / 2f64.powi(2 * bits.cast_signed())).max(0.0);
+        let x_rest = x_rest as f64 / n;
+        let d_rest = d_rest as f64 / n;
+        let whole = (d_mean << bits).checked_sub(slope.checked_mul(x_mean)?)?;
+        let offset_ns =
+            whole as f64 / 2f64.powi(bits.cast_signed()) + d_rest - exact_slope * x_rest;
+        Some(Fit { origin: self.origin, slope, offset_ns, rms_ns: squares.sqrt() / n })
+    }
+}
+
+/// round(2^bits · xd / xx): a double first, then what it left over, until nothing is left.
+fn slope(xx: Wide, xd: Wide, bits: u32) -> Option<i128> {
+    let target = xd.shifted(bits)?;
+    let divisor = xx.to_f64();
+    let mut slope = 0i128;
+    for _ in 0..3 {
+        let left = target.minus(xx.times(slope)?)?;
+        slope = slope.checked_add((left.to_f64() / divisor).round() as i128)?;
+    }
+    Some(slope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_that_steps_back_is_left_out() {
+        let mut sums = Sums::default();
+        assert_eq!(sums.push(7, 0), Some(0));
+        assert_eq!(sums.push(9, 0), Some(2));
+        assert_eq!(sums.push(8, 1_000), None);
+        assert_eq!(sums.left_out(), 1);
+        assert_eq!(sums.fit(40).unwrap().slope, 0);
+    }
+
+    #[test]
+    fn a_line_is_found_exactly() {
+        let mut sums = Sums::default();
+        for k in 0..100u64 {
+            sums.push(1_000 + k, 17 + 3 * k as i64);
+        }
+        let fit = sums.fit(40).unwrap();
+        assert_eq!((fit.slope, fit.offset_ns, fit.rms_ns), (3 << 40, 17.0, 0.0));
+    }
+
+    #[test]
+    fn overflow_ends_the_fit() {
+        let mut sums = Sums::default();
+        for _ in 0..4 {
+            sums.push(0, i64::MIN);
+        }
+        sums.push(1, 0);
+        assert!(sums.fit(40).is_none());
+    }
+}

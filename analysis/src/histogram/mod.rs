@@ -1,0 +1,282 @@
+//! A histogram of signed times with a relative resolution of 1/1024, in fixed memory.
+//!
+//! Log-linear, in two halves: magnitudes below 2048 ns each have a bucket of their own, above that
+//! every power of two is cut in 1024. Magnitudes from 2⁴² ns (73 min) on are counted as overflow.
+//! Minimum and maximum are exact. Holds counts only; never forgets a value silently.
+
+mod buckets;
+pub mod clusters;
+pub mod display;
+
+use crate::quantile::Probability;
+pub(crate) use buckets::BUCKETS;
+use buckets::{bucket_of, lowest_of, width_of};
+
+/// A histogram of signed nanoseconds. About 270 KiB, twice that once a negative value came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Counts of values ≥ 0 by bucket; allocated with the first one.
+    positive: Vec<u64>,
+    /// Counts of values < 0 by bucket of the magnitude; allocated with the first one.
+    negative: Vec<u64>,
+    /// Values of magnitude 2⁴² ns or more, above and below.
+    beyond: u64,
+    below: u64,
+    n: u64,
+    /// `None` while empty.
+    range: Option<(i64, i64)>,
+}
+
+/// A bucket that holds something: values in `lowest_ns ..= highest_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value that would fall in it, ns.
+    pub lowest_ns: i64,
+    /// Largest value that would fall in it, ns.
+    pub highest_ns: i64,
+    /// How many values did.
+    pub count: u64,
+}
+
+impl Histogram {
+    /// An empty histogram, without memory until the first value.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in one value.
+    #[inline]
+    pub fn push(&mut self, value_ns: i64) {
+        self.n += 1;
+        self.range = Some(match self.range {
+            Some((min, max)) => (min.min(value_ns), max.max(value_ns)),
+            None => (value_ns, value_ns),
+        });
+        let bucket = bucket_of(value_ns.unsigned_abs());
+        let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };
+        match half.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.push_outside(value_ns, bucket),
+        }
+    }
+
+    /// The rare rest of `push`: a half that does not exist yet, or a value beyond its end.
+    #[cold]
+    fn push_outside(&mut self, value_ns: i64, bucket: usize) {
+        let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };
+        if bucket < BUCKETS {
+            half.resize(BUCKETS, 0);
+            half[bucket] += 1;
+        } else if value_ns >= 0 {
+            self.beyond += 1;
+        } else {
+            self.below += 1;
+        }
+    }
+
+    /// Takes in all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in
+            [(&mut self.positive, &other.positive), (&mut self.negative, &other.negative)]
+        {
+            if mine.is_empty() {
+                mine.clone_from(theirs);
+            } else {
+                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+            }
+        }
+        self.beyond += other.beyond;
+        self.below += other.below;
+        self.n += other.n;
+        self.range = match (self.range, other.range) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.n
+    }
+
+    /// The smallest value, exact, ns.
+    pub fn min(&self) -> Option<i64> {
+        self.range.map(|range| range.0)
+    }
+
+    /// The largest value, exact, ns.
+    pub fn max(&self) -> Option<i64> {
+        self.range.map(|range| range.1)
+    }
+
+    /// Values of magnitude 2⁴² ns (73 min) or more, which have no bucket.
+    pub fn overflow(&self) -> u64 {
+        self.beyond + self.below
+    }
+
+    /// The quantile at p: the order statistic of rank ⌈p·n⌉, rounded up to the highest value of its
+    /// bucket (conservative for upper limits, at most 1/1024 too large), never beyond the exact
+    /// maximum. `None` when n does not support it ([`Probability::is_supported`]).
+    pub fn quantile(&self, p: Probability) -> Option<i64> {
+        p.is_supported(self.n).then(|| self.order_statistic(p.rank(self.n)))?
+    }
+
+    /// The value of the given rank (1 = smallest), rounded up within its bucket; `None` outside
+    /// [1, n].
+    pub fn order_statistic(&self, rank: u64) -> Option<i64> {
+        let (min, max) = self.range?;
+        if rank == 0 || rank > self.n {
+            return None;
+        }
+        let mut seen = self.below;
+        if rank <= seen {
+            // Somewhere in the overflow: all that is known of it is the end of the range.
+            return Some((lowest_of(BUCKETS).cast_signed()).wrapping_neg().clamp(min, max));
+        }
+        for bucket in self.buckets() {
+            seen += bucket.count;
+            if rank <= seen {
+                return Some(bucket.highest_ns.clamp(min, max));
+            }
+        }
+        Some(max)
+    }
+
+    /// The value of the given rank, rounded down within its bucket: the conservative side for lower
+    /// ends of intervals.
+    pub fn order_statistic_floor(&self, rank: u64) -> Option<i64> {
+        let (min, max) = self.range?;
+        if rank == 0 || rank > self.n {
+            return None;
+        }
+        let mut seen = self.below;
+        if rank <= seen {
+            return Some(min);
+        }
+        for bucket in self.buckets() {
+            seen += bucket.count;
+            if rank <= seen {
+                return Some(bucket.lowest_ns.clamp(min, max));
+            }
+        }
+        Some((lowest_of(BUCKETS).cast_signed()).clamp(min, max))
+    }
+
+    /// The buckets that hold something, in rising order; without the overflow.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.grouped(0)
+    }
+
+    /// The same, 2^`bits` neighbouring buckets taken as one (`bits` at most 10, so that a group
+    /// never spans two powers of two with different widths).
+    pub(crate) fn grouped(&self, bits: u32) -> impl Iterator<Item = Bucket> + '_ {
+        let size = 1 << bits.min(10);
+        let below = self.negative.chunks(size).enumerate().rev();
+        let above = self.positive.chunks(size).enumerate();
+        let bounds = move |group: usize| {
+            let (first, last) = (group * size, group * size + size - 1);
+            (lowest_of(first).cast_signed(), (lowest_of(last) + width_of(last) - 1).cast_signed())
+        };
+        below
+            .map(move |(group, counts)| {
+                let (lowest, highest) = bounds(group);
+                // Magnitude 0 is never negative: the first group starts at −1.
+                (-highest, -lowest.max(1), counts)
+            })
+            .chain(above.map(move |(group, counts)| {
+                let (lowest, highest) = bounds(group);
+                (lowest, highest, counts)
+            }))
+            .map(|(lowest_ns, highest_ns, counts)| Bucket {
+                lowest_ns,
+                highest_ns,
+                count: counts.iter().sum(),
+            })
+            .filter(|bucket| bucket.count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[i64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&value| histogram.push(value));
+        histogram
+    }
+
+    #[test]
+    fn an_empty_one_says_nothing() {
+        let empty = Histogram::new();
+        assert_eq!((empty.min(), empty.max(), empty.count()), (None, None, 0));
+        assert_eq!(empty.quantile(Probability::P50), None);
+        assert_eq!(empty.order_statistic(1), None);
+        assert_eq!(empty.buckets().count(), 0);
+    }
+
+    #[test]
+    fn quantiles_need_enough_samples() {
+        let values: Vec<i64> = (1..=999).collect();
+        assert_eq!(of(&values).quantile(Probability::P99), Some(990));
+        assert_eq!(of(&values).quantile(Probability::P99_9), None);
+    }
+
+    #[test]
+    fn the_overflow_is_counted_and_the_extremes_stay_exact() {
+        let histogram = of(&[i64::MIN, -5, 5, i64::MAX]);
+        assert_eq!(histogram.overflow(), 2);
+        assert_eq!((histogram.min(), histogram.max()), (Some(i64::MIN), Some(i64::MAX)));
+        assert_eq!(histogram.order_statistic(4), Some(i64::MAX));
+        assert_eq!(histogram.order_statistic(2), Some(-5));
+        assert!(histogram.order_statistic(1).unwrap() <= -(1 << 42));
+        assert_eq!(histogram.order_statistic_floor(1), Some(i64::MIN));
+    }
+
+    fn any_time() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            -3_000i64..3_000,
+            -1_000_000_000_000i64..1_000_000_000_000,
+            (0u32..41).prop_map(|s| 1 << s)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_agree_with_sorting_within_one_part_in_1024(
+            mut values in prop::collection::vec(any_time(), 1..500), p in 0.001f64..0.999,
+        ) {
+            let histogram = of(&values);
+            values.sort_unstable();
+            let p = Probability::from_share(p).unwrap();
+            let rank = p.rank(values.len() as u64);
+            let exact = values[rank as usize - 1];
+            let up = histogram.order_statistic(rank).unwrap();
+            let down = histogram.order_statistic_floor(rank).unwrap();
+            prop_assert!(down <= exact && exact <= up);
+            let allowed = exact.unsigned_abs() as f64 / 1024.0;
+            prop_assert!((up - exact) as f64 <= allowed && (exact - down) as f64 <= allowed);
+            let supported = p.is_supported(values.len() as u64).then_some(up);
+            prop_assert_eq!(histogram.quantile(p), supported);
+        }
+
+        #[test]
+        fn merging_is_the_same_as_collecting_together(
+            a in prop::collection::vec(any_time(), 0..100),
+            b in prop::collection::vec(any_time(), 0..100),
+        ) {
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let together = of(&[a, b].concat());
+            prop_assert_eq!(merged, together);
+        }
+
+        #[test]
+        fn every_value_is_in_its_bucket(value in any_time(), bits in 0u32..=10) {
+            let buckets: Vec<_> = of(&[value]).grouped(bits).collect();
+            prop_assert_eq!(buckets.len(), 1);
+            prop_assert!(buckets[0].lowest_ns <= value && value <= buckets[0].highest_ns);
+        }
+    }
+}

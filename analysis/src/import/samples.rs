@@ -1,0 +1,293 @@
+//! Reads sample files block by block, up to the first damage.
+//!
+//! The layout is that of [`punctual_core::file`]. One block is held at a time (at most 16 MiB, and
+//! never more than the bytes that really came). Every number is checked before it is believed.
+
+use std::io::{ErrorKind, Read};
+
+use punctual_core::file::{
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FILE_HEADER_BYTES, FILE_VERSION, FileHeader,
+    JSON_BYTES_MAX,
+};
+use punctual_core::sample::{SAMPLE_BYTES, Sample};
+
+use super::info::FileInfo;
+
+/// Why a file could not be opened as a sample file.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It does not begin as a sample file does.
+    #[error("not a sample file of punctual")]
+    Foreign,
+    /// It has no bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// It ends, or is damaged, before the first block.
+    #[error("a sample file of punctual, damaged at its head: {0}")]
+    Damaged(String),
+    /// A later version wrote it.
+    #[error("written by a newer punctual (layout {0}); this one reads layout {FILE_VERSION}")]
+    Newer(u32),
+    /// Reading failed.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// How a file ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With its end block: as it should.
+    Complete,
+    /// Cut off, as after `kill -9`: all blocks before the cut were read.
+    Incomplete,
+    /// Everything before the damage was read, nothing after it.
+    Damaged {
+        /// Offset of the block that is damaged, bytes from the start of the file.
+        at_byte: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// One block of samples.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Index into [`FileInfo::runs`].
+    pub run: usize,
+    /// Its samples, cycles not decreasing.
+    pub samples: &'a [Sample],
+    /// Releases of this run that never ran, up to the end of this block.
+    pub missed: u64,
+    /// Samples of this run that did not fit, up to the end of this block.
+    pub unrecorded: u64,
+}
+
+/// What has been read of one run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    samples: u64,
+    cycle: u64,
+    missed: u64,
+    unrecorded: u64,
+}
+
+/// A sample file being read.
+#[derive(Debug)]
+pub struct SampleFile<R> {
+    reader: R,
+    info: FileInfo,
+    progress: Vec<Progress>,
+    at_byte: u64,
+    bytes: Vec<u8>,
+    samples: Vec<Sample>,
+    ending: Option<Ending>,
+}
+
+impl<R: Read> SampleFile<R> {
+    /// Reads the head of a file.
+    ///
+    /// # Errors
+    /// Not a sample file, a newer one, one whose head is damaged, or a reader that fails.
+    pub fn open(mut reader: R) -> Result<Self, OpenError> {
+        let mut head = [0; FILE_HEADER_BYTES];
+        let got = read_up_to(&mut reader, &mut head)?;
+        if got == 0 {
+            return Err(OpenError::Empty);
+        }
+        let magic = &punctual_core::file::FILE_MAGIC;
+        if got < head.len() && head[..got.min(magic.len())] == magic[..got.min(magic.len())] {
+            return Err(OpenError::Damaged("it ends within the first 24 bytes".to_owned()));
+        }
+        let header = FileHeader::from_bytes(&head).ok_or(OpenError::Foreign)?;
+        if header.version > FILE_VERSION {
+            return Err(OpenError::Newer(header.version));
+        }
+        let damaged = |why: &str| Err(OpenError::Damaged(why.to_owned()));
+        if header.version != FILE_VERSION || header.json_bytes > JSON_BYTES_MAX {
+            return damaged("its header holds impossible numbers");
+        }
+        let mut bytes = Vec::new();
+        let length = u64::from(header.json_bytes);
+        reader.by_ref().take(length).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
+            return damaged("it ends within its description");
+        }
+        if crc32fast::hash(&bytes) != header.json_crc {
+            return damaged("the checksum of its description is wrong");
+        }
+        let info: FileInfo = serde_json::from_slice(&bytes).map_err(|error| {
+            OpenError::Damaged(format!("its description is unreadable: {error}"))
+        })?;
+        if info.runs.iter().any(|run| run.period_ns == 0) {
+            return damaged("its description holds a period of zero");
+        }
+        Ok(Self {
+            reader,
+            progress: vec![Progress::default(); info.runs.len()],
+            info,
+            at_byte: FILE_HEADER_BYTES as u64 + length,
+            bytes,
+            samples: Vec::new(),
+            ending: None,
+        })
+    }
+
+    /// What the file says of itself.
+    pub fn info(&self) -> &FileInfo {
+        &self.info
+    }
+
+    /// How the file ended; `None` while there may be more.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Samples, missed and unrecorded of a run so far; `None` when there is no such run.
+    pub fn counts(&self, run: usize) -> Option<(u64, u64, u64)> {
+        self.progress.get(run).map(|p| (p.samples, p.missed, p.unrecorded))
+    }
+
+    /// The next block; `None` once the file ended, one way or another ([`Self::ending`]).
+    pub fn next_block(&mut self) -> Option<Block<'_>> {
+        if self.ending.is_some() {
+            return None;
+        }
+        match self.read_block() {
+            Ok(header) => {
+                let run = header.run as usize;
+                let (missed, unrecorded) = (header.missed, header.unrecorded);
+                Some(Block { run, samples: &self.samples, missed, unrecorded })
+            }
+            Err(ending) => {
+                self.ending = Some(ending);
+                None
+            }
+        }
+    }
+
+    fn read_block(&mut self) -> Result<BlockHeader, Ending> {
+        let mut head = [0; BLOCK_HEADER_BYTES];
+        match read_up_to(&mut self.reader, &mut head) {
+            Ok(BLOCK_HEADER_BYTES) => {}
+            Ok(_) => return Err(Ending::Incomplete),
+            Err(error) => return Err(self.damaged(format!("cannot be read: {error}"))),
+        }
+        let Some(header) = BlockHeader::from_bytes(&head, crc32fast::hash) else {
+            return Err(self.damaged("the header of a block is damaged".to_owned()));
+        };
+        self.check_header(&header)?;
+        if header.kind == BlockKind::End {
+            return Err(self.end());
+        }
+        self.read_payload(&header)?;
+        self.check_samples(&header)?;
+        let progress = &mut self.progress[header.run as usize];
+        progress.samples += self.samples.len() as u64;
+        progress.missed = header.missed;
+        progress.unrecorded = header.unrecorded;
+        if let Some(last) = self.samples.last() {
+            progress.cycle = last.cycle;
+        }
+        self.at_byte += (BLOCK_HEADER_BYTES + header.payload_bytes()) as u64;
+        Ok(header)
+    }
+
+    /// After the end block nothing may follow.
+    fn end(&mut self) -> Ending {
+        match read_up_to(&mut self.reader, &mut [0]) {
+            Ok(0) => Ending::Complete,
+            Ok(_) => {
+                self.at_byte += BLOCK_HEADER_BYTES as u64;
+                self.damaged("bytes follow the end of the file".to_owned())
+            }
+            Err(error) => self.damaged(format!("cannot be read: {error}")),
+        }
+    }
+
+    fn check_header(&self, header: &BlockHeader) -> Result<(), Ending> {
+        if header.kind == BlockKind::End {
+            return match header.samples {
+                0 => Ok(()),
+                _ => Err(self.damaged("an end block holds samples".to_owned())),
+            };
+        }
+        let Some(progress) = self.progress.get(header.run as usize) else {
+            let runs = self.progress.len();
+            return Err(
+                self.damaged(format!("a block of run {} where {runs} are known", header.run))
+            );
+        };
+        if header.first != progress.samples {
+            let (first, samples) = (header.first, progress.samples);
+            return Err(
+                self.damaged(format!("a block starts at sample {first} instead of {samples}"))
+            );
+        }
+        if header.missed < progress.missed || header.unrecorded < progress.unrecorded {
+            return Err(self.damaged("a counter of a run runs backwards".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn read_payload(&mut self, header: &BlockHeader) -> Result<(), Ending> {
+        self.bytes.clear();
+        let length = header.payload_bytes();
+        let read = self.reader.by_ref().take(length as u64).read_to_end(&mut self.bytes);
+        if let Err(error) = read {
+            return Err(self.damaged(format!("cannot be read: {error}")));
+        }
+        if self.bytes.len() != length {
+            return Err(Ending::Incomplete);
+        }
+        if crc32fast::hash(&self.bytes) != header.payload_crc {
+            return Err(self.damaged("the checksum of a block is wrong".to_owned()));
+        }
+        let (samples, _) = self.bytes.as_chunks::<SAMPLE_BYTES>();
+        self.samples.clear();
+        self.samples.extend(samples.iter().map(Sample::from_bytes));
+        Ok(())
+    }
+
+    fn check_samples(&self, header: &BlockHeader) -> Result<(), Ending> {
+        let progress = &self.progress[header.run as usize];
+        let mut cycle = if progress.samples > 0 { progress.cycle } else { 0 };
+        let mut rising = true;
+        for sample in &self.samples {
+            rising &= sample.cycle >= cycle;
+            cycle = sample.cycle;
+        }
+        if rising { Ok(()) } else { Err(self.damaged("cycles run backwards".to_owned())) }
+    }
+
+    fn damaged(&self, why: String) -> Ending {
+        Ending::Damaged { at_byte: self.at_byte, why }
+    }
+}
+
+/// Reads until the buffer is full or the source ends; how many bytes came.
+fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(bytes) => got += bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+/// Reads all of `bytes` as a sample file and returns how many samples came and how it ended: the
+/// whole reader behind one call, for tests and fuzzing.
+///
+/// # Errors
+/// As [`SampleFile::open`].
+pub fn count_samples(bytes: &[u8]) -> Result<(u64, Ending), OpenError> {
+    let mut file = SampleFile::open(bytes)?;
+    let mut samples = 0;
+    while let Some(block) = file.next_block() {
+        samples += block.samples.len() as u64;
+    }
+    Ok((samples, file.ending.unwrap_or(Ending::Incomplete)))
+}

@@ -1,0 +1,30 @@
+//! What recorded cycles say: pure analysis, in one streaming pass and in memory that does not grow
+//! with the number of samples.
+//!
+//! No clock, no file, no printing, nothing unsafe: bytes and samples come in, plain data goes out.
+//! A number that its evidence does not support is `None`, never a guess.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`import`] | bytes → samples: the project's own sample files, and CSV |
+//! | [`recording`] | one run: [`recording::Recording`] → [`recording::Outcome`] |
+//! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
+//! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
+//! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
+//! | [`claim`] | levels L0–L2: what n cycles support, adjusted for dependence |
+//! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
+//! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
+#![forbid(unsafe_code)]
+
+pub mod claim;
+pub mod gridfit;
+pub mod histogram;
+pub mod impact;
+pub mod import;
+pub mod jitters;
+pub mod limit;
+pub mod quantile;
+pub mod quantity;
+pub mod recording;
+pub mod summary;
+pub mod verdict;

@@ -1,0 +1,112 @@
+//! The units that are understood: one row each.
+//!
+//! For the parser. Data only.
+
+use super::Dimension;
+
+/// A unit.
+pub(super) struct Unit {
+    names: &'static [&'static str],
+    pub(super) dimension: Dimension,
+    /// How many of the dimension's own unit (Nm, rad, rad/s, Hz, 1) it is.
+    pub(super) factor: f64,
+    /// Durations, exactly: `ns_factor`·10^`ns_power` ns.
+    pub(super) ns_factor: u32,
+    pub(super) ns_power: i32,
+}
+
+const fn time(names: &'static [&'static str], ns_factor: u32, ns_power: i32) -> Unit {
+    Unit { names, dimension: Dimension::Duration, factor: 0.0, ns_factor, ns_power }
+}
+
+const fn other(names: &'static [&'static str], dimension: Dimension, factor: f64) -> Unit {
+    Unit { names, dimension, factor, ns_factor: 0, ns_power: 0 }
+}
+
+const TURN: f64 = 2.0 * std::f64::consts::PI;
+/// One avoirdupois ounce (0.028 349 523 125 kg) at 9.806 65 m/s² on one inch (0.0254 m).
+const OUNCE_INCH_NM: f64 = 0.028_349_523_125 * 9.806_65 * 0.025_4;
+
+static UNITS: [Unit; 26] = [
+    time(&["ns"], 1, 0),
+    time(&["us", "µs", "μs"], 1, 3),
+    time(&["ms"], 1, 6),
+    time(&["s"], 1, 9),
+    time(&["min"], 6, 10),
+    time(&["h"], 36, 11),
+    time(&["d"], 864, 11),
+    other(&["Nm", "N·m"], Dimension::Torque, 1.0),
+    other(&["Ncm"], Dimension::Torque, 1e-2),
+    other(&["mNm"], Dimension::Torque, 1e-3),
+    other(&["ozin", "oz-in", "oz·in", "oz.in"], Dimension::Torque, OUNCE_INCH_NM),
+    other(&["kgcm", "kg-cm", "kgf-cm"], Dimension::Torque, 0.098_066_5),
+    other(&["rad"], Dimension::Angle, 1.0),
+    other(&["deg", "°"], Dimension::Angle, TURN / 360.0),
+    other(&["rev"], Dimension::Angle, TURN),
+    other(&["rad/s"], Dimension::Speed, 1.0),
+    other(&["deg/s", "°/s"], Dimension::Speed, TURN / 360.0),
+    other(&["rev/s", "rps"], Dimension::Speed, TURN),
+    other(&["rpm", "rev/min"], Dimension::Speed, TURN / 60.0),
+    other(&["Hz"], Dimension::Rate, 1.0),
+    other(&["kHz"], Dimension::Rate, 1e3),
+    other(&["MHz"], Dimension::Rate, 1e6),
+    other(&["step/s", "steps/s"], Dimension::Rate, 1.0),
+    other(&["kstep/s", "ksteps/s"], Dimension::Rate, 1e3),
+    other(&["%"], Dimension::Share, 1e-2),
+    other(&["ppm"], Dimension::Share, 1e-6),
+];
+
+/// The unit of that name; case counts (mNm is no MNm).
+pub(super) fn find(name: &str) -> Option<&'static Unit> {
+    UNITS.iter().find(|unit| unit.names.contains(&name))
+}
+
+impl Dimension {
+    /// Its name with the article.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Duration => "a duration",
+            Self::Torque => "a torque",
+            Self::Angle => "an angle",
+            Self::Speed => "a rotational speed",
+            Self::Rate => "a rate",
+            Self::Share => "a share",
+        }
+    }
+
+    /// The units to offer.
+    pub fn units(self) -> &'static str {
+        match self {
+            Self::Duration => "ns, us, ms, s, min, h, d",
+            Self::Torque => "Nm, mNm, ozin, kgcm",
+            Self::Angle => "deg, rad",
+            Self::Speed => "rev/s, rpm, rad/s, deg/s",
+            Self::Rate => "Hz, kHz",
+            Self::Share => "10% or 0.1",
+        }
+    }
+
+    /// The unit of an example.
+    pub(super) fn example_unit(self) -> &'static str {
+        match self {
+            Self::Duration => "us",
+            Self::Torque => "ozin",
+            Self::Angle => "deg",
+            Self::Speed => "rev/s",
+            Self::Rate => "Hz",
+            Self::Share => "%",
+        }
+    }
+
+    /// A whole example.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Self::Duration => "500us",
+            Self::Torque => "23ozin",
+            Self::Angle => "0.9deg",
+            Self::Speed => "15rev/s",
+            Self::Rate => "10kHz",
+            Self::Share => "10%",
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The one streaming pass over one run: samples in, [`Outcome`] out.
+//!
+//! Feeds every accumulator of this crate. Constant memory (about 1.5 MiB), no allocation per
+//! sample. Never reads a clock or a file; never drops a sample without counting it.
+
+mod outcome;
+mod worst;
+
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::{Instant, Period, Span};
+
+use crate::claim::claims;
+use crate::claim::dependence::Exceedances;
+use crate::gridfit::{GridFit, Line};
+use crate::histogram::display::HistogramView;
+use crate::jitters::Jitters;
+use crate::summary::{Distribution, Stats};
+pub use outcome::Outcome;
+use worst::WorstList;
+pub use worst::{WORST_MAX, Worst};
+
+/// What a sample's lateness is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Releases {
+    /// Its release is known: the lateness is that of the glossary.
+    #[default]
+    Known,
+    /// Only instants are known; the "lateness" is the deviation from a nominal grid through the
+    /// first one, which drift alone makes meaningless. Interval and grid are reported, lateness
+    /// (and with it quantiles, claims and verdict) is not.
+    Unknown,
+    /// As `Unknown`, in a second pass: lateness is counted from the earliest wake about the line
+    /// that the first pass fitted ([`Outcome::line`]), so it is never negative and misses only a
+    /// constant that instants alone cannot tell.
+    Fitted(Line),
+}
+
+/// What must be known of a run before its first sample.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The nominal period; without it there is no grid, and intervals are differences of lateness.
+    pub period: Option<Period>,
+    /// Instant of release 0.
+    pub epoch: Instant,
+    /// Leave samples flagged [`Flags::COLD`] out of every figure (they are counted).
+    pub leave_out_cold: bool,
+    /// Thresholds to watch beside the 1-2-5 ladder, ns.
+    pub thresholds_ns: Vec<i64>,
+    /// What lateness is about.
+    pub releases: Releases,
+}
+
+/// The accumulator of one run.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    setup: Setup,
+    period_ns: i64,
+    lateness: Distribution,
+    interval: Distribution,
+    response: Option<Distribution>,
+    execution: Option<Distribution>,
+    grid: Option<GridFit>,
+    exceedances: Exceedances,
+    worst: WorstList,
+    previous: Option<Sample>,
+    /// Whether the previous sample was left out, so that no interval starts there.
+    previous_left_out: bool,
+    samples: u64,
+    cold: u64,
+    gaps: u64,
+}
+
+impl Recording {
+    /// An empty recording.
+    pub fn new(setup: Setup) -> Self {
+        let period_ns =
+            setup.period.map_or(0, |period| i64::try_from(period.as_ns()).unwrap_or(i64::MAX));
+        Self {
+            period_ns,
+            lateness: Distribution::default(),
+            interval: Distribution::default(),
+            response: None,
+            execution: None,
+            grid: setup.period.map(GridFit::new),
+            exceedances: Exceedances::new(period_ns, &setup.thresholds_ns),
+            worst: WorstList::default(),
+            previous: None,
+            previous_left_out: false,
+            samples: 0,
+            cold: 0,
+            gaps: 0,
+            setup,
+        }
+    }
+
+    /// Says where release 0 was, when that is known only after the first samples (CSV instants).
+    pub fn set_epoch(&mut self, epoch: Instant) {
+        self.setup.epoch = epoch;
+    }
+
+    /// Takes in the next sample. Cycles must not decrease.
+    #[inline]
+    pub fn push(&mut self, sample: &Sample) {
+        self.samples += 1;
+        let first = sample.flags.has(Flags::FIRST);
+        let previous = if first { None } else { self.previous };
+        let missed = previous.map_or(0, |p| sample.cycle.saturating_sub(p.cycle).saturating_sub(1));
+        self.gaps += missed;
+        self.previous = Some(*sample);
+        let left_out = self.is_left_out(sample);
+        let kept = previous.filter(|_| !self.previous_left_out);
+        self.previous_left_out = left_out;
+        if left_out {
+            return;
+        }
+        if let Some(previous) = kept {
+            self.interval.push(interval_ns(&previous, sample, self.period_ns));
+        }
+        let deviation_ns = sample.lateness.as_ns();
+        if let Some(grid) = &mut self.grid {
+            grid.push(sample.cycle, deviation_ns);
+        }
+        let lateness_ns = match &self.setup.releases {
+            Releases::Known => deviation_ns,
+            Releases::Unknown => return,
+            Releases::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
+        };
+        self.lateness.push(lateness_ns);
+        // After a cycle that was left out there is nothing to tell their lateness by.
+        let placed = if kept.is_some() { missed } else { 0 };
+        self.exceedances.push(lateness_ns, placed);
+        self.worst.push(sample.cycle, lateness_ns, deviation_ns);
+    }
+
+    #[inline]
+    fn is_left_out(&mut self, sample: &Sample) -> bool {
+        let cold = sample.flags.has(Flags::COLD);
+        self.cold += u64::from(cold);
+        cold && self.setup.leave_out_cold
+    }
+
+    /// Takes in a block of samples.
+    pub fn extend(&mut self, samples: &[Sample]) {
+        samples.iter().for_each(|sample| self.push(sample));
+    }
+
+    /// Takes in a response (finish − release), where one was recorded.
+    pub fn push_response(&mut self, response: Span) {
+        self.response.get_or_insert_default().push(response.as_ns());
+    }
+
+    /// Takes in an execution (finish − start), where one was recorded.
+    pub fn push_execution(&mut self, execution: Span) {
+        self.execution.get_or_insert_default().push(execution.as_ns());
+    }
+
+    /// Samples so far, cold ones included.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The largest lateness so far, for a progress line.
+    pub fn largest_so_far(&self) -> Option<Span> {
+        self.lateness.histogram().max().map(Span::from_ns)
+    }
+
+    /// Releases without a sample so far: missed, or run but unrecorded.
+    pub fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
+    /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases
+    /// ran, so they are taken off the gaps in k, and what remains was missed.
+    pub fn finish(self, unrecorded: u64) -> Outcome {
+        let missed = self.gaps.saturating_sub(unrecorded);
+        self.finish_with(missed, unrecorded)
+    }
+
+    /// The figures, where the recorder itself counted the missed releases (which also covers those
+    /// after the last sample).
+    pub fn finish_with(self, missed: u64, unrecorded: u64) -> Outcome {
+        let tails = self.exceedances.finish(missed);
+        let (grid, line) = self.grid.as_ref().and_then(GridFit::finish).unzip();
+        let jitters =
+            Jitters::of(&self.lateness, &self.interval, self.response.as_ref(), grid.as_ref());
+        let histogram = self.lateness.histogram();
+        Outcome {
+            cycles: self.samples,
+            cold: self.cold,
+            missed,
+            unrecorded,
+            lateness_ns: self.lateness.stats(),
+            interval_ns: self.interval.stats(),
+            response_ns: self.response.as_ref().map(Distribution::stats),
+            execution_ns: self.execution.as_ref().map(Distribution::stats),
+            grid,
+            jitters,
+            histogram: HistogramView::of(histogram),
+            claims: claims(&tails, histogram),
+            worst: self.worst.finish(&self.setup),
+            line,
+            tails,
+            lateness: self.lateness.into_histogram(),
+        }
+    }
+
+    /// The nine numbers of lateness so far.
+    pub fn lateness_so_far(&self) -> Stats {
+        self.lateness.stats()
+    }
+}
+
+/// wake − previous wake − one period, saturating: a missed release shows as at least one period.
+#[inline]
+fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
+    let difference = sample.lateness.as_ns().saturating_sub(previous.lateness.as_ns());
+    if sample.cycle == previous.cycle.wrapping_add(1) {
+        return difference;
+    }
+    let releases = i128::from(sample.cycle) - i128::from(previous.cycle) - 1;
+    let apart = releases * i128::from(period_ns);
+    let apart = apart.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+    difference.saturating_add(apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {
+        Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
+    }
+
+    fn setup() -> Setup {
+        Setup { period: Period::from_ns(1_000), epoch: Instant::from_ns(500), ..Setup::default() }
+    }
+
+    fn outcome(setup: Setup, samples: &[Sample], unrecorded: u64) -> Outcome {
+        let mut recording = Recording::new(setup);
+        recording.extend(samples);
+        recording.finish(unrecorded)
+    }
+
+    #[test]
+    fn nothing_recorded_is_an_outcome_too() {
+        let outcome = outcome(setup(), &[], 0);
+        assert_eq!((outcome.cycles, outcome.missed), (0, 0));
+        assert_eq!(outcome.lateness_ns, Stats::default());
+        assert!(outcome.claims.is_empty() && outcome.grid.is_none() && outcome.worst.is_empty());
+    }
+
+    #[test]
+    fn gaps_inside_a_segment_are_missed_and_between_segments_are_not() {
+        let samples = [
+            sample(0, 10, Flags::FIRST),
+            sample(1, 30, Flags::NONE),
+            sample(5, 20, Flags::NONE),
+            sample(100, 10, Flags::FIRST),
+            sample(101, 10, Flags::NONE),
+        ];
+        let all = outcome(setup(), &samples, 0);
+        assert_eq!((all.cycles, all.missed, all.unrecorded), (5, 3, 0));
+        assert_eq!(outcome(setup(), &samples, 2).missed, 1);
+        // Intervals 20, 3 periods − 10, 0; none into cycle 100.
+        assert_eq!(all.interval_ns.max, Some(2_990.0));
+        assert_eq!(all.interval_ns.mean, Some((20.0 + 2_990.0) / 3.0));
+    }
+
+    #[test]
+    fn cold_samples_can_be_left_out_and_start_no_interval() {
+        let samples = [
+            sample(0, 900, Flags::FIRST.with(Flags::COLD)),
+            sample(1, 10, Flags::NONE),
+            sample(2, 12, Flags::NONE),
+        ];
+        let kept = outcome(setup(), &samples, 0);
+        assert_eq!((kept.cold, kept.lateness_ns.max), (1, Some(900.0)));
+        let left = outcome(Setup { leave_out_cold: true, ..setup() }, &samples, 0);
+        assert_eq!((left.cycles, left.cold, left.lateness_ns.max), (3, 1, Some(12.0)));
+        assert_eq!((left.interval_ns.min, left.interval_ns.max), (Some(2.0), Some(2.0)));
+    }
+
+    #[test]
+    fn the_worst_are_named_with_their_instant() {
+        let samples: Vec<Sample> =
+            (0..100).map(|k| sample(k, (k as i64 * 37) % 100, Flags::NONE)).collect();
+        let worst = outcome(setup(), &samples, 0).worst;
+        assert_eq!(worst.len(), WORST_MAX);
+        assert_eq!(
+            worst.iter().map(|w| w.lateness_ns).collect::<Vec<_>>(),
+            [99.0, 98.0, 97.0, 96.0, 95.0, 94.0, 93.0, 92.0, 91.0, 90.0]
+        );
+        assert!(worst.iter().all(|w| w.at_ns == 500 + w.cycle * 1_000 + w.lateness_ns as u64));
+    }
+
+    #[test]
+    fn a_missed_release_is_late_by_a_period_at_least() {
+        let mut samples: Vec<Sample> = (0..50).map(|k| sample(k, 10, Flags::NONE)).collect();
+        samples.push(sample(52, 10, Flags::NONE));
+        let outcome = outcome(setup(), &samples, 0);
+        assert_eq!(outcome.missed, 2);
+        assert_eq!(outcome.tails.exceedances(500), Some(2));
+        assert_eq!(outcome.tails.exceedances(1_000_000_000), Some(0));
+        assert_eq!(outcome.tails.n(), 53);
+    }
+
+    #[test]
+    fn instants_alone_get_a_lateness_in_the_second_pass() {
+        // 1000 ppm of drift: the deviation from the nominal grid is no lateness.
+        let samples: Vec<Sample> = (0..20_000u64)
+            .map(|k| sample(k, k as i64 + [0, 4, 8][k as usize % 3], Flags::NONE))
+            .collect();
+        let first = outcome(Setup { releases: Releases::Unknown, ..setup() }, &samples, 0);
+        assert_eq!(first.lateness_ns, Stats::default());
+        assert_eq!(first.interval_ns.max, Some(5.0));
+        let line = first.line.unwrap();
+        let second = outcome(Setup { releases: Releases::Fitted(line), ..setup() }, &samples, 0);
+        assert_eq!((second.lateness_ns.min, second.lateness_ns.max), (Some(0.0), Some(8.0)));
+        assert_eq!(first.grid, second.grid);
+        // The instant is that of the wake itself.
+        let worst = &second.worst[0];
+        assert_eq!(worst.at_ns, 500 + worst.cycle * 1_000 + worst.cycle + 8);
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        let far = punctual_core::sample::CYCLE_MAX;
+        let samples = [sample(0, i64::MIN, Flags::NONE), sample(far, i64::MAX, Flags::NONE)];
+        let outcome = outcome(setup(), &samples, 0);
+        assert_eq!(outcome.missed, far - 1);
+        assert_eq!(outcome.interval_ns.max, Some(i64::MAX as f64));
+    }
+}

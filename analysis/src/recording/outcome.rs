@@ -1,0 +1,101 @@
+//! What one run gave, as plain data.
+//!
+//! For the report (the JSON keys are those of schema 1) and for limits and verdicts, which need the
+//! parts that JSON leaves out. Holds; computes nothing.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::worst::Worst;
+use crate::claim::Claim;
+use crate::claim::dependence::Tails;
+use crate::gridfit::{Grid, Line};
+use crate::histogram::Histogram;
+use crate::histogram::display::HistogramView;
+use crate::jitters::Jitters;
+use crate::summary::Stats;
+
+/// The figures of one run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Outcome {
+    /// Recorded cycles, cold ones included.
+    pub cycles: u64,
+    /// Recorded cycles that were flagged cold.
+    pub cold: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Cycles that ran but did not fit in the recorder.
+    pub unrecorded: u64,
+    /// wake − release.
+    pub lateness_ns: Stats,
+    /// wake − previous wake − period.
+    pub interval_ns: Stats,
+    /// finish − release; null when not recorded.
+    pub response_ns: Option<Stats>,
+    /// finish − start; null when not recorded.
+    pub execution_ns: Option<Stats>,
+    /// The least-squares grid; null without a period or with fewer than two cycles.
+    pub grid: Option<Grid>,
+    /// Every measure that goes by that name.
+    pub jitters: Jitters,
+    /// Lateness, for people.
+    pub histogram: HistogramView,
+    /// What the run supports.
+    pub claims: Vec<Claim>,
+    /// The latest wakes, latest first.
+    pub worst: Vec<Worst>,
+    /// The line behind `grid`, for a second pass over instants.
+    #[serde(skip)]
+    pub line: Option<Line>,
+    /// Exceedances of every watched threshold.
+    #[serde(skip)]
+    pub tails: Tails,
+    /// Lateness in full resolution.
+    #[serde(skip)]
+    pub lateness: Histogram,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Recording, Setup};
+    use punctual_core::sample::Sample;
+    use punctual_core::time::{Period, Span};
+
+    fn keys(value: &serde_json::Value) -> Vec<&str> {
+        value
+            .as_object()
+            .map(|object| object.keys().map(String::as_str).collect())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_schema() {
+        let period = Period::from_ns(1_000_000);
+        let mut recording = Recording::new(Setup { period, ..Setup::default() });
+        for cycle in 0..3_000 {
+            let lateness = Span::from_ns(5_000 + (cycle * 7_919 % 1_000) as i64);
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        let json = serde_json::to_value(recording.finish(0)).unwrap();
+        let of_run = ["cycles", "missed", "unrecorded", "lateness_ns", "interval_ns", "grid"];
+        let more = ["response_ns", "execution_ns", "histogram", "claims", "worst"];
+        for key in of_run.iter().chain(&more) {
+            assert!(json.get(key).is_some(), "{key}");
+        }
+        assert!(json.get("tails").is_none() && json.get("lateness").is_none());
+        let mut stats = ["min", "mean", "stddev", "p50", "p90", "p99", "p99_9", "p99_99", "max"];
+        stats.sort_unstable();
+        assert_eq!(keys(&json["lateness_ns"]), stats);
+        assert!(json["lateness_ns"]["p99_99"].is_null() && json["response_ns"].is_null());
+        for key in ["period_ns", "drift_ppb", "phase_ns", "jitter_pp_ns", "rms_ns"] {
+            assert!(json["grid"][key].is_number(), "{key}");
+        }
+        assert!(json["histogram"]["buckets"][0][2].is_u64());
+        assert_eq!(json["histogram"]["unit_ns"], 1);
+        let claim =
+            ["bound_ns", "conditions", "confidence", "given", "level", "n", "p", "statement"];
+        assert_eq!(keys(&json["claims"][0]), claim);
+        assert_eq!(json["claims"][0]["level"], "L0");
+        assert_eq!(keys(&json["worst"][0]), ["at_ns", "cause", "cycle", "lateness_ns"]);
+    }
+}

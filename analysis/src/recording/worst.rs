@@ -1,0 +1,81 @@
+//! The latest wakes of a run, by name.
+//!
+//! For the report, and for what later looks for their causes. Keeps ten; of equals the earlier.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Setup;
+
+/// How many are kept.
+pub const WORST_MAX: usize = 10;
+
+/// One late wake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Worst {
+    /// Its cycle.
+    pub cycle: u64,
+    /// Instant of the wake, ns.
+    pub at_ns: u64,
+    /// Its lateness, ns.
+    pub lateness_ns: f64,
+    /// What made it late, where that is known.
+    pub cause: Option<String>,
+}
+
+/// A late wake as it is kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    lateness_ns: i64,
+    cycle: u64,
+    /// wake − (epoch + cycle·period), which is not the lateness where that is about a fitted line.
+    deviation_ns: i64,
+}
+
+/// The latest wakes so far, latest first.
+#[derive(Clone, Debug)]
+pub(super) struct WorstList {
+    kept: Vec<Kept>,
+    /// A lateness must exceed this to be kept.
+    bar_ns: Option<i64>,
+}
+
+impl Default for WorstList {
+    fn default() -> Self {
+        Self { kept: Vec::with_capacity(WORST_MAX + 1), bar_ns: None }
+    }
+}
+
+impl WorstList {
+    #[inline]
+    pub(super) fn push(&mut self, cycle: u64, lateness_ns: i64, deviation_ns: i64) {
+        if self.bar_ns.is_none_or(|bar| lateness_ns > bar) {
+            self.insert(Kept { lateness_ns, cycle, deviation_ns });
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, late: Kept) {
+        let at = self.kept.partition_point(|kept| kept.lateness_ns >= late.lateness_ns);
+        self.kept.insert(at, late);
+        self.kept.truncate(WORST_MAX);
+        if self.kept.len() == WORST_MAX {
+            self.bar_ns = self.kept.last().map(|kept| kept.lateness_ns);
+        }
+    }
+
+    pub(super) fn finish(&self, setup: &Setup) -> Vec<Worst> {
+        let period_ns = setup.period.map_or(0, |period| u128::from(period.as_ns()));
+        let worst = |kept: &Kept| {
+            let release = u128::from(setup.epoch.as_ns()) + u128::from(kept.cycle) * period_ns;
+            let release = u64::try_from(release).unwrap_or(u64::MAX);
+            Worst {
+                cycle: kept.cycle,
+                at_ns: release.saturating_add_signed(kept.deviation_ns),
+                lateness_ns: kept.lateness_ns as f64,
+                cause: None,
+            }
+        };
+        self.kept.iter().map(worst).collect()
+    }
+}

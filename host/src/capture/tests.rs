@@ -1,0 +1,117 @@
+//! Round trips: a captured tree gives the facts of the machine, without its secrets.
+
+use super::*;
+use crate::fact::Fact;
+use crate::testing;
+
+/// A machine whose facts are full of names.
+fn machine() -> testing::Tree {
+    let hex = "0123456789abcdef".repeat(4);
+    testing::Tree::of(&[
+        ("/proc/cmdline", "root=UUID=4c1a5c3e-0001-4a3b-9c8d-0123456789ab ip=10.0.0.9 isolcpus=1"),
+        (
+            "/proc/cpuinfo",
+            "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd03\n\n\
+             Serial\t: 10000000c0ffee\nModel\t: Board of alice\n",
+        ),
+        ("/proc/version", "Linux version 6.1.0 (alice@anvil) (gcc) #1 SMP PREEMPT_RT\n"),
+        (
+            "/proc/config.gz",
+            "CONFIG_HZ=1000\nCONFIG_BUILD_SALT=\"anvil\"\n# CONFIG_NO_HZ is not set\n",
+        ),
+        ("/proc/self/status", "Name:\talice\nCapEff:\t0000000000800000\nCpus_allowed_list:\t0-1\n"),
+        ("/proc/self/cgroup", &format!("9:memory:/alice\n0::/docker/{hex}\n")),
+        (
+            "/proc/self/mountinfo",
+            "8 1 8:1 / / rw - ext4 /dev/anvil rw\n\
+             9 8 0:7 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n",
+        ),
+        (&format!("/sys/fs/cgroup/docker/{hex}/cpuset.cpus.effective"), "0-1\n"),
+        ("/sys/devices/system/cpu/online", "0-1\n"),
+        ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+        ("/sys/class/power_supply/hid-de:ad:be:ef:00:01/type", "Battery\n"),
+        ("/sys/class/power_supply/hid-de:ad:be:ef:00:01/scope", "Device\n"),
+        ("/sys/class/dmi/id/product_name", "anvil\n"),
+        ("/sys/class/dmi/id/product_serial", "SN-77\n"),
+        ("/etc/passwd", "alice:x:1000:1000::/home/alice:/bin/sh\n"),
+        ("/etc/hostname", "anvil\n"),
+    ])
+}
+
+fn everything_below(dir: &Path, found: &mut String) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        found.push_str(path.file_name().unwrap().to_str().unwrap());
+        found.push('\n');
+        if path.is_dir() {
+            everything_below(&path, found);
+        } else if path.extension().is_none_or(|kind| kind != "gz") {
+            found.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_secret_is_left() {
+    let (tree, out) = (machine(), testing::Tree::new());
+    let scrub = Scrub::of(&tree.root());
+    let captured = capture(tree.root(), out.path(), &scrub).unwrap();
+    let mut found = String::new();
+    everything_below(out.path(), &mut found);
+    for secret in ["alice", "anvil", "4c1a", "10.0.0.9", "c0ffee", "de:ad", "SN-77", "cdef0"] {
+        assert!(!found.contains(secret), "{secret} in\n{found}");
+    }
+    let config = Root::captured(out.path()).unwrap().read_compressed("/proc/config.gz");
+    let kept = "CONFIG_HZ=1000\n# CONFIG_NO_HZ is not set\n";
+    assert_eq!(config, Read::Text(kept.to_owned()));
+    assert_eq!(captured.facts.cpu.machine_model.value().unwrap(), "anvil");
+    let again = Facts::collect(&out.root());
+    assert_eq!(again.cpu.machine_model.value().unwrap(), "host");
+    assert_eq!(again.limits.cpuset_cpus.value(), captured.facts.limits.cpuset_cpus.value());
+    assert_eq!(again.virtualization, captured.facts.virtualization);
+    assert_eq!(again.preemption, captured.facts.preemption);
+}
+
+#[test]
+fn this_machine_survives_the_round_trip() {
+    let out = testing::Tree::new();
+    let captured = capture(Root::live(), out.path(), &Scrub::of(&Root::live())).unwrap();
+    assert!(captured.files > 10, "{captured:?}");
+    let mut expected = captured.facts;
+    let again = Facts::collect(&out.root());
+    // Names of this host may stand in here; all else must be equal.
+    expected.cpu.machine_model = again.cpu.machine_model.clone();
+    expected.kernel.kernel = again.kernel.kernel.clone();
+    expected.kernel.kernel_version = again.kernel.kernel_version.clone();
+    let scrubbed = |fact: &Fact<_>| serde_json::to_string(fact).unwrap().contains("0000000");
+    if scrubbed(&again.limits.cpuset_cpus) {
+        expected.limits.cpuset_cpus = again.limits.cpuset_cpus.clone();
+    }
+    assert_eq!(again, expected);
+}
+
+#[test]
+fn refused_and_missing_files_stay_so() {
+    let out = testing::Tree::new();
+    let tree = testing::Tree::of(&[(
+        "/MANIFEST",
+        "punctual capture 1\nunreadable\t/sys/devices/system/cpu/isolated\tpermission denied\n\
+         absent\t/sys/class/power_supply\n",
+    )]);
+    let captured = capture(tree.root(), out.path(), &Scrub::new()).unwrap();
+    assert_eq!(captured.facts, Facts::collect(&out.root()));
+    assert!(captured.unreadable > 0 && captured.absent > 0);
+    let isolated = captured.facts.isolation.isolated_cpus;
+    assert_eq!(isolated.why(), Some("permission denied"));
+    assert_eq!(captured.facts.power.power_source.why(), None);
+}
+
+#[test]
+fn an_occupied_place_is_refused_untouched() {
+    let out = testing::Tree::of(&[("/precious", "x")]);
+    let error = capture(machine().root(), out.path(), &Scrub::new()).unwrap_err();
+    assert!(error.to_string().ends_with("is not empty; name a directory that does not exist yet"));
+    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
+    let file = capture(machine().root(), &out.path().join("precious"), &Scrub::new());
+    assert!(matches!(file, Err(CaptureError::Write { .. })));
+}

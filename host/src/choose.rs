@@ -1,0 +1,195 @@
+//! Which CPU to measure on, and which one is left for the helpers. Pure: facts in, words out.
+
+use crate::cpulist::{CpuList, CpuListError};
+use crate::facts::Facts;
+use schemars::JsonSchema;
+use serde::Serialize;
+use thiserror::Error;
+
+/// The CPU to measure on, and the one for the helpers (drain, watchdog).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Choice {
+    /// The CPU to measure on.
+    pub cpu: u32,
+    /// Why this one, in a few words.
+    pub why: String,
+    /// Where the helpers run; `None` when there is no other CPU.
+    pub helper: Option<u32>,
+    /// Why there, in a few words.
+    pub helper_why: String,
+    /// Whether this process has one CPU only: then nothing can watch the loop from outside.
+    pub only_cpu: bool,
+}
+
+/// Why a CPU that was asked for cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CpuError {
+    /// The text is no list, or names a CPU that cannot exist.
+    #[error(transparent)]
+    List(#[from] CpuListError),
+    /// No CPU at all.
+    #[error("the list names no CPU")]
+    Empty,
+    /// CPUs that this machine does not have.
+    #[error("this machine has no CPU {cpus}; it has {possible}")]
+    Unknown {
+        /// Those of the list.
+        cpus: CpuList,
+        /// Those that can exist.
+        possible: CpuList,
+    },
+    /// CPUs that are switched off.
+    #[error("CPU {cpus} is offline; online are {online}")]
+    Offline {
+        /// Those of the list.
+        cpus: CpuList,
+        /// Those that are not.
+        online: CpuList,
+    },
+    /// CPUs that the control group does not give.
+    #[error("CPU {cpus} is outside of this process's cpuset, which has {reachable}")]
+    OutsideCpuset {
+        /// Those of the list.
+        cpus: CpuList,
+        /// Those that can be chosen.
+        reachable: CpuList,
+    },
+}
+
+/// What the choice is made from.
+struct Known {
+    online: CpuList,
+    allowed: CpuList,
+    isolated: CpuList,
+    /// Isolated CPUs that may be chosen.
+    quiet: CpuList,
+}
+
+impl Known {
+    fn of(facts: &Facts) -> Self {
+        let online = facts.cpu.online_cpus.value().cloned();
+        let allowed = facts.limits.allowed_cpus.value().cloned();
+        let online = online.or_else(|| allowed.clone()).unwrap_or_else(|| CpuList::single(0));
+        let allowed = allowed.map_or_else(|| online.clone(), |list| list.intersection(&online));
+        let isolated = facts.isolation.isolated().intersection(&online);
+        let cpuset = facts.limits.cpuset_cpus.value();
+        let cpuset = cpuset.map_or_else(|| allowed.clone(), |list| list.intersection(&online));
+        // With `isolcpus` every process starts without the isolated CPUs in its affinity, and may
+        // take them. An affinity that is narrower than that was set on purpose and is kept.
+        let narrowed = !cpuset.difference(&isolated).difference(&allowed).is_empty();
+        let reachable = if narrowed { &allowed } else { &cpuset };
+        let quiet = isolated.intersection(reachable);
+        Self { online, allowed, isolated, quiet }
+    }
+}
+
+/// Chooses the CPU to measure on: the last isolated one that can be used, best one whose core is
+/// isolated as a whole; else the last one allowed.
+pub fn choose(facts: &Facts) -> Choice {
+    let known = Known::of(facts);
+    let whole_core = |&cpu: &u32| siblings(facts, cpu).difference(&known.isolated).is_empty();
+    let isolated = known.quiet.iter().rev().find(whole_core).or_else(|| known.quiet.last());
+    let (cpu, why) = match isolated {
+        Some(cpu) if whole_core(&cpu) => (cpu, "isolated".to_owned()),
+        Some(cpu) => (cpu, "isolated, but it shares its core with a CPU that is not".to_owned()),
+        None => {
+            let cpu = known.allowed.last().or(known.online.last()).unwrap_or(0);
+            let none = if known.isolated.is_empty() {
+                "none isolated".to_owned()
+            } else {
+                format!("the isolated {} not permitted", known.isolated)
+            };
+            let which =
+                if known.allowed.len() == 1 { "the only one allowed" } else { "last allowed" };
+            (cpu, format!("{which}, {none}"))
+        }
+    };
+    let (helper, helper_why) = helper(&CpuList::single(cpu), facts, &known);
+    let only_cpu = helper.is_none();
+    Choice { cpu, why, helper, helper_why, only_cpu }
+}
+
+/// The CPU for the helpers of a measurement on these CPUs; `None` when there is no other one.
+pub fn helper_cpu(measured: &CpuList, facts: &Facts) -> Option<u32> {
+    helper(measured, facts, &Known::of(facts)).0
+}
+
+fn helper(measured: &CpuList, facts: &Facts, known: &Known) -> (Option<u32>, String) {
+    let mut siblings_of_measured = CpuList::new();
+    for cpu in measured.iter() {
+        siblings_of_measured = siblings_of_measured.union(&siblings(facts, cpu));
+    }
+    let others = known.allowed.difference(measured);
+    let housekeeping = others.difference(&known.isolated);
+    let apart = |list: &CpuList| list.difference(&siblings_of_measured);
+    // Shared isolation costs another loop; a shared core costs this one: hence the order.
+    [
+        (apart(&housekeeping), "not isolated, on another core"),
+        (apart(&others), "isolated too, on another core"),
+        (housekeeping, "a sibling on the same core: no other core is allowed"),
+        (others, "a sibling on the same core: no other core is allowed"),
+    ]
+    .into_iter()
+    .find_map(|(list, why)| Some((Some(list.first()?), why.to_owned())))
+    .unwrap_or((None, "no other CPU is allowed".to_owned()))
+}
+
+fn siblings(facts: &Facts, cpu: u32) -> CpuList {
+    facts.cpu.topology.value().map(|topology| topology.siblings(cpu)).unwrap_or_default()
+}
+
+/// Checks a list of CPUs that was asked for.
+///
+/// # Errors
+/// One line that says which CPU cannot be used, and which ones can.
+pub fn check_cpus(cpus: &CpuList, facts: &Facts) -> Result<(), CpuError> {
+    if cpus.is_empty() {
+        return Err(CpuError::Empty);
+    }
+    let beyond = |list: Option<&CpuList>| {
+        list.map(|list| (cpus.difference(list), list.clone())).filter(|(rest, _)| !rest.is_empty())
+    };
+    if let Some((cpus, possible)) = beyond(facts.cpu.possible_cpus.value()) {
+        return Err(CpuError::Unknown { cpus, possible });
+    }
+    if let Some((cpus, online)) = beyond(facts.cpu.online_cpus.value()) {
+        return Err(CpuError::Offline { cpus, online });
+    }
+    let reachable = facts.limits.cpuset_cpus.value();
+    if let Some((cpus, reachable)) = beyond(reachable) {
+        return Err(CpuError::OutsideCpuset { cpus, reachable });
+    }
+    Ok(())
+}
+
+/// Reads and checks a list of CPUs as a person writes it (`3`, `2-3`, `all`, `N`).
+///
+/// # Errors
+/// As [`CpuList::parse`] and [`check_cpus`].
+pub fn parse_cpus(text: &str, facts: &Facts) -> Result<CpuList, CpuError> {
+    let possible = facts.cpu.possible_cpus.value().and_then(CpuList::last);
+    let online = facts.cpu.online_cpus.value().and_then(CpuList::last);
+    // `all` and `N` are of the CPUs that can be used now.
+    let last = online.or(possible).unwrap_or(0);
+    let bound = possible.unwrap_or(last).max(last);
+    let symbolic = text.contains('N') || text.to_ascii_lowercase().contains("all");
+    let cpus =
+        CpuList::parse(text, if symbolic { last } else { bound }).map_err(|error| {
+            match (error, facts.cpu.possible_cpus.value()) {
+                (CpuListError::Beyond { cpu, .. }, Some(possible))
+                    if cpu < u64::from(crate::cpulist::MAX_CPUS) =>
+                {
+                    CpuError::Unknown {
+                        cpus: CpuList::single(cpu as u32),
+                        possible: possible.clone(),
+                    }
+                }
+                (error, _) => CpuError::List(error),
+            }
+        })?;
+    check_cpus(&cpus, facts)?;
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests;

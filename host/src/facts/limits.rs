@@ -1,0 +1,268 @@
+//! What this process is allowed, and what the scheduler takes from real-time tasks.
+//! Reads `/proc/self`, `/proc/sys/kernel`, the control groups and debugfs through the source.
+
+use super::source::{Source, number};
+use crate::cpulist::CpuList;
+use crate::fact::Fact;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// The CPUs that this process may run on now (its affinity).
+    pub allowed_cpus: Fact<CpuList>,
+    /// The CPUs that its control group lets it choose from.
+    pub cpuset_cpus: Fact<CpuList>,
+    /// What it may lock in memory, in bytes (`RLIMIT_MEMLOCK`).
+    pub memlock_limit_bytes: Fact<LimitPair>,
+    /// The highest real-time priority that it may take without a capability (`RLIMIT_RTPRIO`).
+    pub rtprio_limit: Fact<LimitPair>,
+    /// Its effective capabilities, as far as they matter here.
+    pub capabilities: Fact<Capabilities>,
+    /// Whether its user namespace is not the first one: then capabilities do not reach the
+    /// scheduler.
+    pub user_namespace: Fact<bool>,
+    /// How late its sleeps may be woken on purpose while it is no real-time task, in nanoseconds.
+    pub timer_slack_ns: Fact<u64>,
+    /// The share of time that real-time tasks may have in all.
+    pub rt_throttling: Fact<RtThrottling>,
+    /// What the scheduler reserves for ordinary tasks (Linux 6.12 and later); needs debugfs.
+    pub fair_server: Fact<Vec<FairServer>>,
+    /// The real-time budget of the own control group in microseconds a period (version 1 with
+    /// `CONFIG_RT_GROUP_SCHED`); -1 is unlimited.
+    pub cgroup_rt_runtime_us: Fact<i64>,
+}
+
+/// A resource limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "LimitWire", try_from = "LimitWire")]
+pub enum Limit {
+    /// As much as this.
+    AtMost(u64),
+    /// No limit; `"unlimited"` in JSON.
+    Unlimited,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum LimitWire {
+    Number(u64),
+    Word(Cow<'static, str>),
+}
+
+impl From<Limit> for LimitWire {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::AtMost(number) => Self::Number(number),
+            Limit::Unlimited => Self::Word("unlimited".into()),
+        }
+    }
+}
+
+impl TryFrom<LimitWire> for Limit {
+    type Error = &'static str;
+
+    fn try_from(wire: LimitWire) -> Result<Self, Self::Error> {
+        match wire {
+            LimitWire::Number(number) => Ok(Self::AtMost(number)),
+            LimitWire::Word(word) => Self::of(&word).ok_or("a limit is a number or 'unlimited'"),
+        }
+    }
+}
+
+impl JsonSchema for Limit {
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"oneOf": [{"type": "integer", "minimum": 0}, {"const": "unlimited"}]})
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(number) => write!(f, "{number}"),
+            Self::Unlimited => write!(f, "unlimited"),
+        }
+    }
+}
+
+impl Limit {
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "unlimited" => Some(Self::Unlimited),
+            _ => number(word).map(Self::AtMost),
+        }
+    }
+
+    /// Whether this much is within the limit.
+    pub fn allows(self, wanted: u64) -> bool {
+        match self {
+            Self::AtMost(limit) => wanted <= limit,
+            Self::Unlimited => true,
+        }
+    }
+}
+
+/// What counts now, and how far the process may raise it itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitPair {
+    /// What counts.
+    pub soft: Limit,
+    /// How far it can be raised without a capability.
+    pub hard: Limit,
+}
+
+/// Effective capabilities (capabilities(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Capabilities {
+    /// Real-time policies, affinity of others.
+    pub sys_nice: bool,
+    /// Locking memory without limit.
+    pub ipc_lock: bool,
+    /// Model-specific registers and ports.
+    pub sys_rawio: bool,
+    /// Much of the rest: namespaces, debugfs.
+    pub sys_admin: bool,
+    /// Raising hard limits.
+    pub sys_resource: bool,
+}
+
+/// `kernel.sched_rt_runtime_us` and `sched_rt_period_us`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RtThrottling {
+    /// Time for real-time tasks in each period; -1: no limit.
+    pub runtime_us: i64,
+    /// The period.
+    pub period_us: i64,
+}
+
+/// The reservation for ordinary tasks on these CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FairServer {
+    /// The CPUs that have it.
+    pub cpus: CpuList,
+    /// Time reserved in each period; 0: none.
+    pub runtime_ns: u64,
+    /// The period.
+    pub period_ns: u64,
+}
+
+impl Limits {
+    pub(crate) fn collect(source: &Source<'_>) -> Self {
+        let limits = source.text("/proc/self/limits");
+        let status = source.text("/proc/self/status");
+        Self {
+            allowed_cpus: field(&status, "Cpus_allowed_list", super::source::cpu_list),
+            cpuset_cpus: cpuset(source),
+            memlock_limit_bytes: limit(&limits, "Max locked memory"),
+            rtprio_limit: limit(&limits, "Max realtime priority"),
+            capabilities: field(&status, "CapEff", capabilities),
+            user_namespace: source.parsed("/proc/self/uid_map", |text| {
+                let mut words = text.split_ascii_whitespace();
+                let whole = [words.next()?, words.next()?, words.next()?];
+                Some(whole != ["0", "0", "4294967295"])
+            }),
+            timer_slack_ns: source.parsed("/proc/self/timerslack_ns", number),
+            rt_throttling: throttling(source),
+            fair_server: fair_server(source),
+            cgroup_rt_runtime_us: source.cgroups.cpu_v1.clone().and_then(|group, _| {
+                let own = group.upwards().next().unwrap_or_default();
+                source.parsed(&format!("{own}/cpu.rt_runtime_us"), number)
+            }),
+        }
+    }
+}
+
+/// A line `name:\tvalue` of `/proc/self/status`.
+fn field<T>(status: &Fact<String>, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Fact<T> {
+    status.clone().and_then(|text, origin| {
+        let origin = format!("{origin} ({name})");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        match line.map(|value| parse(value.trim())) {
+            Some(Some(value)) => Fact::known(value, origin),
+            Some(None) => Fact::unreadable(origin, "not understood"),
+            None => Fact::absent(origin),
+        }
+    })
+}
+
+fn limit(limits: &Fact<String>, name: &str) -> Fact<LimitPair> {
+    limits.clone().and_then(|text, origin| {
+        let origin = format!("{origin} ({name})");
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let pair = line.and_then(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let (soft, hard) = (Limit::of(words.next()?)?, Limit::of(words.next()?)?);
+            Some(LimitPair { soft, hard })
+        });
+        match pair {
+            Some(pair) => Fact::known(pair, origin),
+            None => Fact::absent(origin),
+        }
+    })
+}
+
+/// Bit numbers of `include/uapi/linux/capability.h`.
+fn capabilities(hex: &str) -> Option<Capabilities> {
+    let bits = u64::from_str_radix(hex, 16).ok()?;
+    let has = |bit: u32| bits & (1 << bit) != 0;
+    Some(Capabilities {
+        ipc_lock: has(14),
+        sys_rawio: has(17),
+        sys_admin: has(21),
+        sys_nice: has(23),
+        sys_resource: has(24),
+    })
+}
+
+/// The nearest control group that says which CPUs it has.
+fn cpuset(source: &Source<'_>) -> Fact<CpuList> {
+    let nearest = |group: super::cgroup::Group, file: &str, origin: String| {
+        let found = group.upwards().map(|at| source.cpu_list(&format!("{at}/{file}")));
+        found.reduce(|nearer, further| nearer.or_else(|| further)).unwrap_or(Fact::absent(origin))
+    };
+    let v1 = source.cgroups.cpuset_v1.clone();
+    v1.and_then(|group, origin| nearest(group, "cpuset.effective_cpus", origin)).or_else(|| {
+        let v2 = source.cgroups.v2.clone();
+        v2.and_then(|group, origin| nearest(group, "cpuset.cpus.effective", origin))
+    })
+}
+
+fn throttling(source: &Source<'_>) -> Fact<RtThrottling> {
+    let number = |name: &str| source.parsed(&format!("/proc/sys/kernel/{name}"), number::<i64>);
+    number("sched_rt_runtime_us").and_then(|runtime_us, origin| {
+        number("sched_rt_period_us")
+            .and_then(|period_us, _| Fact::known(RtThrottling { runtime_us, period_us }, origin))
+    })
+}
+
+fn fair_server(source: &Source<'_>) -> Fact<Vec<FairServer>> {
+    let at = "/sys/kernel/debug/sched/fair_server";
+    let mut servers: Vec<FairServer> = Vec::new();
+    for cpu in source.online.iter() {
+        let number = |name: &str| source.parsed(&format!("{at}/cpu{cpu}/{name}"), number::<u64>);
+        let (runtime_ns, period_ns) = match (number("runtime"), number("period")) {
+            (Fact::Known { value: runtime, .. }, Fact::Known { value: period, .. }) => {
+                (runtime, period)
+            }
+            (Fact::Unreadable { origin, why }, _) | (_, Fact::Unreadable { origin, why }) => {
+                return Fact::unreadable(origin, why);
+            }
+            _ => continue,
+        };
+        let alike = |s: &&mut FairServer| (s.runtime_ns, s.period_ns) == (runtime_ns, period_ns);
+        match servers.iter_mut().find(alike) {
+            Some(server) => server.cpus.insert(cpu),
+            None => {
+                servers.push(FairServer { cpus: CpuList::single(cpu), runtime_ns, period_ns });
+            }
+        }
+    }
+    if servers.is_empty() { Fact::absent(at) } else { Fact::known(servers, format!("{at}/cpu*")) }
+}

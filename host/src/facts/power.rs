@@ -1,0 +1,104 @@
+//! Where the current comes from, and what firmware and host took of the CPUs' time.
+//!
+//! Reads `/sys/class/power_supply`, `/proc/stat` (steal) and, where it is Intel's own hardware,
+//! the counter of system management interrupts (`MSR_SMI_COUNT`, 0x34, Intel SDM volume 4).
+
+use super::source::Source;
+use super::virtualization::Virtualization;
+use crate::fact::Fact;
+use crate::root::{Listing, Read};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const SUPPLIES: &str = "/sys/class/power_supply";
+const SMI_COUNT: u32 = 0x34;
+
+/// Power, and time that this kernel did not have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Power {
+    /// Mains or battery; absent where the machine reports no supply.
+    pub power_source: Fact<PowerSource>,
+    /// Time since boot that the host gave to others while a CPU here was ready to run, summed over
+    /// the CPUs, in ticks of `USER_HZ` (10 ms on every architecture in use).
+    pub steal_ticks: Fact<u64>,
+    /// System management interrupts since reset, of the first online CPU.
+    pub smi_count: Fact<u64>,
+}
+
+/// Where the current comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PowerSource {
+    /// A supply is connected, or the battery is not being drawn from.
+    Mains,
+    /// The battery is being drawn from.
+    Battery,
+}
+
+impl Power {
+    pub(crate) fn collect(source: &Source<'_>, virtualization: &Virtualization) -> Self {
+        Self {
+            power_source: supply(source),
+            steal_ticks: source.parsed("/proc/stat", steal),
+            smi_count: smi_count(source, virtualization),
+        }
+    }
+}
+
+/// The eighth number of the line of all CPUs (proc_stat(5)).
+fn steal(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    line.split_ascii_whitespace().nth(7)?.parse().ok()
+}
+
+fn supply(source: &Source<'_>) -> Fact<PowerSource> {
+    let names = match source.root.list(SUPPLIES) {
+        Listing::Names(names) => names,
+        Listing::Absent => return Fact::absent(SUPPLIES),
+        Listing::Unreadable { why } => return Fact::unreadable(SUPPLIES, why),
+    };
+    let mut on_battery = false;
+    let mut has_battery = false;
+    for name in names {
+        let word = |file: &str| source.word(&format!("{SUPPLIES}/{name}/{file}"));
+        // A supply of a device, such as a mouse, says nothing about the machine.
+        if word("scope").value().is_some_and(|scope| scope == "Device") {
+            continue;
+        }
+        match word("type").value().map(String::as_str) {
+            Some("Battery") => {
+                has_battery = true;
+                on_battery |= word("status").value().is_some_and(|s| s == "Discharging");
+            }
+            Some(_) if word("online").value().is_some_and(|online| online != "0") => {
+                return Fact::known(PowerSource::Mains, format!("{SUPPLIES}/{name}/online"));
+            }
+            _ => {}
+        }
+    }
+    match (on_battery, has_battery) {
+        (true, _) => Fact::known(PowerSource::Battery, SUPPLIES),
+        (false, true) => Fact::known(PowerSource::Mains, SUPPLIES),
+        (false, false) => Fact::absent(SUPPLIES),
+    }
+}
+
+fn smi_count(source: &Source<'_>, virtualization: &Virtualization) -> Fact<u64> {
+    let cpu = source.online.first().unwrap_or(0);
+    let origin = format!("/dev/cpu/{cpu}/msr ({SMI_COUNT:#x})");
+    let info = source.cpuinfo.value();
+    let intel = info.and_then(|info| info.field("vendor_id")) == Some("GenuineIntel");
+    // A guest's register, where there is one, does not count the host's interrupts.
+    if !intel || virtualization.is_guest() {
+        return Fact::absent(origin);
+    }
+    match source.root.read_msr(cpu, SMI_COUNT) {
+        Read::Text(text) => match text.trim().parse::<u64>() {
+            // The counter has 32 bits; the upper half is reserved.
+            Ok(value) => Fact::known(value & 0xffff_ffff, origin),
+            Err(_) => Fact::unreadable(origin, "not a number"),
+        },
+        Read::Absent => Fact::absent(origin),
+        Read::Unreadable { why } => Fact::unreadable(origin, why),
+    }
+}

@@ -1,0 +1,269 @@
+//! Facts of machines built by code, group by group.
+
+use super::*;
+use crate::fact::Fact;
+use crate::testing::Tree;
+
+fn facts(files: &[(&str, &str)]) -> Facts {
+    Facts::collect(&Tree::of(files).root())
+}
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+const CMDLINE: &str = "/proc/cmdline";
+const CONFIG: &str = "/proc/config.gz";
+
+#[test]
+fn the_configuration_is_found_where_distributions_put_it() {
+    let debian = facts(&[
+        (RELEASE, "6.1.0\n"),
+        ("/boot/config-6.1.0", "CONFIG_HZ=250\nCONFIG_NO_HZ_IDLE=y\n"),
+    ]);
+    assert_eq!(debian.kernel.tick_hz, Fact::known(250, "/boot/config-6.1.0 (CONFIG_HZ)"));
+    assert_eq!(debian.kernel.no_hz.value(), Some(&NoHz::Idle));
+    let none = facts(&[(RELEASE, "6.1.0\n")]);
+    assert_eq!(none.kernel.tick_hz, Fact::absent("/proc/config.gz, /boot/config-6.1.0"));
+}
+
+#[test]
+fn rt_group_sched_can_be_switched_off() {
+    let grouped = |config: &str, cmdline: &str| {
+        *facts(&[(CONFIG, config), (CMDLINE, cmdline)]).kernel.rt_group_sched.value().unwrap()
+    };
+    assert!(grouped("CONFIG_RT_GROUP_SCHED=y", ""));
+    assert!(!grouped("CONFIG_HZ=250", "rt_group_sched=1"));
+    assert!(!grouped("CONFIG_RT_GROUP_SCHED=y", "rt_group_sched=0"));
+    let disabled = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y";
+    assert!(!grouped(disabled, ""));
+    assert!(grouped(disabled, "rt_group_sched=1"));
+}
+
+#[test]
+fn governors_are_one_word_or_a_list() {
+    let governor = |names: [&str; 3]| {
+        let tree = Tree::of(&[("/sys/devices/system/cpu/online", "0-2\n")]);
+        for (cpu, name) in names.iter().enumerate() {
+            let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+            tree.write(&at, format!("{name}\n"));
+        }
+        Facts::collect(&tree.root()).frequency.governor.value().cloned().unwrap()
+    };
+    assert_eq!(governor(["performance"; 3]), "performance");
+    assert_eq!(governor(["schedutil", "performance", "schedutil"]), "0,2 schedutil, 1 performance");
+}
+
+#[test]
+fn hypervisors_by_their_signs() {
+    let name = |files: &[(&str, &str)]| {
+        facts(files).virtualization.virtualization.value().cloned().unwrap_or("-".to_owned())
+    };
+    let guest = ("/proc/cpuinfo", "flags\t: fpu hypervisor\n");
+    let metal = ("/proc/cpuinfo", "flags\t: fpu\n");
+    let vendor = |name| ("/sys/class/dmi/id/sys_vendor", name);
+    let product = |name| ("/sys/class/dmi/id/product_name", name);
+    let sources = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    assert_eq!(name(&[metal, vendor("QEMU")]), "none");
+    assert_eq!(name(&[guest]), "unknown hypervisor");
+    assert_eq!(name(&[guest, vendor("QEMU"), product("Standard PC")]), "qemu");
+    assert_eq!(name(&[guest, vendor("VMware, Inc.")]), "vmware");
+    let surface = [guest, vendor("Microsoft Corporation"), product("Surface Pro")];
+    assert_eq!(name(&surface), "unknown hypervisor");
+    let hyper_v = [guest, vendor("Microsoft Corporation"), product("Virtual Machine")];
+    assert_eq!(name(&hyper_v), "hyper-v");
+    assert_eq!(name(&[guest, (sources, "tsc kvm-clock \n")]), "kvm");
+    let tables = "/sys/firmware/acpi/tables/DSDT";
+    assert_eq!(name(&[guest, (tables, "DSDT....FIRECKFCVMDSDT")]), "kvm (firecracker)");
+    assert_eq!(name(&[guest, ("/sys/hypervisor/type", "xen\n"), vendor("Xen")]), "xen");
+    let board = ("/sys/firmware/devicetree/base/compatible", "raspberrypi,4\0brcm,bcm2711\0");
+    let node = ("/sys/firmware/devicetree/base/hypervisor/compatible", "linux,kvm\0");
+    assert_eq!(name(&[board]), "none");
+    assert_eq!(name(&[board, node]), "kvm");
+    assert_eq!(name(&[]), "-");
+}
+
+#[test]
+fn containers_by_their_signs() {
+    let name = |path: &str, text: &str| {
+        facts(&[(path, text)]).virtualization.container.value().cloned().unwrap_or_default()
+    };
+    assert_eq!(name("/.dockerenv", ""), "docker");
+    assert_eq!(name("/run/systemd/container", "systemd-nspawn\n"), "systemd-nspawn");
+    assert_eq!(name("/proc/self/cgroup", "0::/kubepods.slice/x\n"), "kubernetes");
+    assert_eq!(name("/proc/self/cgroup", "0::/\n"), "");
+    let disk = "/proc/self/mountinfo";
+    let guest = |mount| facts(&[("/.dockerenv", ""), (disk, mount)]).virtualization.container;
+    assert!(!guest("27 1 254:0 / / rw - ext4 /dev/vda rw\n").is_known());
+    assert!(guest("27 1 0:50 / / rw - overlay overlay rw\n").is_known());
+}
+
+#[test]
+fn power_supplies() {
+    let supply = |files: &[(&str, &str)]| {
+        let files: Vec<_> =
+            files.iter().map(|(p, t)| (format!("/sys/class/power_supply/{p}"), *t)).collect();
+        let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        facts(&files).power.power_source.value().copied()
+    };
+    let charging = ("BAT0/status", "Charging\n");
+    let battery = ("BAT0/type", "Battery\n");
+    assert_eq!(supply(&[]), None);
+    assert_eq!(supply(&[battery, ("BAT0/status", "Discharging\n")]), Some(PowerSource::Battery));
+    assert_eq!(supply(&[battery, charging]), Some(PowerSource::Mains));
+    assert_eq!(supply(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]), Some(PowerSource::Mains));
+    let mouse = [("m/type", "Battery"), ("m/scope", "Device"), ("m/status", "Discharging")];
+    assert_eq!(supply(&mouse), None);
+}
+
+#[test]
+fn smi_counts_are_of_intels_own_hardware() {
+    let count = |vendor: &str, flags: &str| {
+        let info = format!("vendor_id\t: {vendor}\nflags\t: {flags}\n");
+        let files = [("/proc/cpuinfo", info.as_str()), ("/dev/cpu/0/msr-0x34", "4294967301")];
+        facts(&files).power.smi_count.value().copied()
+    };
+    assert_eq!(count("GenuineIntel", "fpu"), Some(5), "the upper half is reserved");
+    assert_eq!(count("GenuineIntel", "fpu hypervisor"), None);
+    assert_eq!(count("AuthenticAMD", "fpu"), None);
+}
+
+/// A laptop: two cores of two threads, Intel's own hardware, one CPU switched off.
+#[test]
+fn a_machine_without_hypervisor() {
+    let cpus = "/sys/devices/system/cpu";
+    let tree = Tree::of(&[
+        (
+            "/proc/cpuinfo",
+            "processor\t: 0\nvendor_id\t: GenuineIntel\n\
+             model name\t: Intel(R) Core(TM) i5-1135G7 @ 2.40GHz\n\
+             flags\t\t: fpu tsc constant_tsc nonstop_tsc\n\n",
+        ),
+        ("/sys/devices/system/cpu/online", "0-2\n"),
+        ("/sys/devices/system/cpu/possible", "0-3\n"),
+        ("/sys/devices/system/cpu/offline", "3\n"),
+        ("/sys/devices/system/cpu/smt/active", "1\n"),
+        ("/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
+        ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n"),
+        ("/sys/class/dmi/id/sys_vendor", "Maker\n"),
+        ("/sys/class/dmi/id/product_name", "Book 3\n"),
+        ("/dev/cpu/0/msr-0x34", "71"),
+    ]);
+    for (cpu, core) in [(0, "0,2"), (1, "1"), (2, "0,2")] {
+        tree.write(&format!("{cpus}/cpu{cpu}/topology/core_cpus_list"), format!("{core}\n"));
+        tree.write(&format!("{cpus}/cpu{cpu}/topology/physical_package_id"), "0\n");
+    }
+    let found = Facts::collect(&tree.root());
+    assert_eq!(found.cpu.cpu_model.value().unwrap(), "Intel(R) Core(TM) i5-1135G7 @ 2.40GHz");
+    assert_eq!(found.cpu.machine_model.value().unwrap(), "Maker Book 3");
+    assert_eq!((found.cpu.cpus.value(), found.cpu.smt.value()), (Some(&3), Some(&true)));
+    assert_eq!(found.cpu.tsc_nonstop.value(), Some(&true));
+    let topology = found.cpu.topology.value().unwrap();
+    assert_eq!((topology.packages, topology.cores), (1, 2));
+    assert_eq!(topology.siblings(0).to_string(), "2");
+    assert!(topology.siblings(1).is_empty());
+    assert_eq!(found.frequency.boost.value(), Some(&false), "no_turbo is its opposite");
+    assert_eq!(found.virtualization.virtualization.value().unwrap(), "none");
+    assert_eq!(found.power.smi_count.value(), Some(&71));
+    let choice = crate::choose(&found);
+    assert_eq!((choice.cpu, choice.helper), (2, Some(1)), "not CPU 0, the sibling");
+}
+
+#[test]
+fn limits_of_the_process() {
+    let found = facts(&[
+        (
+            "/proc/self/limits",
+            "Max locked memory         8388608              unlimited            bytes     \n\
+             Max realtime priority     0                    95                   \n",
+        ),
+        ("/proc/self/status", "CapEff:\t0000000000800000\nCpus_allowed_list:\t0-2,5\n"),
+        ("/proc/self/uid_map", "         0       1000          1\n"),
+        ("/proc/sys/kernel/sched_rt_runtime_us", "-1\n"),
+        ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+    ])
+    .limits;
+    let memlock = found.memlock_limit_bytes.value().unwrap();
+    assert_eq!(*memlock, LimitPair { soft: Limit::AtMost(8 << 20), hard: Limit::Unlimited });
+    assert_eq!(found.rtprio_limit.value().unwrap().hard, Limit::AtMost(95));
+    let caps = found.capabilities.value().unwrap();
+    assert!(caps.sys_nice && !caps.ipc_lock);
+    assert_eq!(found.allowed_cpus.value().unwrap().to_string(), "0-2,5");
+    assert_eq!(found.user_namespace.value(), Some(&true));
+    assert_eq!(found.rt_throttling.value().unwrap().runtime_us, -1);
+}
+
+#[test]
+fn fair_servers_are_grouped() {
+    let at = "/sys/kernel/debug/sched/fair_server";
+    let tree = Tree::of(&[("/sys/devices/system/cpu/online", "0-3\n")]);
+    for cpu in 0..4 {
+        let runtime = if cpu == 3 { "0\n" } else { "50000000\n" };
+        tree.write(&format!("{at}/cpu{cpu}/runtime"), runtime);
+        tree.write(&format!("{at}/cpu{cpu}/period"), "1000000000\n");
+    }
+    let servers = Facts::collect(&tree.root()).limits.fair_server.value().cloned().unwrap();
+    let shown: Vec<_> = servers.iter().map(|s| (s.cpus.to_string(), s.runtime_ns)).collect();
+    assert_eq!(shown, [("0-2".to_owned(), 50_000_000), ("3".to_owned(), 0)]);
+}
+
+#[test]
+fn budgets_and_cpusets_of_the_own_group() {
+    let found = facts(&[
+        ("/proc/self/cgroup", "3:cpuset:/a/b\n2:cpu,cpuacct:/a/b\n0::/\n"),
+        (
+            "/proc/self/mountinfo",
+            "1 0 0:1 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n\
+             2 0 0:2 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+             3 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+        ),
+        ("/sys/fs/cgroup/cpuset/a/cpuset.effective_cpus", "2-3\n"),
+        ("/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.rt_runtime_us", "0\n"),
+        ("/sys/fs/cgroup/unified/cpuset.cpus.isolated", "3\n"),
+        ("/sys/devices/system/cpu/isolated", "1\n"),
+        ("/sys/devices/system/cpu/nohz_full", "  (null)\n"),
+    ]);
+    assert_eq!(found.limits.cgroup_rt_runtime_us.value(), Some(&0));
+    assert_eq!(found.limits.cpuset_cpus.value().unwrap().to_string(), "2-3");
+    assert_eq!(found.isolation.isolated().to_string(), "1,3");
+    assert!(found.isolation.nohz_full_cpus.value().unwrap().is_empty());
+}
+
+#[test]
+fn nonsense_is_unreadable_and_says_what_stood_there() {
+    let found = facts(&[
+        ("/sys/devices/system/cpu/online", "zero\n"),
+        ("/proc/stat", "cpu 1 2\n"),
+        ("/proc/self/status", "CapEff:\txyz\n"),
+    ]);
+    assert_eq!(found.cpu.online_cpus.why(), Some("not understood: 'zero'"));
+    assert!(found.power.steal_ticks.why().is_some());
+    assert!(found.limits.capabilities.why().is_some());
+}
+
+#[test]
+fn json_is_flat_and_reads_back() {
+    let found = Facts::collect(&Root::live());
+    let json = serde_json::to_value(&found).unwrap();
+    let keys = [
+        "cpu_model",
+        "cpus",
+        "kernel",
+        "preemption",
+        "virtualization",
+        "clocksource",
+        "isolated_cpus",
+        "governor",
+        "hz",
+        "no_hz",
+        "smt",
+        "topology",
+        "fair_server",
+    ];
+    for key in keys {
+        let fact = json[key].as_object().unwrap_or_else(|| panic!("{key} is no fact"));
+        assert!(fact.contains_key("value") && fact.contains_key("origin"), "{key}");
+    }
+    assert_eq!(serde_json::from_value::<Facts>(json.clone()).unwrap(), found);
+    let schema = serde_json::to_value(schemars::schema_for!(Facts)).unwrap();
+    for key in json.as_object().unwrap().keys() {
+        assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
+    }
+}

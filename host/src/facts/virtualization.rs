@@ -1,0 +1,156 @@
+//! What lies between the kernel and the hardware: a hypervisor, a container.
+//!
+//! On x86 the CPU flag `hypervisor` decides whether there is one; DMI, ACPI and the clock sources
+//! only name it. On ARM the device tree and DMI decide. Reads through the source.
+
+use super::clock::available;
+use super::source::Source;
+use crate::fact::Fact;
+use crate::root::{Listing, Read};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An ACPI table's header: signature, length, …, the maker at byte 10 (ACPI 6.5, 5.2.6).
+const ACPI_HEADER_BYTES: u64 = 36;
+
+/// Virtualization.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Virtualization {
+    /// The hypervisor's name, `none`, or `unknown hypervisor`; absent where nothing tells.
+    pub virtualization: Fact<String>,
+    /// The container that this process seems to be in; absent without a sign of one.
+    pub container: Fact<String>,
+}
+
+impl Virtualization {
+    pub(crate) fn collect(source: &Source<'_>) -> Self {
+        Self { virtualization: hypervisor(source), container: container(source) }
+    }
+
+    /// Whether a hypervisor was found.
+    pub fn is_guest(&self) -> bool {
+        self.virtualization.value().is_some_and(|name| name != "none")
+    }
+}
+
+fn hypervisor(source: &Source<'_>) -> Fact<String> {
+    let flagged = source.cpuinfo.value().and_then(|info| info.flag("hypervisor"));
+    let flags = "/proc/cpuinfo (flags)";
+    match flagged {
+        Some(false) => Fact::known("none".to_owned(), flags),
+        Some(true) => named(source).or_else(|| Fact::known("unknown hypervisor".to_owned(), flags)),
+        None => without_flag(source),
+    }
+}
+
+/// The name, from the most to the least specific sign.
+fn named(source: &Source<'_>) -> Fact<String> {
+    source
+        .word("/sys/hypervisor/type")
+        .or_else(|| by_acpi(source))
+        .or_else(|| by_dmi(source))
+        .or_else(|| by_clocksource(source))
+}
+
+fn without_flag(source: &Source<'_>) -> Fact<String> {
+    let tree = "/sys/firmware/devicetree/base";
+    let node = source.text(&format!("{tree}/hypervisor/compatible")).map(|text| {
+        let first = text.split('\0').next().unwrap_or_default();
+        first.split_once(',').map_or(first, |(_, name)| name).to_owned()
+    });
+    let found = node.or_else(|| named(source));
+    if found.is_known() {
+        return found;
+    }
+    // A tree of QEMU's or Firecracker's virtual board without a node that names it.
+    match source.text(&format!("{tree}/compatible")) {
+        Fact::Known { value, origin } if value.contains("dummy-virt") => {
+            Fact::known("unknown hypervisor".to_owned(), origin)
+        }
+        Fact::Known { origin, .. } => Fact::known("none".to_owned(), origin),
+        missing => missing.or_else(|| found),
+    }
+}
+
+/// Firecracker has no DMI; its ACPI tables name it. Only root may read them.
+fn by_acpi(source: &Source<'_>) -> Fact<String> {
+    let path = "/sys/firmware/acpi/tables/DSDT";
+    match source.root.read_head(path, ACPI_HEADER_BYTES) {
+        Read::Text(header) if header.contains("FIRECK") => {
+            Fact::known("kvm (firecracker)".to_owned(), path)
+        }
+        _ => Fact::absent(path),
+    }
+}
+
+/// What makers of virtual machines write into DMI: a part of vendor and product, and the name.
+const DMI: &[(&str, &str)] = &[
+    ("KVM", "kvm"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VirtualBox", "virtualbox"),
+    ("innotek", "virtualbox"),
+    ("Xen", "xen"),
+    ("Microsoft Corporation Virtual Machine", "hyper-v"),
+    ("Amazon EC2", "amazon"),
+    ("Google", "google"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("OpenStack", "kvm"),
+];
+
+fn by_dmi(source: &Source<'_>) -> Fact<String> {
+    let at = "/sys/class/dmi/id";
+    let vendor = source.word(&format!("{at}/sys_vendor"));
+    let product = source.word(&format!("{at}/product_name"));
+    let words = [vendor.value(), product.value()].map(|word| word.map_or("", String::as_str));
+    let both = words.join(" ");
+    let found = DMI.iter().find(|(part, _)| both.contains(part));
+    // `m5.metal`: a cloud's own machine without a hypervisor.
+    match found.filter(|_| !both.contains("metal")) {
+        Some((_, name)) => {
+            Fact::known((*name).to_owned(), format!("{at}/sys_vendor, product_name"))
+        }
+        None => Fact::absent(format!("{at}/sys_vendor")),
+    }
+}
+
+fn by_clocksource(source: &Source<'_>) -> Fact<String> {
+    available(source).and_then(|names, origin| {
+        let signs = [("kvm-clock", "kvm"), ("hyperv", "hyper-v"), ("xen", "xen")];
+        let found =
+            signs.into_iter().find(|(sign, _)| names.iter().any(|name| name.starts_with(sign)));
+        match found {
+            Some((_, name)) => Fact::known(name.to_owned(), origin),
+            None => Fact::absent(origin),
+        }
+    })
+}
+
+fn container(source: &Source<'_>) -> Fact<String> {
+    if let Fact::Known { value, origin } = source.word("/run/systemd/container") {
+        return Fact::known(value, origin);
+    }
+    for (path, name) in [("/run/.containerenv", "podman"), ("/.dockerenv", "docker")] {
+        // Guests are made from container images too, and keep the file.
+        if !source.cgroups.root_is_disk && matches!(source.root.read(path), Read::Text(_)) {
+            return Fact::known(name.to_owned(), path);
+        }
+    }
+    let secrets = "/var/run/secrets/kubernetes.io";
+    if matches!(source.root.list(secrets), Listing::Names(_)) {
+        return Fact::known("kubernetes".to_owned(), secrets);
+    }
+    source.cgroups.text.clone().and_then(|text, origin| {
+        let signs = [
+            ("kubepods", "kubernetes"),
+            ("docker", "docker"),
+            ("libpod", "podman"),
+            ("lxc", "lxc"),
+        ];
+        match signs.into_iter().find(|(sign, _)| text.contains(sign)) {
+            Some((_, name)) => Fact::known(name.to_owned(), origin),
+            None => Fact::absent(origin),
+        }
+    })
+}

@@ -1,0 +1,38 @@
+//! The machine room of punctual: what this machine is, how a measuring CPU is chosen, why the
+//! kernel refused something.
+//!
+//! The way through it: a [`root::Root`] opens paths (of this machine, or of a captured tree),
+//! [`facts::Facts::collect`] reads them, [`mod@choose`] and [`mod@explain`] judge them,
+//! [`mod@capture`] writes them down for others. Only `root` and `capture` touch files; everything
+//! else is pure. No system call is made here beyond those of plain files: what needs more lives in
+//! crate `os`.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`root`] | where paths are opened; the only file that reads the machine |
+//! | [`fact`] | a value with its origin, or the reason why there is none |
+//! | [`facts`] | everything that is known about the machine, one file a group |
+//! | [`cpulist`], [`cmdline`] | the kernel's own grammars |
+//! | [`mod@choose`] | which CPU to measure on, which one helps |
+//! | [`mod@explain`] | a refused attempt plus the facts: why, and what to do |
+//! | [`mod@capture`], [`scrub`] | the facts' files as a tree, without secrets |
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod choose;
+pub mod cmdline;
+pub mod cpulist;
+pub mod explain;
+pub mod fact;
+pub mod facts;
+pub mod root;
+pub mod scrub;
+#[cfg(test)]
+mod testing;
+
+pub use choose::{Choice, CpuError, check_cpus, choose, helper_cpu, parse_cpus};
+pub use cpulist::CpuList;
+pub use explain::{Attempt, Explanation, explain};
+pub use fact::Fact;
+pub use facts::Facts;
+pub use root::Root;

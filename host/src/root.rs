@@ -1,0 +1,246 @@
+//! The root: where paths of a machine are opened, and the only file that opens them.
+//!
+//! A root is this machine ([`Root::live`]) or a tree that was captured from one
+//! ([`Root::captured`]). It reads whole small files and lists directories, both bounded; it never
+//! writes, never waits on a FIFO or a device, and never leaves a captured tree. A root can record
+//! what was asked of it ([`Root::recording`]), which is how a capture knows what to copy.
+
+mod answer;
+
+pub use answer::{Listing, Read, RootError, Seen};
+
+use crate::capture::manifest::{MANIFEST, Manifest, Missing};
+use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+
+/// The most that is read of one file, after decompression too. `/proc/cpuinfo` of a thousand CPUs
+/// has about 1.5 MiB.
+pub const MAX_BYTES: u64 = 4 << 20;
+
+/// The most names that are taken from one directory.
+pub const MAX_NAMES: usize = 4096;
+
+/// Where paths are opened.
+#[derive(Debug)]
+pub struct Root {
+    source: Source,
+    seen: Option<Mutex<BTreeMap<String, Seen>>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Live,
+    /// The canonical directory, and what the machine did not have, where that was written down.
+    Captured(PathBuf, Option<Manifest>),
+}
+
+impl Root {
+    /// This machine.
+    pub fn live() -> Self {
+        Self { source: Source::Live, seen: None }
+    }
+
+    /// A captured tree: `dir/proc/cmdline` stands for `/proc/cmdline`. With a manifest, files that
+    /// the capture did not look for are unreadable ("not captured") rather than absent.
+    ///
+    /// # Errors
+    /// When the directory cannot be read or its manifest is damaged.
+    pub fn captured(dir: impl AsRef<Path>) -> Result<Self, RootError> {
+        let dir = dir.as_ref();
+        let refused = |why| RootError::Directory { dir: dir.to_owned(), why };
+        let canonical = fs::canonicalize(dir).map_err(|error| refused(words(&error)))?;
+        if !canonical.is_dir() {
+            return Err(refused("it is a file".to_owned()));
+        }
+        let mut root = Self { source: Source::Captured(canonical.clone(), None), seen: None };
+        let manifest = match root.file(&format!("/{MANIFEST}")) {
+            Ok(bytes) => Manifest::parse(&String::from_utf8_lossy(&bytes))
+                .map(Some)
+                .map_err(|source| RootError::Manifest { path: canonical.join(MANIFEST), source })?,
+            Err(Read::Unreadable { why }) => return Err(refused(format!("{MANIFEST}: {why}"))),
+            Err(_) => None,
+        };
+        root.source = Source::Captured(canonical, manifest);
+        Ok(root)
+    }
+
+    /// The same root, writing down what is asked of it.
+    #[must_use]
+    pub fn recording(self) -> Self {
+        Self { seen: Some(Mutex::default()), ..self }
+    }
+
+    /// What was asked so far, by path; nothing unless [`Root::recording`].
+    pub fn seen(&self) -> BTreeMap<String, Seen> {
+        let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(|e| e.into_inner()));
+        seen.map(|seen| seen.clone()).unwrap_or_default()
+    }
+
+    /// Whether this is the machine itself.
+    pub fn is_live(&self) -> bool {
+        matches!(self.source, Source::Live)
+    }
+
+    /// Reads a file of at most [`MAX_BYTES`]. `path` is absolute, without `..`.
+    pub fn read(&self, path: &str) -> Read {
+        let read = text(self.file(path));
+        self.note(path, Seen::File(read.clone()));
+        read
+    }
+
+    /// Reads a file that may be compressed by gzip; what it holds is bounded like a plain file.
+    pub fn read_compressed(&self, path: &str) -> Read {
+        let read = text(self.file(path).and_then(|bytes| match bytes.as_slice() {
+            [0x1f, 0x8b, ..] => bounded(GzDecoder::new(bytes.as_slice())),
+            _ => Ok(bytes),
+        }));
+        self.note(path, Seen::Compressed(read.clone()));
+        read
+    }
+
+    /// Reads the first `bytes` bytes of a file, for a header.
+    pub fn read_head(&self, path: &str, bytes: u64) -> Read {
+        let read = text(self.open(path).and_then(|file| bounded(file.take(bytes))));
+        self.note(path, Seen::File(read.clone()));
+        read
+    }
+
+    /// Reads a model-specific register of a CPU, as decimal text. Live, it is 8 bytes at the
+    /// register's offset in `/dev/cpu/N/msr` (msr(4)); captured, the text file `msr-0xREGISTER`
+    /// beside it.
+    pub fn read_msr(&self, cpu: u32, register: u32) -> Read {
+        let device = format!("/dev/cpu/{cpu}/msr");
+        let path = format!("{device}-{register:#x}");
+        let read = if self.is_live() {
+            let mut value = [0; 8];
+            let got = File::open(&device)
+                .and_then(|file| file.read_exact_at(&mut value, u64::from(register)));
+            got.map_or_else(
+                |error| refusal(&error),
+                |()| Read::Text(u64::from_le_bytes(value).to_string()),
+            )
+        } else {
+            text(self.file(&path))
+        };
+        self.note(&path, Seen::File(read.clone()));
+        read
+    }
+
+    /// Lists a directory: at most [`MAX_NAMES`] names, sorted.
+    pub fn list(&self, path: &str) -> Listing {
+        let listing = self.names(path);
+        self.note(path, Seen::Directory(listing.clone()));
+        listing
+    }
+
+    fn note(&self, path: &str, seen: Seen) {
+        if let Some(record) = &self.seen {
+            record.lock().unwrap_or_else(|e| e.into_inner()).insert(path.to_owned(), seen);
+        }
+    }
+
+    fn names(&self, path: &str) -> Listing {
+        let entries =
+            match self.resolve(path).and_then(|at| fs::read_dir(at).map_err(|e| refusal(&e))) {
+                Ok(entries) => entries,
+                Err(Read::Absent) if self.missing(path) == Some(&Missing::Directory) => {
+                    return Listing::Names(Vec::new());
+                }
+                Err(Read::Unreadable { why }) => return Listing::Unreadable { why },
+                Err(_) => return Listing::Absent,
+            };
+        let names =
+            entries.take(MAX_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Listing::Names(names)
+    }
+
+    fn file(&self, path: &str) -> Result<Vec<u8>, Read> {
+        bounded(self.open(path)?)
+    }
+
+    fn open(&self, path: &str) -> Result<File, Read> {
+        let at = self.resolve(path)?;
+        // Looked at before it is opened: opening a FIFO would wait, opening a device may act.
+        if !fs::metadata(&at).map_err(|error| refusal(&error))?.is_file() {
+            return Err(Read::Unreadable { why: "not a regular file".to_owned() });
+        }
+        File::open(at).map_err(|error| refusal(&error))
+    }
+
+    /// The place of a path below this root, links followed and kept inside.
+    fn resolve(&self, path: &str) -> Result<PathBuf, Read> {
+        let mut parts = Path::new(path).components();
+        let absolute = parts.next() == Some(Component::RootDir);
+        let relative = parts.as_path();
+        if !absolute || !parts.clone().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(Read::Unreadable { why: "not an absolute path without '..'".to_owned() });
+        }
+        let Source::Captured(dir, _) = &self.source else {
+            return Ok(PathBuf::from(path));
+        };
+        match fs::canonicalize(dir.join(relative)) {
+            Ok(at) if at.starts_with(dir) => Ok(at),
+            Ok(_) => Err(Read::Unreadable { why: "a link leaves the captured tree".to_owned() }),
+            Err(error) => Err(match refusal(&error) {
+                Read::Absent => self.why_missing(path),
+                refused => refused,
+            }),
+        }
+    }
+
+    fn missing(&self, path: &str) -> Option<&Missing> {
+        match &self.source {
+            Source::Captured(_, Some(manifest)) => manifest.missing.get(path),
+            _ => None,
+        }
+    }
+
+    fn why_missing(&self, path: &str) -> Read {
+        match (self.missing(path), &self.source) {
+            (Some(Missing::Unreadable { why }), _) => Read::Unreadable { why: why.clone() },
+            (Some(_), _) | (None, Source::Live | Source::Captured(_, None)) => Read::Absent,
+            (None, _) => Read::Unreadable { why: "not captured".to_owned() },
+        }
+    }
+}
+
+fn text(bytes: Result<Vec<u8>, Read>) -> Read {
+    match bytes {
+        Ok(bytes) => Read::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(read) => read,
+    }
+}
+
+fn bounded(source: impl io::Read) -> Result<Vec<u8>, Read> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refusal(&error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Read::Unreadable { why: format!("larger than {MAX_BYTES} bytes") });
+    }
+    Ok(bytes)
+}
+
+fn refusal(error: &io::Error) -> Read {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Read::Absent,
+        _ => Read::Unreadable { why: words(error) },
+    }
+}
+
+/// The kernel's words for an error, without the number that the standard library appends.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What recording costs: in a hot loop, and inside a real cycle where all is cold.
+//!
+//! For `check` and `measure`, which report it beside their numbers. Measures on the calling thread;
+//! never prints.
+
+use std::sync::atomic::AtomicU64;
+
+use punctual::clocks::MachineClock;
+use punctual::core::clock::Clock;
+use punctual::core::executive::Record;
+use punctual::core::recorder::{split, words};
+use punctual::core::sample::{Flags, Sample};
+use punctual::core::time::Span;
+
+/// Costs of one recorded sample, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecordCost {
+    /// Median over batches of a loop that does nothing else.
+    pub hot_ns: f64,
+    /// Median of single pushes, one after each sleep of a millisecond, stamps subtracted.
+    pub cold_ns: f64,
+    /// How many single pushes.
+    pub cold_n: u32,
+}
+
+/// Samples in a batch, all of which fit in the ring, and batches.
+const BATCH: u64 = 4_000;
+const BATCHES: usize = 51;
+
+impl RecordCost {
+    /// Measures for about `cold_n` milliseconds.
+    ///
+    /// `None` when the storage could not be laid out.
+    pub fn measure(clock: &mut MachineClock, cold_n: u32) -> Option<Self> {
+        Some(Self { hot_ns: hot(clock)?, cold_ns: cold(clock, cold_n)?, cold_n })
+    }
+}
+
+fn sample(cycle: u64) -> Sample {
+    // Spread over buckets as real lateness is: 4 to 12 µs.
+    let lateness = Span::from_ns(4_000 + (cycle.wrapping_mul(2_654_435_761) & 8191).cast_signed());
+    Sample { cycle, lateness, flags: Flags::NONE }
+}
+
+fn hot(clock: &mut MachineClock) -> Option<f64> {
+    let storage: Vec<AtomicU64> = (0..words(4096)).map(|_| AtomicU64::new(0)).collect();
+    let (mut recorder, mut drain, _) = split(&storage)?;
+    let mut costs = Vec::with_capacity(BATCHES);
+    for _ in 0..BATCHES {
+        let before = clock.wake();
+        for cycle in 0..BATCH {
+            recorder.push(std::hint::black_box(sample(cycle)));
+        }
+        costs.push((clock.wake() - before).as_ns() as f64 / BATCH as f64);
+        while drain.pop().is_some() {}
+    }
+    median(costs)
+}
+
+fn cold(clock: &mut MachineClock, n: u32) -> Option<f64> {
+    let storage: Vec<AtomicU64> = (0..words(4096)).map(|_| AtomicU64::new(0)).collect();
+    let (mut recorder, mut drain, _) = split(&storage)?;
+    let mut at = clock.wake();
+    let (mut costs, mut stamps) = (Vec::new(), Vec::new());
+    for cycle in 0..u64::from(n) {
+        at = at + Span::from_ms(1);
+        clock.sleep_until(at);
+        clock.wake();
+        let before = clock.now();
+        recorder.push(std::hint::black_box(sample(cycle)));
+        let between = clock.now();
+        let after = clock.now();
+        costs.push((between - before).as_ns() as f64);
+        stamps.push((after - between).as_ns() as f64);
+        drain.pop();
+    }
+    Some((median(costs)? - median(stamps)?).max(0.0))
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recording_is_measured_and_not_free() {
+        let cost = RecordCost::measure(&mut MachineClock::best(), 20).expect("storage fits");
+        assert!(cost.hot_ns > 0.0 && cost.cold_ns >= 0.0 && cost.cold_n == 20);
+    }
+}

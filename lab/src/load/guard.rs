@@ -1,0 +1,89 @@
+//! A program of somebody else's as a part of a load: tied to it, listened to, ended.
+//!
+//! The program belongs to the load's process group, and is tied to the load by [`super::exec`]. A
+//! guard lives as long as the main thread of its process, which the kernel's tie refers to.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use punctual_os::process::{self, Ending};
+
+use super::exec;
+use super::launcher::Launcher;
+use super::setup::Setup;
+
+/// Lines that wait to be read; a program that says more waits too.
+const LINES: usize = 1024;
+
+/// A program that runs.
+pub(super) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Program {
+    /// Starts `path` with `args` and, in its environment, `variables`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(
+        setup: &Setup,
+        launcher: &dyn Launcher,
+        path: &Path,
+        args: &[String],
+        variables: &[(&str, String)],
+    ) -> Result<Self, String> {
+        let mut words = vec![path.to_string_lossy().into_owned()];
+        words.extend_from_slice(args);
+        let step = Setup {
+            name: exec::NAME.to_owned(),
+            parent: std::process::id().cast_signed(),
+            words,
+            ..setup.clone()
+        };
+        let mut command = launcher.command(&step.to_args());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn().map_err(|why| format!("{}: {why}", path.display()))?;
+        let (said, lines) = sync_channel(LINES);
+        if let Some(out) = child.stdout.take() {
+            listen(out, said.clone());
+        }
+        if let Some(errors) = child.stderr.take() {
+            listen(errors, said);
+        }
+        Ok(Self { child, lines })
+    }
+
+    /// The next line that it says, on either output; `None` when it says nothing within `wait`.
+    pub(super) fn line(&self, wait: Duration) -> Option<String> {
+        self.lines.recv_timeout(wait).ok()
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks it for its end.
+    pub(super) fn end(&mut self, how: Ending) {
+        if !self.is_over() {
+            // It is not yet waited for, so that the number is still its own.
+            let _ = process::end(self.child.id().cast_signed(), how);
+        }
+    }
+}
+
+fn listen(source: impl Read + Send + 'static, said: SyncSender<String>) {
+    std::thread::spawn(move || {
+        let lines = BufReader::new(source).lines().map_while(Result::ok);
+        for line in lines {
+            if said.send(line).is_err() {
+                break;
+            }
+        }
+    });
+}

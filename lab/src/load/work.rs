@@ -1,0 +1,142 @@
+//! Workers of a load: threads that do one thing until told to stop, and count it.
+//!
+//! Each counts for itself, so that counting makes no traffic between CPUs beyond its own line.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What one worker does: returns when [`Ticket::going`] says no, or why it gave up.
+pub(super) type Work = Box<dyn FnOnce(&Ticket) -> Result<(), String> + Send>;
+
+/// A load that is set up.
+pub(super) struct Prepared {
+    /// One for each worker.
+    pub(super) work: Vec<Work>,
+    /// What is counted: `polygons`.
+    pub(super) unit: &'static str,
+    /// What a reader of the report should know.
+    pub(super) note: Option<String>,
+}
+
+impl Prepared {
+    /// Work counted in `unit`.
+    pub(super) fn new(unit: &'static str, work: Vec<Work>) -> Self {
+        Self { work, unit, note: None }
+    }
+}
+
+/// A worker's own counter, alone on its cache lines (two: they are fetched in pairs).
+#[derive(Default)]
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+/// What a worker holds.
+pub(super) struct Ticket {
+    stop: Arc<AtomicBool>,
+    count: Arc<Count>,
+}
+
+impl Ticket {
+    /// Whether to go on.
+    pub(super) fn going(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Counts `more`.
+    pub(super) fn add(&self, more: u64) {
+        self.count.0.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// Workers that run.
+pub(super) struct Crew {
+    stop: Arc<AtomicBool>,
+    counts: Vec<Arc<Count>>,
+    threads: Vec<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Crew {
+    /// Starts a thread for each piece of work, named after the load.
+    ///
+    /// # Errors
+    /// When a thread cannot be made.
+    pub(super) fn start(name: &str, work: Vec<Work>) -> Result<Self, String> {
+        let mut crew = Self {
+            stop: Arc::default(),
+            counts: Vec::new(),
+            threads: Vec::new(),
+            failure: Arc::default(),
+        };
+        for work in work {
+            let count = Arc::new(Count::default());
+            let ticket = Ticket { stop: Arc::clone(&crew.stop), count: Arc::clone(&count) };
+            let failure = Arc::clone(&crew.failure);
+            let thread = std::thread::Builder::new().name(format!("load-{name}"));
+            let thread = thread.spawn(move || {
+                if let Err(why) = work(&ticket) {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                }
+            });
+            crew.threads.push(thread.map_err(|why| format!("a worker's thread: {why}"))?);
+            crew.counts.push(count);
+        }
+        Ok(crew)
+    }
+
+    /// All counts together.
+    pub(super) fn count(&self) -> u64 {
+        self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Asks all workers to end; does not wait for them.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Why a worker gave up, once.
+    pub(super) fn take_failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether no worker runs any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Runs prepared work in this process until it counted something, and gives what it counted.
+    pub(crate) fn run_until_counted(prepared: Prepared) -> u64 {
+        let crew = Crew::start("test", prepared.work).expect("threads");
+        while crew.count() == 0 && !crew.is_over() {
+            std::thread::yield_now();
+        }
+        crew.stop();
+        assert_eq!(crew.take_failure(), None);
+        while !crew.is_over() {
+            std::thread::yield_now();
+        }
+        crew.count()
+    }
+
+    #[test]
+    fn a_crew_counts_and_says_who_gave_up() {
+        let fine: Work = Box::new(|ticket| {
+            while ticket.going() {
+                ticket.add(2);
+            }
+            Ok(())
+        });
+        assert!(run_until_counted(Prepared::new("x", vec![fine])) >= 2);
+        let crew = Crew::start("test", vec![Box::new(|_| Err("full".into()))]).expect("threads");
+        while !crew.is_over() {
+            std::thread::yield_now();
+        }
+        assert_eq!((crew.take_failure(), crew.take_failure()), (Some("full".into()), None));
+    }
+}

@@ -1,0 +1,147 @@
+//! What a periodic experiment is to do: streams, conditions, blocks.
+//!
+//! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
+
+use punctual::core::time::{Period, Span};
+use punctual::os::scheduler::Policy;
+
+/// How a stream waits for its releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitKind {
+    /// An absolute sleep.
+    Sleep,
+    /// A sleep of at least [`SPIN_REST`] of the period, then a spin.
+    Spin,
+}
+
+impl WaitKind {
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Spin => "spin",
+        }
+    }
+}
+
+/// The share of each period in which a spinning loop sleeps: twice what Linux's real-time
+/// throttling keeps for others by default (5 %, `sched_rt_runtime_us`), so that it never strikes.
+pub const SPIN_REST: f64 = 0.1;
+
+/// One loop: a thread with a CPU and a period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Where it runs; `None` to leave that to the kernel.
+    pub cpu: Option<u32>,
+    /// Its period.
+    pub period: Period,
+    /// The offset of its grid from multiples of the period on CLOCK_MONOTONIC, in ns.
+    pub phase_ns: u64,
+    /// The policy to ask for.
+    pub policy: Policy,
+    /// How it waits.
+    pub wait: WaitKind,
+}
+
+/// What else the machine does meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// How results name it: `idle`, `cpu`, …
+    pub name: String,
+}
+
+/// A stretch of the experiment under one condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Index of the condition.
+    pub condition: usize,
+    /// How long, starting and stopping the load included.
+    pub length: Span,
+}
+
+/// A whole experiment.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The loops, which all run in every block.
+    pub streams: Vec<Stream>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// What happens when.
+    pub blocks: Vec<Block>,
+    /// CPUs for all that is not the loop; empty to leave that to the kernel.
+    pub housekeeping: Vec<u32>,
+    /// How many cycles at the start of each block are marked as cold.
+    pub cold: u32,
+}
+
+impl Plan {
+    /// The run of stream `stream` under condition `condition`.
+    pub fn run(&self, stream: usize, condition: usize) -> usize {
+        stream * self.conditions.len() + condition
+    }
+
+    /// How many runs there are: one for each stream and condition.
+    pub fn runs(&self) -> usize {
+        self.streams.len() * self.conditions.len()
+    }
+
+    /// The whole experiment's length.
+    pub fn length(&self) -> Span {
+        Span::from_ns(self.blocks.iter().map(|block| block.length.as_ns()).sum())
+    }
+}
+
+/// Blocks that visit conditions 0 (idle) and 1 to `loads` in turn, so that a drift of the machine
+/// hits all alike: in each of `rounds` rounds, one block of idle before every second load.
+pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<Block> {
+    let mut order = Vec::new();
+    for _ in 0..rounds {
+        if loads == 0 {
+            order.push(0);
+        }
+        for load in 0..loads {
+            if load % 2 == 0 {
+                order.push(0);
+            }
+            order.push(load + 1);
+        }
+    }
+    split(&order, total)
+}
+
+/// Blocks of equal length that visit `order`; they add up to `total` exactly.
+pub fn split(order: &[usize], total: Span) -> Vec<Block> {
+    let count = order.len() as i64;
+    let edge = |block: i64| {
+        i64::try_from(i128::from(total.as_ns()) * i128::from(block) / i128::from(count.max(1)))
+            .unwrap_or(i64::MAX)
+    };
+    (0..)
+        .zip(order)
+        .map(|(at, &condition)| Block { condition, length: Span::from_ns(edge(at + 1) - edge(at)) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_add_up_and_each_condition_has_its_share() {
+        let total = Span::from_ns(60_000_000_001);
+        let blocks = interleave(8, 2, total);
+        assert_eq!(blocks.len(), 24);
+        assert_eq!(blocks.iter().map(|block| block.length.as_ns()).sum::<i64>(), total.as_ns());
+        let visits = |condition| blocks.iter().filter(|b| b.condition == condition).count();
+        assert_eq!(visits(0), 8);
+        assert!((1..=8).all(|load| visits(load) == 2));
+        assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
+    }
+
+    #[test]
+    fn without_loads_there_is_idle_alone() {
+        let blocks = interleave(0, 1, Span::from_ms(5));
+        assert_eq!(blocks, [Block { condition: 0, length: Span::from_ms(5) }]);
+        assert_eq!(split(&[], Span::from_ms(5)), []);
+    }
+}

@@ -1,0 +1,196 @@
+//! A periodic experiment that is set up, and its run: threads up, blocks in turn, all put back.
+//!
+//! For callers: the entrance of this room. Decides nothing about loads (its [`Background`] does)
+//! and nothing about numbers.
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::core::grid::Grid;
+use punctual::core::recorder::{self, Drain, Recorder, View, split};
+use punctual::core::time::Instant;
+use punctual::drain::{Drainage, SampleFile, Sink};
+use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::scheduler::Policy;
+use punctual::os::signal;
+use punctual::session::{Process, Refusal};
+use punctual::watchdog::Watched;
+
+use super::beside::{drain_thread, watchdog_thread};
+use super::crew::{Crew, Site};
+use super::outcome::{Background, ClockFacts, End, Outcome, RunOutcome};
+use super::plan::{Plan, Stream};
+use super::stream::Tally;
+
+/// An experiment that is set up: its clock is calibrated and its grids are fixed.
+#[derive(Debug)]
+pub struct Prepared {
+    plan: Plan,
+    clock: MachineClock,
+    cost: StampCost,
+    grids: Vec<Grid>,
+    process: Process,
+    storage: Vec<Vec<AtomicU64>>,
+}
+
+/// Samples that a ring holds: two seconds' worth, ten times what the drain leaves it to hold.
+fn ring_samples(stream: &Stream) -> usize {
+    let in_two_seconds = 2_000_000_000 / stream.period.as_ns();
+    usize::try_from(in_two_seconds).unwrap_or(usize::MAX).clamp(4096, 1 << 20).next_power_of_two()
+}
+
+impl Prepared {
+    /// Enters the process's session, calibrates the clock (about 50 ms) and fixes the grids.
+    pub fn new(plan: Plan) -> Self {
+        let process = Process::enter();
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+        let grids = plan.streams.iter().map(|s| Grid::aligned(now, s.period, s.phase_ns)).collect();
+        let storage = plan
+            .streams
+            .iter()
+            .flat_map(|stream| plan.conditions.iter().map(move |_| stream))
+            .map(|stream| {
+                (0..recorder::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
+            })
+            .collect();
+        Self { plan, clock, cost, grids, process, storage }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The grid of each stream.
+    pub fn grids(&self) -> &[Grid] {
+        &self.grids
+    }
+
+    /// What stamps cost.
+    pub fn cost(&self) -> StampCost {
+        self.cost
+    }
+
+    /// The calibrated clock, another one like it.
+    pub fn clock(&self) -> MachineClock {
+        self.clock.clone()
+    }
+
+    /// What stamps are taken with.
+    pub fn clock_name(&self) -> &'static str {
+        self.clock.name()
+    }
+
+    /// Runs the experiment until it ends or `stop` is set; samples go to `sink` and `file`.
+    pub fn run<S: Sink + Send, W: Write + Send>(
+        self,
+        sink: S,
+        file: Option<SampleFile<W>>,
+        background: &mut dyn Background,
+        stop: &AtomicBool,
+    ) -> Outcome<S> {
+        let Self { plan, mut clock, cost, grids, process, storage } = self;
+        // Without it a sleeping loop is told of a stop only at its next wake.
+        let _late_stop = signal::catch_interrupt();
+        let (recorders, drains, views) = split_all(&storage);
+        let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
+        let done = AtomicBool::new(false);
+        let pinned = Mutex::new(Vec::new());
+        let site = Site {
+            plan: &plan,
+            grids: &grids,
+            watched: &watched,
+            clock: &clock,
+            stop,
+            pinned: &pinned,
+        };
+        let (tallies, drained) = thread::scope(|scope| {
+            let drainage = Drainage::new(drains, sink, file);
+            let (bell, drain) = drain_thread(scope, &site, drainage);
+            watchdog_thread(scope, &site, &views, &done);
+            let crew = Crew::start(scope, &site, recorders);
+            let tallies = crew.conduct(&site, &views, &bell, background);
+            drop(bell);
+            done.store(true, Ordering::Release);
+            (tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        clock.discipline();
+        let ended = watched.iter().any(Watched::ended);
+        Outcome {
+            sink: drained.sink,
+            runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
+            refused: once_each(process.refused().iter().chain(&tallies.refused)),
+            memory_locked: process.memory_locked(),
+            idle_states_held: process.idle_states_held(),
+            clock: clock_facts(&clock, cost),
+            disturbances: drained.disturbances,
+            file_error: drained.file_error,
+            end: if ended { End::Watchdog } else { tallies.end },
+        }
+    }
+}
+
+type Ends<'a> = (Vec<Recorder<'a>>, Vec<(Drain<'a>, View<'a>)>, Vec<View<'a>>);
+
+/// The ends of all recorders.
+fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
+    let (mut recorders, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
+    for words in storage {
+        let (recorder, drain, view) = split(words).expect("a ring of at least 4096 samples");
+        recorders.push(recorder);
+        drains.push((drain, view));
+        views.push(view);
+    }
+    (recorders, drains, views)
+}
+
+/// Each refusal once: several threads are refused the same.
+fn once_each<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
+    let mut once = Vec::new();
+    for refusal in refusals {
+        if !once.contains(refusal) {
+            once.push(*refusal);
+        }
+    }
+    once
+}
+
+fn clock_facts(clock: &MachineClock, cost: StampCost) -> ClockFacts {
+    ClockFacts {
+        name: clock.name(),
+        untrusted: match clock {
+            MachineClock::Counter(_) => None,
+            MachineClock::Vdso(_, why) => Some(why.to_string()),
+        },
+        rate: clock.rate(),
+        cost,
+    }
+}
+
+fn outcomes(
+    plan: &Plan,
+    views: &[View<'_>],
+    tallies: &[Tally],
+    policies: &[Policy],
+) -> Vec<RunOutcome> {
+    views
+        .iter()
+        .zip(tallies)
+        .enumerate()
+        .map(|(run, (view, tally))| RunOutcome {
+            cycles: view.count(),
+            missed: view.missed(),
+            unrecorded: view.unrecorded(),
+            stalls: tally.stalls,
+            cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
+            wall_ns: tally.wall_ns,
+            usage: tally.usage,
+            policy: policies[run / plan.conditions.len()],
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! One stream of the periodic experiment: a thread that runs segments when told.
+//!
+//! Waits for orders between segments, where it may allocate; inside a segment it is the executive's
+//! alone.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+
+use punctual::clocks::MachineClock;
+use punctual::core::clock::Clock;
+use punctual::core::executive::{Ended, Executive, Segment};
+use punctual::core::grid::Grid;
+use punctual::core::recorder::Recorder;
+use punctual::core::time::{Instant, Span};
+use punctual::core::wait::{Sleep, Spin, Stalls, Wait};
+use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::process;
+use punctual::os::scheduler::Policy;
+use punctual::os::usage::{self, Usage};
+use punctual::session::{Refusal, Thread};
+use punctual::watchdog::Watched;
+
+use super::plan::{SPIN_REST, Stream, WaitKind};
+
+/// From the order to the first release: time to get from the order into the loop.
+const LEAD: Span = Span::from_ms(1);
+
+/// An order to a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    /// Under which condition, that is into which recorder.
+    pub(super) condition: usize,
+    /// Until when.
+    pub(super) end: Instant,
+}
+
+/// What a stream answers.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It is set up: its thread, the policy it has, what it was refused.
+    Ready { stream: usize, tid: i32, policy: Policy, refused: Vec<Refusal> },
+    /// A segment is over.
+    Done { stream: usize, condition: usize, ended: Ended, tally: Tally },
+}
+
+/// What a stream used in a segment, beside what its recorder holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// CPU time of the thread, in ns.
+    pub(super) cpu_ns: u64,
+    /// Wall time, in ns.
+    pub(super) wall_ns: u64,
+    /// Gaps inside spins.
+    pub(super) stalls: Stalls,
+    /// Page faults and context switches.
+    pub(super) usage: Usage,
+}
+
+impl Tally {
+    /// Both together.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.cpu_ns += other.cpu_ns;
+        self.wall_ns += other.wall_ns;
+        self.stalls.count += other.stalls.count;
+        self.stalls.longest = self.stalls.longest.max(other.stalls.longest);
+        self.stalls.sum = Span::from_ns(self.stalls.sum.as_ns() + other.stalls.sum.as_ns());
+        self.usage.minor_faults += other.usage.minor_faults;
+        self.usage.major_faults += other.usage.major_faults;
+        self.usage.voluntary_switches += other.usage.voluntary_switches;
+        self.usage.involuntary_switches += other.usage.involuntary_switches;
+    }
+}
+
+/// Everything that one stream's thread needs.
+pub(super) struct Worker<'a> {
+    pub(super) number: usize,
+    pub(super) stream: &'a Stream,
+    pub(super) grid: Grid,
+    pub(super) cold: u32,
+    pub(super) clock: MachineClock,
+    /// One for each condition.
+    pub(super) recorders: Vec<Recorder<'a>>,
+    pub(super) watched: &'a Watched,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) orders: Receiver<Order>,
+    pub(super) answers: Sender<Answer>,
+}
+
+impl Worker<'_> {
+    /// Obeys orders until there are no more. An answer that nobody waits for any more is dropped.
+    pub(super) fn run(self) {
+        match self.stream.wait {
+            WaitKind::Sleep => self.work(|| Sleep),
+            WaitKind::Spin => {
+                let period_ns = self.stream.period.as_ns() as f64;
+                let margin = Span::from_ns((period_ns * (1.0 - SPIN_REST)) as i64);
+                self.work(|| Spin::new(margin));
+            }
+        }
+    }
+
+    fn work<W: Wait<MachineClock>>(mut self, wait: impl Fn() -> W) {
+        let session = Thread::enter(self.stream.cpu, self.stream.policy);
+        let tid = process::tid();
+        let _gone = self.answers.send(Answer::Ready {
+            stream: self.number,
+            tid,
+            policy: session.policy(),
+            refused: session.refused().to_vec(),
+        });
+        while let Ok(order) = self.orders.recv() {
+            let Some(recorder) = self.recorders.get_mut(order.condition) else { break };
+            self.clock.discipline();
+            let now = self.clock.now();
+            let segment = Segment {
+                grid: self.grid,
+                first: self.grid.cycle_at(now + LEAD),
+                end: order.end,
+                cold: self.cold,
+            };
+            let mut executive =
+                Executive { clock: self.clock.clone(), wait: wait(), record: Borrowed(recorder) };
+            let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
+            self.watched.arm(tid);
+            let ended = executive.run(&segment, self.stop);
+            self.watched.disarm();
+            let tally = Tally {
+                cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
+                wall_ns: u64::try_from((self.clock.now() - now).as_ns()).unwrap_or(0),
+                stalls: executive.wait.stalls(),
+                usage: difference(usage::of_thread().unwrap_or_default(), before.1),
+            };
+            let done =
+                Answer::Done { stream: self.number, condition: order.condition, ended, tally };
+            if self.answers.send(done).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// A recorder that outlives the executive that writes to it.
+struct Borrowed<'a, 'b>(&'a mut Recorder<'b>);
+
+impl punctual::core::executive::Record for Borrowed<'_, '_> {
+    #[inline]
+    fn push(&mut self, sample: punctual::core::sample::Sample) {
+        self.0.push(sample);
+    }
+
+    #[inline]
+    fn miss(&mut self, releases: u64) {
+        self.0.miss(releases);
+    }
+}
+
+fn difference(after: Usage, before: Usage) -> Usage {
+    Usage {
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches),
+    }
+}

@@ -1,0 +1,102 @@
+//! Loads that are other people's programs: the real ones when installed, and stand-ins.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use punctual_lab::load::{LoadError, LoadReport, Running};
+use punctual_testkit::skip;
+
+use crate::common::{
+    Directory, WHILE, bounds, killing_the_middle_ends_all, launcher, sleep, specs, wait_until,
+};
+
+pub(crate) fn in_place_of_stress_ng(script: &str) -> Vec<LoadReport> {
+    let programs = Directory::new("stand-in");
+    programs.script("stress-ng", script);
+    let mut command = Command::new(std::env::current_exe().expect("own path"));
+    command.args(["__report", "stress-ng:--cpu 1 --fork 1"]).env("PATH", programs.path());
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().expect("ourselves");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().map(read_report).collect()
+}
+
+/// One report as a line between two processes of this test: `rate TAB unit TAB note`.
+pub(crate) fn write_report(report: &LoadReport) -> String {
+    let rate = report.rate.map_or_else(String::new, |rate| rate.to_string());
+    format!("{rate}\t{}\t{}", report.unit, report.note.clone().unwrap_or_default())
+}
+
+pub(crate) fn read_report(line: &str) -> LoadReport {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [rate, unit, note] = fields.as_slice() else { panic!("{line}") };
+    let note = (!note.is_empty()).then(|| (*note).to_owned());
+    LoadReport { name: String::new(), rate: rate.parse().ok(), unit: (*unit).to_owned(), note }
+}
+
+pub(crate) fn counts_of_a_program_are_read_at_its_end() {
+    let reports = in_place_of_stress_ng(
+        "trap 'echo \"stress-ng: metrc: [7] cpu 1000 2.00 0.59 0.00 500.00 1706.53\"
+               echo \"stress-ng: info:  [7] fork 30 2.00 0.07 0.05 15.00 250.00\"
+               exit 0' INT
+         while :; do sleep 0.05; done",
+    );
+    let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str(), &r.note)).collect();
+    let expected = [(Some(500.0), "cpu bogo ops/s", &None), (Some(15.0), "fork bogo ops/s", &None)];
+    assert_eq!(rates, expected);
+}
+
+pub(crate) fn a_program_that_does_not_run_is_seen() {
+    let reports = in_place_of_stress_ng("echo no such stressor >&2; exit 1");
+    let [report] = reports.as_slice() else { panic!("{reports:?}") };
+    assert_eq!(report.rate, None);
+    assert!(report.note.as_deref().is_some_and(|note| note.contains("no such stressor")));
+}
+
+pub(crate) fn stress_ng_itself_counts() {
+    let list = "stress-ng:\"--cpu 1 --fork 1\"";
+    let running = match Running::start(&specs(list), &launcher(), &bounds()) {
+        Err(LoadError::Missing { program }) => {
+            assert!(!skip::need(program, false));
+            return;
+        }
+        other => other.expect("it starts"),
+    };
+    sleep(2 * WHILE);
+    let reports = running.stop();
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    assert!(reports.iter().all(|report| report.rate.is_some_and(|rate| rate > 0.0)), "{reports:?}");
+    let path = std::env::var("PATH").unwrap_or_default();
+    killing_the_middle_ends_all(list, &path, 4);
+}
+
+/// The sockets of displays.
+fn displays() -> Vec<std::ffi::OsString> {
+    let sockets = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
+    let mut names: Vec<_> = sockets.map(|socket| socket.file_name()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn linuxcnc_runs_with_what_is_installed() {
+    let before = displays();
+    let running = Running::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
+    let installed = running.pids().len() == 3;
+    sleep(if installed { Duration::from_secs(6) } else { WHILE });
+    let reports = running.stop();
+    let [cpu, fork, gears] = reports.as_slice() else { panic!("{reports:?}") };
+    for own in [cpu, fork] {
+        assert!(own.rate.is_some_and(|rate| rate > 0.0), "{own:?}");
+    }
+    if installed {
+        assert!(gears.rate.is_some_and(|rate| rate > 0.0), "{gears:?}");
+        let path = std::env::var("PATH").unwrap_or_default();
+        assert_eq!(displays(), before);
+        killing_the_middle_ends_all("linuxcnc", &path, 5);
+        assert!(wait_until(|| displays() == before), "{:?} was {before:?}", displays());
+    } else {
+        assert_eq!(gears.rate, None);
+        let note = gears.note.as_deref().unwrap_or_default();
+        let programs = note.strip_prefix("not installed: ").expect("it says what is missing");
+        assert!(!skip::need(programs, false));
+    }
+}

@@ -1,0 +1,107 @@
+//! The periodic experiment on this machine: what must add up, whatever the machine does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::core::sample::{Flags, Sample};
+use punctual::core::time::{Period, Span};
+use punctual::drain::Sink;
+use punctual::os::affinity;
+use punctual::os::scheduler::Policy;
+use punctual_lab::periodic::{
+    Background, Condition, End, Outcome, Plan, Prepared, Stream, WaitKind, interleave,
+};
+
+#[derive(Default)]
+struct Kept(Vec<(usize, Sample)>);
+
+impl Sink for Kept {
+    fn take(&mut self, run: usize, samples: &[Sample]) {
+        self.0.extend(samples.iter().map(|&sample| (run, sample)));
+    }
+}
+
+/// A load that does nothing but say what it was asked.
+#[derive(Default)]
+struct Asked(Vec<(usize, bool)>);
+
+impl Background for Asked {
+    fn begin(&mut self, condition: usize, _: Span) -> Result<(), String> {
+        self.0.push((condition, true));
+        if condition == 9 { Err("no such load".into()) } else { Ok(()) }
+    }
+
+    fn end(&mut self, condition: usize) {
+        self.0.push((condition, false));
+    }
+}
+
+fn stream(period_ns: u64, wait: WaitKind, policy: Policy) -> Stream {
+    let cpu = affinity::get(0).expect("own").iter().last();
+    Stream {
+        cpu,
+        period: Period::from_ns(period_ns).expect("positive"),
+        phase_ns: 50_000,
+        policy,
+        wait,
+    }
+}
+
+fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> Plan {
+    let conditions = (0..=loads).map(|n| Condition { name: format!("c{n}") }).collect();
+    Plan { streams, conditions, blocks: interleave(loads, 1, total), housekeeping: vec![], cold: 3 }
+}
+
+fn run(plan: Plan, stop: &AtomicBool) -> (Outcome<Kept>, Asked) {
+    let mut asked = Asked::default();
+    let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
+    let prepared = Prepared::new(plan);
+    let outcome = prepared.run(Kept::default(), none, &mut asked, stop);
+    (outcome, asked)
+}
+
+#[test]
+fn every_release_of_every_block_is_a_cycle_or_missed() {
+    let streams = vec![
+        stream(1_000_000, WaitKind::Sleep, Policy::Fifo(20)),
+        stream(5_000_000, WaitKind::Spin, Policy::Fifo(19)),
+    ];
+    let (outcome, asked) = run(plan(streams, 2, Span::from_ms(600)), &AtomicBool::new(false));
+    assert_eq!(outcome.end, End::Finished);
+    assert_eq!(asked.0, [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)]);
+    assert_eq!(outcome.runs.len(), 6);
+    for (number, run) in outcome.runs.iter().enumerate() {
+        let samples: Vec<_> =
+            outcome.sink.0.iter().filter(|(of, _)| *of == number).map(|(_, s)| s).collect();
+        assert_eq!(samples.len() as u64 + run.unrecorded, run.cycles, "run {number}");
+        // Between the first and the last cycle of the one block, each release is accounted for.
+        let spanned = samples.last().expect("cycles").cycle - samples[0].cycle + 1;
+        assert!(run.cycles + run.missed >= spanned, "run {number}");
+        assert!(samples[0].flags.has(Flags::FIRST.with(Flags::COLD)));
+        assert_eq!(samples.iter().filter(|s| s.flags.has(Flags::FIRST)).count(), 1);
+        assert_eq!(samples.iter().filter(|s| s.flags.has(Flags::COLD)).count(), 3);
+        assert!(samples.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
+        assert!((0.0..=1.0).contains(&run.cpu_load), "{}", run.cpu_load);
+    }
+}
+
+#[test]
+fn a_stop_ends_even_a_loop_that_sleeps_for_an_hour() {
+    let streams = vec![stream(3_600_000_000_000, WaitKind::Sleep, Policy::Other)];
+    let stop = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(plan(streams, 0, Span::from_ms(7_200_000)), &stop).0);
+        stop.store(true, Ordering::Relaxed);
+        running.join().expect("no panic")
+    });
+    assert_eq!(outcome.end, End::Stopped);
+    assert_eq!(outcome.runs[0].cycles, 0);
+}
+
+#[test]
+fn a_load_that_does_not_start_ends_the_experiment_with_its_reason() {
+    let mut plan =
+        plan(vec![stream(1_000_000, WaitKind::Sleep, Policy::Other)], 9, Span::from_ms(100));
+    plan.blocks.retain(|block| block.condition == 9 || block.condition == 0);
+    let (outcome, _) = run(plan, &AtomicBool::new(false));
+    assert_eq!(outcome.end, End::Load("no such load".into()));
+}

@@ -1,0 +1,48 @@
+//! What must hold of every parser, whatever its input: the bodies of the fuzz targets.
+//!
+//! For `fuzz/fuzz_targets`, one line each, and for the test that replays `fuzz/corpus` on stable.
+//! A body panics when something does not hold: a panic inside the parser, an error that is no
+//! single line, a round trip that does not come back.
+
+mod asked;
+mod machine;
+mod recorded;
+
+use std::fmt::Display;
+
+pub use asked::{column_spec, duration, limit, loads, quantity};
+pub use machine::{cmdline, cpulist, facts, manifest, scrub};
+pub use recorded::{csv, samples_file};
+
+/// Looks at one input; panics when something does not hold.
+pub type Body = fn(&[u8]);
+
+/// Every parser by the name of its fuzz target and of its folder of seeds.
+pub const ALL: &[(&str, Body)] = &[
+    ("cmdline", cmdline),
+    ("column_spec", column_spec),
+    ("cpulist", cpulist),
+    ("csv", csv),
+    ("duration", duration),
+    ("facts", facts),
+    ("limit", limit),
+    ("loads", loads),
+    ("manifest", manifest),
+    ("quantity", quantity),
+    ("samples_file", samples_file),
+    ("scrub", scrub),
+];
+
+/// What a file's error says fits in one line behind the name of the file.
+fn one_line(error: &dyn Display) {
+    says_why("", error);
+}
+
+/// An error says something, in one line; where it repeats what a person wrote, it has the line
+/// breaks of that, and no more.
+fn says_why(written: &str, error: &dyn Display) {
+    let text = error.to_string();
+    assert!(!text.trim().is_empty(), "an error without words");
+    let breaks = |text: &str| text.matches(['\n', '\r']).count();
+    assert!(breaks(&text) <= breaks(written), "an error of several lines: {text:?}");
+}

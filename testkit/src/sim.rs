@@ -1,0 +1,63 @@
+//! A simulated clock: time moves only when it is slept on or polled, by a script.
+//!
+//! For every test of the hot room. Deterministic; never reads the machine's clock.
+
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
+
+/// What the machine does to one sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// The sleep comes back this much after its instant.
+    Late(Span),
+    /// A signal cuts the sleep short: it comes back this much before its instant.
+    Interrupted(Span),
+}
+
+/// A clock whose sleeps follow a script; after its end, each comes back on time.
+#[derive(Clone, Debug)]
+pub struct SimClock<I> {
+    /// Now.
+    pub now: Instant,
+    /// What happens to each sleep that really sleeps, in order.
+    pub script: I,
+    /// What a poll costs. At least 1 ns, or a spin would never end.
+    pub poll_cost: Span,
+    /// How often it was slept on.
+    pub sleeps: u64,
+}
+
+impl<I: Iterator<Item = Noise>> SimClock<I> {
+    /// A clock at `now` that follows `script`; a poll costs 20 ns.
+    pub fn new(now: Instant, script: I) -> Self {
+        Self { now, script, poll_cost: Span::from_ns(20), sleeps: 0 }
+    }
+}
+
+impl<I: Iterator<Item = Noise>> Clock for SimClock<I> {
+    fn now(&mut self) -> Instant {
+        self.now
+    }
+
+    fn poll(&mut self) -> Instant {
+        self.now = self.now + self.poll_cost;
+        self.now
+    }
+
+    fn sleep_until(&mut self, at: Instant) {
+        self.sleeps += 1;
+        if at <= self.now {
+            return;
+        }
+        self.now = match self.script.next().unwrap_or(Noise::Late(Span::ZERO)) {
+            Noise::Late(by) => at + by,
+            Noise::Interrupted(before) => (at - before).max(self.now),
+        };
+    }
+
+    fn wake(&mut self) -> Instant {
+        self.now
+    }
+
+    fn relax(&mut self) {}
+}

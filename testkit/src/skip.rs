@@ -1,0 +1,142 @@
+//! Skips that are counted: a test that lacks a part says so, and what it lacks.
+//!
+//! For every test that needs rights, a program or a kernel feature that a machine may not have.
+//! Reads the environment and `/proc/self/status`, appends to the file that `PUNCTUAL_SKIP_LOG`
+//! names. Never decides what a test needs, and never lets a skip pass where `CI=true`.
+//!
+//! ```
+//! use punctual_testkit::skip;
+//!
+//! # fn test() {
+//! if !skip::need("root", skip::is_root()) || !skip::need_program("ip") {
+//!     return;
+//! }
+//! // What needs both.
+//! # }
+//! ```
+
+use std::io::Write;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+/// Names the file to which each skip is appended as a line `TEST (FILE)<tab>PART`.
+pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
+
+/// Whether the test may go on: `present`. If not, the skip is printed and logged, and the caller
+/// returns. `part` names what is missing, as in "missing: root".
+///
+/// # Panics
+/// With `CI=true` in the environment when the part is missing: there a skip is a failure.
+#[track_caller]
+#[must_use = "a test without the part must return"]
+pub fn need(part: &str, present: bool) -> bool {
+    if present {
+        return true;
+    }
+    let thread = std::thread::current();
+    let place = Location::caller();
+    // The runner names a test's thread after the test; alone on the main thread, the place tells.
+    let name = match thread.name() {
+        None | Some("main") => format!("line {}", place.line()),
+        Some(name) => name.to_owned(),
+    };
+    let test = format!("{name} ({})", place.file());
+    eprintln!("SKIPPED {test}: {part}");
+    if let Some(log) = std::env::var_os(LOG) {
+        append(Path::new(&log), &format!("{test}\t{part}\n"));
+    }
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!ci, "{test} lacks {part}, and with CI=true a skip is a failure");
+    false
+}
+
+/// As [`need`], for a program on the path.
+///
+/// # Panics
+/// As [`need`] does.
+#[track_caller]
+#[must_use = "a test without the program must return"]
+pub fn need_program(name: &str) -> bool {
+    need(&format!("{name} (`cargo xtask test --install` gets it)"), program(name).is_some())
+}
+
+/// Where a program lies on the path; `None` when it does not.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Whether the effective user is root, in whatever user namespace this is.
+pub fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| effective_uid(&status) == Some(0))
+}
+
+/// The second number of the line `Uid:` (proc_pid_status(5)).
+fn effective_uid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// One write a line, so that tests of several threads do not mix theirs.
+fn append(log: &Path, line: &str) {
+    let written = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .and_then(|mut log| log.write_all(line.as_bytes()));
+    assert!(written.is_ok(), "{}: {written:?}: a skip would go uncounted", log.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_skipped() {
+        assert!(need("air", true));
+        assert!(need_program("sh"));
+    }
+
+    #[test]
+    fn programs_are_found_by_name() {
+        assert!(program("sh").is_some_and(|path| path.ends_with("sh")));
+        assert_eq!(program("no-such-program"), None);
+    }
+
+    #[test]
+    fn the_effective_user_counts() {
+        assert_eq!(effective_uid("Uid:\t1000\t0\t1000\t1000\n"), Some(0));
+        assert_eq!(effective_uid("Name:\tx\n"), None);
+    }
+
+    /// Lacks something only as a child of the test below.
+    #[test]
+    fn lacking() {
+        if std::env::var_os("PUNCTUAL_TEST_LACKING").is_some() {
+            assert!(!need("a thing", false));
+        }
+    }
+
+    #[test]
+    fn a_skip_is_logged_and_in_ci_a_failure() {
+        let log = std::env::temp_dir().join(format!("punctual-skip-test-{}", std::process::id()));
+        let run = |ci: &str| {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "skip::tests::lacking", "--nocapture"]);
+            child.env("PUNCTUAL_TEST_LACKING", "1").env(LOG, &log).env("CI", ci);
+            child.output().unwrap()
+        };
+        let (passed, failed) = (run("false"), run("true"));
+        let text = std::fs::read_to_string(&log);
+        std::fs::remove_file(&log).unwrap();
+        let said = String::from_utf8_lossy(&passed.stderr).into_owned();
+        assert!(passed.status.success(), "{said}");
+        assert!(said.contains("SKIPPED skip::tests::lacking"), "{said}");
+        assert!(!failed.status.success(), "a skip passed with CI=true");
+        let text = text.unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "one line a skip: {text}");
+        assert!(lines.iter().all(|line| line.ends_with("\ta thing")), "{text}");
+    }
+}

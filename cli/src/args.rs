@@ -1,0 +1,269 @@
+//! The command line as data: every subcommand, every option, every default.
+//!
+//! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use punctual_analysis::limit::Limit;
+use punctual_lab::load::Loads;
+
+use crate::parse::{self, Phase};
+
+/// How punctual is this machine?
+///
+/// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and says
+/// what that is good for.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tell how punctual this machine is: about one minute, no options needed
+    Check(CheckArgs),
+    /// Run one experiment with every choice open
+    Measure {
+        #[command(subcommand)]
+        experiment: Measure,
+    },
+    /// Judge recorded data without measuring
+    Analyse(AnalyseArgs),
+    /// Say what lateness does to an application
+    Impact {
+        #[command(subcommand)]
+        model: Impact,
+    },
+    /// Show what is known of this machine, each thing with its origin
+    Facts(FactsArgs),
+    /// Copy the facts of this machine as plain files, without secrets
+    Capture(CaptureArgs),
+    /// Print the JSON schema of results
+    Schema,
+    /// Write the man pages into a directory
+    Man(ManArgs),
+}
+
+/// Experiments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Measure {
+    /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
+    Periodic(PeriodicArgs),
+}
+
+/// Applications.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Impact {
+    /// Torque that a stepper motor loses, and the step rate that software can make
+    Stepper(StepperArgs),
+}
+
+/// Where a report goes, and what it is held to.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Fail (exit 1) unless this holds for every run: 'p99.9<50us', 'max<1ms', 'missed<1',
+    /// 'jitter_pp<20us'; may be given again
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        allow_hyphen_values = true,
+        value_parser = parse::limit
+    )]
+    pub(crate) limits: Vec<Limit>,
+    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Take in the cold cycles at the start of each block, which are left out otherwise
+    #[arg(long)]
+    pub(crate) keep_cold: bool,
+}
+
+/// Read the facts of a captured machine instead of this one's.
+#[derive(Debug, Args)]
+pub(crate) struct RootArgs {
+    /// Read facts from OUT, which 'punctual capture OUT' wrote, instead of from this machine
+    #[arg(long, value_name = "OUT")]
+    pub(crate) root: Option<PathBuf>,
+}
+
+/// `punctual check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// How long to measure, in all
+    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The CPU to measure [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// The loop's period
+    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// Directory in which each run gets a directory of its own
+    #[arg(long, default_value = "punctual-results", value_name = "DIR")]
+    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// Scheduling policies that a loop can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    Rr,
+}
+
+/// Ways to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaitName {
+    /// An absolute sleep: what a plain loop does
+    Sleep,
+    /// Sleep for a tenth of the period, then spin: the CPU is busy nine tenths of the time
+    Spin,
+}
+
+/// `punctual measure periodic`.
+#[derive(Debug, Args)]
+pub(crate) struct PeriodicArgs {
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// The period; several, separated by commas, run at once on each CPU, the shortest first in
+    /// priority (rate-monotonic)
+    #[arg(
+        long,
+        default_value = "1ms",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(crate) period: Vec<parse::Duration>,
+    /// How long to measure, in all
+    #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The scheduling policy to ask for
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) policy: PolicyName,
+    /// The priority to ask for, as the kernel counts: 99 is first
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub(crate) priority: u8,
+    /// How to wait for a release
+    #[arg(long, value_enum, default_value = "sleep")]
+    pub(crate) wait: WaitName,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// What to load the machine with meanwhile, separated by commas: none, cpu, cache, memory,
+    /// fork, disk, net, timer, syscall, linuxcnc, stress-ng:"ARGS"; or all, one after the other
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    pub(crate) load: Loads,
+    /// Write every sample to FILE, for 'punctual analyse'
+    #[arg(long, value_name = "FILE")]
+    pub(crate) samples: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// `punctual analyse`.
+#[derive(Debug, Args)]
+pub(crate) struct AnalyseArgs {
+    /// A sample file of punctual's, or CSV with one instant or one lateness a line; '-' for
+    /// standard input
+    pub(crate) file: PathBuf,
+    /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
+    /// the first line is a header, NAME picks the column
+    #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
+    pub(crate) column: Option<punctual_analysis::import::csv::ColumnSpec>,
+    /// The nominal period of CSV data
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: Option<parse::Duration>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// `punctual impact stepper`.
+#[derive(Debug, Args)]
+pub(crate) struct StepperArgs {
+    /// Holding torque of the motor: 23ozin, 0.16Nm
+    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
+    pub(crate) holding_torque: String,
+    /// Angle of a step: 1.8deg, 0.0314rad
+    #[arg(long, allow_hyphen_values = true, value_name = "ANGLE")]
+    pub(crate) step_angle: String,
+    /// Speed at which it runs: 15rev/s, 900rpm, 94rad/s
+    #[arg(long, allow_hyphen_values = true, value_name = "SPEED")]
+    pub(crate) speed: String,
+    /// Peak-to-peak deviation of the pulses from their grid
+    #[arg(
+        long = "jitter",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        conflicts_with = "from",
+        required_unless_present = "from"
+    )]
+    pub(crate) jitter_pp: Option<String>,
+    /// Take it from a result: a directory of 'punctual check', or a result.json
+    #[arg(long, value_name = "RESULT")]
+    pub(crate) from: Option<PathBuf>,
+    /// Torque that the motor has at that speed [default: half of the holding torque]
+    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
+    pub(crate) available_torque: Option<String>,
+    /// Share of the available torque that may be lost, for the highest step rate
+    #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
+    pub(crate) share: String,
+    /// Step pulse length of the drive, for software stepping
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "5us")]
+    pub(crate) step_time: String,
+    /// Time between step pulses that the drive needs
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "5us")]
+    pub(crate) step_space: String,
+    /// Time that the direction must stand before a step
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "20us")]
+    pub(crate) dir_setup: String,
+    /// Time that the direction must stand after a step
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "20us")]
+    pub(crate) dir_hold: String,
+    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// `punctual facts`.
+#[derive(Debug, Args)]
+pub(crate) struct FactsArgs {
+    /// Write the facts as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// `punctual capture`.
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// The directory to write, new or empty
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// `punctual man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory to write into; it is made if need be
+    pub(crate) dir: PathBuf,
+}

@@ -1,0 +1,82 @@
+//! CSV with one instant or one lateness a line, as the one run of a report.
+//!
+//! Instants alone do not tell when a wake was due: a first pass fits the grid, a second one counts
+//! lateness from the earliest wake about it. Standard input cannot be read twice, and then only
+//! grid and interval are given.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use punctual::core::time::{Instant, Period};
+use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
+use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
+
+use crate::args::AnalyseArgs;
+use crate::report::{Report, Run, Setup};
+
+/// Reads a whole file.
+pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
+    let mut report = Report::empty("analyse");
+    let period = args.period.map(|period| period.period()).transpose()?;
+    let kind = column.kind(period.is_some());
+    let first = match kind {
+        Kind::Lateness => Releases::Known,
+        Kind::Instant => Releases::Unknown,
+    };
+    let mut outcome = pass(args, column, period, first)?;
+    if let (Kind::Instant, Some(line)) = (kind, outcome.line) {
+        if args.file == Path::new("-") {
+            report.warnings.push(
+                "instants on standard input are read once: grid and interval only, no lateness"
+                    .to_owned(),
+            );
+        } else {
+            outcome = pass(args, column, period, Releases::Fitted(line))?;
+            report.warnings.push(
+                "instants alone do not tell when a wake was due: lateness is counted from the \
+                 earliest wake about the fitted grid"
+                    .to_owned(),
+            );
+        }
+    }
+    report.runs.push(Run {
+        name: args.file.display().to_string(),
+        setup: Setup { period_ns: period.map(Period::as_ns), ..Setup::default() },
+        outcome,
+        stalled: None,
+        stall_max_ns: None,
+        cpu_load: None,
+        page_faults: None,
+        preempted: None,
+        floor_ns: None,
+        loads: Vec::new(),
+    });
+    Ok(report)
+}
+
+fn pass(
+    args: &AnalyseArgs,
+    column: &ColumnSpec,
+    period: Option<Period>,
+    releases: Releases,
+) -> Result<Outcome> {
+    let shown = || args.file.display().to_string();
+    let reader = super::open(&args.file)?;
+    let mut file = CsvFile::open(reader, column.clone(), period).with_context(shown)?;
+    let mut recording = Recording::new(Recorded {
+        period,
+        epoch: Instant::from_ns(0),
+        leave_out_cold: !args.report.keep_cold,
+        thresholds_ns: super::thresholds(&args.report.limits),
+        releases,
+    });
+    loop {
+        let block = file.next_block().with_context(shown)?;
+        if block.is_empty() {
+            break;
+        }
+        recording.extend(block);
+    }
+    recording.set_epoch(file.epoch().unwrap_or_default());
+    Ok(recording.finish(0))
+}

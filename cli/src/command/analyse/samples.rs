@@ -1,0 +1,117 @@
+//! Sample files of the project's own, as runs of a report.
+//!
+//! A file that was cut off or damaged is read up to there, and says so.
+
+use std::io::Read;
+
+use anyhow::Result;
+use punctual::core::time::{Instant, Period};
+use punctual_analysis::import::info::RunInfo;
+use punctual_analysis::import::samples::{Ending, SampleFile};
+use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
+
+use crate::args::AnalyseArgs;
+use crate::report::{Report, Run, Setup};
+
+/// A run of the report: the runs of the file that count as one.
+struct Part {
+    name: String,
+    infos: Vec<usize>,
+    recording: Recording,
+}
+
+/// Reads a whole file.
+pub(super) fn read(args: &AnalyseArgs, reader: impl Read) -> Result<Report> {
+    let mut file = SampleFile::open(reader)?;
+    let info = file.info().clone();
+    let (mut parts, of_run) = parts(&info.runs, args);
+    while let Some(block) = file.next_block() {
+        parts[of_run[block.run]].recording.extend(block.samples);
+    }
+    let mut report = Report::empty("analyse");
+    report.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
+    report.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
+    match file.ending() {
+        Some(Ending::Complete) => {}
+        Some(Ending::Damaged { at_byte, why }) => {
+            report.incomplete = true;
+            report
+                .warnings
+                .push(format!("the file is damaged at byte {at_byte} ({why}): read up to there"));
+        }
+        Some(Ending::Incomplete) | None => {
+            report.incomplete = true;
+            report.warnings.push("the file was cut off: read up to there".to_owned());
+        }
+    }
+    for part in parts {
+        let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
+        let (mut missed, mut unrecorded) = (0, 0);
+        for &run in &part.infos {
+            let counts = file.counts(run).unwrap_or_default();
+            missed += counts.1;
+            unrecorded += counts.2;
+        }
+        let outcome = part.recording.finish_with(missed, unrecorded);
+        if part.infos.len() == info.runs.len() || outcome.cycles > 0 || missed > 0 {
+            report.runs.push(run(part.name, &infos, outcome));
+        } else {
+            report.warnings.push(format!("run \"{}\" has no samples", part.name));
+        }
+    }
+    Ok(report)
+}
+
+/// The runs of the report, and to which of them each run of the file belongs.
+fn parts(runs: &[RunInfo], args: &AnalyseArgs) -> (Vec<Part>, Vec<usize>) {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut of_run = Vec::new();
+    for (number, info) in runs.iter().enumerate() {
+        let name = info.part_of.as_ref().unwrap_or(&info.name);
+        let joins = |part: &Part| {
+            let first = &runs[part.infos[0]];
+            info.part_of.is_some()
+                && (&first.part_of, first.epoch_ns, first.period_ns, first.cpu)
+                    == (&info.part_of, info.epoch_ns, info.period_ns, info.cpu)
+        };
+        let at = parts.iter().position(joins).unwrap_or_else(|| {
+            let recording = Recording::new(Recorded {
+                period: Period::from_ns(info.period_ns),
+                epoch: Instant::from_ns(info.epoch_ns),
+                leave_out_cold: !args.report.keep_cold,
+                thresholds_ns: super::thresholds(&args.report.limits),
+                releases: Releases::Known,
+            });
+            parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
+            parts.len() - 1
+        });
+        parts[at].infos.push(number);
+        of_run.push(at);
+    }
+    (parts, of_run)
+}
+
+fn run(name: String, infos: &[&RunInfo], outcome: Outcome) -> Run {
+    let first = infos[0];
+    Run {
+        name,
+        setup: Setup {
+            cpu: Some(first.cpu),
+            period_ns: Some(first.period_ns),
+            phase_ns: Some(first.phase_ns),
+            policy: Some(first.policy.clone()),
+            priority: first.priority,
+            wait: Some(first.wait.clone()),
+            load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
+            duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
+        },
+        outcome,
+        stalled: None,
+        stall_max_ns: None,
+        cpu_load: None,
+        page_faults: None,
+        preempted: None,
+        floor_ns: first.floor_ns,
+        loads: Vec::new(),
+    }
+}

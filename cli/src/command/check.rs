@@ -1,0 +1,136 @@
+//! `punctual check`: how punctual is this machine?
+//!
+//! Collects facts, picks a CPU, runs the periodic experiment idle and under each load in turn,
+//! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
+//! `result.json` and `samples.punctual` into a directory of its own.
+
+use anyhow::{Context, Result, bail};
+use punctual::core::time::{Period, Span};
+use punctual::os::scheduler::Policy;
+use punctual_host::choose::{check_cpus, choose, helper_cpu, parse_cpus};
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::Facts;
+use punctual_lab::load::LoadSpec;
+use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
+
+use crate::Exit;
+use crate::args::CheckArgs;
+use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY};
+use crate::output::{self, Json};
+use crate::report::Choice;
+use crate::view;
+
+/// Shorter than this, all loads run at once: each alone would have too few cycles to say anything.
+const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
+
+/// A round visits idle and each load; with one every half minute, drift is spread over all.
+const ROUND: Span = Span::from_ms(30_000);
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
+    let root = args.root.root.as_deref();
+    let facts = Facts::collect(&super::root(root)?);
+    let (cpu, choice) = pick(args.cpu.as_deref(), &facts)?;
+    let json = Json::open(args.report.json.as_deref())?;
+    let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
+    let path = results.join("samples.punctual");
+    let samples = output::create(&path)?;
+
+    let (conditions, specs) = conditions(args.duration.0);
+    let period = args.period.period()?;
+    if args.period.0 > args.duration.0 {
+        bail!("--duration is shorter than one period");
+    }
+    let plan = Plan {
+        streams: vec![Stream {
+            cpu: Some(cpu),
+            period,
+            phase_ns: args.phase.0,
+            policy: Policy::Fifo(PRIORITY),
+            wait: WaitKind::Sleep,
+        }],
+        blocks: interleave(specs.len() - 1, rounds(args.duration.0, period), args.duration.0),
+        conditions,
+        housekeeping: helper_cpu(&CpuList::single(cpu), &facts).into_iter().collect(),
+        cold: COLD_CYCLES,
+    };
+    let experiment = Experiment {
+        name: "check",
+        plan,
+        specs,
+        merge: true,
+        facts,
+        choice,
+        limits: args.report.limits.clone(),
+        keep_cold: args.report.keep_cold,
+        samples: Some((samples, path.clone())),
+        warnings: super::foreign(root),
+    };
+    let (mut report, file_error) = experiment.run()?;
+    report.results = Some(results.display().to_string());
+    let text = view::json::of(&report)?;
+    let page = view::text::check(&report);
+    // The page first: it is what there is when the disk is full.
+    json.write(&text, &page)?;
+    output::replace(&results.join("result.json"), &text)
+        .context("the page above is the only copy of this result")?;
+    super::full(file_error, Some(&path))?;
+    Ok(super::exit(&report))
+}
+
+/// The CPU to measure: as asked, else as the facts say.
+fn pick(asked: Option<&str>, facts: &Facts) -> Result<(u32, Choice)> {
+    let Some(text) = asked else {
+        let choice = choose(facts);
+        check_cpus(&CpuList::single(choice.cpu), facts)?;
+        return Ok((choice.cpu, Choice { cpus: choice.cpu.to_string(), why: choice.why }));
+    };
+    let cpus = parse_cpus(text, facts).context("--cpu")?;
+    let (Some(cpu), 1) = (cpus.first(), cpus.len()) else {
+        bail!("--cpu {text}: check measures one CPU; 'punctual measure periodic' takes several");
+    };
+    Ok((cpu, Choice { cpus: cpu.to_string(), why: "as asked".to_owned() }))
+}
+
+/// Idle, then each load; all loads at once when there is little time.
+fn conditions(duration: Span) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
+    let all: Vec<LoadSpec> = LoadSpec::ALL.to_vec();
+    let mut specs = vec![Vec::new()];
+    if duration >= LOADS_IN_TURN_FROM {
+        specs.extend(all.into_iter().map(|spec| vec![spec]));
+    } else {
+        specs.push(all);
+    }
+    let name = |specs: &Vec<LoadSpec>| match specs.as_slice() {
+        [] => "idle".to_owned(),
+        [one] => one.to_string(),
+        _ => "all loads".to_owned(),
+    };
+    (specs.iter().map(|specs| Condition { name: name(specs) }).collect(), specs)
+}
+
+/// As many rounds as leave each block at least fifty cycles, one every half minute at most.
+fn rounds(duration: Span, period: Period) -> u32 {
+    let by_time = duration.as_ns() / ROUND.as_ns();
+    let cycles = duration.as_ns().unsigned_abs() / period.as_ns();
+    let by_cycles = i64::try_from(cycles / (12 * 50)).unwrap_or(i64::MAX);
+    u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_visits_every_load_twice_and_a_moment_all_at_once() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        assert_eq!(rounds(Span::from_ms(60_000), period), 2);
+        assert_eq!(rounds(Span::from_ms(1_000), period), 1);
+        let (named, specs) = conditions(Span::from_ms(60_000));
+        assert_eq!((named.len(), specs.len()), (LoadSpec::ALL.len() + 1, LoadSpec::ALL.len() + 1));
+        assert!(specs.iter().skip(1).all(|specs| specs.len() == 1));
+        let (named, specs) = conditions(Span::from_ms(5_000));
+        assert_eq!(named[1].name, "all loads");
+        assert_eq!(specs[1].len(), LoadSpec::ALL.len());
+    }
+}

@@ -1,0 +1,37 @@
+//! `punctual facts`: what is known of a machine, each thing with its origin.
+//!
+//! Reads, prints, changes nothing.
+
+use anyhow::Result;
+use punctual_host::facts::Facts;
+use serde_json::Value;
+
+use crate::Exit;
+use crate::args::FactsArgs;
+use crate::output::Json;
+use crate::view;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
+    let json = Json::open(args.json.as_deref())?;
+    let facts = Facts::collect(&super::root(args.root.root.as_deref())?);
+    let text = view::json::of(&facts)?;
+    json.write(&text, &page(&serde_json::to_value(&facts)?))?;
+    Ok(Exit::Fine)
+}
+
+/// One fact a line: its name, its value or why there is none, where it was read.
+fn page(facts: &Value) -> String {
+    let mut page = String::new();
+    for (name, fact) in facts.as_object().into_iter().flatten() {
+        let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
+        let value = match fact.get("value") {
+            Some(Value::String(value)) => value.clone(),
+            Some(Value::Null) | None if text("why").is_empty() => "absent".to_owned(),
+            Some(Value::Null) | None => format!("unreadable: {}", text("why")),
+            Some(value) => value.to_string(),
+        };
+        page += &format!("{name:24} {value}\n{:24}   {}\n", "", text("origin"));
+    }
+    page
+}

@@ -1,0 +1,48 @@
+//! The subcommands, one file each: arguments in, a report out, a view printed, an exit code.
+
+pub(crate) mod analyse;
+pub(crate) mod capture;
+pub(crate) mod check;
+pub(crate) mod facts;
+pub(crate) mod impact;
+pub(crate) mod load;
+pub(crate) mod man;
+pub(crate) mod measure;
+pub(crate) mod schema;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use punctual_host::root::Root;
+
+use crate::Exit;
+use crate::report::Report;
+
+/// Where facts are read: this machine, or one that was captured.
+fn root(captured: Option<&Path>) -> Result<Root> {
+    Ok(match captured {
+        None => Root::live(),
+        Some(dir) => Root::captured(dir)?,
+    })
+}
+
+/// What to say of facts that are another machine's.
+fn foreign(captured: Option<&Path>) -> Vec<String> {
+    captured
+        .map(|dir| format!("facts are those of {}, the measurements this machine's", dir.display()))
+        .into_iter()
+        .collect()
+}
+
+/// The exit that the limits ask for.
+fn exit(report: &Report) -> Exit {
+    if report.verdict.ok { Exit::Fine } else { Exit::Failed }
+}
+
+/// The error of a sample file that could not be written to its end, after all else was.
+fn full(file_error: Option<std::io::Error>, path: Option<&Path>) -> Result<()> {
+    if let (Some(why), Some(path)) = (file_error, path) {
+        bail!("{}: {why}: the file ends early and is readable up to there", path.display());
+    }
+    Ok(())
+}

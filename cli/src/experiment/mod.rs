@@ -1,0 +1,206 @@
+//! A measuring subcommand, from its choices to its report: what `check` and `measure` share.
+//!
+//! Outputs are opened first, then the experiment runs, then the report is made. Prints only the
+//! progress line; what the numbers mean is decided elsewhere.
+
+mod background;
+mod sink;
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use punctual::core::time::Span;
+use punctual::drain::SampleFile;
+use punctual::os::scheduler::Policy;
+use punctual::os::signal;
+use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::limit::Limit;
+use punctual_host::facts::Facts;
+use punctual_lab::cost::RecordCost;
+use punctual_lab::load::{Bounds, LoadSpec};
+use punctual_lab::periodic::{End, Plan, Prepared, WaitKind};
+
+use crate::report::{self, Context, Report};
+use background::Loading;
+pub(crate) use sink::Recordings;
+
+/// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
+pub(crate) const PRIORITY: u8 = 90;
+
+/// Cycles at the start of each block that are marked cold.
+pub(crate) const COLD_CYCLES: u32 = 10;
+
+/// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
+const COLD_PUSHES: u32 = 200;
+
+/// An experiment with all its choices made.
+pub(crate) struct Experiment {
+    /// The subcommand's name.
+    pub(crate) name: &'static str,
+    /// What to run.
+    pub(crate) plan: Plan,
+    /// The loads of each condition.
+    pub(crate) specs: Vec<Vec<LoadSpec>>,
+    /// Whether all conditions but the first count as one, "under load".
+    pub(crate) merge: bool,
+    /// What is known of the machine.
+    pub(crate) facts: Facts,
+    /// The measured CPUs and why those.
+    pub(crate) choice: report::Choice,
+    /// What to hold every run to.
+    pub(crate) limits: Vec<Limit>,
+    /// Whether cold cycles count.
+    pub(crate) keep_cold: bool,
+    /// Where the samples go, opened.
+    pub(crate) samples: Option<(File, PathBuf)>,
+    /// What a reader should know, already.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Experiment {
+    /// Runs it to its end, or to Ctrl-C. An error when the sample file ends early comes apart: the
+    /// report is whole without it.
+    pub(crate) fn run(self) -> Result<(Report, Option<std::io::Error>)> {
+        signal::catch_stop().context("cannot catch SIGINT")?;
+        let started = jiff::Timestamp::now();
+        let prepared = Prepared::new(self.plan.clone());
+        refuse_short_periods(&prepared)?;
+        let mut clock = prepared.clock();
+        let recording = RecordCost::measure(&mut clock, COLD_PUSHES);
+        let info = self.describe(&prepared, started)?;
+        let file = match &self.samples {
+            Some((file, path)) => {
+                let file = file.try_clone().context("cannot open the sample file again")?;
+                let begun = SampleFile::begin(file, &info, self.plan.runs());
+                Some(begun.with_context(|| format!("cannot write {}", path.display()))?)
+            }
+            None => None,
+        };
+        let thresholds: Vec<i64> = self.limits.iter().filter_map(Limit::threshold_ns).collect();
+        let conditions = self.plan.conditions.len();
+        let sink =
+            Recordings::new(prepared.grids(), conditions, self.merge, self.keep_cold, &thresholds);
+        let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
+        let mut loading = Loading::new(names, self.specs.clone(), self.bounds());
+        let grids = prepared.grids().to_vec();
+        let mut outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
+        let loads = loading.finish();
+        if let End::Load(why) = &outcome.end {
+            bail!("{why}");
+        }
+        let file_error = outcome.file_error.take();
+        let report = report::from_experiment(Context {
+            experiment: self,
+            grids,
+            outcome,
+            loads,
+            recording,
+            started: started.to_string(),
+        });
+        Ok((report, file_error))
+    }
+
+    /// Loads may use every CPU that this process may, and no more than a half of them each.
+    fn bounds(&self) -> Bounds {
+        let limit = std::time::Duration::from_secs(1);
+        let cpus: Vec<u32> = punctual::os::affinity::get(0)
+            .map(|mask| mask.iter().collect())
+            .unwrap_or_else(|_| vec![0]);
+        let isolated = self.facts.isolation.isolated_cpus.value();
+        let unisolated =
+            cpus.iter().filter(|&&cpu| !isolated.is_some_and(|list| list.contains(cpu))).count();
+        Bounds { unisolated: unisolated.max(1), ..Bounds::new(limit, cpus) }
+    }
+
+    /// What the sample file says of itself, as JSON.
+    fn describe(&self, prepared: &Prepared, started: jiff::Timestamp) -> Result<String> {
+        let plan = &self.plan;
+        let mut runs = Vec::new();
+        for (stream, grid) in plan.streams.iter().zip(prepared.grids()) {
+            for (index, condition) in plan.conditions.iter().enumerate() {
+                let (policy, priority) = policy_words(stream.policy);
+                runs.push(RunInfo {
+                    name: report::run_name(plan, stream, &condition.name),
+                    part_of: (self.merge && index > 0).then(|| report::UNDER_LOAD.to_owned()),
+                    cpu: stream.cpu.unwrap_or_default(),
+                    period_ns: grid.period().as_ns(),
+                    epoch_ns: grid.epoch().as_ns(),
+                    phase_ns: grid.phase_ns(),
+                    policy: policy.to_owned(),
+                    priority,
+                    wait: stream.wait.name().to_owned(),
+                    load: self.specs[index].iter().map(ToString::to_string).collect(),
+                    duration_ns: report::duration_ns(plan, index),
+                    floor_ns: Some(prepared.cost().now_ns),
+                    clock: prepared.clock_name().to_owned(),
+                });
+            }
+        }
+        let info = FileInfo {
+            tool: "punctual".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: started.to_string(),
+            machine: Some(serde_json::to_value(&self.facts)?),
+            runs,
+        };
+        Ok(serde_json::to_string(&info)?)
+    }
+}
+
+/// The kernel's name of a policy, and its priority.
+pub(crate) fn policy_words(policy: Policy) -> (&'static str, Option<u8>) {
+    match policy {
+        Policy::Other => ("SCHED_OTHER", None),
+        Policy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        Policy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        Policy::Unknown(_) => ("unknown", None),
+    }
+}
+
+/// A period in which not even the clock can be read and slept on is refused.
+fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
+    let cost = prepared.cost();
+    let least_ns = cost.wake_ns + cost.sleep_ns;
+    for stream in &prepared.plan().streams {
+        if (stream.period.as_ns() as f64) < 2.0 * least_ns {
+            bail!(
+                "--period {}: one sleep and one stamp take {least_ns:.0} ns here; the period must \
+                 be at least twice that",
+                Span::from_ns(i64::try_from(stream.period.as_ns()).unwrap_or(i64::MAX)),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a spinning FIFO loop risks on this machine, if anything.
+///
+/// # Errors
+/// When it could take the machine away for good.
+pub(crate) fn judge_spin(plan: &Plan, facts: &Facts, only_cpu: bool) -> Result<Option<String>> {
+    let spins = plan
+        .streams
+        .iter()
+        .any(|stream| stream.wait == WaitKind::Spin && stream.policy != Policy::Other);
+    if !spins {
+        return Ok(None);
+    }
+    let throttling = facts.limits.rt_throttling.value();
+    let share = throttling.map(|t| t.runtime_us as f64 / t.period_us as f64);
+    let busy = 1.0 - punctual_lab::periodic::SPIN_REST;
+    match share {
+        Some(share) if (0.0..busy).contains(&share) => Ok(Some(format!(
+            "real-time tasks may have {:.0} % of each second here and this spin takes {:.0} %: \
+             throttling will hit it, as gaps of up to {:.0} ms",
+            share * 100.0,
+            busy * 100.0,
+            (1.0 - share) * 1000.0,
+        ))),
+        Some(share) if share < 0.0 && only_cpu => bail!(
+            "--wait spin: this process has one CPU and real-time throttling is off \
+             (kernel.sched_rt_runtime_us = -1): nothing could end a loop that does not yield"
+        ),
+        _ => Ok(None),
+    }
+}

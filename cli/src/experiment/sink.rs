@@ -1,0 +1,56 @@
+//! Where the samples of an experiment go: one recording a run, and one for all loads together.
+//!
+//! For the drain's thread, as they come. Constant memory; touches no file.
+
+use punctual::core::grid::Grid;
+use punctual::core::sample::Sample;
+use punctual::drain::Sink;
+use punctual_analysis::recording::{Recording, Releases, Setup};
+
+/// All recordings of an experiment.
+#[derive(Debug)]
+pub(crate) struct Recordings {
+    /// By run, as the plan counts them.
+    pub(crate) runs: Vec<Recording>,
+    /// By stream: all conditions but the first, together. Empty unless asked for.
+    pub(crate) merged: Vec<Recording>,
+    conditions: usize,
+}
+
+impl Recordings {
+    /// Recordings for each stream, given by its grid, and condition.
+    pub(crate) fn new(
+        grids: &[Grid],
+        conditions: usize,
+        merge: bool,
+        keep_cold: bool,
+        thresholds_ns: &[i64],
+    ) -> Self {
+        let setup = |grid: &Grid| Setup {
+            period: Some(grid.period()),
+            epoch: grid.epoch(),
+            leave_out_cold: !keep_cold,
+            thresholds_ns: thresholds_ns.to_vec(),
+            releases: Releases::Known,
+        };
+        let all = || grids.iter().map(setup).map(Recording::new);
+        Self {
+            runs: grids
+                .iter()
+                .flat_map(|grid| (0..conditions).map(move |_| Recording::new(setup(grid))))
+                .collect(),
+            merged: if merge { all().collect() } else { Vec::new() },
+            conditions,
+        }
+    }
+}
+
+impl Sink for Recordings {
+    fn take(&mut self, run: usize, samples: &[Sample]) {
+        self.runs[run].extend(samples);
+        let idle = run.is_multiple_of(self.conditions);
+        if !idle && let Some(merged) = self.merged.get_mut(run / self.conditions) {
+            merged.extend(samples);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
+//!
+//! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
+//! Exit 0: fine. 1: a limit failed. 2: could not run, or unreadable input.
+#![forbid(unsafe_code)]
+
+mod args;
+mod command;
+mod experiment;
+mod output;
+mod parse;
+mod progress;
+mod report;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, Impact, Measure};
+
+/// How a subcommand that could run came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything that was asked holds.
+    Fine,
+    /// A limit failed.
+    Failed,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+    if words.get(1).is_some_and(|word| word == command::load::WORD) {
+        return command::load::run(&words[2..]);
+    }
+    // A file beyond a limit is an error to report, not an end.
+    punctual::os::signal::ignore_file_size();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(why) => return refuse(&why),
+    };
+    let done = match cli.command {
+        Command::Check(args) => command::check::run(&args),
+        Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
+        Command::Analyse(args) => command::analyse::run(&args),
+        Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),
+        Command::Facts(args) => command::facts::run(&args),
+        Command::Capture(args) => command::capture::run(&args),
+        Command::Schema => command::schema::run(),
+        Command::Man(args) => command::man::run(&args),
+    };
+    match done {
+        Ok(Exit::Fine) => ExitCode::SUCCESS,
+        Ok(Exit::Failed) => ExitCode::from(1),
+        Err(why) => {
+            output::complain(&format!("{why:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Help and version go out as they are; anything else is one line and exit 2.
+fn refuse(why: &clap::Error) -> ExitCode {
+    if !why.use_stderr() {
+        // Nothing is left to do when even the help cannot be written.
+        let _unwritable = why.print();
+        return ExitCode::SUCCESS;
+    }
+    if why.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _unwritable = why.print();
+        return ExitCode::from(2);
+    }
+    let text = why.to_string();
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let line = lines.join(" ");
+    output::complain(line.strip_prefix("error: ").unwrap_or(&line));
+    ExitCode::from(2)
+}

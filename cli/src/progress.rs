@@ -1,0 +1,80 @@
+//! The line on standard error while an experiment runs: time left, worst so far.
+//!
+//! On a terminal one line that is written over; elsewhere a line every ten seconds. Never on
+//! standard output.
+
+use std::io::{self, IsTerminal, Write};
+
+use punctual::core::time::Span;
+use punctual_lab::periodic::Progress;
+
+/// The progress line.
+#[derive(Debug)]
+pub(crate) struct Line {
+    terminal: bool,
+    shown: bool,
+    /// Time left at which the next line is due, off a terminal.
+    next: Span,
+}
+
+const EVERY: Span = Span::from_ms(10_000);
+
+impl Line {
+    /// Nothing is shown yet.
+    pub(crate) fn new() -> Self {
+        Self { terminal: io::stderr().is_terminal(), shown: false, next: Span::from_ns(i64::MAX) }
+    }
+
+    /// Shows how far the experiment is; `condition` names what runs.
+    pub(crate) fn show(&mut self, progress: &Progress, condition: &str) {
+        let text = text(progress, condition);
+        // A standard error that is gone costs the line, not the measurement.
+        let _gone = if self.terminal {
+            self.shown = true;
+            write!(io::stderr(), "\r\x1b[K{text}").and_then(|()| io::stderr().flush())
+        } else if progress.left <= self.next {
+            self.next = Span::from_ns(progress.left.as_ns() - EVERY.as_ns());
+            writeln!(io::stderr(), "{text}")
+        } else {
+            Ok(())
+        };
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&mut self) {
+        if self.shown {
+            self.shown = false;
+            let _gone = write!(io::stderr(), "\r\x1b[K").and_then(|()| io::stderr().flush());
+        }
+    }
+}
+
+fn text(progress: &Progress, condition: &str) -> String {
+    let seconds = progress.left.as_ns() / 1_000_000_000;
+    let worst = progress.worst.map_or_else(|| "-".to_owned(), |worst| worst.to_string());
+    let missed = match progress.missed {
+        0 => String::new(),
+        missed => format!(" · {missed} missed"),
+    };
+    format!("{seconds} s left · {condition} · worst {worst} of {}{missed}", progress.cycles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_left_and_the_worst_with_its_n() {
+        let mut progress = Progress {
+            left: Span::from_ms(41_900),
+            condition: 1,
+            worst: Some(Span::from_us(310)),
+            cycles: 18_000,
+            missed: 0,
+        };
+        assert_eq!(text(&progress, "fork"), "41 s left · fork · worst 310 µs of 18000");
+        progress.missed = 2;
+        progress.worst = None;
+        assert_eq!(text(&progress, "idle"), "41 s left · idle · worst - of 18000 · 2 missed");
+    }
+}

@@ -1,0 +1,215 @@
+//! What a run of the tool found, as plain data: schema 1 of the result files.
+//!
+//! For the views, which show it and do no arithmetic. The doc comments are the descriptions in
+//! `docs/schema-1.json`. All times are in nanoseconds, fractional where that says more; null means
+//! that there was too little data to say, or that the machine does not tell.
+
+mod build;
+mod run;
+mod verdict;
+
+use punctual_analysis::impact::step_generation::StepGeneration;
+use punctual_analysis::impact::stepper::Impact;
+use punctual_analysis::limit::Judgement;
+use punctual_host::explain::Explanation;
+use punctual_host::facts::Facts;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use build::{Context, UNDER_LOAD, duration_ns, from_experiment, judge, run_name};
+pub(crate) use run::{Load, Row, Run, Setup};
+pub(crate) use verdict::of as verdicts;
+
+/// The version of this schema.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// The result of one run of punctual.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Report {
+    /// 1.
+    pub(crate) schema: u32,
+    /// "punctual".
+    pub(crate) tool: &'static str,
+    /// The tool's version.
+    pub(crate) version: &'static str,
+    /// The subcommand: "check", "measure periodic", "analyse", "impact stepper".
+    pub(crate) experiment: String,
+    /// When it started, in UTC (RFC 3339); null for data that does not say.
+    pub(crate) started_at: Option<String>,
+    /// Whether the run ended before its time, or its file did.
+    pub(crate) incomplete: bool,
+    /// What is known of the machine, each thing with its origin; null for data that does not say.
+    pub(crate) machine: Option<Facts>,
+    /// Which CPU was measured, and why that one; null when not measuring.
+    pub(crate) choice: Option<Choice>,
+    /// What stamps were taken with; null when not measuring.
+    pub(crate) clock: Option<Clock>,
+    /// What recording a sample cost; null when not measuring.
+    pub(crate) recording: Option<Recording>,
+    /// What the kernel granted; null when not measuring.
+    pub(crate) session: Option<Session>,
+    /// One for each loop and condition.
+    pub(crate) runs: Vec<Run>,
+    /// Of `check`: one row a load, the same cycles as in the run "under load".
+    pub(crate) rows: Vec<Row>,
+    /// What it is good for.
+    pub(crate) verdicts: Vec<Verdict>,
+    /// What the lateness does to an application; null unless asked.
+    pub(crate) impact: Option<Impact>,
+    /// What rate software can step at; null unless asked.
+    pub(crate) step_generation: Option<StepGeneration>,
+    /// What happened to the machine during the run that no sample can tell.
+    pub(crate) disturbances: Vec<Disturbance>,
+    /// What a reader should know before believing the numbers.
+    pub(crate) warnings: Vec<String>,
+    /// Whether all limits hold.
+    pub(crate) verdict: Overall,
+    /// Where the samples are, for the views.
+    #[serde(skip)]
+    pub(crate) results: Option<String>,
+}
+
+/// The CPU that was measured.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Choice {
+    /// The CPUs, as the kernel lists them.
+    pub(crate) cpus: String,
+    /// Why: "isolated", "last allowed, none isolated", "as asked".
+    pub(crate) why: String,
+}
+
+/// What stamps were taken with.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Clock {
+    /// "tsc", "cntvct" or "vdso".
+    pub(crate) source: String,
+    /// Why not the processor's counter; null where it is used.
+    pub(crate) untrusted: Option<String>,
+    /// The counter's ticks in a second of CLOCK_MONOTONIC.
+    pub(crate) rate_hz: Option<f64>,
+    /// The rate is off by at most this, relative, in parts per billion.
+    pub(crate) rate_bound_ppb: Option<f64>,
+    /// Median cost of a stamp: the floor under every number here.
+    pub(crate) stamp_ns: f64,
+    /// Median cost of a look at the clock in a spin.
+    pub(crate) poll_ns: f64,
+    /// Median cost of the stamp at a wake, which anchors the counter too.
+    pub(crate) wake_ns: f64,
+}
+
+/// What recording a sample cost, measured before the run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Recording {
+    /// In a loop that does nothing else.
+    pub(crate) hot_ns: f64,
+    /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
+    pub(crate) cold_ns: f64,
+}
+
+/// What the kernel granted and what it refused.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Session {
+    /// Whether all memory was locked.
+    pub(crate) memory_locked: bool,
+    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
+    pub(crate) idle_states_held: bool,
+    /// What was refused, each with the reason and the price.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A request that the kernel refused.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Refused {
+    /// What was asked.
+    pub(crate) attempt: String,
+    /// With what: a symbol of errno(3).
+    pub(crate) errno: String,
+    /// Why, what to do about it, what it costs.
+    #[serde(flatten)]
+    pub(crate) explanation: Explanation,
+}
+
+/// What happened to the machine.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Disturbance {
+    /// When it was seen, on CLOCK_MONOTONIC.
+    pub(crate) at_ns: u64,
+    /// What, in words.
+    pub(crate) what: String,
+}
+
+/// What a machine is good for, in the unit of one application.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Verdict {
+    /// "loop", "software stepping", "stepper", "rarer events".
+    pub(crate) application: String,
+    /// "yes", "no" or "unknown".
+    pub(crate) answer: Answer,
+    /// In a sentence.
+    pub(crate) statement: String,
+    /// For "loop": the shortest period that holds.
+    pub(crate) period_ns: Option<f64>,
+    /// For "loop" and steps: the highest rate that holds.
+    pub(crate) rate_hz: Option<f64>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer {
+    /// It is good for that.
+    Yes,
+    /// It is not.
+    No,
+    /// This run cannot tell.
+    Unknown,
+}
+
+/// Whether all limits hold.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Overall {
+    /// True when every limit holds for every run, and when none was given.
+    pub(crate) ok: bool,
+    /// One for each limit and run.
+    pub(crate) limits: Vec<JudgedLimit>,
+    /// Why not, one line each.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// A limit, judged on one run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct JudgedLimit {
+    /// The run's name.
+    pub(crate) run: String,
+    /// The judgement.
+    #[serde(flatten)]
+    pub(crate) judgement: Judgement,
+}
+
+impl Report {
+    /// A report of `experiment` in which nothing is known yet.
+    pub(crate) fn empty(experiment: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            tool: "punctual",
+            version: env!("CARGO_PKG_VERSION"),
+            experiment: experiment.to_owned(),
+            started_at: None,
+            incomplete: false,
+            machine: None,
+            choice: None,
+            clock: None,
+            recording: None,
+            session: None,
+            runs: Vec::new(),
+            rows: Vec::new(),
+            verdicts: Vec::new(),
+            impact: None,
+            step_generation: None,
+            disturbances: Vec::new(),
+            warnings: Vec::new(),
+            verdict: Overall { ok: true, ..Overall::default() },
+            results: None,
+        }
+    }
+}

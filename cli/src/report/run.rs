@@ -1,0 +1,83 @@
+//! One run in a report: how it was set up and what it gave.
+//!
+//! Plain data; the numbers themselves are `punctual_analysis::recording::Outcome`.
+
+use punctual_analysis::recording::Outcome;
+use punctual_analysis::summary::Stats;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One loop under one condition.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Run {
+    /// "idle", "under load", "cpu", "CPU 1, 25.0 µs".
+    pub(crate) name: String,
+    /// How it was set up.
+    pub(crate) setup: Setup,
+    /// Cycles, lateness, interval, grid, histogram, claims.
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+    /// Gaps inside spins longer than 1 µs; null for a wait that does not spin.
+    pub(crate) stalled: Option<u64>,
+    /// The longest of them.
+    pub(crate) stall_max_ns: Option<f64>,
+    /// CPU time of the loop's thread over wall time, in [0, 1]; null for data that does not say.
+    pub(crate) cpu_load: Option<f64>,
+    /// Page faults of the loop's thread in the loop.
+    pub(crate) page_faults: Option<u64>,
+    /// Times that the loop's thread was preempted.
+    pub(crate) preempted: Option<u64>,
+    /// Cost of a stamp: no number here is finer.
+    pub(crate) floor_ns: Option<f64>,
+    /// What each load did.
+    pub(crate) loads: Vec<Load>,
+}
+
+/// How a run was set up; null for data that does not say.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Setup {
+    /// The CPU that the loop was pinned to.
+    pub(crate) cpu: Option<u32>,
+    /// The nominal period.
+    pub(crate) period_ns: Option<u64>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC.
+    pub(crate) phase_ns: Option<u64>,
+    /// The policy that the thread really had: "SCHED_FIFO".
+    pub(crate) policy: Option<String>,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub(crate) priority: Option<u8>,
+    /// "sleep" or "spin".
+    pub(crate) wait: Option<String>,
+    /// Names of the loads; none means idle.
+    pub(crate) load: Vec<String>,
+    /// How long it was to run, starting the loads included.
+    pub(crate) duration_ns: Option<u64>,
+}
+
+/// What a load did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Load {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its own rate; null when it did not say, and then it may not have run.
+    pub(crate) rate: Option<f64>,
+    /// The unit of the rate: "polygons/s".
+    pub(crate) unit: String,
+    /// What else it said.
+    pub(crate) note: Option<String>,
+}
+
+/// One load's share of the run "under load".
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Row {
+    /// The load.
+    pub(crate) load: String,
+    /// Cycles under it.
+    pub(crate) cycles: u64,
+    /// Releases that never ran.
+    pub(crate) missed: u64,
+    /// wake − release.
+    pub(crate) lateness_ns: Stats,
+    /// What it did.
+    pub(crate) loads: Vec<Load>,
+}

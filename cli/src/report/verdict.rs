@@ -1,0 +1,119 @@
+//! What the runs say of applications: loops, software stepping, stepper motors, rarer events.
+//!
+//! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
+
+use punctual_analysis::claim::bound::p_upper;
+use punctual_analysis::claim::dependence::Tails;
+use punctual_analysis::impact::step_generation::{Class, DriveTimings, step_generation};
+use punctual_analysis::impact::stepper::max_step_rate_hz;
+use punctual_analysis::quantity::Share;
+use punctual_analysis::verdict::{LoopVerdict, loop_verdict};
+
+use super::{Answer, Run, Verdict};
+use crate::view::show;
+
+/// NIST's point: a motor at the speed at which it has half of its holding torque.
+const AVAILABLE_RATIO: f64 = 0.5;
+
+/// All verdicts. Runs without any lateness (instants alone) give none.
+pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
+    let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
+    if judged.is_empty() {
+        return Vec::new();
+    }
+    let loaded = judged.iter().any(|run| !run.setup.load.is_empty());
+    // What a loop meets in use is a machine at work: where that was measured, it alone counts.
+    let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
+    let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
+    let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded)];
+    verdicts.extend(stepping(&judged));
+    verdicts.extend(stepper(&judged));
+    verdicts.extend(rarer(&judged));
+    verdicts
+}
+
+fn control_loop(verdict: &LoopVerdict, loaded: bool) -> Verdict {
+    let when = if loaded { "" } else { "; measured without load" };
+    let answer = match (verdict.period_ns, verdict.n_needed) {
+        (Some(_), _) => Answer::Yes,
+        (None, Some(_)) => Answer::Unknown,
+        (None, None) => Answer::No,
+    };
+    Verdict {
+        application: "loop".to_owned(),
+        answer,
+        statement: format!("{}{when}", verdict.statement),
+        period_ns: verdict.period_ns,
+        rate_hz: verdict.rate_hz,
+    }
+}
+
+/// LinuxCNC's rule, with the slow timings that nearly every drive takes.
+fn stepping(runs: &[&Run]) -> Option<Verdict> {
+    let of = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
+    let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
+    let result = step_generation(worst.ceil() as u64, DriveTimings::default());
+    let answer = match result.class {
+        Class::Good | Class::Fair => Answer::Yes,
+        Class::HardwareSteps | Class::Unusable => Answer::No,
+    };
+    Some(Verdict {
+        application: "software stepping".to_owned(),
+        answer,
+        statement: match answer {
+            Answer::Yes => result.statement,
+            _ => format!(
+                "software stepping above {} steps/s: max |interval| {}: {}",
+                show::rate(result.max_step_rate_hz),
+                show::ns(Some(worst)),
+                result.class.advice()
+            ),
+        },
+        period_ns: Some(result.base_period_ns as f64),
+        rate_hz: Some(result.max_step_rate_hz),
+    })
+}
+
+/// NIST eq. [7] inverted: where a tenth of the available torque is gone.
+fn stepper(runs: &[&Run]) -> Option<Verdict> {
+    let of = |run: &&Run| run.outcome.grid.as_ref().map(|grid| grid.jitter_pp_ns);
+    let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
+    let rate = max_step_rate_hz(worst, Share::from_one(0.1)?, AVAILABLE_RATIO)?;
+    Some(Verdict {
+        application: "stepper".to_owned(),
+        answer: Answer::No,
+        statement: format!(
+            "a stepper stepped by this loop is down 10 % of its torque from {} steps/s on \
+             (peak-to-peak {} about the grid)",
+            show::rate(rate),
+            show::ns(Some(worst))
+        ),
+        period_ns: None,
+        rate_hz: Some(rate),
+    })
+}
+
+/// What the longest run cannot tell: no event rarer than this was within its reach.
+fn rarer(runs: &[&Run]) -> Option<Verdict> {
+    let longest = runs.iter().max_by_key(|run| run.outcome.tails.n())?;
+    let tails = &longest.outcome.tails;
+    let theta = tails.theta_at(longest.outcome.lateness.max()?);
+    let p = p_upper(0, tails.n(), theta);
+    let period_ns = longest.setup.period_ns? as f64;
+    let million = p / 1e-6 * tails.n() as f64 * period_ns;
+    let hint = if p > 1e-6 {
+        format!(": this run is too short; {} would say one in a million", show::long(million))
+    } else {
+        String::new()
+    };
+    Some(Verdict {
+        application: "rarer events".to_owned(),
+        answer: Answer::Unknown,
+        statement: format!(
+            "anything rarer than once in {} cycles{hint}",
+            show::count((1.0 / p).floor() as u64)
+        ),
+        period_ns: None,
+        rate_hz: None,
+    })
+}

@@ -1,0 +1,122 @@
+//! The histogram in a terminal: log scale both ways, so that the rare tail is seen beside the body.
+
+use punctual_analysis::histogram::display::{Column, columns};
+
+use crate::report::{Report, Run};
+use crate::view::show;
+
+/// Eighths of a cell.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The most columns to a decade in a line; fewer where many decades have to fit.
+const TO_A_DECADE: usize = 7;
+
+/// What the edge of a decade takes beside its columns: ` 100 µs `.
+const EDGE: usize = 8;
+
+/// One line a run: decades with their bars, then the clusters.
+pub(super) fn lines(report: &Report) -> String {
+    let mut page = String::new();
+    for run in &report.runs {
+        let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
+        let fits = ((show::WIDTH - 2 * EDGE) / decades).saturating_sub(EDGE);
+        let to_a_decade = fits.clamp(1, TO_A_DECADE);
+        let drawn = columns(&run.outcome.lateness, decades * to_a_decade);
+        if drawn.is_empty() {
+            continue;
+        }
+        let most = drawn.iter().map(|column| column.count).max().unwrap_or(0);
+        let mut line = String::new();
+        for (at, column) in drawn.iter().enumerate() {
+            if at % to_a_decade == 0 {
+                line += &format!(" {} ", edge(column.lower_ns));
+            }
+            line.push(bar(column.count, most));
+        }
+        if let Some(last) = drawn.last() {
+            line += &format!(" {}", edge(last.upper_ns));
+        }
+        page += &format!("\n  lateness, {} (log)\n   {line}\n{}", run.name, clusters(run));
+    }
+    page
+}
+
+/// A drawing for each run: a row for each fifth of a decade.
+pub(super) fn drawn(report: &Report) -> String {
+    let mut page = String::new();
+    for run in &report.runs {
+        let decades = columns(&run.outcome.lateness, 1).first().map_or(0, decades_in);
+        let rows = columns(&run.outcome.lateness, decades * 5);
+        let filled: Vec<bool> = rows.iter().map(|row| row.count > 0).collect();
+        let Some(first) = filled.iter().position(|&full| full) else { continue };
+        let last = filled.iter().rposition(|&full| full).unwrap_or(first);
+        let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
+        page += &format!("\n  lateness, {} (bars: log of the count)\n", run.name);
+        for row in &rows[first..=last] {
+            let length = (scale(row.count, most) * 40.0).ceil() as usize;
+            page += &format!(
+                "  {:>9} … {:>9}  {:40} {:>11}\n",
+                show::ns(Some(row.lower_ns)),
+                show::ns(Some(row.upper_ns)),
+                "█".repeat(length),
+                show::count(row.count)
+            );
+        }
+        page += &clusters(run);
+    }
+    page
+}
+
+fn clusters(run: &Run) -> String {
+    let clusters = &run.outcome.histogram.clusters;
+    let named: Vec<String> = clusters
+        .iter()
+        .map(|cluster| {
+            format!("{} ({})", show::ns(Some(cluster.peak_ns)), show::share(cluster.share))
+        })
+        .collect();
+    let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
+    show::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
+}
+
+/// How many decades the one column over everything spans.
+fn decades_in(all: &Column) -> usize {
+    (all.upper_ns / all.lower_ns).log10().round().max(1.0) as usize
+}
+
+fn edge(ns: f64) -> String {
+    match ns.log10().round() as i64 {
+        power @ 0..=2 => format!("{} ns", 10i64.pow(power as u32)),
+        power @ 3..=5 => format!("{} µs", 10i64.pow(power as u32 - 3)),
+        power @ 6..=8 => format!("{} ms", 10i64.pow(power as u32 - 6)),
+        power => format!("{} s", 10f64.powi(power as i32 - 9)),
+    }
+}
+
+/// A count against the largest, on a log scale, in [0, 1]; a single one is not nothing.
+fn scale(count: u64, most: u64) -> f64 {
+    if count == 0 { 0.0 } else { (count as f64 + 1.0).ln() / (most as f64 + 1.0).ln() }
+}
+
+fn bar(count: u64, most: u64) -> char {
+    match (scale(count, most) * BARS.len() as f64).ceil() as usize {
+        0 => ' ',
+        level => BARS[level.min(BARS.len()) - 1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_one_is_seen_and_nothing_is_not() {
+        assert_eq!(bar(0, 1_000_000), ' ');
+        assert_eq!(bar(1, 1_000_000), '▁');
+        assert_eq!(bar(1_000_000, 1_000_000), '█');
+        assert_eq!(
+            [1.0, 1e3, 1e5, 1e6, 1e10].map(edge),
+            ["1 ns", "1 µs", "100 µs", "1 ms", "10 s"]
+        );
+    }
+}

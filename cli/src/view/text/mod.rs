@@ -1,0 +1,46 @@
+//! A report as a page of text: what a person sees first.
+//!
+//! Eighty columns, no colour needed. One file for each part of the page; this one puts them in
+//! order.
+
+mod head;
+mod histogram;
+mod impact;
+mod table;
+mod verdict;
+
+use crate::report::Report;
+
+pub(crate) use impact::page as impact;
+
+/// The page of `check`: the short form, and what to do next.
+pub(crate) fn check(report: &Report) -> String {
+    [
+        head::of(report),
+        table::of(report),
+        table::rows(report),
+        histogram::lines(report),
+        table::other_names(report),
+        verdict::warnings(report),
+        verdict::good_for(report),
+        verdict::limits(report),
+        verdict::next(report),
+    ]
+    .concat()
+}
+
+/// The page of `measure` and `analyse`: the same with a drawn histogram and all claims.
+pub(crate) fn measure(report: &Report) -> String {
+    [
+        head::of(report),
+        table::of(report),
+        histogram::drawn(report),
+        table::other_names(report),
+        table::loads(report),
+        verdict::warnings(report),
+        verdict::claims(report),
+        verdict::good_for(report),
+        verdict::limits(report),
+    ]
+    .concat()
+}

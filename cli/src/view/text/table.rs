@@ -1,0 +1,137 @@
+//! The tables of the page: how late a wake is, by run and by load, and by the names that others
+//! use.
+
+use std::fmt::Write as _;
+
+use crate::report::{Load, Report, Run};
+use crate::view::show;
+
+/// The name of a run or measure, padded to its column.
+const NAME: usize = 24;
+
+/// One row a run: typical, one in a thousand, worst of n, missed.
+pub(super) fn of(report: &Report) -> String {
+    let mut page = format!(
+        "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
+        "how late a wake is", "typical", "1 in 1000", "worst of n", "missed"
+    );
+    for run in &report.runs {
+        let lateness = &run.outcome.lateness_ns;
+        let judged = run.outcome.lateness.count();
+        let worst = format!("{} {:>10}", show::ns(lateness.max), show::count(judged));
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            page,
+            "  {:NAME$}{:>10} {:>11} {worst:>21} {:>8}",
+            run.name,
+            show::ns(lateness.p50),
+            show::ns(lateness.p99_9),
+            show::count(run.outcome.missed),
+        );
+    }
+    page + &notes(report)
+}
+
+/// What of a run does not stand in the table.
+fn notes(report: &Report) -> String {
+    let mut page = String::new();
+    for run in &report.runs {
+        let mut parts = Vec::new();
+        if run.outcome.unrecorded > 0 {
+            parts.push(format!("{} cycles unrecorded", show::count(run.outcome.unrecorded)));
+        }
+        if let Some(stalled) = run.stalled.filter(|&stalled| stalled > 0) {
+            parts.push(format!(
+                "{} stalls inside the spin, longest {}",
+                show::count(stalled),
+                show::ns(run.stall_max_ns)
+            ));
+        }
+        if let Some(load) = run.cpu_load.filter(|_| run.setup.wait.as_deref() == Some("spin")) {
+            parts.push(format!("costs {} of the CPU", show::share(load)));
+        }
+        if !parts.is_empty() {
+            page += &format!("    {}: {}\n", run.name, parts.join(" · "));
+        }
+    }
+    page
+}
+
+/// The worst under each load, worst first.
+pub(super) fn rows(report: &Report) -> String {
+    if report.rows.is_empty() {
+        return String::new();
+    }
+    let mut rows: Vec<_> = report.rows.iter().collect();
+    let worst = |row: &&crate::report::Row| row.lateness_ns.max.unwrap_or(0.0);
+    rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
+    let parts: Vec<String> =
+        rows.iter().map(|row| format!("{} {}", row.load, show::ns(row.lateness_ns.max))).collect();
+    let mut page = show::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
+    let rates: Vec<String> = report.rows.iter().flat_map(|row| &row.loads).map(rate).collect();
+    page += &(show::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");
+    page
+}
+
+fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("{} {} {}{note}", load.name, show::rate(rate), load.unit),
+        None => format!("{} did not say{note}", load.name),
+    }
+}
+
+/// What each load did.
+pub(super) fn loads(report: &Report) -> String {
+    let rated: Vec<&Run> = report.runs.iter().filter(|run| !run.loads.is_empty()).collect();
+    let mut page = String::new();
+    for run in rated {
+        let rates: Vec<String> = run.loads.iter().map(rate).collect();
+        page += &show::wrap(&format!("  load in {}: {}", run.name, rates.join(" · ")), 4);
+        page.push('\n');
+    }
+    page
+}
+
+/// The same recordings by the names that papers and other tools use; three runs fit the page.
+pub(super) fn other_names(report: &Report) -> String {
+    type Measure = fn(&Run) -> String;
+    let measures: [(&str, Measure); 6] = [
+        ("peak-to-peak about grid", |run| show::ns(run.outcome.jitters.grid_pp_ns)),
+        ("rms about grid", |run| show::ns(run.outcome.jitters.grid_rms_ns)),
+        ("largest |interval|", |run| show::ns(run.outcome.jitters.interval_max_abs_ns)),
+        ("deviation of interval", |run| show::ns(run.outcome.jitters.interval_stddev_ns)),
+        ("variance of lateness", |run| variance(run.outcome.jitters.lateness_variance_ns2)),
+        ("drift of the grid", |run| drift(run)),
+    ];
+    let source = ["NIST", "NIST", "LinuxCNC", "LinuxCNC", "AnT", ""];
+    let runs: Vec<&Run> = report.runs.iter().take(3).collect();
+    let mut page = format!("\n  {:NAME$}{:9}", "by other names", "");
+    page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
+    page.push('\n');
+    for ((name, value), by) in measures.iter().zip(source) {
+        page += &format!("  {name:NAME$}{by:9}");
+        page += &runs.iter().map(|run| format!("{:>14}", value(run))).collect::<String>();
+        page.push('\n');
+    }
+    page
+}
+
+fn cut(name: &str) -> String {
+    name.chars().take(13).collect()
+}
+
+fn variance(ns2: Option<f64>) -> String {
+    match ns2.map(|ns2| ns2 / 1e6) {
+        None => "-".to_owned(),
+        Some(us2) if us2 >= 1e5 => format!("{us2:.2e} µs²"),
+        Some(us2) => format!("{us2:.1} µs²"),
+    }
+}
+
+fn drift(run: &Run) -> String {
+    run.outcome
+        .grid
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |grid| format!("{:.1} ppb", grid.drift_ppb))
+}

@@ -1,0 +1,81 @@
+//! The end of the page: warnings, what it is good for, limits, claims, what to do next.
+
+use punctual_analysis::claim::Level;
+
+use crate::report::{Answer, Report};
+use crate::view::show;
+
+/// What a reader should know before believing the numbers.
+pub(super) fn warnings(report: &Report) -> String {
+    let mut page = String::new();
+    for disturbance in &report.disturbances {
+        page += &(show::wrap(&format!("  during the run: {}", disturbance.what), 4) + "\n");
+    }
+    for warning in &report.warnings {
+        page += &(show::wrap(&format!("  note: {warning}"), 4) + "\n");
+    }
+    if page.is_empty() { page } else { format!("\n{page}") }
+}
+
+/// What it is good for, in the unit of an application.
+pub(super) fn good_for(report: &Report) -> String {
+    if report.verdicts.is_empty() {
+        return String::new();
+    }
+    let mut page = "\nWhat it is good for\n".to_owned();
+    for verdict in &report.verdicts {
+        let answer = match verdict.answer {
+            Answer::Yes => "yes",
+            Answer::No => "no",
+            Answer::Unknown => "unknown",
+        };
+        page += &(show::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
+    }
+    page
+}
+
+/// Every claim, with what it takes for granted.
+pub(super) fn claims(report: &Report) -> String {
+    let mut page = "\nWhat can be claimed\n".to_owned();
+    let level = |level| match level {
+        Level::L0 => "L0",
+        Level::L1 => "L1",
+        Level::L2 => "L2",
+    };
+    for run in &report.runs {
+        for claim in &run.outcome.claims {
+            let text = format!("  {}  {}: {}", level(claim.level), run.name, claim.statement);
+            page += &(show::wrap(&text, 6) + "\n");
+        }
+    }
+    page
+}
+
+/// Each limit on each run.
+pub(super) fn limits(report: &Report) -> String {
+    if report.verdict.limits.is_empty() {
+        return String::new();
+    }
+    let mut page = "\nLimits\n".to_owned();
+    for limit in &report.verdict.limits {
+        let word = if limit.judgement.ok { "holds" } else { "FAILS" };
+        let text = format!(
+            "  {word:8}{} for {}: {}",
+            limit.judgement.text, limit.run, limit.judgement.reason
+        );
+        page += &(show::wrap(&text, 10) + "\n");
+    }
+    page
+}
+
+/// Commands that work when pasted.
+pub(super) fn next(report: &Report) -> String {
+    let Some(results) = &report.results else { return String::new() };
+    format!(
+        "\nDo next\n\
+         \x20 1. punctual analyse \\\n\
+         \x20      {results}/samples.punctual\n\
+         \x20 2. punctual impact stepper --holding-torque 23ozin --step-angle 1.8deg \\\n\
+         \x20      --speed 5rev/s --from {results}     (your motor's figures)\n"
+    )
+}

@@ -1,0 +1,107 @@
+//! `punctual analyse`: recorded data judged without measuring, and damage told.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::support::{Dir, json, punctual, refused, run, stderr};
+
+fn recorded(dir: &Dir) -> String {
+    let file = dir.path("samples");
+    let file = file.to_str().expect("UTF-8").to_owned();
+    let out =
+        run(["measure", "periodic", "--period", "250us", "--duration", "1s", "--samples", &file]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    file
+}
+
+#[test]
+fn a_cut_or_damaged_file_is_read_up_to_there() {
+    let dir = Dir::new("damage");
+    let file = recorded(&dir);
+    let whole = fs::read(&file).expect("written");
+    let read = |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("writable");
+        let out = run(["analyse", &file, "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let result = json(&out);
+        let cycles = result["runs"][0]["cycles"].as_u64().unwrap_or(0);
+        (cycles, result["incomplete"].clone(), result["warnings"].to_string())
+    };
+    let (all, incomplete, _) = read(&whole);
+    assert!(all > 0 && incomplete == false);
+    let (cut, incomplete, warnings) = read(&whole[..whole.len() * 2 / 3]);
+    assert!(cut > 0 && cut < all && incomplete == true, "{cut} of {all}");
+    assert!(warnings.contains("cut off"), "{warnings}");
+    let mut damaged = whole.clone();
+    let at = whole.len() * 2 / 3;
+    damaged[at] ^= 0x10;
+    let (before, incomplete, warnings) = read(&damaged);
+    assert!(before > 0 && before < all && incomplete == true, "{before} of {all}");
+    assert!(warnings.contains("damaged at byte"), "{warnings}");
+    let mut newer = whole;
+    newer[8] = 2;
+    fs::write(&file, newer).expect("writable");
+    refused(&run(["analyse", &file]), &["newer"]);
+    fs::write(&file, "PUNCTUAL").expect("writable");
+    refused(&run(["analyse", &file]), &[&file]);
+    fs::write(&file, "").expect("writable");
+    refused(&run(["analyse", &file]), &[&file, "--column"]);
+    refused(&run(["analyse", &file, "--period", "1ms"]), &["--period"]);
+}
+
+#[test]
+fn csv_of_lateness_gives_its_numbers() {
+    let dir = Dir::new("lateness");
+    let file = dir.path("file.csv");
+    let file = file.to_str().expect("UTF-8");
+    let lines: String = (0..1000).map(|k| format!("{k},{}.5\r\n", k % 100)).collect();
+    fs::write(file, format!("cycle,lateness\r\n{lines}")).expect("writable");
+    let result = json(&run(["analyse", file, "--column", "lateness:us", "--json", "-"]));
+    let lateness = &result["runs"][0]["lateness_ns"];
+    assert_eq!(lateness["min"], 500.0);
+    assert_eq!(lateness["max"], 99_500.0);
+    assert_eq!(result["runs"][0]["cycles"], 1000);
+    assert!((lateness["mean"].as_f64().expect("a mean") - 50_000.0).abs() < 1e-6);
+    let failed = run(["analyse", file, "--column", "lateness:us", "--limit", "max<10us"]);
+    assert_eq!(failed.status.code(), Some(1));
+    refused(&run(["analyse", file, "--column", "lateness"]), &["unit"]);
+    refused(&run(["analyse", file, "--column", "other:us"]), &["other"]);
+    fs::write(file, "lateness\n1\nx\n").expect("writable");
+    refused(&run(["analyse", file, "--column", "lateness:us"]), &[file, "line 3"]);
+}
+
+#[test]
+fn instants_of_a_drifting_clock_are_drift_never_a_miss() {
+    let dir = Dir::new("instants");
+    let file = dir.path("file.csv");
+    let file = file.to_str().expect("UTF-8");
+    // 500 µs by a clock that is 1000 ppm fast; every tenth wake 3 µs late.
+    let wake = |k: u64| 1_000 + k * 500_500 + if k % 10 == 9 { 3_000 } else { 0 };
+    let lines: String = (0..20_000).map(|k| format!("{}\n", wake(k))).collect();
+    fs::write(file, lines).expect("writable");
+    let args = ["analyse", file, "--column", "instant:ns", "--period", "500us", "--json", "-"];
+    let result = json(&run(args));
+    let run0 = &result["runs"][0];
+    assert_eq!(run0["missed"], 0);
+    let drift = run0["grid"]["drift_ppb"].as_f64().expect("fitted");
+    assert!((drift / 1e6 - 1.0).abs() < 1e-3, "{drift}");
+    let peak = run0["grid"]["jitter_pp_ns"].as_f64().expect("fitted");
+    assert!((peak - 3_000.0).abs() < 2.0, "{peak}");
+    refused(&run(["analyse", file, "--column", "instant:ns"]), &["--period"]);
+    fs::write(file, "5\n3\n").expect("writable");
+    refused(&run(args), &[file, "line 2"]);
+}
+
+#[test]
+fn reads_standard_input() {
+    let mut child = punctual()
+        .args(["analyse", "-", "--column", "lateness:ns", "--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("piped").write_all(b"10\n20\n30\n").expect("it reads");
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!(json(&out)["runs"][0]["lateness_ns"]["max"], 30.0);
+}

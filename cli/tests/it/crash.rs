@@ -1,0 +1,91 @@
+//! Interrupted runs: Ctrl-C keeps what there is, `kill -9` all but the last block, and no load
+//! outlives its parent.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Dir, json, punctual, run, stdout};
+
+/// Waits, at most 20 s, until `ready`.
+fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "waited for {what}");
+        // Polling a process from outside: there is nothing to wait on.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(samples: &Path, load: &str) -> Child {
+    punctual()
+        .args(["measure", "periodic", "--duration", "1h", "--load", load, "--samples"])
+        .arg(samples)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.expect("kill starts").success());
+}
+
+/// Processes whose parent, or its parent, is `pid`.
+fn descendants(pid: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks
+            .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+            .flat_map(|text| text.split_whitespace().flat_map(str::parse).collect::<Vec<u32>>())
+            .collect()
+    };
+    let mut found = children(pid);
+    let grandchildren: Vec<u32> = found.iter().flat_map(|&child| children(child)).collect();
+    found.extend(grandchildren);
+    found
+}
+
+#[test]
+fn after_kill_9_all_but_the_last_block_is_readable_and_no_load_is_left() {
+    let dir = Dir::new("kill");
+    let file = dir.path("samples");
+    let mut child = start(&file, "cpu,fork");
+    until("a few blocks", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 20_000));
+    let loads = descendants(child.id());
+    assert!(!loads.is_empty(), "the loads run");
+    signal(&child, "-9");
+    child.wait().expect("it ends");
+    until("the loads to end", || {
+        loads.iter().all(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/stat"))
+                .map_or(true, |stat| stat.contains(") Z "))
+        })
+    });
+    let out = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0));
+    let result = json(&out);
+    assert_eq!(result["incomplete"], true);
+    let written = fs::metadata(&file).expect("there").len();
+    let cycles = result["runs"][0]["cycles"].as_u64().expect("a count");
+    assert!(cycles * 16 + 64 * 1024 > written, "{cycles} cycles of {written} bytes");
+    assert!(result["machine"]["kernel"]["value"].is_string(), "the facts survive too");
+}
+
+#[test]
+fn an_interrupt_ends_it_early_with_what_there_is() {
+    for name in ["-INT", "-TERM"] {
+        let dir = Dir::new(&format!("interrupt{name}"));
+        let file = dir.path("samples");
+        let child = start(&file, "none");
+        until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
+        signal(&child, name);
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(0));
+        assert!(stdout(&out).contains("incomplete"), "{}", stdout(&out));
+        let read = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
+        assert_eq!(json(&read)["incomplete"], false, "the file has its end");
+    }
+}

@@ -1,0 +1,13 @@
+//! The command line as a user meets it: real runs of the real program.
+//!
+//! Short ones: nothing here asserts a time. One file a subject.
+
+mod analyse;
+mod bad_input;
+mod capture;
+mod check;
+mod crash;
+mod impact;
+mod measure;
+mod support;
+mod unprivileged;

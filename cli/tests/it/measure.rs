@@ -1,0 +1,141 @@
+//! `punctual measure periodic`, for real.
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+
+#[test]
+fn the_result_has_the_keys_of_the_schema_and_its_numbers_add_up() {
+    let out = run(["measure", "periodic", "--duration", "600ms", "--json", "-", "--keep-cold"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["schema"], 1);
+    assert_eq!(result["tool"], "punctual");
+    assert_eq!(result["experiment"], "measure periodic");
+    assert_eq!(result["incomplete"], false);
+    assert!(result["started_at"].as_str().is_some_and(|at| at.ends_with('Z')));
+    for fact in ["cpu_model", "cpus", "kernel", "preemption", "virtualization", "clocksource"] {
+        assert!(result["machine"][fact]["origin"].is_string(), "{fact}");
+    }
+    let run = &result["runs"][0];
+    assert_eq!(run["name"], "idle");
+    assert_eq!(run["setup"]["period_ns"], 1_000_000);
+    assert_eq!(run["setup"]["phase_ns"], 0);
+    assert_eq!(run["setup"]["wait"], "sleep");
+    let cycles = run["cycles"].as_u64().expect("a count");
+    let missed = run["missed"].as_u64().expect("a count");
+    assert!(cycles > 0 && cycles + missed <= 600, "{cycles} + {missed}");
+    let lateness = |key: &str| run["lateness_ns"][key].as_f64().expect(key);
+    assert!(lateness("min") <= lateness("p50") && lateness("p50") <= lateness("p90"));
+    assert!(lateness("p90") <= lateness("p99") && lateness("p99") <= lateness("max"));
+    assert!(run["lateness_ns"]["p99_99"].is_null(), "600 cycles cannot support it");
+    let buckets = run["histogram"]["buckets"].as_array().expect("buckets");
+    let counted: u64 = buckets.iter().map(|b| b[2].as_u64().expect("a count")).sum();
+    assert_eq!(counted + run["histogram"]["overflow"].as_u64().expect("a count"), cycles);
+    assert!(run["grid"]["jitter_pp_ns"].as_f64().expect("fitted") >= 0.0);
+    assert!(run["floor_ns"].as_f64().expect("measured") > 0.0);
+    assert!(run["claims"].as_array().expect("claims").iter().any(|c| c["level"] == "L0"));
+    assert!(run["response_ns"].is_null() && run["execution_ns"].is_null());
+    assert_eq!(result["verdict"]["ok"], true);
+}
+
+#[test]
+fn two_periods_on_one_cpu_run_rate_monotonic_at_once() {
+    let out =
+        run(["measure", "periodic", "--period", "5ms,500us", "--duration", "500ms", "--json", "-"]);
+    let result = json(&out);
+    let runs = result["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[0]["setup"]["period_ns"], 500_000);
+    assert_eq!(runs[1]["setup"]["period_ns"], 5_000_000);
+    if runs[0]["setup"]["policy"] == "SCHED_FIFO" {
+        assert_eq!(runs[0]["setup"]["priority"], 90);
+        assert_eq!(runs[1]["setup"]["priority"], 89);
+    }
+    assert!(runs.iter().all(|run| run["cycles"].as_u64().is_some_and(|n| n > 0)));
+}
+
+#[test]
+fn a_spin_states_its_stalls_its_price_and_its_phase() {
+    let args = ["--wait", "spin", "--phase", "50us", "--duration", "300ms", "--json", "-"];
+    let out = run(["measure", "periodic"].into_iter().chain(args));
+    let result = json(&out);
+    let run = &result["runs"][0];
+    assert_eq!(run["setup"]["phase_ns"], 50_000);
+    assert!(run["stalled"].is_u64());
+    let load = run["cpu_load"].as_f64().expect("measured");
+    assert!(load > 0.1 && load <= 1.0, "{load}");
+}
+
+#[test]
+fn a_load_says_its_rate() {
+    let out =
+        run(["measure", "periodic", "--load", "cpu,syscall", "--duration", "1s", "--json", "-"]);
+    let result = json(&out);
+    let loads = result["runs"][0]["loads"].as_array().expect("loads").clone();
+    assert_eq!(loads.len(), 2, "{loads:?}");
+    assert_eq!(loads[0]["unit"], "polygons/s");
+    for load in loads {
+        assert!(load["rate"].as_f64().expect("a rate") > 0.0, "{load}");
+    }
+}
+
+#[test]
+fn a_limit_makes_it_a_gate_and_an_unsupported_quantile_fails() {
+    let args = |limit| ["measure", "periodic", "--duration", "300ms", "--limit", limit];
+    let holds = run(args("max<100s"));
+    assert_eq!(holds.status.code(), Some(0), "{}", stderr(&holds));
+    assert!(stdout(&holds).contains("holds"));
+    let fails = run(args("max<1ns"));
+    assert_eq!(fails.status.code(), Some(1));
+    assert!(stdout(&fails).contains("FAILS"));
+    let unsupported = run(args("p99.99<100s"));
+    assert_eq!(unsupported.status.code(), Some(1));
+    let page = stdout(&unsupported);
+    assert!(page.contains("p99.99") && page.contains("FAILS"), "{page}");
+}
+
+#[test]
+fn json_alone_goes_to_standard_output_or_beside_the_page() {
+    let dir = Dir::new("json");
+    let file = dir.path("result.json");
+    let out = run([
+        "measure",
+        "periodic",
+        "--duration",
+        "200ms",
+        "--json",
+        file.to_str().expect("UTF-8"),
+    ]);
+    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
+    assert_eq!(json_file(&file)["schema"], 1);
+}
+
+#[test]
+fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
+    let dir = Dir::new("full");
+    let file = dir.path("samples");
+    // 8 blocks of 512 bytes: the header fits, a second of samples at 50 µs does not.
+    let script = "ulimit -f 40; exec \"$0\" \"$@\"";
+    let out = Command::new("sh")
+        .args(["-c", script])
+        .arg(punctual().get_program())
+        .args(["measure", "periodic", "--period", "100us", "--duration", "1s", "--samples"])
+        .arg(&file)
+        .output()
+        .expect("sh starts");
+    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("ends early"), "{said}");
+    let analysed = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
+    let result = json(&analysed);
+    assert_eq!(result["incomplete"], true);
+    assert!(fs::metadata(&file).expect("written").len() <= 40 * 1024);
+}
+
+#[test]
+fn an_offline_or_unknown_cpu_is_refused() {
+    refused(&run(["measure", "periodic", "--cpu", "700"]), &["700"]);
+}

@@ -1,0 +1,74 @@
+//! What the tests share: the program, a directory that goes away, JSON by path.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The program under test.
+pub(crate) fn punctual() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_punctual"))
+}
+
+/// A run of it with `args`.
+pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    punctual().args(args).output().expect("the program starts")
+}
+
+/// What it wrote to standard output.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// What it wrote to standard error.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// Its standard output as JSON; shows what it said when there is none.
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_str(&stdout(output))
+        .unwrap_or_else(|why| panic!("{why}: {} {}", stdout(output), stderr(output)))
+}
+
+/// The JSON of a file.
+pub(crate) fn json_file(path: &Path) -> Value {
+    let text = fs::read_to_string(path).expect("readable");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A directory of this test's own, which goes away with it.
+pub(crate) struct Dir(pub(crate) PathBuf);
+
+impl Dir {
+    /// A new one; `name` is unique among the tests.
+    pub(crate) fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("writable");
+        Self(dir)
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        // What is left in the temporary directory harms nobody.
+        let _left = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Asserts exit 2 and one line on standard error that has all of `words`.
+pub(crate) fn refused(output: &Output, words: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "one line: {said}");
+    for word in words {
+        assert!(said.contains(word), "{word:?} in {said:?}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Without any privilege: it works as SCHED_OTHER, says what was refused and what that costs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::{Dir, json, punctual, stderr, stdout};
+use punctual_testkit::skip;
+
+#[test]
+fn works_as_sched_other_and_says_so() {
+    let root = punctual::os::process::euid() == 0;
+    let setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+    if !skip::need("setpriv (util-linux), to give privileges up", !root || setpriv) {
+        return;
+    }
+    let dir = Dir::new("unprivileged");
+    let program = dir.path("punctual");
+    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o777)).expect("own");
+    let mut command = Command::new(if root { "setpriv" } else { "env" });
+    if root {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+        command.arg("--");
+    }
+    command.arg(&program).current_dir(&dir.0);
+    command.args(["check", "--duration", "2s", "--json", "result.json"]);
+    let out = command.output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out);
+    assert!(page.contains("SCHED_OTHER") || !root, "{page}");
+    if root {
+        assert!(page.contains("refused: SCHED_FIFO 90") && page.contains("Costs:"), "{page}");
+        let text = fs::read(dir.path("result.json")).expect("written");
+        let result: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        let refused = &result["session"]["refused"];
+        assert!(refused.to_string().contains("why"), "{refused}");
+        assert_eq!(result["runs"][0]["setup"]["policy"], "SCHED_OTHER");
+        let facts = Command::new(&program).args(["facts", "--json", "-"]).output().expect("starts");
+        assert!(json(&facts)["rtprio_limit"].is_object());
+    }
+}

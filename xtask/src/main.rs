@@ -1,0 +1,71 @@
+//! What a developer of punctual runs beside cargo: `cargo xtask SUBCOMMAND`.
+//!
+//! One subcommand, one file; this page is their list. Nothing here is part of what users install.
+#![forbid(unsafe_code)]
+
+mod fuzz;
+mod licences;
+mod man;
+mod metadata;
+mod msrv;
+mod process;
+mod root;
+mod schema;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// Runs a subcommand with its arguments.
+type Run = fn(&[String]) -> Result<(), String>;
+
+/// Every subcommand: name, arguments, what it does, what runs it.
+const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("test", "[--install]", "all that must hold; with --install, Debian packages first", test::run),
+    ("tidy", "", "style, words, layers and documents of the tree", tidy::run),
+    ("licences", "", "licence and reason of each dependency", licences::run),
+    ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
+    ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
+    ("man", "[--update]", "docs/man against what the tool writes", man::run),
+    ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let name = args.first().map_or("help", String::as_str);
+    if ["help", "--help", "-h"].contains(&name) {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some((_, _, _, run)) = SUBCOMMANDS.iter().find(|(known, ..)| *known == name) else {
+        eprint!("xtask: no subcommand {name:?}\n\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match run(&args[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut usage = "Usage: cargo xtask SUBCOMMAND\n\n".to_owned();
+    for (name, args, what, _) in SUBCOMMANDS {
+        usage += &format!("  {:40} {what}\n", format!("{name} {args}"));
+    }
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_lists_each_subcommand_once() {
+        for (name, ..) in SUBCOMMANDS {
+            assert_eq!(usage().matches(&format!("\n  {name} ")).count(), 1, "{name}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Starting other programs: cargo, and what the tests need.
+//!
+//! Every child gets no standard input, so that none can wait for an answer.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Cargo, as the one that runs this, in the folder `root`.
+pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root).stdin(Stdio::null());
+    command
+}
+
+/// Runs `command` with its output where ours goes; an error names it and how it ended.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let shown = show(command);
+    let status =
+        command.stdin(Stdio::null()).status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// Runs `command` and returns what it printed; its errors go where ours go.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let shown = show(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("{shown}: {}", output.status))
+    }
+}
+
+/// The command as a person would type it.
+pub(crate) fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a program of that name is on the path.
+pub(crate) fn on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_child_is_named() {
+        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert!(error.contains("sh -c exit 3") && error.contains('3'), "{error}");
+        assert!(run(&mut Command::new("no-such-program")).unwrap_err().contains("no-such-program"));
+    }
+
+    #[test]
+    fn what_a_child_prints_is_returned() {
+        assert_eq!(output(Command::new("sh").args(["-c", "echo a"])).unwrap(), b"a\n");
+    }
+
+    #[test]
+    fn the_path_is_searched() {
+        assert!(on_path("sh") && !on_path("no-such-program"));
+    }
+}

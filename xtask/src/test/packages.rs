@@ -1,0 +1,106 @@
+//! The Debian packages that tests need, and how they get here.
+//!
+//! Runs apt-get, as root or through sudo, and only when one is missing. A machine that has the
+//! programs from elsewhere needs none of this.
+
+use std::process::Command;
+
+use crate::process;
+
+/// Package, what of it is used, by which tests.
+const PACKAGES: &[(&str, &str, &str)] = &[
+    ("rt-tests", "cyclictest", "the other opinion on this machine's lateness"),
+    ("stress-ng", "stress-ng", "the load that passes its arguments on"),
+    ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),
+    ("mesa-utils", "glxgears", "the linuxcnc load"),
+    ("iproute2", "ip", "the net load between two network namespaces"),
+    ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
+    ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
+];
+
+/// Installs what is missing.
+pub(crate) fn install() -> Result<(), String> {
+    let missing: Vec<&str> =
+        PACKAGES.iter().map(|(name, ..)| *name).filter(|name| !installed(name)).collect();
+    if missing.is_empty() {
+        println!("packages: all {} are here", PACKAGES.len());
+        return Ok(());
+    }
+    for (name, programs, what_for) in PACKAGES.iter().filter(|(name, ..)| missing.contains(name)) {
+        println!("packages: {name} ({programs}): {what_for}");
+    }
+    if !process::on_path("apt-get") {
+        let names = missing.join(", ");
+        return Err(format!(
+            "no apt-get here: install what your system calls {names}, then run without --install \
+             (a test whose program is missing is skipped and named)"
+        ));
+    }
+    process::run(&mut apt_get(&["update"]))
+        .map_err(|error| format!("{error} (no network, or a broken list of sources)"))?;
+    let mut args = vec!["install", "--yes", "--no-install-recommends"];
+    args.extend(&missing);
+    process::run(&mut apt_get(&args))?;
+    match missing.iter().find(|name| !installed(name)) {
+        Some(name) => Err(format!("apt-get ended well, but {name} is not installed")),
+        None => Ok(()),
+    }
+}
+
+/// Whether dpkg has the package in full.
+fn installed(name: &str) -> bool {
+    let query = Command::new("dpkg-query").args(["-W", "-f=${Status}", name]).output();
+    query.is_ok_and(|output| output.stdout == b"install ok installed")
+}
+
+/// apt-get without questions, waiting for another one to finish, as root.
+fn apt_get(args: &[&str]) -> Command {
+    let mut words = Vec::new();
+    if !is_root() && process::on_path("sudo") {
+        words.extend(["sudo", "-n"]);
+    }
+    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+    words.extend(["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]);
+    words.extend(args);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    effective_uid(&status) == Some(0)
+}
+
+/// The second number of the line `Uid:` of `/proc/PID/status` (proc_pid_status(5)).
+fn effective_uid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_effective_user_counts() {
+        assert_eq!(effective_uid("Name:\tx\nUid:\t1000\t0\t1000\t1000\n"), Some(0));
+        assert_eq!(effective_uid("Uid:\t0\t1000\t0\t0\n"), Some(1000));
+        assert_eq!(effective_uid("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn apt_get_never_asks() {
+        let shown = process::show(&apt_get(&["update"]));
+        assert!(shown.contains("DEBIAN_FRONTEND=noninteractive"), "{shown}");
+        assert!(shown.ends_with(" update"), "{shown}");
+    }
+
+    #[test]
+    fn each_package_stands_once_with_its_reason() {
+        for (index, (name, programs, what_for)) in PACKAGES.iter().enumerate() {
+            assert!(!programs.is_empty() && !what_for.is_empty(), "{name}");
+            assert!(PACKAGES[..index].iter().all(|(other, ..)| other != name), "{name} twice");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! How the steps went, as a table that ends with the sum of all tests.
+//!
+//! Plain data and its view; runs nothing.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Tests by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Ran and held.
+    pub(crate) passed: usize,
+    /// Ran and did not hold.
+    pub(crate) failed: usize,
+    /// Did not run.
+    pub(crate) skipped: usize,
+}
+
+/// A test that did not run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Skip {
+    /// The test.
+    pub(crate) test: String,
+    /// What it lacked.
+    pub(crate) what: String,
+}
+
+/// How all steps went.
+#[derive(Default)]
+pub(crate) struct Report {
+    steps: Vec<(&'static str, Result<(), String>, Duration)>,
+    counts: Counts,
+    skips: Vec<Skip>,
+}
+
+impl Report {
+    /// Adds a step.
+    pub(crate) fn add(&mut self, name: &'static str, outcome: Result<(), String>, took: Duration) {
+        self.steps.push((name, outcome, took));
+    }
+
+    /// Sets what the tests counted.
+    pub(crate) fn count(&mut self, counts: Counts, skips: Vec<Skip>) {
+        (self.counts, self.skips) = (counts, skips);
+    }
+
+    /// Steps that failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.steps.iter().filter(|(_, outcome, _)| outcome.is_err()).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, outcome, took) in &self.steps {
+            let (word, why) = match outcome {
+                Ok(()) => ("pass", ""),
+                Err(why) => ("FAIL", why.as_str()),
+            };
+            let line = format!("{word}  {name:10} {:>6.1} s  {why}", took.as_secs_f64());
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        for Skip { test, what } in &self.skips {
+            writeln!(f, "SKIPPED {test}: {what}")?;
+        }
+        let Counts { passed, failed, skipped } = self.counts;
+        writeln!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_stands_alone_on_the_last_line() {
+        let mut report = Report::default();
+        report.add("tidy", Ok(()), Duration::from_secs(1));
+        report.add("clippy", Err("exit status: 101".to_owned()), Duration::from_secs(2));
+        let skip = Skip { test: "a::b".to_owned(), what: "root".to_owned() };
+        report.count(Counts { passed: 7, failed: 0, skipped: 1 }, vec![skip]);
+        let shown = report.to_string();
+        assert!(
+            shown.ends_with("\nSKIPPED a::b: root\n7 passed, 0 failed, 1 skipped\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("FAIL  clippy") && shown.contains("pass  tidy"), "{shown}");
+        assert_eq!(report.failed(), 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! `cargo test --workspace`, counted.
+//!
+//! Passes on what the tests print and reads their closing lines from it. Skips come through the
+//! file that `PUNCTUAL_SKIP_LOG` names, to which `punctual_testkit::skip` adds a line each: the
+//! test runner itself knows no skipping and hides what a passing test prints.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use super::report::{Counts, Skip};
+use crate::process;
+
+/// How the tests ended, how many of each kind, and which were skipped.
+type Outcome = (Result<(), String>, Counts, Vec<Skip>);
+
+/// Runs all tests; fails only when they could not be run.
+pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
+    let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
+    std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+    let mut cargo = process::cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
+    cargo.env("PUNCTUAL_SKIP_LOG", &log).stdout(Stdio::piped());
+    let mut child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
+    let mut counts = Counts::default();
+    let mut skips = Vec::new();
+    for line in BufReader::new(child.stdout.take().ok_or("cargo test: no output")?).split(b'\n') {
+        let line = line.map_err(|error| format!("cargo test: {error}"))?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        read_line(&line, &mut counts, &mut skips);
+    }
+    let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
+    let logged = std::fs::read_to_string(&log).unwrap_or_default();
+    // Left over in the temporary folder at worst.
+    let _ = std::fs::remove_file(&log);
+    let logged = read_log(&logged);
+    // The runner counts a test that gave up early as passed.
+    counts.passed = counts.passed.saturating_sub(logged.len());
+    counts.skipped += logged.len();
+    skips.extend(logged);
+    let ended = if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) };
+    Ok((ended, counts, skips))
+}
+
+/// Whether what was counted is good enough.
+pub(crate) fn judge(ended: Result<(), String>, counts: Counts, ci: bool) -> Result<(), String> {
+    ended?;
+    if counts.failed > 0 {
+        return Err(format!("{} tests failed", counts.failed));
+    }
+    if counts.passed == 0 {
+        return Err("no test was run".to_owned());
+    }
+    if ci && counts.skipped > 0 {
+        return Err(format!("{} tests skipped, and CI=true", counts.skipped));
+    }
+    Ok(())
+}
+
+/// Adds what one line of the runner's output says: `test result: ok. 3 passed; 0 failed; …`, or
+/// `test NAME ... ignored, WHY`.
+fn read_line(line: &str, counts: &mut Counts, skips: &mut Vec<Skip>) {
+    if let Some(result) = line.strip_prefix("test result: ") {
+        let numbers = result.split_once(". ").map_or(result, |(_, numbers)| numbers);
+        for part in numbers.split("; ") {
+            match part.split_once(' ').map(|(count, kind)| (count.parse::<usize>(), kind)) {
+                Some((Ok(count), "passed")) => counts.passed += count,
+                Some((Ok(count), "failed")) => counts.failed += count,
+                Some((Ok(count), "ignored")) => counts.skipped += count,
+                _ => {}
+            }
+        }
+    } else if let Some((name, why)) =
+        line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored"))
+    {
+        let what = format!("marked as ignored{why}");
+        skips.push(Skip { test: name.to_owned(), what });
+    }
+}
+
+/// The lines `TEST<tab>WHAT` of the log, one skip a test however many things it lacked.
+fn read_log(log: &str) -> Vec<Skip> {
+    let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (test, what) in log.lines().filter_map(|line| line.split_once('\t')) {
+        let lacks = tests.entry(test).or_default();
+        if !lacks.contains(&what) {
+            lacks.push(what);
+        }
+    }
+    tests
+        .into_iter()
+        .map(|(test, lacks)| Skip { test: test.to_owned(), what: lacks.join(", ") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(lines: &[&str]) -> (Counts, Vec<Skip>) {
+        let (mut counts, mut skips) = (Counts::default(), Vec::new());
+        for line in lines {
+            read_line(line, &mut counts, &mut skips);
+        }
+        (counts, skips)
+    }
+
+    #[test]
+    fn closing_lines_are_summed() {
+        let (counts, _) = counted(&[
+            "running 4 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished",
+            "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; …",
+        ]);
+        assert_eq!(counts, Counts { passed: 8, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn an_ignored_test_is_named() {
+        let (_, skips) = counted(&["test a::b ... ignored, needs time", "test c ... ok"]);
+        assert_eq!(skips.len(), 1);
+        assert_eq!(
+            (skips[0].test.as_str(), skips[0].what.as_str()),
+            ("a::b", "marked as ignored, needs time")
+        );
+    }
+
+    #[test]
+    fn a_test_is_skipped_once() {
+        let skips =
+            read_log("x (a.rs)\troot\nx (a.rs)\tip\nx (a.rs)\troot\ny (a.rs)\tip\nbroken\n");
+        assert_eq!(skips.len(), 2);
+        assert_eq!(skips[0].what, "root, ip");
+    }
+
+    #[test]
+    fn what_is_good_enough() {
+        let counts = |passed, failed, skipped| Counts { passed, failed, skipped };
+        assert!(judge(Ok(()), counts(3, 0, 1), false).is_ok());
+        assert!(judge(Ok(()), counts(3, 0, 1), true).is_err(), "a skip in CI");
+        assert!(judge(Ok(()), counts(3, 1, 0), false).is_err());
+        assert!(judge(Ok(()), counts(0, 0, 0), false).is_err(), "nothing ran");
+        assert!(judge(Err("did not build".to_owned()), counts(3, 0, 0), false).is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! The fences between the rooms, where the compiler does not hold them alone: unsafe code, lints
+//! switched off, wildcard imports, relative sleeps, ignored tests, and what fences `core`.
+//!
+//! Looks at one file's code at a time, and at the crate roots.
+
+use super::source::{Source, is_word};
+use super::{File, Finding};
+
+/// Where unsafe code may stand.
+const UNSAFE_ROOMS: &[&str] = &["os", "capi"];
+
+/// All checks of one Rust file.
+pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    unsafe_code(file, rust, found);
+    unreasoned(file, rust, found);
+    wildcards(file, rust, found);
+    sleeps(file, rust, found);
+    ignored(file, rust, found);
+}
+
+/// What the crate roots must say: `core` that it has neither `std` nor unsafe code, every other
+/// crate beside the door that it has no unsafe code.
+pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
+    let is_root = |path: &str| {
+        let parts: Vec<&str> = path.split('/').collect();
+        matches!(parts[..], [_, "src", "lib.rs" | "main.rs"])
+    };
+    for file in files.iter().filter(|file| is_root(&file.path)) {
+        let Some(rust) = &file.rust else { continue };
+        let mut wanted = Vec::new();
+        if !UNSAFE_ROOMS.contains(&file.room()) {
+            wanted.push(("#![forbid(unsafe_code)]", "all unsafe code lives behind the doors"));
+        }
+        if ["core", "os"].contains(&file.room()) {
+            wanted.push(("#![no_std]", "what cannot name `std` cannot allocate, lock or print"));
+        }
+        for (attribute, why) in wanted {
+            if !rust.code.contains(attribute) {
+                let what = format!("no `{attribute}`");
+                found.push(file.finding("root", 1, what, why, "write it below the `//!` lines"));
+            }
+        }
+    }
+    for file in files.iter().filter(|file| file.path.starts_with("core/src/")) {
+        let Some(rust) = &file.rust else { continue };
+        for (at, _) in rust.code.match_indices("extern crate alloc") {
+            let why = "nothing in `core` can allocate";
+            let what = "`extern crate alloc`";
+            found.push(file.finding(
+                "root",
+                rust.line(at),
+                what,
+                why,
+                "borrow the caller's storage",
+            ));
+        }
+    }
+}
+
+fn unsafe_code(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    if UNSAFE_ROOMS.contains(&file.room()) {
+        return;
+    }
+    let bytes = rust.code.as_bytes();
+    for (at, word) in rust.code.match_indices("unsafe") {
+        let before = at.checked_sub(1).is_some_and(|before| is_word(bytes[before]));
+        if !before && !bytes.get(at + word.len()).is_some_and(|&after| is_word(after)) {
+            found.push(file.finding(
+                "unsafe",
+                rust.line(at),
+                "`unsafe`",
+                "all unsafe code lives behind two doors, `os` and `capi`",
+                "a safe function of `punctual-os`",
+            ));
+        }
+    }
+}
+
+fn unreasoned(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    for opening in ["#[allow(", "#![allow(", "#[expect(", "#![expect("] {
+        for (at, _) in rust.code.match_indices(opening) {
+            let line = rust.line(at);
+            let close = rust.code[at..].find(']').map_or(rust.code.len(), |length| at + length);
+            if !rust.code[at..close].contains("reason") && !rust.has_comment_near(line) {
+                found.push(file.finding(
+                    "allow",
+                    line,
+                    format!("`{opening}…)]` without a reason"),
+                    "a lint is switched off for a reason or not at all",
+                    "add `reason = \"…\"`, or a comment on this line or the one before",
+                ));
+            }
+        }
+    }
+}
+
+fn wildcards(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    for (at, _) in rust.code.match_indices("::*") {
+        let head = rust.code[..at].rfind(['\n', ';', '}']).map_or(0, |before| before + 1);
+        let path = rust.code[head..at].trim();
+        let imports = path.starts_with("use ") || path.starts_with("pub use ");
+        let in_tests = file.is_test() || rust.is_test(at);
+        let known = path.ends_with("prelude") || (in_tests && path.ends_with("super"));
+        if imports && !known {
+            found.push(file.finding(
+                "wildcard",
+                rust.line(at),
+                format!("`{path}::*`"),
+                "a reader must see where each name comes from",
+                "name what is used (`use super::*` is for tests)",
+            ));
+        }
+    }
+}
+
+fn sleeps(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    for (at, _) in rust.code.match_indices("thread::sleep") {
+        let line = rust.line(at);
+        if !file.is_test() && !rust.is_test(at) && !rust.has_comment_near(line) {
+            found.push(file.finding(
+                "sleep",
+                line,
+                "`thread::sleep` without a reason",
+                "a relative sleep drifts by its own lateness",
+                "sleep until an instant, or say in a comment here why it does not matter",
+            ));
+        }
+    }
+}
+
+fn ignored(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    for (at, _) in rust.code.match_indices("#[ignore") {
+        found.push(file.finding(
+            "ignored",
+            rust.line(at),
+            "`#[ignore]`",
+            "a test that nobody runs tests nothing",
+            "`punctual_testkit::skip::need`, which counts and names the skip",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checks(path: &str, text: &str) -> Vec<&'static str> {
+        let file = File::new(path, text);
+        let mut found = Vec::new();
+        check(&file, file.rust.as_ref().unwrap(), &mut found);
+        found.iter().map(|finding| finding.check).collect()
+    }
+
+    fn roots(path: &str, text: &str) -> usize {
+        let mut found = Vec::new();
+        check_roots(&[File::new(path, text)], &mut found);
+        found.len()
+    }
+
+    #[test]
+    fn unsafe_code_stays_behind_the_doors() {
+        let text = "fn a() { unsafe { b() } }\n";
+        assert_eq!(checks("host/src/a.rs", text), ["unsafe"]);
+        assert!(checks("os/src/a.rs", text).is_empty());
+        let words = "#![forbid(unsafe_code)] // no unsafe\nconst A: &str = \"unsafe\";\n";
+        assert!(checks("host/src/a.rs", words).is_empty());
+    }
+
+    #[test]
+    fn a_lint_is_switched_off_with_its_reason() {
+        assert_eq!(checks("a/src/a.rs", "#[allow(dead_code)]\nfn a() {}\n"), ["allow"]);
+        assert_eq!(checks("a/src/a.rs", "#![expect(unused)]\n"), ["allow"]);
+        let reasoned = "#[allow(dead_code, reason = \"the kernel's field\")]\nfn a() {}\n";
+        assert!(checks("a/src/a.rs", reasoned).is_empty());
+        assert!(
+            checks("a/src/a.rs", "// The kernel's.\n#[allow(dead_code)]\nfn a() {}\n").is_empty()
+        );
+    }
+
+    #[test]
+    fn wildcards_are_for_tests() {
+        assert_eq!(checks("a/src/a.rs", "use b::c::*;\n"), ["wildcard"]);
+        assert_eq!(checks("a/src/a.rs", "use super::*;\n"), ["wildcard"]);
+        let in_tests =
+            "#[cfg(test)]\nmod tests {\n    use super::*;\n    use proptest::prelude::*;\n}\n";
+        assert!(checks("a/src/a.rs", in_tests).is_empty());
+    }
+
+    #[test]
+    fn a_relative_sleep_says_why() {
+        assert_eq!(checks("a/src/a.rs", "fn a() {\n\n    std::thread::sleep(d);\n}\n"), ["sleep"]);
+        let said = "fn a() {\n    // Polls; nothing is measured.\n    std::thread::sleep(d);\n}\n";
+        assert!(checks("a/src/a.rs", said).is_empty());
+        assert!(checks("a/tests/a.rs", "fn a() {\n\n    std::thread::sleep(d);\n}\n").is_empty());
+    }
+
+    #[test]
+    fn no_test_is_ignored() {
+        assert_eq!(
+            checks("a/tests/a.rs", "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n"),
+            ["ignored"]
+        );
+    }
+
+    #[test]
+    fn crate_roots_say_what_they_cannot_do() {
+        assert_eq!(roots("core/src/lib.rs", "//! A.\n#![no_std]\n#![forbid(unsafe_code)]\n"), 0);
+        assert_eq!(roots("core/src/lib.rs", "//! A.\n"), 2);
+        assert_eq!(roots("os/src/lib.rs", "//! A.\n#![no_std]\n"), 0);
+        assert_eq!(roots("cli/src/main.rs", "//! A.\n"), 1);
+        assert_eq!(roots("core/src/a.rs", "extern crate alloc;\n"), 1);
+    }
+}

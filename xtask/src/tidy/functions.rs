@@ -1,0 +1,215 @@
+//! Functions: how long they are, and what the public ones say of real time.
+//!
+//! Finds functions by their brackets. A function that a macro makes is not seen.
+
+use super::source::{Source, block_end, is_word, item_open};
+use super::{File, Finding};
+
+/// Lines of a function, from its head to its closing brace.
+const LINES: usize = 60;
+/// Crates whose public functions carry the label.
+const LABELLED: &[&str] = &["core", "os", "punctual"];
+/// What the label may say.
+const LABELS: &[&str] = &["in loop", "in loop, waits", "setup only", "reader side"];
+
+/// A function in a file.
+struct Function {
+    name: String,
+    /// Byte offset of the word `fn`.
+    at: usize,
+    /// Byte offset behind its body; `None` when it has none.
+    end: Option<usize>,
+}
+
+/// All checks of this file.
+pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    if file.is_test() {
+        return;
+    }
+    let traits = public_traits(&rust.code);
+    for function in functions(&rust.code) {
+        if rust.is_test(function.at) {
+            continue;
+        }
+        too_long(file, rust, &function, found);
+        let promised = is_public(&rust.code, function.at)
+            || traits.iter().any(|range| range.contains(&function.at));
+        if promised && LABELLED.contains(&file.room()) {
+            label(file, rust, &function, found);
+        }
+    }
+}
+
+fn functions(code: &str) -> Vec<Function> {
+    words(code, "fn")
+        .filter_map(|at| {
+            let name: String = code[at + 2..]
+                .trim_start()
+                .chars()
+                .take_while(|c| *c == '_' || c.is_alphanumeric())
+                .collect();
+            let end = item_open(code, at).map(|open| block_end(code, open));
+            (!name.is_empty()).then_some(Function { name, at, end })
+        })
+        .collect()
+}
+
+/// Offsets at which `word` stands alone.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = code.as_bytes();
+    code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        !at.checked_sub(1).is_some_and(|before| is_word(bytes[before]))
+            && !bytes.get(at + word.len()).is_some_and(|&after| is_word(after))
+    })
+}
+
+/// The blocks of traits that other crates see.
+fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
+    code.match_indices("pub trait ")
+        .chain(code.match_indices("pub unsafe trait "))
+        .filter_map(|(at, _)| item_open(code, at).map(|open| open..block_end(code, open)))
+        .collect()
+}
+
+/// Whether the head before the word `fn` at `at` says plain `pub`.
+fn is_public(code: &str, at: usize) -> bool {
+    let head_start = code[..at].rfind(['\n', ';', '{', '}']).map_or(0, |before| before + 1);
+    code[head_start..at].split_whitespace().next() == Some("pub")
+}
+
+fn too_long(file: &File, rust: &Source, function: &Function, found: &mut Vec<Finding>) {
+    let Some(end) = function.end else { return };
+    let lines = rust.line(end - 1) - rust.line(function.at) + 1;
+    if lines > LINES {
+        found.push(file.finding(
+            "function",
+            rust.line(function.at),
+            format!("`{}` has {lines} lines, at most {LINES}", function.name),
+            "a function is read at one glance",
+            "give its parts names",
+        ));
+    }
+}
+
+fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Finding>) {
+    let line = rust.line(function.at);
+    let labels: Vec<String> = doc_above(rust, line)
+        .iter()
+        .filter_map(|doc| doc.split("# Real-time:").nth(1))
+        .map(|label| label.replace('*', "").trim().to_owned())
+        .collect();
+    let known = |label: &str| {
+        LABELS.iter().any(|known| {
+            label.strip_prefix(known).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+        })
+    };
+    let what = match &labels[..] {
+        [label] if known(label) => return,
+        [] => format!("`{}` does not say `# Real-time:`", function.name),
+        [label] => format!("`{}` says `# Real-time: {label}`", function.name),
+        _ => format!("`{}` says `# Real-time:` {} times", function.name, labels.len()),
+    };
+    found.push(file.finding(
+        "real-time",
+        line,
+        what,
+        "a caller must know where it may be called",
+        format!("one of: {}", LABELS.join(" · ")),
+    ));
+}
+
+/// The lines of documentation above a head, through its attributes.
+fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
+    let mut docs = Vec::new();
+    let mut brackets = 0_i32;
+    for line in (1..head).rev() {
+        let range = rust.line_range(line);
+        let (code, comment) = (rust.code[range.clone()].trim(), rust.comments[range].trim());
+        brackets += code.matches(']').count() as i32 - code.matches('[').count() as i32;
+        if comment.starts_with("///") && code.is_empty() {
+            docs.push(comment);
+        } else if !(code.starts_with("#[")
+            || brackets > 0
+            || !comment.is_empty() && code.is_empty())
+        {
+            break;
+        }
+    }
+    docs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whats(path: &str, text: &str) -> Vec<String> {
+        let file = File::new(path, text);
+        let mut found = Vec::new();
+        check(&file, file.rust.as_ref().unwrap(), &mut found);
+        found.into_iter().map(|finding| format!("{}: {}", finding.check, finding.what)).collect()
+    }
+
+    fn function_of(lines: usize) -> String {
+        format!(
+            "fn long(a: [u8; 2]) -> [u8; 2] {{\n{}}}\n",
+            "    step('{', \"}\");\n".repeat(lines - 2)
+        )
+    }
+
+    #[test]
+    fn length_is_counted_from_head_to_closing_brace() {
+        assert!(whats("lab/src/a.rs", &function_of(LINES)).is_empty());
+        assert_eq!(
+            whats("lab/src/a.rs", &function_of(LINES + 1)),
+            ["function: `long` has 61 lines, at most 60"]
+        );
+    }
+
+    #[test]
+    fn a_test_may_be_long() {
+        let text = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function_of(LINES + 9));
+        assert!(whats("lab/src/a.rs", &text).is_empty());
+        assert!(whats("lab/tests/a.rs", &function_of(LINES + 9)).is_empty());
+    }
+
+    #[test]
+    fn a_public_function_says_where_it_may_be_called() {
+        let labelled =
+            "/// Reads.\n///\n/// # Real-time: **in loop**\n#[inline]\npub const fn a() {}\n";
+        assert!(whats("core/src/a.rs", labelled).is_empty());
+        let waits = "/// # Real-time: in loop, waits (a syscall)\npub fn a() {}\n";
+        assert!(whats("os/src/a.rs", waits).is_empty());
+        let bare = "/// Reads.\npub fn a() {}\n";
+        assert_eq!(whats("core/src/a.rs", bare), ["real-time: `a` does not say `# Real-time:`"]);
+        assert!(whats("host/src/a.rs", bare).is_empty(), "only the loop's crates");
+        assert!(whats("core/src/a.rs", "pub(crate) fn a() {}\nfn b() {}\n").is_empty());
+    }
+
+    #[test]
+    fn an_invented_label_is_refused() {
+        let text = "/// # Real-time: sometimes\npub unsafe fn a() {}\n";
+        assert_eq!(whats("os/src/a.rs", text), ["real-time: `a` says `# Real-time: sometimes`"]);
+        let text = "/// # Real-time: in loopy\npub fn a() {}\n";
+        assert_eq!(whats("os/src/a.rs", text).len(), 1);
+    }
+
+    #[test]
+    fn the_label_of_the_function_before_does_not_count() {
+        let text = "/// # Real-time: in loop\npub fn a() {}\n\npub fn b() {}\n";
+        assert_eq!(whats("core/src/a.rs", text), ["real-time: `b` does not say `# Real-time:`"]);
+    }
+
+    #[test]
+    fn what_a_public_trait_asks_for_is_public() {
+        let text = "/// A clock.\npub trait Clock {\n    /// Now.\n    fn now(&self) -> u64;\n}\n";
+        assert_eq!(whats("core/src/a.rs", text), ["real-time: `now` does not say `# Real-time:`"]);
+        let text = "impl Clock for X {\n    fn now(&self) -> u64 { 0 }\n}\n";
+        assert!(whats("core/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn an_attribute_over_several_lines_is_passed() {
+        let text = "/// # Real-time: in loop\n#[cfg(any(\n    a,\n    b[0],\n))]\npub fn a() {}\n";
+        assert!(whats("core/src/a.rs", text).is_empty());
+    }
+}

@@ -176,12 +176,13 @@ mod tests {
             prop_assert!(ks.is_sorted());
         }
 
-        /// Releases skipped at random, lateness up to 40 % of the period, any rate within 500 ppm:
-        /// the count is the truth.
+        /// Releases skipped at random, lateness up to 30 % of the period, any rate within 500 ppm:
+        /// the count is the truth. (The tracked rate is uncertain by some 0.1 %, which a gap of 20
+        /// periods makes 2 % of one: what lateness may take up is a half less all that.)
         #[test]
         fn known_releases_are_recovered(
             steps in prop::collection::vec(
-                (prop_oneof![20 => Just(1u64), 1 => 2u64..40], 0u64..400),
+                (prop_oneof![20 => Just(1u64), 1 => 2u64..20], 0u64..300),
                 2..2_000,
             ),
             rate in -500i64..500,

@@ -95,7 +95,7 @@ pub struct ClockFacts {
 pub struct Outcome<S> {
     /// The sink, which has seen all recorded samples.
     pub sink: S,
-    /// By run, see [`Plan::run`].
+    /// By run, see [`super::Plan::run`].
     pub runs: Vec<RunOutcome>,
     /// What the kernel refused, once each.
     pub refused: Vec<Refusal>,

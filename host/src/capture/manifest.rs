@@ -49,6 +49,11 @@ pub enum ManifestError {
     },
 }
 
+/// One line a fact, whatever the kernel's words were.
+fn one_line(why: &str) -> String {
+    why.replace(['\t', '\n', '\r'], " ")
+}
+
 impl Manifest {
     /// Reads a manifest.
     ///
@@ -65,7 +70,7 @@ impl Manifest {
             let (path, entry) = match parts.as_slice() {
                 ["absent", path] => (path, Missing::Absent),
                 ["directory", path] => (path, Missing::Directory),
-                ["unreadable", path, why] => (path, Missing::Unreadable { why: (*why).to_owned() }),
+                ["unreadable", path, why] => (path, Missing::Unreadable { why: one_line(why) }),
                 _ => {
                     let text = line.chars().take(60).collect();
                     return Err(ManifestError::Line { line: number + 1, text });
@@ -85,9 +90,7 @@ impl fmt::Display for Manifest {
                 Missing::Absent => writeln!(f, "absent\t{path}")?,
                 Missing::Directory => writeln!(f, "directory\t{path}")?,
                 Missing::Unreadable { why } => {
-                    // One line a fact, whatever the kernel's words were.
-                    let why = why.replace(['\t', '\n', '\r'], " ");
-                    writeln!(f, "unreadable\t{path}\t{why}")?;
+                    writeln!(f, "unreadable\t{path}\t{}", one_line(why))?;
                 }
             }
         }

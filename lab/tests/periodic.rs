@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::{Period, Span};
+use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
 use punctual::os::affinity;
 use punctual::os::scheduler::Policy;
 use punctual_lab::periodic::{
     Background, Condition, End, Outcome, Plan, Prepared, Stream, WaitKind, interleave,
 };
+use punctual_testkit::skip;
 
 #[derive(Default)]
 struct Kept(Vec<(usize, Sample)>);
@@ -104,4 +106,52 @@ fn a_load_that_does_not_start_ends_the_experiment_with_its_reason() {
     plan.blocks.retain(|block| block.condition == 9 || block.condition == 0);
     let (outcome, _) = run(plan, &AtomicBool::new(false));
     assert_eq!(outcome.end, End::Load("no such load".into()));
+}
+
+/// Threads of this process that are pinned to `cpu` alone, but the calling one.
+fn pinned(cpu: u32) -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("procfs").flatten();
+    tasks
+        .filter_map(|task| task.file_name().to_string_lossy().parse().ok())
+        .filter(|&tid| tid != punctual::os::process::tid())
+        .filter(|&tid| affinity::get(tid) == Ok(affinity::CpuMask::one(cpu)))
+        .collect()
+}
+
+/// Takes the loop's thread off its CPU once it runs, as unplugging that CPU would.
+struct Unplug(u32);
+
+impl Background for Unplug {
+    fn begin(&mut self, _: usize, _: Span) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: usize) {}
+
+    fn progress(&mut self, progress: &punctual_lab::periodic::Progress) {
+        if progress.cycles > 300 {
+            let everywhere = affinity::get(0).expect("own");
+            pinned(self.0)
+                .iter()
+                .for_each(|&tid| affinity::set(tid, &everywhere).expect("own thread"));
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
+    let allowed = affinity::get(0).expect("own");
+    if !skip::need("two CPUs", allowed.count() >= 2) {
+        return;
+    }
+    // Of the tests here only this one uses the first CPU: others' threads are not in its way.
+    let cpu = allowed.iter().next().expect("two of them");
+    let stream = Stream { cpu: Some(cpu), ..stream(1_000_000, WaitKind::Sleep, Policy::Other) };
+    let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(1_500)));
+    let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
+    let stop = AtomicBool::new(false);
+    let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop);
+    let happened: Vec<_> = outcome.disturbances.iter().map(|(_, what)| what.clone()).collect();
+    assert_eq!(happened, [Disturbance::CpuLost(cpu)]);
+    assert_eq!(outcome.end, End::Finished);
 }

@@ -10,7 +10,6 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use punctual::core::time::Span;
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
@@ -22,6 +21,7 @@ use punctual_lab::load::{Bounds, LoadSpec};
 use punctual_lab::periodic::{End, Plan, Prepared, WaitKind};
 
 use crate::report::{self, Context, Report};
+use crate::view::show;
 use background::Loading;
 pub(crate) use sink::Recordings;
 
@@ -158,16 +158,19 @@ pub(crate) fn policy_words(policy: Policy) -> (&'static str, Option<u8>) {
     }
 }
 
-/// A period in which not even the clock can be read and slept on is refused.
+/// Stamps that a period must have room for: one at the wake, and the loop's own work beside it.
+const STAMPS_IN_A_PERIOD: f64 = 4.0;
+
+/// A period that the clock's own stamps would fill is refused.
 fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
-    let cost = prepared.cost();
-    let least_ns = cost.wake_ns + cost.sleep_ns;
+    let wake_ns = prepared.cost().wake_ns;
     for stream in &prepared.plan().streams {
-        if (stream.period.as_ns() as f64) < 2.0 * least_ns {
+        let period_ns = stream.period.as_ns();
+        if (period_ns as f64) < STAMPS_IN_A_PERIOD * wake_ns {
             bail!(
-                "--period {}: one sleep and one stamp take {least_ns:.0} ns here; the period must \
-                 be at least twice that",
-                Span::from_ns(i64::try_from(stream.period.as_ns()).unwrap_or(i64::MAX)),
+                "--period {}: a stamp alone takes {wake_ns:.0} ns here; the period must be \
+                 at least {STAMPS_IN_A_PERIOD} times that",
+                show::period(period_ns),
             );
         }
     }

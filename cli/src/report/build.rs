@@ -228,6 +228,8 @@ fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {
         untrusted: clock.untrusted.clone(),
         rate_hz: clock.rate.map(|rate| rate.hz),
         rate_bound_ppb: clock.rate.map(|rate| rate.bound_ppb).filter(|bound| bound.is_finite()),
+        slew_ppb: clock.slew.map(|slew| slew.ppb),
+        slew_bound_ppb: clock.slew.map(|slew| slew.bound_ppb),
         stamp_ns: clock.cost.now_ns,
         poll_ns: clock.cost.poll_ns,
         wake_ns: clock.cost.wake_ns,

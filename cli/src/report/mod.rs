@@ -89,6 +89,11 @@ pub(crate) struct Clock {
     pub(crate) rate_hz: Option<f64>,
     /// The rate is off by at most this, relative, in parts per billion.
     pub(crate) rate_bound_ppb: Option<f64>,
+    /// CLOCK_MONOTONIC, on which releases are, against CLOCK_MONOTONIC_RAW over the whole run, in
+    /// parts per billion: how much NTP steered it.
+    pub(crate) slew_ppb: Option<f64>,
+    /// The slew is off by at most this, in parts per billion.
+    pub(crate) slew_bound_ppb: Option<f64>,
     /// Median cost of a stamp: the floor under every number here.
     pub(crate) stamp_ns: f64,
     /// Median cost of a look at the clock in a spin.

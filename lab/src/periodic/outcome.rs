@@ -4,7 +4,7 @@
 
 use std::io;
 
-use punctual::clocks::{Rate, StampCost};
+use punctual::clocks::{Rate, Slew, StampCost};
 use punctual::core::time::Span;
 use punctual::core::wait::Stalls;
 use punctual::disturbance::Disturbance;
@@ -86,6 +86,8 @@ pub struct ClockFacts {
     pub untrusted: Option<String>,
     /// The counter's rate over the whole experiment.
     pub rate: Option<Rate>,
+    /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW over the whole experiment.
+    pub slew: Option<Slew>,
     /// What stamps cost.
     pub cost: StampCost,
 }

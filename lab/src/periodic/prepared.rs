@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use punctual::clocks::{MachineClock, StampCost};
+use punctual::clocks::{MachineClock, Reading, Slew, StampCost};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::{self, Drain, Recorder, View, split};
 use punctual::core::time::Instant;
@@ -31,6 +31,7 @@ pub struct Prepared {
     plan: Plan,
     clock: MachineClock,
     cost: StampCost,
+    begun: Reading,
     grids: Vec<Grid>,
     process: Process,
     storage: Vec<Vec<AtomicU64>>,
@@ -48,6 +49,7 @@ impl Prepared {
         let process = Process::enter();
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
+        let begun = Reading::take();
         let now = Instant::from_ns(now_ns(ClockId::Monotonic));
         let grids = plan.streams.iter().map(|s| Grid::aligned(now, s.period, s.phase_ns)).collect();
         let storage = plan
@@ -58,7 +60,7 @@ impl Prepared {
                 (0..recorder::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
             })
             .collect();
-        Self { plan, clock, cost, grids, process, storage }
+        Self { plan, clock, cost, begun, grids, process, storage }
     }
 
     /// The plan.
@@ -94,7 +96,7 @@ impl Prepared {
         background: &mut dyn Background,
         stop: &AtomicBool,
     ) -> Outcome<S> {
-        let Self { plan, mut clock, cost, grids, process, storage } = self;
+        let Self { plan, mut clock, cost, begun, grids, process, storage } = self;
         // Without it a sleeping loop is told of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
         let (recorders, drains, views) = split_all(&storage);
@@ -127,7 +129,7 @@ impl Prepared {
             refused: once_each(process.refused().iter().chain(&tallies.refused)),
             memory_locked: process.memory_locked(),
             idle_states_held: process.idle_states_held(),
-            clock: clock_facts(&clock, cost),
+            clock: clock_facts(&clock, cost, begun.until(&Reading::take())),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
             end: if ended { End::Watchdog } else { tallies.end },
@@ -160,7 +162,7 @@ fn once_each<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
     once
 }
 
-fn clock_facts(clock: &MachineClock, cost: StampCost) -> ClockFacts {
+fn clock_facts(clock: &MachineClock, cost: StampCost, slew: Option<Slew>) -> ClockFacts {
     ClockFacts {
         name: clock.name(),
         untrusted: match clock {
@@ -168,6 +170,7 @@ fn clock_facts(clock: &MachineClock, cost: StampCost) -> ClockFacts {
             MachineClock::Vdso(_, why) => Some(why.to_string()),
         },
         rate: clock.rate(),
+        slew,
         cost,
     }
 }

@@ -4,6 +4,7 @@
 
 mod anchored;
 mod cost;
+mod slew;
 mod trust;
 
 use punctual_core::clock::Clock;
@@ -12,6 +13,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use anchored::{Anchored, Rate};
 pub use cost::StampCost;
+pub use slew::{Reading, Slew};
 pub use trust::{Untrusted, counter_trust};
 
 /// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.

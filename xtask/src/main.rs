@@ -13,6 +13,7 @@ mod root;
 mod schema;
 mod test;
 mod tidy;
+mod versus;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
+    ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
 ];
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["measure", "periodic", "--period", "500"], &["--period", "unit"]),
         (&["measure", "periodic", "--period", "0us"], &["--period"]),
         (&["measure", "periodic", "--period", "-5us"], &["-5us"]),
-        (&["measure", "periodic", "--period", "20ns"], &["period", "twice"]),
+        (&["measure", "periodic", "--period", "20ns"], &["--period 20 ns", "stamp"]),
         (&["measure", "periodic", "--duration", "0s"], &["--duration"]),
         (&["measure", "periodic", "--duration", "10"], &["--duration", "unit"]),
         (&["measure", "periodic", "--duration", "1ms", "--period", "1s"], &["shorter"]),

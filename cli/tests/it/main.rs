@@ -10,4 +10,6 @@ mod crash;
 mod impact;
 mod measure;
 mod support;
+mod syscalls;
+mod terminal;
 mod unprivileged;

@@ -9,7 +9,7 @@ use crate::process;
 
 /// Package, what of it is used, by which tests.
 const PACKAGES: &[(&str, &str, &str)] = &[
-    ("rt-tests", "cyclictest", "the other opinion on this machine's lateness"),
+    ("strace", "strace", "the system calls of a loop, as the kernel sees them"),
     ("stress-ng", "stress-ng", "the load that passes its arguments on"),
     ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),
     ("mesa-utils", "glxgears", "the linuxcnc load"),

@@ -1,0 +1,65 @@
+//! What a person sees in a terminal: the progress line, and Ctrl-C that keeps what there is.
+//!
+//! In tmux, with real keys.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use crate::support::{Dir, punctual};
+use punctual_testkit::skip;
+
+/// A tmux server of this test's own, which goes away with it.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn tmux(&self, args: &[&str]) -> Output {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null", "-S", &self.socket]).args(args);
+        command.output().expect("tmux starts")
+    }
+
+    /// Waits, at most 20 s, for a screen that has `text`, and gives it.
+    fn until(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let out = self.tmux(&["capture-pane", "-p", "-S", "-200"]);
+            let screen = String::from_utf8_lossy(&out.stdout).into_owned();
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "no {text:?} in:\n{screen}");
+            // Polling a screen: there is nothing to wait on.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
+    if !skip::need_program("tmux") {
+        return;
+    }
+    let dir = Dir::new("terminal");
+    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
+    let shell = ["new-session", "-d", "-x", "90", "-y", "50", "env", "PS1=ready$ ", "sh"];
+    assert!(terminal.tmux(&shell).status.success());
+    terminal.until("ready$");
+    let program = punctual().get_program().to_string_lossy().into_owned();
+    let line = format!("{program} measure periodic --duration 1h; echo status $?");
+    terminal.tmux(&["send-keys", "-l", &line]);
+    terminal.tmux(&["send-keys", "Enter"]);
+    let screen = terminal.until("s left · idle · worst");
+    assert_eq!(screen.matches("s left").count(), 1, "one line, written over:\n{screen}");
+    terminal.tmux(&["send-keys", "C-c"]);
+    let screen = terminal.until("status 0");
+    assert!(screen.contains("incomplete") && screen.contains("how late a wake is"), "{screen}");
+    assert!(!screen.contains("s left"), "the progress line is gone:\n{screen}");
+}

@@ -15,7 +15,7 @@ use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 
 use crate::Exit;
 use crate::args::CheckArgs;
-use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY};
+use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, startable};
 use crate::output::{self, Json};
 use crate::report::Choice;
 use crate::view;
@@ -36,7 +36,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let path = results.join("samples.punctual");
     let samples = output::create(&path)?;
 
-    let (conditions, specs) = conditions(args.duration.0);
+    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&facts));
+    let (conditions, specs) = conditions(loads, args.duration.0);
     let period = args.period.period()?;
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
@@ -54,19 +55,20 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         housekeeping: helper_cpu(&CpuList::single(cpu), &facts).into_iter().collect(),
         cold: COLD_CYCLES,
     };
+    let merge = specs.len() > 1;
     let experiment = Experiment {
         name: "check",
         plan,
         specs,
-        merge: true,
+        merge,
         facts,
         choice,
         limits: args.report.limits.clone(),
         keep_cold: args.report.keep_cold,
-        samples: Some((samples, path.clone())),
-        warnings: super::foreign(root),
+        samples: Some((samples, path)),
+        warnings: super::foreign(root).into_iter().chain(left_out).collect(),
     };
-    let (mut report, file_error) = experiment.run()?;
+    let (mut report, trouble) = experiment.run()?;
     report.results = Some(results.display().to_string());
     let text = view::json::of(&report)?;
     let page = view::text::check(&report);
@@ -74,8 +76,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     json.write(&text, &page)?;
     output::replace(&results.join("result.json"), &text)
         .context("the page above is the only copy of this result")?;
-    super::full(file_error, Some(&path))?;
-    Ok(super::exit(&report))
+    super::exit_after(&report, trouble)
 }
 
 /// The CPU to measure: as asked, else as the facts say.
@@ -93,13 +94,12 @@ fn pick(asked: Option<&str>, facts: &Facts) -> Result<(u32, Choice)> {
 }
 
 /// Idle, then each load; all loads at once when there is little time.
-fn conditions(duration: Span) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
-    let all: Vec<LoadSpec> = LoadSpec::ALL.to_vec();
+fn conditions(loads: Vec<LoadSpec>, duration: Span) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
     let mut specs = vec![Vec::new()];
     if duration >= LOADS_IN_TURN_FROM {
-        specs.extend(all.into_iter().map(|spec| vec![spec]));
-    } else {
-        specs.push(all);
+        specs.extend(loads.into_iter().map(|spec| vec![spec]));
+    } else if !loads.is_empty() {
+        specs.push(loads);
     }
     let name = |specs: &Vec<LoadSpec>| match specs.as_slice() {
         [] => "idle".to_owned(),
@@ -126,11 +126,13 @@ mod tests {
         let period = Period::from_ns(1_000_000).expect("positive");
         assert_eq!(rounds(Span::from_ms(60_000), period), 2);
         assert_eq!(rounds(Span::from_ms(1_000), period), 1);
-        let (named, specs) = conditions(Span::from_ms(60_000));
+        let all = || LoadSpec::ALL.to_vec();
+        let (named, specs) = conditions(all(), Span::from_ms(60_000));
         assert_eq!((named.len(), specs.len()), (LoadSpec::ALL.len() + 1, LoadSpec::ALL.len() + 1));
         assert!(specs.iter().skip(1).all(|specs| specs.len() == 1));
-        let (named, specs) = conditions(Span::from_ms(5_000));
+        let (named, specs) = conditions(all(), Span::from_ms(5_000));
         assert_eq!(named[1].name, "all loads");
         assert_eq!(specs[1].len(), LoadSpec::ALL.len());
+        assert_eq!(conditions(Vec::new(), Span::from_ms(5_000)).1, [Vec::new()]);
     }
 }

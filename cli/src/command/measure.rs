@@ -56,10 +56,9 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         samples,
         warnings,
     };
-    let (report, file_error) = experiment.run()?;
+    let (report, trouble) = experiment.run()?;
     json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
-    super::full(file_error, args.samples.as_deref())?;
-    Ok(super::exit(&report))
+    super::exit_after(&report, trouble)
 }
 
 fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice, bool)> {

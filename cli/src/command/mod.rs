@@ -12,7 +12,7 @@ pub(crate) mod schema;
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use punctual_host::root::Root;
 
 use crate::Exit;
@@ -39,10 +39,8 @@ fn exit(report: &Report) -> Exit {
     if report.verdict.ok { Exit::Fine } else { Exit::Failed }
 }
 
-/// The error of a sample file that could not be written to its end, after all else was.
-fn full(file_error: Option<std::io::Error>, path: Option<&Path>) -> Result<()> {
-    if let (Some(why), Some(path)) = (file_error, path) {
-        bail!("{}: {why}: the file ends early and is readable up to there", path.display());
-    }
-    Ok(())
+/// The exit that the limits ask for, or what went wrong on the way: said last, after all else was
+/// written.
+fn exit_after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Exit> {
+    trouble.map_or_else(|| Ok(exit(report)), Err)
 }

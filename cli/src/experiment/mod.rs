@@ -8,8 +8,9 @@ mod sink;
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
@@ -23,6 +24,7 @@ use punctual_lab::periodic::{End, Plan, Prepared, WaitKind};
 use crate::report::{self, Context, Report};
 use crate::view::show;
 use background::Loading;
+pub(crate) use background::startable;
 pub(crate) use sink::Recordings;
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
@@ -59,9 +61,9 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
-    /// Runs it to its end, or to Ctrl-C. An error when the sample file ends early comes apart: the
-    /// report is whole without it.
-    pub(crate) fn run(self) -> Result<(Report, Option<std::io::Error>)> {
+    /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth having
+    /// comes beside it: a sample file that ends early, a load that did not start again.
+    pub(crate) fn run(self) -> Result<(Report, Option<anyhow::Error>)> {
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();
         let prepared = Prepared::new(self.plan.clone());
@@ -82,14 +84,23 @@ impl Experiment {
         let sink =
             Recordings::new(prepared.grids(), conditions, self.merge, self.keep_cold, &thresholds);
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
-        let mut loading = Loading::new(names, self.specs.clone(), self.bounds());
+        let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.facts));
         let grids = prepared.grids().to_vec();
         let mut outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
         let loads = loading.finish();
-        if let End::Load(why) = &outcome.end {
-            bail!("{why}");
+        let trouble = match (&outcome.end, &self.samples, outcome.file_error.take()) {
+            (End::Load(why), ..) => Some(anyhow!("{why}")),
+            (_, Some((_, path)), Some(why)) => Some(anyhow!(
+                "{}: {why}: the file ends early and is readable up to there",
+                path.display()
+            )),
+            _ => None,
+        };
+        if outcome.runs.iter().all(|run| run.cycles + run.missed == 0)
+            && let Some(why) = trouble
+        {
+            return Err(why);
         }
-        let file_error = outcome.file_error.take();
         let report = report::from_experiment(Context {
             experiment: self,
             grids,
@@ -98,19 +109,7 @@ impl Experiment {
             recording,
             started: started.to_string(),
         });
-        Ok((report, file_error))
-    }
-
-    /// Loads may use every CPU that this process may, and no more than a half of them each.
-    fn bounds(&self) -> Bounds {
-        let limit = std::time::Duration::from_secs(1);
-        let cpus: Vec<u32> = punctual::os::affinity::get(0)
-            .map(|mask| mask.iter().collect())
-            .unwrap_or_else(|_| vec![0]);
-        let isolated = self.facts.isolation.isolated_cpus.value();
-        let unisolated =
-            cpus.iter().filter(|&&cpu| !isolated.is_some_and(|list| list.contains(cpu))).count();
-        Bounds { unisolated: unisolated.max(1), ..Bounds::new(limit, cpus) }
+        Ok((report, trouble))
     }
 
     /// What the sample file says of itself, as JSON.
@@ -146,6 +145,16 @@ impl Experiment {
         };
         Ok(serde_json::to_string(&info)?)
     }
+}
+
+/// Loads may use every CPU that this process may; each block sets its own limit of time.
+pub(crate) fn bounds(facts: &Facts) -> Bounds {
+    let cpus: Vec<u32> = punctual::os::affinity::get(0)
+        .map(|mask| mask.iter().collect())
+        .unwrap_or_else(|_| vec![0]);
+    let isolated = facts.isolation.isolated();
+    let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
+    Bounds { unisolated: unisolated.max(1), ..Bounds::new(Duration::from_secs(5), cpus) }
 }
 
 /// The kernel's name of a policy, and its priority.
@@ -201,7 +210,7 @@ pub(crate) fn judge_spin(plan: &Plan, facts: &Facts, only_cpu: bool) -> Result<O
             (1.0 - share) * 1000.0,
         ))),
         Some(share) if share < 0.0 && only_cpu => bail!(
-            "--wait spin: this process has one CPU and real-time throttling is off \
+            "--wait spin: no CPU is left beside the loop's and real-time throttling is off \
              (kernel.sched_rt_runtime_us = -1): nothing could end a loop that does not yield"
         ),
         _ => Ok(None),

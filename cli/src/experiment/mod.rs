@@ -61,8 +61,8 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
-    /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth having
-    /// comes beside it: a sample file that ends early, a load that did not start again.
+    /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth
+    /// having comes beside it: a sample file that ends early, a load that did not start again.
     pub(crate) fn run(self) -> Result<(Report, Option<anyhow::Error>)> {
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();

@@ -75,6 +75,11 @@ impl<C: Clock, W: Wait<C>, R: Record> Executive<C, W, R> {
         while cycle < last {
             let release = grid.release(cycle);
             let Some(wake) = self.wait.until(&mut self.clock, release, stop) else {
+                // Those that passed while it was waiting, or away, are missed all the same.
+                let passed = grid.cycle_at(self.clock.now()).min(last).saturating_sub(cycle);
+                if passed > 0 {
+                    self.record.miss(passed);
+                }
                 return Ended::Stopped;
             };
             if cold > 0 {

@@ -36,7 +36,8 @@ pub const BLOCK_SAMPLES_MAX: u32 = 1 << 20;
 pub enum BlockKind {
     /// Samples of one run, and that run's counters up to then.
     Data,
-    /// Nothing: the file ends here as it should.
+    /// Nothing: the file ends here as it should; `run` is 0 where the recording had run its time,
+    /// 1 where it was ended early.
     End,
 }
 

@@ -67,6 +67,10 @@ impl Spin {
     /// poll (20–30 ns), below the shortest interrupt (about 1 µs).
     pub const STALL: Span = Span::from_us(1);
 
+    /// After a gap longer than this the clock is anchored anew: the machine may have been
+    /// suspended, in which time a counter goes on and CLOCK_MONOTONIC does not.
+    pub const ADRIFT: Span = Span::from_us(100);
+
     /// A wait that sleeps until `margin` before each release. A margin of a whole period or more
     /// never sleeps.
     ///
@@ -94,16 +98,19 @@ impl<C: Clock> Wait<C> for Spin {
             return Some(last);
         }
         loop {
-            if stop.load(Ordering::Relaxed) {
-                return None;
-            }
-            let now = clock.poll();
+            let mut now = clock.poll();
             let gap = now - last;
             if gap > Self::STALL {
                 self.stalled(gap);
             }
+            if gap > Self::ADRIFT {
+                now = clock.wake();
+            }
             if now >= release {
                 return Some(clock.now());
+            }
+            if stop.load(Ordering::Relaxed) {
+                return None;
             }
             last = now;
             clock.relax();

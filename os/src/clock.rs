@@ -33,6 +33,19 @@ pub fn now_ns(id: ClockId) -> u64 {
     ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()
 }
 
+/// `clock_gettime(CPU clock of thread tid, &ts)`: CPU time of a thread of this process, in ns;
+/// `None` when it is gone.
+///
+/// # Real-time: reader side
+pub fn thread_cpu_ns(tid: i32) -> Option<u64> {
+    // include/linux/posix-timers_types.h: inverted id, CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED.
+    let id = (!tid << 3) | 6;
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec for the call to fill.
+    let result = unsafe { libc::clock_gettime(id, &raw mut ts) };
+    (result == 0).then(|| ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+}
+
 /// `clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, at, NULL)`: until `at_ns` on that clock.
 ///
 /// The raw system call: the C library's is a cancellation point. Returns at once when the instant
@@ -70,6 +83,17 @@ mod tests {
             assert!(now_ns(ClockId::Monotonic) >= at);
         }
         sleep_until_ns(0).expect("the past is no error");
+    }
+
+    #[test]
+    fn a_threads_cpu_time_is_read_from_outside() {
+        let own = crate::process::tid();
+        let before = thread_cpu_ns(own).expect("alive");
+        while now_ns(ClockId::ThreadCpu) < before + 1_000_000 {
+            core::hint::spin_loop();
+        }
+        assert!(thread_cpu_ns(own).expect("alive") >= before + 1_000_000);
+        assert_eq!(thread_cpu_ns(i32::MAX - 1), None);
     }
 
     #[test]

@@ -15,6 +15,18 @@ pub fn lock_all() -> Result<(), Errno> {
     Errno::check(result.into()).map(drop)
 }
 
+/// `getrlimit(RLIMIT_MEMLOCK)`: bytes that the process may lock without CAP_IPC_LOCK; `None` for
+/// no limit.
+///
+/// # Real-time: setup only
+pub fn lock_limit_bytes() -> Result<Option<u64>, Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for the call to fill.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    Errno::check(result.into())?;
+    Ok((limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur))
+}
+
 /// `munlockall()`.
 ///
 /// # Real-time: setup only

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             drainage.empty();
         }
     }
-    match drainage.finish() {
+    match drainage.finish(false) {
         (_, None) => Ok(()),
         (_, Some(why)) => Err(why.into()),
     }

@@ -79,10 +79,10 @@ impl<W: Write> SampleFile<W> {
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self, early: bool) -> io::Result<()> {
         let header = BlockHeader {
             kind: BlockKind::End,
-            run: 0,
+            run: u32::from(early),
             samples: 0,
             first: 0,
             missed: 0,
@@ -135,11 +135,12 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
         }
     }
 
-    /// Empties the rings a last time, writes each run's final counters and the end of the file.
-    /// Gives back the sink, and why writing stopped, if it did.
+    /// Empties the rings a last time, writes each run's final counters and the end of the file,
+    /// which says whether the recording was ended `early`. Gives back the sink, and why writing
+    /// stopped, if it did.
     ///
     /// # Real-time: reader side
-    pub fn finish(mut self) -> (S, Option<io::Error>) {
+    pub fn finish(mut self, early: bool) -> (S, Option<io::Error>) {
         self.empty();
         if let Some(mut file) = self.file {
             let counters = self
@@ -147,7 +148,7 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
                 .iter()
                 .enumerate()
                 .try_for_each(|(run, (_, view))| file.write(run, &[], view));
-            if let Err(why) = counters.and_then(|()| file.end()) {
+            if let Err(why) = counters.and_then(|()| file.end(early)) {
                 self.failed = Some(why);
             }
         }
@@ -207,7 +208,7 @@ mod tests {
         (10..40).for_each(|cycle| first.push(sample(cycle)));
         second.push(sample(3));
         second.miss(5);
-        let (kept, failed) = drainage.finish();
+        let (kept, failed) = drainage.finish(false);
         assert!(failed.is_none());
         assert_eq!(kept.0.len(), 10 + 16 + 1, "a ring of 16 takes 16 more");
         let blocks = blocks(&bytes[FILE_HEADER_BYTES + 2..]);
@@ -246,7 +247,7 @@ mod tests {
             (0..8).for_each(|n| recorder.push(sample(round * 8 + n)));
             drainage.empty();
         }
-        let (kept, failed) = drainage.finish();
+        let (kept, failed) = drainage.finish(false);
         assert_eq!(kept.0.len(), 32);
         assert_eq!(failed.map(|why| why.kind()), Some(io::ErrorKind::StorageFull));
         assert!(SampleFile::begin(Full(3), "{}", 1).is_err());

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, Policy, Saved};
 use punctual_os::{Errno, memory, process};
 
 /// What was asked of the kernel.
@@ -67,7 +67,7 @@ impl Process {
     pub fn enter() -> Self {
         let mut refused = Vec::new();
         let mut note = |attempt, errno| refused.push(Refusal { attempt, errno });
-        let locked = memory::lock_all().map_err(|errno| note(Attempt::LockMemory, errno)).is_ok();
+        let locked = lock_memory().map_err(|errno| note(Attempt::LockMemory, errno)).is_ok();
         let idle_states =
             hold_idle_states().map_err(|errno| note(Attempt::HoldIdleStates, errno)).ok();
         Self { locked, idle_states, refused }
@@ -104,6 +104,24 @@ impl Drop for Process {
     }
 }
 
+/// CAP_IPC_LOCK in the effective capabilities of /proc/self/status.
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Locks all memory where that has no limit. Under a limit that is not reached yet, the lock would
+/// be granted and every later allocation and thread stack of the process refused: that is no
+/// session.
+fn lock_memory() -> Result<(), Errno> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    let capable = effective.is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1);
+    if !capable && memory::lock_limit_bytes()?.is_some() {
+        return Err(Errno::NOMEM);
+    }
+    memory::lock_all()
+}
+
 /// An exit latency of 0 µs as PM QoS request, held while the file is open (kernel document
 /// power/pm_qos_interface.rst, Linux 6.12).
 fn hold_idle_states() -> Result<File, Errno> {
@@ -117,7 +135,7 @@ fn hold_idle_states() -> Result<File, Errno> {
 /// dropped, by the same thread: it cannot be sent to another.
 #[derive(Debug)]
 pub struct Thread {
-    before: (Option<CpuMask>, Option<Policy>, Option<u64>),
+    before: (Option<CpuMask>, Option<Saved>, Option<u64>),
     refused: Vec<Refusal>,
     policy: Policy,
     _of_this_thread: PhantomData<*const ()>,
@@ -131,7 +149,7 @@ impl Thread {
     /// # Real-time: setup only
     pub fn enter(cpu: Option<u32>, policy: Policy) -> Self {
         let before =
-            (affinity::get(0).ok(), scheduler::get(0).ok(), process::timer_slack_ns().ok());
+            (affinity::get(0).ok(), scheduler::save(0).ok(), process::timer_slack_ns().ok());
         let mut refused = Vec::new();
         let mut ask = |attempt, answer: Result<(), Errno>| {
             if let Err(errno) = answer {
@@ -168,7 +186,7 @@ impl Drop for Thread {
         let (cpus, policy, slack_ns) = self.before;
         // What was once the thread's own is always allowed again.
         if let Some(policy) = policy {
-            let _restored = scheduler::set(0, policy);
+            let _restored = scheduler::restore(0, &policy);
         }
         if let Some(cpus) = cpus {
             let _restored = affinity::set(0, &cpus);

@@ -4,10 +4,10 @@
 //! at the loop's progress and at nothing else; demotes the loop's thread to SCHED_OTHER and asks it
 //! to stop. On a machine with one CPU the kernel's real-time throttling has to let it run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use punctual_core::time::{Instant, Span};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns, thread_cpu_ns};
 use punctual_os::scheduler::{self, Policy};
 
 /// How often the watchdog looks.
@@ -19,8 +19,19 @@ const TICK: Span = Span::from_ms(50);
 pub struct Watched {
     /// The thread of the loop; 0 while nothing is watched.
     tid: AtomicU64,
-    /// Set once the loop was ended by force.
-    ended: AtomicBool,
+    /// How the loop was ended by force: 0, or a [`Force`] as a number.
+    ended: AtomicU8,
+}
+
+/// How a loop was ended by force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It had the CPU and did not yield: it was made SCHED_OTHER and told to stop.
+    Demoted,
+    /// As before, but the kernel refused to demote it: it was told to stop.
+    Told,
+    /// It did not get the CPU: all watched loops were made SCHED_OTHER and told to stop.
+    Starved,
 }
 
 impl Watched {
@@ -38,11 +49,30 @@ impl Watched {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// Whether the loop was ended by force.
+    /// How the loop was ended by force, if it was.
     ///
     /// # Real-time: reader side
-    pub fn ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+    pub fn ended(&self) -> Option<Force> {
+        match self.ended.load(Ordering::Acquire) {
+            1 => Some(Force::Demoted),
+            2 => Some(Force::Told),
+            3 => Some(Force::Starved),
+            _ => None,
+        }
+    }
+
+    fn end(&self, force: Force) {
+        let number = match force {
+            Force::Demoted => 1,
+            Force::Told => 2,
+            Force::Starved => 3,
+        };
+        self.ended.store(number, Ordering::Release);
+    }
+
+    /// The watched thread, if any.
+    fn thread(&self) -> Option<i32> {
+        i32::try_from(self.tid.load(Ordering::Acquire)).ok().filter(|&tid| tid != 0)
     }
 }
 
@@ -62,13 +92,15 @@ pub struct Charge<'a, P> {
 struct Idle {
     progress: u64,
     span: Span,
+    /// CPU time of the thread when it last got on, in ns.
+    cpu_ns: u64,
 }
 
 impl Idle {
     /// One tick later; whether the bound is passed.
-    fn tick(&mut self, armed: bool, progress: u64, elapsed: Span, bound: Span) -> bool {
-        if !armed || progress != self.progress {
-            *self = Self { progress, span: Span::ZERO };
+    fn tick(&mut self, cpu_ns: Option<u64>, progress: u64, elapsed: Span, bound: Span) -> bool {
+        if cpu_ns.is_none() || progress != self.progress {
+            *self = Self { progress, span: Span::ZERO, cpu_ns: cpu_ns.unwrap_or(0) };
             return false;
         }
         let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
@@ -77,8 +109,9 @@ impl Idle {
     }
 }
 
-/// Watches `charges` until `done` is set. A charge that gets nowhere for longer than its bound is
-/// demoted to SCHED_OTHER, marked as ended, and `stop` is set, for all.
+/// Watches `charges` until `done` is set. When one gets nowhere for longer than its bound, it is
+/// marked as ended and `stop` is set, for all. If it used the CPU for half of that time it is
+/// demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
 ///
 /// # Real-time: reader side
 pub fn watch<P: Fn() -> u64>(charges: &[Charge<'_, P>], stop: &AtomicBool, done: &AtomicBool) {
@@ -89,11 +122,21 @@ pub fn watch<P: Fn() -> u64>(charges: &[Charge<'_, P>], stop: &AtomicBool, done:
         let _interrupted = sleep_until_ns((last + TICK).as_ns());
         let now = Instant::from_ns(now_ns(ClockId::Monotonic));
         for (charge, idle) in charges.iter().zip(&mut idle) {
-            let tid = charge.watched.tid.load(Ordering::Acquire);
-            if idle.tick(tid != 0, (charge.progress)(), now - last, charge.bound) {
-                // The thread may just have ended; then there is nothing left to demote.
-                let _demoted = scheduler::set(i32::try_from(tid).unwrap_or(0), Policy::Other);
-                charge.watched.ended.store(true, Ordering::Release);
+            let tid = charge.watched.thread();
+            let cpu_ns = tid.and_then(thread_cpu_ns);
+            if idle.tick(cpu_ns, (charge.progress)(), now - last, charge.bound) {
+                let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
+                let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
+                    let demoted = tid.is_some_and(|tid| scheduler::set(tid, Policy::Other).is_ok());
+                    if demoted { Force::Demoted } else { Force::Told }
+                } else {
+                    for thread in charges.iter().filter_map(|charge| charge.watched.thread()) {
+                        // One that is gone needs no demotion.
+                        let _gone = scheduler::set(thread, Policy::Other);
+                    }
+                    Force::Starved
+                };
+                charge.watched.end(force);
                 stop.store(true, Ordering::Relaxed);
             }
         }
@@ -109,18 +152,18 @@ mod tests {
     fn only_an_armed_loop_that_gets_nowhere_passes_its_bound() {
         let bound = Span::from_ms(200);
         let mut idle = Idle::default();
-        assert!((1..100).all(|n| !idle.tick(true, n, TICK, bound)), "it gets on");
-        assert!((0..100).all(|_| !idle.tick(false, 99, TICK, bound)), "it is not armed");
+        assert!((1..100).all(|n| !idle.tick(Some(0), n, TICK, bound)), "it gets on");
+        assert!((0..100).all(|_| !idle.tick(None, 99, TICK, bound)), "it is not armed");
         let mut idle = Idle::default();
-        let ticks = (1..).find(|_| idle.tick(true, 7, TICK, bound)).expect("unbounded");
+        let ticks = (1..).find(|_| idle.tick(Some(0), 7, TICK, bound)).expect("unbounded");
         assert_eq!(ticks, 6, "one to see the number, four to the bound, one beyond");
     }
 
     #[test]
     fn time_in_which_the_watchdog_slept_too_is_no_fault() {
         let mut idle = Idle::default();
-        assert!(!idle.tick(true, 7, TICK, Span::from_ms(500)));
-        assert!(!idle.tick(true, 7, Span::from_ms(3_600_000), Span::from_ms(500)));
+        assert!(!idle.tick(Some(0), 7, TICK, Span::from_ms(500)));
+        assert!(!idle.tick(Some(0), 7, Span::from_ms(3_600_000), Span::from_ms(500)));
     }
 
     #[test]
@@ -145,6 +188,29 @@ mod tests {
             policy
         });
         assert_eq!(policy, Ok(Policy::Other));
-        assert!(watched.ended());
+        assert_eq!(watched.ended(), Some(Force::Demoted));
+    }
+
+    #[test]
+    fn a_loop_that_does_not_run_is_starved_not_blamed() {
+        let (watched, stop) = (Watched::default(), AtomicBool::new(false));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let charges = [Charge { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let (stop, done, watched) = (&stop, &done, &watched);
+            scope.spawn(move || watch(&charges, stop, done));
+            let (wake, asleep) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                watched.arm(punctual_os::process::tid());
+                // Blocked, as a thread that others keep from running is.
+                let _woken = asleep.recv();
+            });
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            drop(wake);
+            done.store(true, Ordering::Release);
+        });
+        assert_eq!(watched.ended(), Some(Force::Starved));
     }
 }

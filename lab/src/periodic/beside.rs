@@ -3,9 +3,9 @@
 //! For the coordinator. Both keep to the housekeeping CPUs.
 
 use std::io::{self, Write};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::core::recorder::View;
@@ -55,7 +55,8 @@ pub(super) fn drain_thread<'scope, 'env, S, W>(
     scope: &'scope Scope<'scope, 'env>,
     site: &Site<'env>,
     mut drainage: Drainage<'env, S, W>,
-) -> (Bell, ScopedJoinHandle<'scope, Drained<S>>)
+    early: &'env AtomicBool,
+) -> io::Result<(Bell, ScopedJoinHandle<'scope, Drained<S>>)>
 where
     S: Sink + Send + 'scope,
     W: Write + Send + 'scope,
@@ -63,7 +64,7 @@ where
 {
     let (bell, rung): (_, Receiver<Sender<()>>) = channel();
     let (plan, pinned) = (site.plan, site.pinned);
-    let thread = scope.spawn(move || {
+    let thread = Builder::new().spawn_scoped(scope, move || {
         keep_house(&plan.housekeeping);
         let look = || Observation::look(&pinned.lock().map_or_else(|_| Vec::new(), |p| p.clone()));
         let mut disturbances = Vec::new();
@@ -84,10 +85,10 @@ where
                 .extend(compare(&before, &after).into_iter().map(|what| (after.at_ns, what)));
             before = after;
         }
-        let (sink, file_error) = drainage.finish();
+        let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
         Drained { sink, file_error, disturbances }
-    });
-    (Bell(bell), thread)
+    })?;
+    Ok((Bell(bell), thread))
 }
 
 /// How long a loop may get nowhere: longer than any period, longer than RT throttling (50 ms).
@@ -102,9 +103,9 @@ pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
     site: &Site<'env>,
     views: &'env [View<'env>],
     done: &'env AtomicBool,
-) {
+) -> io::Result<()> {
     let (plan, watched, stop) = (site.plan, site.watched, site.stop);
-    scope.spawn(move || {
+    Builder::new().spawn_scoped(scope, move || {
         keep_house(&plan.housekeeping);
         // Above the loops where permitted; below them it still runs, as it has another CPU.
         let _as_it_is = scheduler::set(0, Policy::Fifo(99));
@@ -121,5 +122,6 @@ pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
             })
             .collect();
         watch(&charges, stop, done);
-    });
+    })?;
+    Ok(())
 }

@@ -2,10 +2,11 @@
 //!
 //! For `prepared`. Looks at progress; decides nothing about loads or numbers.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
@@ -56,7 +57,7 @@ impl Crew {
         scope: &'scope Scope<'scope, 'env>,
         site: &Site<'env>,
         recorders: Vec<Recorder<'env>>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let (to_coordinator, answers) = channel();
         let mut recorders = recorders.into_iter();
         let mut orders = Vec::new();
@@ -75,9 +76,9 @@ impl Crew {
                 orders: take,
                 answers: to_coordinator.clone(),
             };
-            scope.spawn(move || worker.run());
+            Builder::new().spawn_scoped(scope, move || worker.run())?;
         }
-        Self { orders, answers }
+        Ok(Self { orders, answers })
     }
 
     /// Waits for all streams to be ready, then runs the blocks.
@@ -97,8 +98,9 @@ impl Crew {
             end: End::Finished,
         };
         for _ in 0..streams {
-            if let Ok(answer) = self.answers.recv() {
-                tallies.note(site.plan, answer);
+            match self.answers.recv() {
+                Ok(Answer::Gone) | Err(_) => return Tallies { end: End::Stopped, ..tallies },
+                Ok(answer) => tallies.note(site.plan, answer),
             }
         }
         if let Ok(mut pinned) = site.pinned.lock() {
@@ -146,6 +148,7 @@ impl Crew {
         let mut waiting = site.plan.streams.len();
         while waiting > 0 {
             match self.answers.recv_timeout(Duration::from_millis(100)) {
+                Ok(Answer::Gone) => return Ended::Stopped,
                 Ok(answer) => {
                     if let Answer::Done { ended: Ended::Stopped, .. } = answer {
                         ended = Ended::Stopped;
@@ -175,6 +178,8 @@ impl Tallies {
                 self.tids[stream] = tid;
                 self.refused.extend(refused);
             }
+            // Whoever waits for answers looks for this one first.
+            Answer::Gone => {}
             Answer::Done { stream, condition, tally, .. } => {
                 self.runs[plan.run(stream, condition)].add(&tally);
             }

@@ -12,5 +12,5 @@ mod prepared;
 mod stream;
 
 pub use outcome::{Background, ClockFacts, End, Outcome, Progress, RunOutcome};
-pub use plan::{Block, Condition, Plan, SPIN_REST, Stream, WaitKind, interleave, split};
+pub use plan::{Block, Condition, Plan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split};
 pub use prepared::Prepared;

@@ -11,6 +11,7 @@ use punctual::disturbance::Disturbance;
 use punctual::os::scheduler::Policy;
 use punctual::os::usage::Usage;
 use punctual::session::Refusal;
+use punctual::watchdog::Force;
 
 /// What else the machine does: started before a block's loop, ended after it.
 pub trait Background {
@@ -50,8 +51,8 @@ pub enum End {
     Finished,
     /// It was told to stop.
     Stopped,
-    /// The watchdog ended a loop that did not yield.
-    Watchdog,
+    /// The watchdog ended a loop, like this.
+    Watchdog(Force),
     /// A load could not be started.
     Load(String),
 }

@@ -25,8 +25,14 @@ impl WaitKind {
 }
 
 /// The share of each period in which a spinning loop sleeps: twice what Linux's real-time
-/// throttling keeps for others by default (5 %, `sched_rt_runtime_us`), so that it never strikes.
-pub const SPIN_REST: f64 = 0.1;
+/// throttling keeps for others by default (5 %, `sched_rt_runtime_us`).
+const SPIN_REST: f64 = 0.1;
+
+/// The shortest such sleep: a shorter one is over before the thread has left the CPU.
+const SPIN_REST_MIN: Span = Span::from_us(20);
+
+/// The shortest period that a spinning loop can have: half of it rest.
+pub const SPIN_PERIOD_MIN: Span = Span::from_us(40);
 
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +47,23 @@ pub struct Stream {
     pub policy: Policy,
     /// How it waits.
     pub wait: WaitKind,
+}
+
+impl Stream {
+    /// For a spinning loop, how long before each release its sleep ends.
+    pub fn margin(&self) -> Span {
+        let period_ns = i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX);
+        let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
+        Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
+    }
+
+    /// The share of a CPU that it takes by its plan; for a sleeping loop next to nothing.
+    pub fn cpu_share(&self) -> f64 {
+        match self.wait {
+            WaitKind::Sleep => 0.0,
+            WaitKind::Spin => self.margin().as_ns() as f64 / self.period.as_ns() as f64,
+        }
+    }
 }
 
 /// What else the machine does meanwhile.
@@ -136,6 +159,21 @@ mod tests {
         assert_eq!(visits(0), 8);
         assert!((1..=8).all(|load| visits(load) == 2));
         assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
+    }
+
+    #[test]
+    fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
+        let stream = |period_ns, wait| Stream {
+            cpu: None,
+            period: Period::from_ns(period_ns).expect("positive"),
+            phase_ns: 0,
+            policy: Policy::Fifo(1),
+            wait,
+        };
+        let share = |period_ns| stream(period_ns, WaitKind::Spin).cpu_share();
+        assert!((share(1_000_000) - 0.9).abs() < 1e-9);
+        assert!((share(40_000) - 0.5).abs() < 1e-9);
+        assert_eq!((share(5_000), stream(5_000, WaitKind::Sleep).cpu_share()), (0.0, 0.0));
     }
 
     #[test]

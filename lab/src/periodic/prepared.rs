@@ -3,7 +3,7 @@
 //! For callers: the entrance of this room. Decides nothing about loads (its [`Background`] does)
 //! and nothing about numbers.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,7 +16,7 @@ use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
-use punctual::session::{Process, Refusal};
+use punctual::session::{Process, Refusal, Thread};
 use punctual::watchdog::Watched;
 
 use super::beside::{drain_thread, watchdog_thread};
@@ -88,20 +88,37 @@ impl Prepared {
         self.clock.name()
     }
 
+    /// The policy that the kernel grants each stream, found out on threads that end at once.
+    ///
+    /// # Errors
+    /// That no thread could be started.
+    pub fn granted(&self) -> io::Result<Vec<Policy>> {
+        let ask = |stream: &Stream| {
+            let (cpu, policy) = (stream.cpu, stream.policy);
+            let thread =
+                thread::Builder::new().spawn(move || Thread::enter(cpu, policy).policy())?;
+            Ok(thread.join().unwrap_or(Policy::Other))
+        };
+        self.plan.streams.iter().map(ask).collect()
+    }
+
     /// Runs the experiment until it ends or `stop` is set; samples go to `sink` and `file`.
+    ///
+    /// # Errors
+    /// That a thread could not be started.
     pub fn run<S: Sink + Send, W: Write + Send>(
         self,
         sink: S,
         file: Option<SampleFile<W>>,
         background: &mut dyn Background,
         stop: &AtomicBool,
-    ) -> Outcome<S> {
+    ) -> io::Result<Outcome<S>> {
         let Self { plan, mut clock, cost, begun, grids, process, storage } = self;
         // Without it a sleeping loop is told of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
         let (recorders, drains, views) = split_all(&storage);
         let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
-        let done = AtomicBool::new(false);
+        let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
         let site = Site {
             plan: &plan,
@@ -111,19 +128,21 @@ impl Prepared {
             stop,
             pinned: &pinned,
         };
-        let (tallies, drained) = thread::scope(|scope| {
+        let (tallies, drained) = thread::scope(|scope| -> io::Result<_> {
+            // Whatever happens in here, the watchdog ends and no loop goes on.
+            let _over = Guard { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
-            let (bell, drain) = drain_thread(scope, &site, drainage);
-            watchdog_thread(scope, &site, &views, &done);
-            let crew = Crew::start(scope, &site, recorders);
+            let (bell, drain) = drain_thread(scope, &site, drainage, &over.early)?;
+            watchdog_thread(scope, &site, &views, &over.done)?;
+            let crew = Crew::start(scope, &site, recorders)?;
             let tallies = crew.conduct(&site, &views, &bell, background);
+            over.early.store(tallies.end != End::Finished, Ordering::Release);
             drop(bell);
-            done.store(true, Ordering::Release);
-            (tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
+            Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+        })?;
         clock.discipline();
-        let ended = watched.iter().any(Watched::ended);
-        Outcome {
+        let force = watched.iter().find_map(Watched::ended);
+        Ok(Outcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
             refused: once_each(process.refused().iter().chain(&tallies.refused)),
@@ -132,7 +151,30 @@ impl Prepared {
             clock: clock_facts(&clock, cost, begun.until(&Reading::take())),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
-            end: if ended { End::Watchdog } else { tallies.end },
+            end: force.map_or(tallies.end, End::Watchdog),
+        })
+    }
+}
+
+/// How the experiment ends, for the threads beside it.
+struct Over {
+    done: AtomicBool,
+    /// Before its time.
+    early: AtomicBool,
+}
+
+/// Ends the threads beside the coordinator when it leaves, by whichever way.
+struct Guard<'a> {
+    over: &'a Over,
+    stop: &'a AtomicBool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.over.done.store(true, Ordering::Release);
+        // On the regular way all loops are over; on any other they have to end now.
+        if thread::panicking() {
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -20,7 +20,7 @@ use punctual::os::usage::{self, Usage};
 use punctual::session::{Refusal, Thread};
 use punctual::watchdog::Watched;
 
-use super::plan::{SPIN_REST, Stream, WaitKind};
+use super::plan::{Stream, WaitKind};
 
 /// From the order to the first release: time to get from the order into the loop.
 const LEAD: Span = Span::from_ms(1);
@@ -39,6 +39,8 @@ pub(super) struct Order {
 pub(super) enum Answer {
     /// It is set up: its thread, the policy it has, what it was refused.
     Ready { stream: usize, tid: i32, policy: Policy, refused: Vec<Refusal> },
+    /// The thread ends by a panic, which the scope hands on once all have ended.
+    Gone,
     /// A segment is over.
     Done { stream: usize, condition: usize, ended: Ended, tally: Tally },
 }
@@ -86,20 +88,31 @@ pub(super) struct Worker<'a> {
     pub(super) answers: Sender<Answer>,
 }
 
+/// Says so when its thread ends by a panic: others wait for its answers.
+struct Farewell(Sender<Answer>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _nobody = self.0.send(Answer::Gone);
+        }
+    }
+}
+
 impl Worker<'_> {
     /// Obeys orders until there are no more. An answer that nobody waits for any more is dropped.
     pub(super) fn run(self) {
         match self.stream.wait {
             WaitKind::Sleep => self.work(|| Sleep),
             WaitKind::Spin => {
-                let period_ns = self.stream.period.as_ns() as f64;
-                let margin = Span::from_ns((period_ns * (1.0 - SPIN_REST)) as i64);
+                let margin = self.stream.margin();
                 self.work(|| Spin::new(margin));
             }
         }
     }
 
     fn work<W: Wait<MachineClock>>(mut self, wait: impl Fn() -> W) {
+        let _farewell = Farewell(self.answers.clone());
         let session = Thread::enter(self.stream.cpu, self.stream.policy);
         let tid = process::tid();
         let _gone = self.answers.send(Answer::Ready {

@@ -17,6 +17,8 @@ const CALIBRATION: Span = Span::from_ms(50);
 const READINGS: usize = 50;
 /// A bracket wider than this was interrupted, and is taken again.
 const BRACKET_MAX_NS: u64 = 1_000;
+/// NTP slews by up to 500 ppm, chrony by more for a while: a change beyond this is none of them.
+const DRIFT_MAX: f64 = 0.1;
 /// How often a wide bracket is taken again at a wake before the old anchor is kept.
 const RETRIES: usize = 3;
 
@@ -87,12 +89,27 @@ impl Anchored {
     /// # Real-time: setup only
     pub fn discipline(&mut self) {
         let now = Anchor::narrowest();
-        self.rate = rate(&self.origin, &now);
+        let fresh = rate(&self.origin, &now);
+        if self.drifted(&fresh) {
+            // The counter went on in a suspend in which CLOCK_MONOTONIC stood still, or the other
+            // way round: what lies before says nothing of the rate. Judged anew from here on.
+            self.origin = now;
+            self.anchor = now;
+            return;
+        }
+        self.rate = fresh;
         if self.rate.hz > 0.0 {
             // At most a few GHz against 2³²: fits, and is exact to 2⁻³² ns a tick.
             self.mult = (1e9 / self.rate.hz * (1u64 << SHIFT) as f64) as u64;
         }
         self.anchor = now;
+    }
+
+    /// Whether a rate is further from the one in use than any oscillator or NTP goes.
+    fn drifted(&self, fresh: &Rate) -> bool {
+        let (old, new) = (self.rate.hz, fresh.hz);
+        let bound = (self.rate.bound_ppb + fresh.bound_ppb) / 1e9;
+        old > 0.0 && new > 0.0 && (new / old - 1.0).abs() > DRIFT_MAX + bound
     }
 
     /// The rate, and how well it is known.
@@ -193,6 +210,19 @@ mod tests {
     fn no_time_between_gives_no_rate() {
         let same = anchor(5, 5, 1);
         assert_eq!(rate(&same, &same).hz, 0.0);
+    }
+
+    #[test]
+    fn a_suspend_does_not_make_another_rate() {
+        let mut anchored = Anchored::calibrate();
+        let rate = anchored.rate();
+        // As if an hour had passed on CLOCK_MONOTONIC alone.
+        anchored.origin.ns = anchored.origin.ns.saturating_sub(3_600_000_000_000).max(1);
+        anchored.discipline();
+        assert_eq!(anchored.rate(), rate);
+        anchored.discipline();
+        let again = anchored.rate().hz / rate.hz;
+        assert!((again - 1.0).abs() < 0.5, "from the new origin on: {again}");
     }
 
     #[test]

@@ -211,6 +211,8 @@ impl Metric {
         let stats = &outcome.lateness_ns;
         let n = outcome.lateness.count();
         let (value, needed) = match self {
+            // A run that did not run has lost nothing, and shows nothing.
+            Self::Missed | Self::Unrecorded if outcome.cycles + outcome.missed == 0 => (None, 1),
             Self::Missed => return Ok(outcome.missed as f64),
             Self::Unrecorded => return Ok(outcome.unrecorded as f64),
             Self::Quantile(p) => {
@@ -296,7 +298,7 @@ mod tests {
         let empty = Recording::new(Setup::default()).finish(0);
         assert!(!Limit::parse("jitter_pp<1s").unwrap().judge(&empty).ok);
         assert!(!Limit::parse("max<1s").unwrap().judge(&empty).ok);
-        assert!(Limit::parse("missed<1").unwrap().judge(&empty).ok);
+        assert!(!Limit::parse("missed<1").unwrap().judge(&empty).ok, "nothing ran");
     }
 
     #[test]

@@ -156,8 +156,8 @@ pub(crate) struct PeriodicArgs {
     /// The scheduling policy to ask for
     #[arg(long, value_enum, default_value = "fifo")]
     pub(crate) policy: PolicyName,
-    /// The priority to ask for, as the kernel counts: 99 is first
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=99))]
+    /// The priority to ask for, as the kernel counts: 98 is first; 99 is for the watchdog
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     pub(crate) priority: u8,
     /// How to wait for a release
     #[arg(long, value_enum, default_value = "sleep")]

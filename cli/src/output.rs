@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -45,32 +46,61 @@ impl Json {
 
     /// Writes `json`, and `text` to standard output unless the JSON is there.
     pub(crate) fn write(self, json: &str, text: &str) -> Result<()> {
+        let mut kept = Ok(());
         let stdout = match self {
             Self::None => text,
             Self::Stdout => json,
             Self::File(mut file, path) => {
-                file.write_all(json.as_bytes())
+                kept = empty(&file)
+                    .and_then(|()| file.write_all(json.as_bytes()))
                     .and_then(|()| file.flush())
-                    .with_context(|| format!("cannot write {}", path.display()))?;
+                    .with_context(|| format!("cannot write {}", path.display()));
                 text
             }
         };
-        match io::stdout().write_all(stdout.as_bytes()).and_then(|()| io::stdout().flush()) {
-            // Whoever reads has seen enough.
-            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.context("cannot write to standard output"),
-        }
+        // The page is shown also where the file could not be written.
+        let shown =
+            match io::stdout().write_all(stdout.as_bytes()).and_then(|()| io::stdout().flush()) {
+                // Whoever reads has seen enough.
+                Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                other => other.context("cannot write to standard output"),
+            };
+        kept.and(shown)
     }
 }
 
-/// A new file at `path`, in place of an old one.
+/// The file at `path`, or a new one, to be written. What is in it stays until [`empty`]: a run that
+/// is refused loses nothing.
 pub(crate) fn create(path: &Path) -> Result<File> {
     OpenOptions::new()
         .write(true)
         .create(true)
-        .truncate(true)
+        .truncate(false)
         .open(path)
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Takes out what was in a file. A pipe or a device has nothing to be taken out.
+pub(crate) fn empty(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
+}
+
+/// Refuses a file that is to be written and is another one of the same command too.
+pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
+    let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
+    let identity = |path: &Path| {
+        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some((meta.dev(), meta.ino()))
+    };
+    let same = match (identity(json), identity(other)) {
+        (Some(json), Some(other)) => json == other,
+        (None, None) => json == other && json != Path::new("-"),
+        _ => false,
+    };
+    if same {
+        bail!("--json {}: the same file is used for something else already", json.display());
+    }
+    Ok(())
 }
 
 /// The directory of one run: `DIR/2026-11-21T20-01`, with seconds, then a number, where that is

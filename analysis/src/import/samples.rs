@@ -38,6 +38,8 @@ pub enum OpenError {
 pub enum Ending {
     /// With its end block: as it should.
     Complete,
+    /// With its end block, which says that the recording was ended before its time.
+    Early,
     /// Cut off, as after `kill -9`: all blocks before the cut were read.
     Incomplete,
     /// Everything before the damage was read, nothing after it.
@@ -177,7 +179,7 @@ impl<R: Read> SampleFile<R> {
         };
         self.check_header(&header)?;
         if header.kind == BlockKind::End {
-            return Err(self.end());
+            return Err(self.end(header.run));
         }
         self.read_payload(&header)?;
         self.check_samples(&header)?;
@@ -193,9 +195,10 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// After the end block nothing may follow.
-    fn end(&mut self) -> Ending {
+    fn end(&mut self, how: u32) -> Ending {
         match read_up_to(&mut self.reader, &mut [0]) {
-            Ok(0) => Ending::Complete,
+            Ok(0) if how == 0 => Ending::Complete,
+            Ok(0) => Ending::Early,
             Ok(_) => {
                 self.at_byte += BLOCK_HEADER_BYTES as u64;
                 self.damaged("bytes follow the end of the file".to_owned())

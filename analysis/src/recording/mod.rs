@@ -67,6 +67,7 @@ pub struct Recording {
     previous_left_out: bool,
     samples: u64,
     cold: u64,
+    cold_max: Option<i64>,
     gaps: u64,
 }
 
@@ -88,6 +89,7 @@ impl Recording {
             previous_left_out: false,
             samples: 0,
             cold: 0,
+            cold_max: None,
             gaps: 0,
             setup,
         }
@@ -135,7 +137,10 @@ impl Recording {
     #[inline]
     fn is_left_out(&mut self, sample: &Sample) -> bool {
         let cold = sample.flags.has(Flags::COLD);
-        self.cold += u64::from(cold);
+        if cold {
+            self.cold += 1;
+            self.cold_max = self.cold_max.max(Some(sample.lateness.as_ns()));
+        }
         cold && self.setup.leave_out_cold
     }
 
@@ -187,6 +192,10 @@ impl Recording {
         Outcome {
             cycles: self.samples,
             cold: self.cold,
+            cold_max_ns: match self.setup.releases {
+                Releases::Known => self.cold_max.map(|ns| ns as f64),
+                Releases::Unknown | Releases::Fitted(_) => None,
+            },
             missed,
             unrecorded,
             lateness_ns: self.lateness.stats(),
@@ -277,6 +286,7 @@ mod tests {
         assert_eq!((kept.cold, kept.lateness_ns.max), (1, Some(900.0)));
         let left = outcome(Setup { leave_out_cold: true, ..setup() }, &samples, 0);
         assert_eq!((left.cycles, left.cold, left.lateness_ns.max), (3, 1, Some(12.0)));
+        assert_eq!(left.cold_max_ns, Some(900.0), "left out, and said");
         assert_eq!((left.interval_ns.min, left.interval_ns.max), (Some(2.0), Some(2.0)));
     }
 

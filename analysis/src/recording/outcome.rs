@@ -22,6 +22,9 @@ pub struct Outcome {
     pub cycles: u64,
     /// Recorded cycles that were flagged cold.
     pub cold: u64,
+    /// Largest lateness among the cold cycles, whether they count or are left out; null without
+    /// any.
+    pub cold_max_ns: Option<f64>,
     /// Releases that never ran.
     pub missed: u64,
     /// Cycles that ran but did not fit in the recorder.

@@ -17,12 +17,13 @@ use punctual_analysis::limit::Limit;
 
 use crate::Exit;
 use crate::args::AnalyseArgs;
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::report::{self, Report};
 use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
+    output::distinct(args.report.json.as_deref(), Some(&args.file))?;
     let json = Json::open(args.report.json.as_deref())?;
     let mut report = match &args.column {
         Some(column) => csv::read(args, column)?,

@@ -4,6 +4,8 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
+use std::fs;
+
 use anyhow::{Context, Result, bail};
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::Policy;
@@ -31,6 +33,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
     let (cpu, choice) = pick(args.cpu.as_deref(), &facts)?;
+    let period = args.period.period()?;
+    if args.period.0 > args.duration.0 {
+        bail!("--duration is shorter than one period");
+    }
     let json = Json::open(args.report.json.as_deref())?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let path = results.join("samples.punctual");
@@ -38,10 +44,6 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
 
     let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&facts));
     let (conditions, specs) = conditions(loads, args.duration.0);
-    let period = args.period.period()?;
-    if args.period.0 > args.duration.0 {
-        bail!("--duration is shorter than one period");
-    }
     let plan = Plan {
         streams: vec![Stream {
             cpu: Some(cpu),
@@ -65,17 +67,21 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         choice,
         limits: args.report.limits.clone(),
         keep_cold: args.report.keep_cold,
-        samples: Some((samples, path)),
+        samples: Some((samples, path.clone())),
+        foreign: root.is_some(),
         warnings: super::foreign(root).into_iter().chain(left_out).collect(),
     };
-    let (mut report, trouble) = experiment.run()?;
+    let (mut report, trouble) = experiment.run().inspect_err(|_| {
+        // Nothing was measured: an empty directory would only be in the way.
+        let _left = fs::remove_file(&path).and_then(|()| fs::remove_dir(&results));
+    })?;
     report.results = Some(results.display().to_string());
     let text = view::json::of(&report)?;
     let page = view::text::check(&report);
-    // The page first: it is what there is when the disk is full.
-    json.write(&text, &page)?;
-    output::replace(&results.join("result.json"), &text)
-        .context("the page above is the only copy of this result")?;
+    // Each of them is tried: what one disk has no room for another has.
+    let shown = json.write(&text, &page);
+    let kept = output::replace(&results.join("result.json"), &text);
+    shown.and(kept)?;
     super::exit_after(&report, trouble)
 }
 

@@ -14,7 +14,7 @@ use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
-use crate::experiment::{COLD_CYCLES, Experiment, judge_spin};
+use crate::experiment::{COLD_CYCLES, Experiment};
 use crate::output::{self, Json};
 use crate::report::Choice;
 use crate::view;
@@ -30,15 +30,13 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
-    let (cpus, choice, only_cpu) = pick(args.cpu.as_deref(), &facts)?;
+    let (cpus, choice) = pick(args.cpu.as_deref(), &facts)?;
     let streams = streams(args, &cpus)?;
     let (conditions, specs) = conditions(args);
     let housekeeping = helper_cpu(&cpus, &facts).into_iter().collect();
     let blocks = blocks(specs.len(), args.duration.0);
     let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
-    let mut warnings = super::foreign(root);
-    warnings.extend(judge_spin(&plan, &facts, only_cpu)?);
-
+    output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     let samples = match &args.samples {
         Some(path) => Some((output::create(path)?, path.clone())),
@@ -54,28 +52,27 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         limits: args.report.limits.clone(),
         keep_cold: args.report.keep_cold,
         samples,
-        warnings,
+        foreign: root.is_some(),
+        warnings: super::foreign(root),
     };
     let (report, trouble) = experiment.run()?;
     json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
     super::exit_after(&report, trouble)
 }
 
-fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice, bool)> {
+fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice)> {
     let chosen = choose(facts);
     match asked {
         None => {
             let cpus = CpuList::single(chosen.cpu);
             check_cpus(&cpus, facts)?;
             let choice = Choice { cpus: cpus.to_string(), why: chosen.why };
-            Ok((cpus, choice, chosen.only_cpu))
+            Ok((cpus, choice))
         }
         Some(text) => {
             let cpus = parse_cpus(text, facts).context("--cpu")?;
             let choice = Choice { cpus: cpus.to_string(), why: "as asked".to_owned() };
-            let others = facts.limits.cpuset_cpus.value().or(facts.cpu.online_cpus.value());
-            let only = others.is_none_or(|all| all.difference(&cpus).is_empty());
-            Ok((cpus, choice, only))
+            Ok((cpus, choice))
         }
     }
 }

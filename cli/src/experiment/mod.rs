@@ -4,6 +4,7 @@
 //! progress line; what the numbers mean is decided elsewhere.
 
 mod background;
+mod safety;
 mod sink;
 
 use std::fs::File;
@@ -11,16 +12,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use punctual::clocks::MachineClock;
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
+use punctual::session::Thread;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
+use punctual_host::root::Root;
 use punctual_lab::cost::RecordCost;
 use punctual_lab::load::{Bounds, LoadSpec};
-use punctual_lab::periodic::{End, Plan, Prepared, WaitKind};
+use punctual_lab::periodic::{End, Plan, Prepared};
 
+use crate::output;
 use crate::report::{self, Context, Report};
 use crate::view::show;
 use background::Loading;
@@ -56,6 +61,8 @@ pub(crate) struct Experiment {
     pub(crate) keep_cold: bool,
     /// Where the samples go, opened.
     pub(crate) samples: Option<(File, PathBuf)>,
+    /// Whether the facts are another machine's.
+    pub(crate) foreign: bool,
     /// What a reader should know, already.
     pub(crate) warnings: Vec<String>,
 }
@@ -63,17 +70,20 @@ pub(crate) struct Experiment {
 impl Experiment {
     /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth
     /// having comes beside it: a sample file that ends early, a load that did not start again.
-    pub(crate) fn run(self) -> Result<(Report, Option<anyhow::Error>)> {
+    pub(crate) fn run(mut self) -> Result<(Report, Option<anyhow::Error>)> {
+        let here = self.here()?;
+        self.warnings.extend(safety::judge(&self.plan, &here)?);
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();
         let prepared = Prepared::new(self.plan.clone());
         refuse_short_periods(&prepared)?;
-        let mut clock = prepared.clock();
-        let recording = RecordCost::measure(&mut clock, COLD_PUSHES);
-        let info = self.describe(&prepared, started)?;
+        let recording = self.record_cost(prepared.clock());
+        let granted = prepared.granted().context("cannot start a thread")?;
+        let info = self.describe(&prepared, &granted, started)?;
         let file = match &self.samples {
             Some((file, path)) => {
                 let file = file.try_clone().context("cannot open the sample file again")?;
+                output::empty(&file).with_context(|| format!("cannot write {}", path.display()))?;
                 let begun = SampleFile::begin(file, &info, self.plan.runs());
                 Some(begun.with_context(|| format!("cannot write {}", path.display()))?)
             }
@@ -86,7 +96,8 @@ impl Experiment {
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
         let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.facts));
         let grids = prepared.grids().to_vec();
-        let mut outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
+        let outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
+        let mut outcome = outcome.context("cannot start a thread")?;
         let loads = loading.finish();
         let trouble = match (&outcome.end, &self.samples, outcome.file_error.take()) {
             (End::Load(why), ..) => Some(anyhow!("{why}")),
@@ -101,6 +112,7 @@ impl Experiment {
         {
             return Err(why);
         }
+        self.warnings.extend(safety::hit(&self.plan, &outcome.runs, &here));
         let report = report::from_experiment(Context {
             experiment: self,
             grids,
@@ -112,13 +124,35 @@ impl Experiment {
         Ok((report, trouble))
     }
 
+    /// The facts of the machine that this runs on, where `--root` gave another's.
+    fn here(&self) -> Result<Facts> {
+        Ok(if self.foreign { Facts::collect(&Root::live()) } else { self.facts.clone() })
+    }
+
+    /// What recording costs where the first loop will run, and as it will run. `None` where no
+    /// thread could be had for it.
+    fn record_cost(&self, mut clock: MachineClock) -> Option<RecordCost> {
+        let (cpu, policy) = self.plan.streams.first().map(|stream| (stream.cpu, stream.policy))?;
+        let measure = move || {
+            let _session = Thread::enter(cpu, policy);
+            RecordCost::measure(&mut clock, COLD_PUSHES)
+        };
+        std::thread::Builder::new().spawn(measure).ok()?.join().ok()?
+    }
+
     /// What the sample file says of itself, as JSON.
-    fn describe(&self, prepared: &Prepared, started: jiff::Timestamp) -> Result<String> {
+    fn describe(
+        &self,
+        prepared: &Prepared,
+        granted: &[Policy],
+        started: jiff::Timestamp,
+    ) -> Result<String> {
         let plan = &self.plan;
         let mut runs = Vec::new();
-        for (stream, grid) in plan.streams.iter().zip(prepared.grids()) {
+        let streams = plan.streams.iter().zip(prepared.grids()).zip(granted);
+        for ((stream, grid), &policy) in streams {
             for (index, condition) in plan.conditions.iter().enumerate() {
-                let (policy, priority) = policy_words(stream.policy);
+                let (policy, priority) = policy_words(policy);
                 runs.push(RunInfo {
                     name: report::run_name(plan, stream, &condition.name),
                     part_of: (self.merge && index > 0).then(|| report::UNDER_LOAD.to_owned()),
@@ -184,35 +218,4 @@ fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// What a spinning FIFO loop risks on this machine, if anything.
-///
-/// # Errors
-/// When it could take the machine away for good.
-pub(crate) fn judge_spin(plan: &Plan, facts: &Facts, only_cpu: bool) -> Result<Option<String>> {
-    let spins = plan
-        .streams
-        .iter()
-        .any(|stream| stream.wait == WaitKind::Spin && stream.policy != Policy::Other);
-    if !spins {
-        return Ok(None);
-    }
-    let throttling = facts.limits.rt_throttling.value();
-    let share = throttling.map(|t| t.runtime_us as f64 / t.period_us as f64);
-    let busy = 1.0 - punctual_lab::periodic::SPIN_REST;
-    match share {
-        Some(share) if (0.0..busy).contains(&share) => Ok(Some(format!(
-            "real-time tasks may have {:.0} % of each second here and this spin takes {:.0} %: \
-             throttling will hit it, as gaps of up to {:.0} ms",
-            share * 100.0,
-            busy * 100.0,
-            (1.0 - share) * 1000.0,
-        ))),
-        Some(share) if share < 0.0 && only_cpu => bail!(
-            "--wait spin: no CPU is left beside the loop's and real-time throttling is off \
-             (kernel.sched_rt_runtime_us = -1): nothing could end a loop that does not yield"
-        ),
-        _ => Ok(None),
-    }
 }

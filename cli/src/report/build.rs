@@ -6,6 +6,7 @@ use punctual::core::grid::Grid;
 use punctual::core::time::Span;
 use punctual::os::scheduler::Policy;
 use punctual::session::{Attempt, Refusal};
+use punctual::watchdog::Force;
 use punctual_analysis::limit::Limit;
 use punctual_analysis::recording::{Outcome, Recording as Accumulator};
 use punctual_host::cpulist::CpuList;
@@ -264,10 +265,22 @@ fn attempt(attempt: Attempt) -> explain::Attempt {
 
 fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
-    if outcome.end == End::Watchdog {
+    if let End::Watchdog(force) = outcome.end {
         warnings.push(
-            "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and stopped"
-                .to_owned(),
+            match force {
+                Force::Demoted => {
+                    "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and \
+                     stopped"
+                }
+                Force::Told => {
+                    "the watchdog stopped a loop that did not yield; the kernel refused to make it \
+                     SCHED_OTHER"
+                }
+                Force::Starved => {
+                    "the watchdog stopped the run: a loop did not get its CPU, another one kept it"
+                }
+            }
+            .to_owned(),
         );
     }
     if let Some(why) = &outcome.clock.untrusted {

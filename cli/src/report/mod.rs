@@ -102,7 +102,8 @@ pub(crate) struct Clock {
     pub(crate) wake_ns: f64,
 }
 
-/// What recording a sample cost, measured before the run.
+/// What recording a sample cost, measured before the run, on the CPU and with the policy of its
+/// first loop.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Recording {
     /// In a loop that does nothing else.

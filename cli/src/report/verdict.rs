@@ -15,6 +15,10 @@ use crate::view::show;
 /// NIST's point: a motor at the speed at which it has half of its holding torque.
 const AVAILABLE_RATIO: f64 = 0.5;
 
+/// Fewer cycles than this show no worst case worth a yes: their maximum bounds no more than one
+/// cycle in 330 (rule of three).
+const CYCLES_MIN: u64 = 1_000;
+
 /// All verdicts. Runs without any lateness (instants alone) give none.
 pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
@@ -22,18 +26,24 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
         return Vec::new();
     }
     let loaded = judged.iter().any(|run| !run.setup.load.is_empty());
+    let known = judged.iter().all(|run| run.setup.wait.is_some());
     // What a loop meets in use is a machine at work: where that was measured, it alone counts.
     let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
     let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
-    let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded)];
-    verdicts.extend(stepping(&judged));
-    verdicts.extend(stepper(&judged));
+    let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
+    let n = judged.iter().map(|run| run.outcome.lateness.count()).sum();
+    verdicts.extend(stepping(&judged, n));
+    verdicts.extend(stepper(&judged, n));
     verdicts.extend(rarer(&judged));
     verdicts
 }
 
-fn control_loop(verdict: &LoopVerdict, loaded: bool) -> Verdict {
-    let when = if loaded { "" } else { "; measured without load" };
+fn control_loop(verdict: &LoopVerdict, loaded: bool, known: bool) -> Verdict {
+    let when = match (loaded, known) {
+        (true, _) => "",
+        (false, true) => "; measured without load",
+        (false, false) => "; under what load the data do not say",
+    };
     let answer = match (verdict.period_ns, verdict.n_needed) {
         (Some(_), _) => Answer::Yes,
         (None, Some(_)) => Answer::Unknown,
@@ -49,11 +59,12 @@ fn control_loop(verdict: &LoopVerdict, loaded: bool) -> Verdict {
 }
 
 /// LinuxCNC's rule, with the slow timings that nearly every drive takes.
-fn stepping(runs: &[&Run]) -> Option<Verdict> {
+fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let of = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
     let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let answer = match result.class {
+        Class::Good | Class::Fair if n < CYCLES_MIN => Answer::Unknown,
         Class::Good | Class::Fair => Answer::Yes,
         Class::HardwareSteps | Class::Unusable => Answer::No,
     };
@@ -61,11 +72,17 @@ fn stepping(runs: &[&Run]) -> Option<Verdict> {
         application: "software stepping".to_owned(),
         answer,
         statement: match answer {
-            Answer::Yes => result.statement,
-            _ => format!(
-                "software stepping above {} steps/s: max |interval| {}: {}",
+            Answer::Unknown => format!(
+                "software stepping: {} cycles are too few to trust their worst; {} are the least",
+                show::count(n),
+                show::count(CYCLES_MIN)
+            ),
+            Answer::Yes => format!("{} (worst of {} cycles)", result.statement, show::count(n)),
+            Answer::No => format!(
+                "software stepping above {} steps/s: max |interval| {} of {} cycles: {}",
                 show::rate(result.max_step_rate_hz),
                 show::ns(Some(worst)),
+                show::count(n),
                 result.class.advice()
             ),
         },
@@ -75,7 +92,7 @@ fn stepping(runs: &[&Run]) -> Option<Verdict> {
 }
 
 /// NIST eq. [7] inverted: where a tenth of the available torque is gone.
-fn stepper(runs: &[&Run]) -> Option<Verdict> {
+fn stepper(runs: &[&Run], n: u64) -> Option<Verdict> {
     let of = |run: &&Run| run.outcome.grid.as_ref().map(|grid| grid.jitter_pp_ns);
     let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
     let rate = max_step_rate_hz(worst, Share::from_one(0.1)?, AVAILABLE_RATIO)?;
@@ -84,9 +101,10 @@ fn stepper(runs: &[&Run]) -> Option<Verdict> {
         answer: Answer::No,
         statement: format!(
             "a stepper stepped by this loop is down 10 % of its torque from {} steps/s on \
-             (peak-to-peak {} about the grid)",
+             (peak-to-peak {} of {} cycles about the grid)",
             show::rate(rate),
-            show::ns(Some(worst))
+            show::ns(Some(worst)),
+            show::count(n)
         ),
         period_ns: None,
         rate_hz: Some(rate),

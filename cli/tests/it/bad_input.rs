@@ -14,7 +14,7 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["measure", "periodic", "--duration", "0s"], &["--duration"]),
         (&["measure", "periodic", "--duration", "10"], &["--duration", "unit"]),
         (&["measure", "periodic", "--duration", "1ms", "--period", "1s"], &["shorter"]),
-        (&["measure", "periodic", "--priority", "100"], &["--priority", "99"]),
+        (&["measure", "periodic", "--priority", "100"], &["--priority", "98"]),
         (&["measure", "periodic", "--priority", "1", "--period", "1ms,2ms"], &["--priority"]),
         (&["measure", "periodic", "--cpu", "8191"], &["--cpu", "8191"]),
         (&["measure", "periodic", "--cpu", "x"], &["--cpu", "x"]),

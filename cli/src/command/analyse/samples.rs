@@ -33,6 +33,10 @@ pub(super) fn read(args: &AnalyseArgs, reader: impl Read) -> Result<Report> {
     report.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
     match file.ending() {
         Some(Ending::Complete) => {}
+        Some(Ending::Early) => {
+            report.incomplete = true;
+            report.warnings.push("the recording was ended before its time".to_owned());
+        }
         Some(Ending::Damaged { at_byte, why }) => {
             report.incomplete = true;
             report
@@ -53,11 +57,10 @@ pub(super) fn read(args: &AnalyseArgs, reader: impl Read) -> Result<Report> {
             unrecorded += counts.2;
         }
         let outcome = part.recording.finish_with(missed, unrecorded);
-        if part.infos.len() == info.runs.len() || outcome.cycles > 0 || missed > 0 {
-            report.runs.push(run(part.name, &infos, outcome));
-        } else {
+        if outcome.cycles == 0 {
             report.warnings.push(format!("run \"{}\" has no samples", part.name));
         }
+        report.runs.push(run(part.name, &infos, outcome));
     }
     Ok(report)
 }

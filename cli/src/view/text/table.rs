@@ -37,6 +37,14 @@ fn notes(report: &Report) -> String {
     let mut page = String::new();
     for run in &report.runs {
         let mut parts = Vec::new();
+        let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
+        if cold.is_some_and(|cold| cold > worst.unwrap_or(0.0)) {
+            parts.push(format!(
+                "worst of the {} cold cycles left out {}",
+                show::count(run.outcome.cold),
+                show::ns(cold)
+            ));
+        }
         if run.outcome.unrecorded > 0 {
             parts.push(format!("{} cycles unrecorded", show::count(run.outcome.unrecorded)));
         }
@@ -51,7 +59,8 @@ fn notes(report: &Report) -> String {
             parts.push(format!("costs {} of the CPU", show::share(load)));
         }
         if !parts.is_empty() {
-            page += &format!("    {}: {}\n", run.name, parts.join(" · "));
+            let text = format!("    {}: {}", run.name, parts.join(" · "));
+            page += &(show::wrap(&text, 6) + "\n");
         }
     }
     page
@@ -91,6 +100,26 @@ pub(super) fn loads(report: &Report) -> String {
         page.push('\n');
     }
     page
+}
+
+/// What the instruments themselves cost: no number of the page is finer.
+pub(super) fn instruments(report: &Report) -> String {
+    let (Some(clock), Some(recording)) = (&report.clock, &report.recording) else {
+        return String::new();
+    };
+    let slew = match (clock.slew_ppb, clock.slew_bound_ppb) {
+        (Some(ppb), Some(bound)) => {
+            format!(" · CLOCK_MONOTONIC steered by {ppb:.0} ppb (± {bound:.0})")
+        }
+        _ => String::new(),
+    };
+    let text = format!(
+        "  a stamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
+        show::ns(Some(clock.stamp_ns)),
+        recording.hot_ns,
+        recording.cold_ns,
+    );
+    format!("\n{}\n", show::wrap(&text, 4))
 }
 
 /// The same recordings by the names that papers and other tools use; three runs fit the page.

@@ -62,7 +62,7 @@ fn main() {
     });
     let mut exceedances = Exceedances::new(1_000_000, &[]);
     timed("exceedances", n, |samples| {
-        samples.iter().for_each(|s| exceedances.push(s.lateness.as_ns(), 0));
+        samples.iter().for_each(|s| exceedances.push(s.lateness.as_ns(), 0, 0));
     });
     let mut recording = Recording::new(Setup { period: Some(period), ..Setup::default() });
     timed("recording", n, |samples| recording.extend(samples));

@@ -109,7 +109,10 @@ fn unsupported(runs: &[&Tails]) -> LoopVerdict {
     let n_needed = is_short.then(|| cycles_needed(theta));
     let statement = match n_needed {
         Some(needed) => {
-            format!("this run is too short: it needs at least {needed} cycles, it has {n}")
+            format!(
+                "which loops: this run is too short for any, it needs at least {needed} cycles and \
+                 has {n}"
+            )
         }
         None => {
             "no loop: at any period up to 10 s, more than one release in 1000 may be missed or \
@@ -146,7 +149,7 @@ mod tests {
 
     fn tails(latenesses: impl Iterator<Item = i64>, missed: u64) -> Tails {
         let mut exceedances = Exceedances::new(0, &[]);
-        latenesses.for_each(|ns| exceedances.push(ns, 0));
+        latenesses.for_each(|ns| exceedances.push(ns, 0, 0));
         exceedances.finish(missed)
     }
 

@@ -65,7 +65,7 @@ struct Run {
 
 fn run(mut latenesses: Vec<i64>) -> Run {
     let mut exceedances = Exceedances::new(0, &[]);
-    latenesses.iter().for_each(|&ns| exceedances.push(ns, 0));
+    latenesses.iter().for_each(|&ns| exceedances.push(ns, 0, 0));
     latenesses.sort_unstable();
     Run { tails: exceedances.finish(0), sorted: latenesses }
 }

@@ -114,7 +114,8 @@ fn none_above(tails: &Tails, max: i64) -> Claim {
     let theta = tails.theta_at(max);
     // No missed release was later than the cycle that it waited for, where there was one.
     let exceedances = tails.unplaced;
-    probability(tails, max, p_upper(exceedances, tails.n(), theta), exceedances, theta)
+    let p = p_upper(exceedances, tails.n(), theta).min(tails.p_upper_below(max));
+    probability(tails, max, p, exceedances, theta)
 }
 
 /// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
@@ -126,7 +127,7 @@ fn thresholds(tails: &Tails) -> Vec<Claim> {
             continue;
         }
         let theta = tails.theta_at(tail.threshold_ns);
-        let p = p_upper(exceedances, tails.n(), theta);
+        let p = tails.p_upper_below(tail.threshold_ns);
         claims.push(probability(tails, tail.threshold_ns, p, exceedances, theta));
         if tail.exceedances == 0 {
             break;
@@ -199,7 +200,7 @@ mod tests {
         let mut exceedances = Exceedances::new(0, &[]);
         let mut histogram = Histogram::new();
         for &ns in latenesses {
-            exceedances.push(ns, 0);
+            exceedances.push(ns, 0, 0);
             histogram.push(ns);
         }
         claims(&exceedances.finish(missed), &histogram)

@@ -128,9 +128,8 @@ impl Recording {
             Releases::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
         };
         self.lateness.push(lateness_ns);
-        // After a cycle that was left out there is nothing to tell their lateness by.
-        let placed = if kept.is_some() { missed } else { 0 };
-        self.exceedances.push(lateness_ns, placed);
+        let stalled_ns = previous.map_or(0, |previous| previous.lateness.as_ns());
+        self.exceedances.push(lateness_ns, missed, stalled_ns);
         self.worst.push(sample.cycle, lateness_ns, deviation_ns);
     }
 

@@ -38,13 +38,20 @@ pub struct Exceedances {
     /// Releases so far, missed ones included; and recorded cycles so far.
     index: u64,
     recorded: u64,
-    /// (lateness, releases missed before it) until the thresholds are chosen.
-    warm_up: Vec<(i64, u64)>,
+    /// What was pushed until the thresholds are chosen.
+    warm_up: Vec<Pushed>,
     warm: bool,
     /// The period, ns; 0 when there is none.
     period_ns: i64,
-    /// The lateness of the last recorded cycle.
-    previous_ns: i64,
+}
+
+/// One recorded cycle, and the releases missed just before it.
+#[derive(Clone, Copy, Debug)]
+struct Pushed {
+    lateness_ns: i64,
+    missed: u64,
+    /// Lateness of the cycle that they were missed after.
+    stalled_ns: i64,
 }
 
 impl Exceedances {
@@ -63,18 +70,18 @@ impl Exceedances {
             warm_up: Vec::with_capacity(WARM_UP),
             warm: false,
             period_ns,
-            previous_ns: 0,
         }
     }
 
-    /// Takes in one recorded cycle, and how many releases were missed just before it. (How
-    /// many count in all is given at the end.)
+    /// Takes in one recorded cycle, and how many releases were missed just before it, after a cycle
+    /// that was `stalled_ns` late. (How many count in all is given at the end.)
     #[inline]
-    pub fn push(&mut self, lateness_ns: i64, missed_before: u64) {
+    pub fn push(&mut self, lateness_ns: i64, missed: u64, stalled_ns: i64) {
+        let pushed = Pushed { lateness_ns, missed, stalled_ns };
         if self.warm {
-            self.watch(lateness_ns, missed_before);
+            self.watch(pushed);
         } else {
-            self.warm_up.push((lateness_ns, missed_before));
+            self.warm_up.push(pushed);
             if self.warm_up.len() == WARM_UP {
                 self.choose();
             }
@@ -85,7 +92,7 @@ impl Exceedances {
     #[cold]
     fn choose(&mut self) {
         let held = std::mem::take(&mut self.warm_up);
-        let mut sorted: Vec<i64> = held.iter().map(|held| held.0).collect();
+        let mut sorted: Vec<i64> = held.iter().map(|held| held.lateness_ns).collect();
         sorted.sort_unstable();
         if !sorted.is_empty() {
             for share in ADAPTIVE {
@@ -103,7 +110,7 @@ impl Exceedances {
             *start = u16::try_from(self.watches.partition_point(below)).unwrap_or(0);
         }
         self.warm = true;
-        held.into_iter().for_each(|(lateness_ns, missed)| self.watch(lateness_ns, missed));
+        held.into_iter().for_each(|pushed| self.watch(pushed));
     }
 
     /// How many thresholds a value exceeds.
@@ -121,22 +128,21 @@ impl Exceedances {
     }
 
     #[inline]
-    fn watch(&mut self, lateness_ns: i64, missed_before: u64) {
-        if missed_before > 0 {
-            self.watch_missed(missed_before);
+    fn watch(&mut self, pushed: Pushed) {
+        if pushed.missed > 0 {
+            self.watch_missed(pushed);
         }
-        let level = self.level_of(lateness_ns);
+        let level = self.level_of(pushed.lateness_ns);
         if level != self.level {
             self.move_to(level);
         }
         self.index = self.index.saturating_add(1);
         self.recorded += 1;
-        self.previous_ns = lateness_ns;
     }
 
-    /// The releases missed after the last recorded cycle, a threshold at a time.
-    fn watch_missed(&mut self, missed: u64) {
-        let (period, late) = (i128::from(self.period_ns), i128::from(self.previous_ns));
+    /// The missed releases, a threshold at a time.
+    fn watch_missed(&mut self, Pushed { missed, stalled_ns, .. }: Pushed) {
+        let (period, late) = (i128::from(self.period_ns), i128::from(stalled_ns));
         let mut number = 1;
         while number <= missed {
             let lateness = match period {
@@ -194,7 +200,7 @@ mod tests {
 
     fn tails(latenesses: impl IntoIterator<Item = i64>, asked: &[i64]) -> Tails {
         let mut exceedances = Exceedances::new(0, asked);
-        latenesses.into_iter().for_each(|ns| exceedances.push(ns, 0));
+        latenesses.into_iter().for_each(|ns| exceedances.push(ns, 0, 0));
         exceedances.finish(0)
     }
 
@@ -234,7 +240,8 @@ mod tests {
     #[test]
     fn a_gap_of_missed_releases_is_one_cluster() {
         let mut exceedances = Exceedances::new(0, &[]);
-        (0..10_000).for_each(|i| exceedances.push(5_000, if i % 1_000 == 999 { 20 } else { 0 }));
+        (0..10_000)
+            .for_each(|i| exceedances.push(5_000, if i % 1_000 == 999 { 20 } else { 0 }, 5_000));
         let tails = exceedances.finish(200);
         assert_eq!((tails.n(), tails.exceedances(1_000_000)), (10_200, Some(200)));
         assert!(tails.theta_at(1_000_000) <= 0.05, "{}", tails.theta_at(1_000_000));
@@ -244,8 +251,8 @@ mod tests {
     fn a_missed_release_is_as_late_as_what_was_left_of_the_stall() {
         // 10.4 ms late at 1 ms: ten releases went by, 9.4 to 0.4 ms before the wake.
         let mut exceedances = Exceedances::new(1_000_000, &[]);
-        exceedances.push(10_400_000, 0);
-        exceedances.push(5_000, 10);
+        exceedances.push(10_400_000, 0, 0);
+        exceedances.push(5_000, 10, 10_400_000);
         let tails = exceedances.finish(10);
         let above = |ns| tails.exceedances(ns);
         assert_eq!(
@@ -267,7 +274,7 @@ mod tests {
             let (mut all, mut previous, mut missed) = (Vec::new(), 0, trailing);
             for (at, &(ns, before)) in cycles.iter().enumerate() {
                 let before = if at == 0 { 0 } else { before };
-                exceedances.push(ns, before);
+                exceedances.push(ns, before, previous);
                 all.extend((1..=before as i64).map(|j| (previous - j * period).max(period)));
                 all.push(ns);
                 (previous, missed) = (ns, missed + before);

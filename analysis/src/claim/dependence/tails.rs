@@ -61,8 +61,17 @@ impl Tails {
     /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold
     /// that was not watched.
     pub fn p_upper(&self, threshold_ns: i64) -> Option<f64> {
-        let exceedances = self.exceedances(threshold_ns)?;
-        Some(p_upper(exceedances, self.n(), self.theta_at(threshold_ns)))
+        self.exceedances(threshold_ns)?;
+        Some(self.p_upper_below(threshold_ns))
+    }
+
+    /// The lowest bound of all watched thresholds up to this one: what is later than it is later
+    /// than each of them, so that a bound never rises with its threshold. 1 where there is none.
+    pub(crate) fn p_upper_below(&self, threshold_ns: i64) -> f64 {
+        let up_to = self.tails.iter().take_while(|tail| tail.threshold_ns <= threshold_ns);
+        let bound =
+            |tail: &Tail| p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns));
+        up_to.map(bound).fold(1.0, f64::min)
     }
 
     /// The extremal index to reckon with at a lateness: the lowest of the nearest watched threshold

@@ -21,13 +21,26 @@ extern "C" fn on_stop(_: libc::c_int) {
 
 extern "C" fn on_interrupt(_: libc::c_int) {}
 
-/// `sigaction(SIGINT | SIGTERM, SA_RESETHAND)`: the first one sets [`stop_flag`], a second one
+/// `sigaction(SIGINT | SIGTERM | SIGHUP, SA_RESETHAND)`: the first one sets [`stop_flag`], a second
 /// kills.
 ///
 /// # Real-time: setup only
 pub fn catch_stop() -> Result<(), Errno> {
     handle(libc::SIGINT, on_stop, libc::SA_RESETHAND)?;
-    handle(libc::SIGTERM, on_stop, libc::SA_RESETHAND)
+    handle(libc::SIGTERM, on_stop, libc::SA_RESETHAND)?;
+    if is_ignored(libc::SIGHUP)? {
+        return Ok(());
+    }
+    handle(libc::SIGHUP, on_stop, libc::SA_RESETHAND)
+}
+
+/// Whether a signal is ignored, as nohup(1) has it for SIGHUP.
+fn is_ignored(signal: libc::c_int) -> Result<bool, Errno> {
+    // SAFETY: all-zero is a valid sigaction.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: `action` is writable; a null new action changes nothing.
+    let result = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut action) };
+    Errno::check(result.into()).map(|_| action.sa_sigaction == libc::SIG_IGN)
 }
 
 /// `sigaction(SIGURG)`: makes [`interrupt`] end a sleep early; without this it does nothing.

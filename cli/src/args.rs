@@ -16,6 +16,9 @@ use crate::parse::{self, Phase};
 /// what that is good for.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit status: 0 fine; 1 a limit failed; 2 could not run, or unreadable input."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -181,8 +184,8 @@ pub(crate) struct PeriodicArgs {
 /// `punctual analyse`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
-    /// A sample file of punctual's, or CSV with one instant or one lateness a line; '-' for
-    /// standard input
+    /// A sample file of punctual's or a directory of 'punctual check', or CSV with one instant or
+    /// one lateness a line; '-' for standard input
     pub(crate) file: PathBuf,
     /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
     /// the first line is a header, NAME picks the column

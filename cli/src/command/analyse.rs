@@ -17,6 +17,7 @@ use punctual_analysis::limit::Limit;
 
 use crate::Exit;
 use crate::args::AnalyseArgs;
+use crate::command::SAMPLES;
 use crate::output::{self, Json};
 use crate::report::{self, Report};
 use crate::view;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         None => recorded(args)?,
     };
     report.verdicts = report::verdicts(&report.runs);
-    report.verdict = report::judge(&report.runs, &args.report.limits);
+    report.verdict = report::judge(&report.runs, &args.report.limits, report.incomplete);
     json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
     Ok(super::exit(&report))
 }
@@ -55,11 +56,14 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
 }
 
 fn recorded(args: &AnalyseArgs) -> Result<Report> {
-    let shown = args.file.display();
+    // A directory that `check` wrote stands for the samples in it.
+    let inside = args.file.join(SAMPLES);
+    let path = if inside.is_file() { &inside } else { &args.file };
+    let shown = path.display();
     if args.period.is_some() {
         bail!("--period: a sample file states its own; it goes with --column");
     }
-    let mut reader = open(&args.file)?;
+    let mut reader = open(path)?;
     let mut head = [0; FILE_MAGIC.len()];
     let mut filled = 0;
     while filled < head.len() {
@@ -75,5 +79,5 @@ fn recorded(args: &AnalyseArgs) -> Result<Report> {
         );
     }
     samples::read(args, io::Cursor::new(head).chain(reader))
-        .with_context(|| args.file.display().to_string())
+        .with_context(|| path.display().to_string())
 }

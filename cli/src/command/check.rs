@@ -32,17 +32,17 @@ const ROUND: Span = Span::from_ms(30_000);
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
-    let (cpu, choice) = pick(args.cpu.as_deref(), &facts)?;
+    let (cpu, choice) = pick(args.cpu.as_deref(), &super::here(&facts, root))?;
     let period = args.period.period()?;
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
     }
     let json = Json::open(args.report.json.as_deref())?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
-    let path = results.join("samples.punctual");
+    let path = results.join(super::SAMPLES);
     let samples = output::create(&path)?;
 
-    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&facts));
+    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&super::here(&facts, root)));
     let (conditions, specs) = conditions(loads, args.duration.0);
     let plan = Plan {
         streams: vec![Stream {
@@ -54,7 +54,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         }],
         blocks: interleave(specs.len() - 1, rounds(args.duration.0, period), args.duration.0),
         conditions,
-        housekeeping: helper_cpu(&CpuList::single(cpu), &facts).into_iter().collect(),
+        housekeeping: helper_cpu(&CpuList::single(cpu), &super::here(&facts, root))
+            .into_iter()
+            .collect(),
         cold: COLD_CYCLES,
     };
     let merge = specs.len() > 1;

@@ -26,6 +26,7 @@ fn page(facts: &Value) -> String {
     for (name, fact) in facts.as_object().into_iter().flatten() {
         let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
         let value = match fact.get("value") {
+            Some(Value::String(value)) if value.is_empty() => "none".to_owned(),
             Some(Value::String(value)) => value.clone(),
             Some(Value::Null) | None if text("why").is_empty() => "absent".to_owned(),
             Some(Value::Null) | None => format!("unreadable: {}", text("why")),

@@ -13,10 +13,14 @@ pub(crate) mod schema;
 use std::path::Path;
 
 use anyhow::Result;
+use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 
 use crate::Exit;
 use crate::report::Report;
+
+/// The sample file in a directory of `check`.
+const SAMPLES: &str = "samples.punctual";
 
 /// Where facts are read: this machine, or one that was captured.
 fn root(captured: Option<&Path>) -> Result<Root> {
@@ -32,6 +36,12 @@ fn foreign(captured: Option<&Path>) -> Vec<String> {
         .map(|dir| format!("facts are those of {}, the measurements this machine's", dir.display()))
         .into_iter()
         .collect()
+}
+
+/// The facts of the machine that measures, by which its CPUs are chosen, where `facts` may be those
+/// of another one.
+fn here(facts: &Facts, captured: Option<&Path>) -> Facts {
+    if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() }
 }
 
 /// The exit that the limits ask for.

@@ -74,8 +74,9 @@ pub(crate) fn from_experiment(context: Context) -> Report {
         .iter()
         .map(|(at_ns, what)| Disturbance { at_ns: *at_ns, what: what.to_string() })
         .collect();
+    let cold = if experiment.keep_cold { 0 } else { experiment.plan.cold };
     report.warnings.clone_from(&experiment.warnings);
-    report.warnings.extend(warnings(&outcome, &experiment.facts));
+    report.warnings.extend(warnings(&outcome, &experiment.facts, cold));
     report.choice = Some(experiment.choice.clone());
     let maker = Maker {
         experiment: &experiment,
@@ -88,13 +89,13 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.runs = runs;
     report.rows = rows;
     report.verdicts = super::verdict::of(&report.runs);
-    report.verdict = judge(&report.runs, &experiment.limits);
+    report.verdict = judge(&report.runs, &experiment.limits, report.incomplete);
     report.machine = Some(experiment.facts);
     report
 }
 
-/// Holds every run to every limit.
-pub(crate) fn judge(runs: &[Run], limits: &[Limit]) -> Overall {
+/// Holds every run to every limit. A run that ended before its time did not show that one holds.
+pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall {
     let judged: Vec<JudgedLimit> = runs
         .iter()
         .flat_map(|run| {
@@ -104,12 +105,15 @@ pub(crate) fn judge(runs: &[Run], limits: &[Limit]) -> Overall {
             })
         })
         .collect();
-    let reasons = judged
+    let cut = (incomplete && !limits.is_empty())
+        .then(|| "it ended before its time: what did not run was not held to any limit".to_owned());
+    let reasons: Vec<String> = judged
         .iter()
         .filter(|limit| !limit.judgement.ok)
         .map(|limit| format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason))
+        .chain(cut)
         .collect();
-    Overall { ok: judged.iter().all(|limit| limit.judgement.ok), limits: judged, reasons }
+    Overall { ok: reasons.is_empty(), limits: judged, reasons }
 }
 
 /// What runs are made from.
@@ -263,7 +267,7 @@ fn attempt(attempt: Attempt) -> explain::Attempt {
     }
 }
 
-fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Vec<String> {
+fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts, cold: u32) -> Vec<String> {
     let mut warnings = Vec::new();
     if let End::Watchdog(force) = outcome.end {
         warnings.push(
@@ -285,6 +289,13 @@ fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Vec<String> {
     }
     if let Some(why) = &outcome.clock.untrusted {
         warnings.push(format!("stamps are clock_gettime, not the processor's counter: {why}"));
+    }
+    if outcome.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
+        warnings.push(
+            "a run was so short that all its cycles were cold and are left out: measure longer, or \
+             take them in with --keep-cold"
+                .to_owned(),
+        );
     }
     let real_time = outcome.runs.iter().all(|run| run.policy != Policy::Other);
     if !real_time && outcome.refused.iter().any(|r| matches!(r.attempt, Attempt::Scheduler(_))) {

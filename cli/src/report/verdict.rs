@@ -31,9 +31,13 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
     let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
     let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
-    let n = judged.iter().map(|run| run.outcome.lateness.count()).sum();
-    verdicts.extend(stepping(&judged, n));
-    verdicts.extend(stepper(&judged, n));
+    // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
+    let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
+    let fastest: Vec<&Run> =
+        judged.iter().filter(|run| run.setup.period_ns == shortest).copied().collect();
+    let n = fastest.iter().map(|run| run.outcome.lateness.count()).sum();
+    verdicts.extend(stepping(&fastest, n));
+    verdicts.extend(stepper(&fastest, n));
     verdicts.extend(rarer(&judged));
     verdicts
 }
@@ -100,7 +104,7 @@ fn stepper(runs: &[&Run], n: u64) -> Option<Verdict> {
         application: "stepper".to_owned(),
         answer: Answer::No,
         statement: format!(
-            "a stepper stepped by this loop is down 10 % of its torque from {} steps/s on \
+            "stepping a motor from this loop above {} steps/s without losing 10 % of its torque \
              (peak-to-peak {} of {} cycles about the grid)",
             show::rate(rate),
             show::ns(Some(worst)),

@@ -41,7 +41,8 @@ pub(crate) fn count(value: u64) -> String {
     let mut shown = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(' ');
+            // A line never breaks inside a number.
+            shown.push('\u{a0}');
         }
         shown.push(digit);
     }
@@ -56,9 +57,9 @@ pub(crate) fn rate(value: f64) -> String {
         v => format!("{v:.2}"),
     };
     match value {
-        v if v >= 1e9 => format!("{} G", figures(v / 1e9)),
-        v if v >= 1e6 => format!("{} M", figures(v / 1e6)),
-        v if v >= 1e5 => format!("{} k", figures(v / 1e3)),
+        v if v >= 1e9 => format!("{}\u{a0}G", figures(v / 1e9)),
+        v if v >= 1e6 => format!("{}\u{a0}M", figures(v / 1e6)),
+        v if v >= 1e5 => format!("{}\u{a0}k", figures(v / 1e3)),
         v if v >= 1e3 => count(v.round() as u64),
         v => figures(v),
     }
@@ -106,7 +107,7 @@ mod tests {
     fn numbers_are_grouped_and_carry_their_unit() {
         assert_eq!(
             [0, 7, 999, 1_000, 1_234_567].map(count),
-            ["0", "7", "999", "1 000", "1 234 567"]
+            ["0", "7", "999", "1\u{a0}000", "1\u{a0}234\u{a0}567"]
         );
         assert_eq!(ns(Some(7_609.4)), "7.61 µs");
         assert_eq!(
@@ -114,7 +115,7 @@ mod tests {
             ["90 s", "50 min", "8.3 h", "35 days"]
         );
         let rates = [6.454e9, 169_312.0, 8_842.4, 87.25, 0.524].map(rate);
-        assert_eq!(rates, ["6.45 G", "169 k", "8 842", "87.2", "0.52"]);
+        assert_eq!(rates, ["6.45\u{a0}G", "169\u{a0}k", "8\u{a0}842", "87.2", "0.52"]);
         assert_eq!(ns(None), "-");
         assert_eq!(
             [25_000, 1_000_000, 1_500_000, 7].map(period),

@@ -28,7 +28,7 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["check", "--cpu", "0,1"], &["--cpu"]),
         (&["check", "--nonsense"], &["--nonsense"]),
         (&["analyse", "/nonexistent"], &["/nonexistent"]),
-        (&["analyse", "/proc"], &["/proc"]),
+        (&["analyse", "/proc"], &["/proc", "directory"]),
     ];
     for (args, words) in cases {
         refused(&run(*args), words);

@@ -28,8 +28,8 @@ fn writes_a_result_and_samples_that_tell_the_same() {
     assert!(!result["verdicts"].as_array().expect("verdicts").is_empty());
     assert!(result["recording"]["hot_ns"].as_f64().expect("measured") > 0.0);
 
-    let samples = made.join("samples.punctual");
-    let out = run(["analyse", samples.to_str().expect("UTF-8"), "--json", "-"]);
+    assert!(made.join("samples.punctual").is_file());
+    let out = run(["analyse", made.to_str().expect("UTF-8"), "--json", "-"]);
     let again = crate::support::json(&out);
     assert_eq!(again["incomplete"], false);
     for (live, read) in result["runs"]

@@ -14,6 +14,14 @@ pub enum CsvError {
         /// The name asked for.
         name: String,
     },
+    /// The first line is numbers with commas between: columns without names, or decimal commas.
+    #[error(
+        "{fields} numbers a line, and no header to name them; decimals take a point, not a comma"
+    )]
+    Several {
+        /// How many there are.
+        fields: usize,
+    },
     /// The header has no such column.
     #[error("no column {name:?}; there are: {columns:?}")]
     NoColumn {

@@ -154,8 +154,12 @@ impl<R: Read> CsvFile<R> {
             |field: &String| matches!(Decimal::split(field.trim().as_bytes()), Some((_, [])));
         let named = fields.iter().position(|field| self.spec.is_named(field));
         if named.is_none() && fields.iter().any(is_number) {
-            // No header: the first column, and only a telling name says what it holds.
-            return if self.spec.tells_kind() {
+            // No header: the first column, unless a comma may be a decimal one, and only a telling
+            // name says what it holds.
+            let numbers = fields.iter().filter(|field| is_number(field)).count();
+            return if self.separator == Separator::Comma && numbers > 1 {
+                Err(CsvError::Several { fields: numbers })
+            } else if self.spec.tells_kind() {
                 Ok(false)
             } else {
                 Err(CsvError::NoHeader { name: self.spec.name().to_owned() })

@@ -52,6 +52,7 @@ fn bad_input_is_refused_with_line_and_text() {
         refused(b"1\n", "instant:us", None),
         "instants need the nominal period: --period 500us"
     );
+    assert!(refused(b"7,6\n0,25\n", "lateness:us", None).contains("decimals take a point"));
     assert!(refused(b"a,b\n1,2\n", "c:us", None).contains("no column \"c\"; there are: \"a, b\""));
     assert!(refused(b"1,2\n", "wake:us", Some(1)).contains("no header"));
     assert!(refused(b"a,b\n1\n", "b:us", None).contains("line 2: column 2 is missing"));

@@ -6,13 +6,17 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use punctual::core::time::{Instant, Period};
 use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
 use crate::args::AnalyseArgs;
 use crate::report::{Report, Run, Setup};
+use crate::view::show;
+
+/// A drift beyond this (1 %) is a wrong period rather than a clock.
+const DRIFT_MAX_PPB: f64 = 1e7;
 
 /// Reads a whole file.
 pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
@@ -24,6 +28,19 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
         Kind::Instant => Releases::Unknown,
     };
     let mut outcome = pass(args, column, period, first)?;
+    if outcome.cycles == 0 {
+        bail!("{}: no data", args.file.display());
+    }
+    if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
+        && grid.drift_ppb.abs() > DRIFT_MAX_PPB
+    {
+        report.warnings.push(format!(
+            "the fitted period is {}, --period says {}: unless the clock was that far off, the \
+             counts of cycles and of missed releases mean nothing",
+            show::ns(Some(grid.period_ns)),
+            show::period(nominal.as_ns())
+        ));
+    }
     if let (Kind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
             report.warnings.push(

@@ -68,6 +68,7 @@ fn conditions(report: &Report) -> String {
     let periods: Vec<String> = periods.iter().map(|&ns| show::period(ns)).collect();
     parts.push(periods.join(" + "));
     let mut policies: Vec<String> = report.runs.iter().filter_map(policy).collect();
+    policies.sort();
     policies.dedup();
     parts.push(policies.join(", "));
     if let Some(session) = &report.session {

@@ -41,6 +41,9 @@ pub(super) fn lines(report: &Report) -> String {
     page
 }
 
+/// Rows without a value that are drawn before the rest of a gap is left out.
+const EMPTY_ROWS: u32 = 2;
+
 /// A drawing for each run: a row for each fifth of a decade.
 pub(super) fn drawn(report: &Report) -> String {
     let mut page = String::new();
@@ -52,7 +55,12 @@ pub(super) fn drawn(report: &Report) -> String {
         let last = filled.iter().rposition(|&full| full).unwrap_or(first);
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
         page += &format!("\n  lateness, {} (bars: log of the count)\n", run.name);
+        let mut empty = 0;
         for row in &rows[first..=last] {
+            empty = if row.count == 0 { empty + 1 } else { 0 };
+            if empty > EMPTY_ROWS {
+                continue;
+            }
             let length = (scale(row.count, most) * 40.0).ceil() as usize;
             page += &format!(
                 "  {:>9} … {:>9}  {:40} {:>11}\n",

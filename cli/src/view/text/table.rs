@@ -122,7 +122,7 @@ pub(super) fn instruments(report: &Report) -> String {
     format!("\n{}\n", show::wrap(&text, 4))
 }
 
-/// The same recordings by the names that papers and other tools use; three runs fit the page.
+/// The same recordings by the names that papers and other tools use; three runs to a table.
 pub(super) fn other_names(report: &Report) -> String {
     type Measure = fn(&Run) -> String;
     let measures: [(&str, Measure); 6] = [
@@ -134,14 +134,16 @@ pub(super) fn other_names(report: &Report) -> String {
         ("drift of the grid", |run| drift(run)),
     ];
     let source = ["NIST", "NIST", "LinuxCNC", "LinuxCNC", "AnT", ""];
-    let runs: Vec<&Run> = report.runs.iter().take(3).collect();
-    let mut page = format!("\n  {:NAME$}{:9}", "by other names", "");
-    page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
-    page.push('\n');
-    for ((name, value), by) in measures.iter().zip(source) {
-        page += &format!("  {name:NAME$}{by:9}");
-        page += &runs.iter().map(|run| format!("{:>14}", value(run))).collect::<String>();
+    let mut page = String::new();
+    for runs in report.runs.chunks(3) {
+        page += &format!("\n  {:NAME$}{:9}", "by other names", "");
+        page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
         page.push('\n');
+        for ((name, value), by) in measures.iter().zip(source) {
+            page += &format!("  {name:NAME$}{by:9}");
+            page += &runs.iter().map(|run| format!("{:>14}", value(run))).collect::<String>();
+            page.push('\n');
+        }
     }
     page
 }

@@ -36,7 +36,7 @@ pub(super) fn good_for(report: &Report) -> String {
 
 /// Every claim, with what it takes for granted.
 pub(super) fn claims(report: &Report) -> String {
-    let mut page = "\nWhat can be claimed\n".to_owned();
+    let mut page = "\nWhat can be claimed (L0 was observed; L1 and L2 are 95 % sure)\n".to_owned();
     let level = |level| match level {
         Level::L0 => "L0",
         Level::L1 => "L1",
@@ -65,17 +65,23 @@ pub(super) fn limits(report: &Report) -> String {
         );
         page += &(show::wrap(&text, 10) + "\n");
     }
+    if report.incomplete {
+        let reason = report.verdict.reasons.last().map_or("", String::as_str);
+        page += &(show::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
+    }
     page
 }
 
 /// Commands that work when pasted.
 pub(super) fn next(report: &Report) -> String {
     let Some(results) = &report.results else { return String::new() };
+    let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
     format!(
         "\nDo next\n\
-         \x20 1. punctual analyse \\\n\
-         \x20      {results}/samples.punctual\n\
-         \x20 2. punctual impact stepper --holding-torque 23ozin --step-angle 1.8deg \\\n\
-         \x20      --speed 5rev/s --from {results}     (your motor's figures)\n"
+         \x20 1. every claim, from the samples of this run:\n\
+         \x20      {program} analyse {results}\n\
+         \x20 2. what it does to a stepper, with your motor's figures:\n\
+         \x20      {program} impact stepper --from {results} \\\n\
+         \x20        --holding-torque 23ozin --step-angle 1.8deg --speed 5rev/s\n"
     )
 }

@@ -5,8 +5,10 @@
 //! that there was too little data to say, or that the machine does not tell.
 
 mod build;
+mod maker;
 mod run;
 mod verdict;
+mod words;
 
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper::Impact;

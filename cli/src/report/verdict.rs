@@ -31,6 +31,10 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
     let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
     let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
+    // Without a real-time policy it is another machine, as it were: the answer itself says so.
+    if judged.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
+        verdicts[0].statement += "; measured as SCHED_OTHER, not real-time";
+    }
     // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
     let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
     let fastest: Vec<&Run> =

@@ -31,6 +31,8 @@ fn works_as_sched_other_and_says_so() {
     assert!(page.contains("SCHED_OTHER") || !root, "{page}");
     if root {
         assert!(page.contains("refused: SCHED_FIFO 90") && page.contains("Costs:"), "{page}");
+        let verdict = page.split("What it is good for").nth(1).expect("a verdict");
+        assert!(verdict.contains("SCHED_OTHER"), "{verdict}");
         let text = fs::read(dir.path("result.json")).expect("written");
         let result: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
         let refused = &result["session"]["refused"];

@@ -67,14 +67,19 @@ impl Manifest {
         let mut missing = BTreeMap::new();
         for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
             let parts: Vec<&str> = line.split('\t').collect();
-            let (path, entry) = match parts.as_slice() {
-                ["absent", path] => (path, Missing::Absent),
-                ["directory", path] => (path, Missing::Directory),
-                ["unreadable", path, why] => (path, Missing::Unreadable { why: one_line(why) }),
-                _ => {
-                    let text = line.chars().take(60).collect();
-                    return Err(ManifestError::Line { line: number + 1, text });
+            let entry = match parts.as_slice() {
+                ["absent", path] => Some((path, Missing::Absent)),
+                ["directory", path] => Some((path, Missing::Directory)),
+                ["unreadable", path, why] => {
+                    Some((path, Missing::Unreadable { why: one_line(why) }))
                 }
+                _ => None,
+            };
+            // A path with a carriage return at its end would lose it with the line's.
+            let plain = |(path, _): &(&&str, Missing)| !path.contains(char::is_control);
+            let Some((path, entry)) = entry.filter(plain) else {
+                let text = line.chars().take(60).collect();
+                return Err(ManifestError::Line { line: number + 1, text });
             };
             missing.insert((*path).to_owned(), entry);
         }

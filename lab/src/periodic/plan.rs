@@ -10,7 +10,7 @@ use punctual::os::scheduler::Policy;
 pub enum WaitKind {
     /// An absolute sleep.
     Sleep,
-    /// A sleep of at least [`SPIN_REST`] of the period, then a spin.
+    /// A sleep of a tenth of the period, and 20 µs at least, then a spin.
     Spin,
 }
 

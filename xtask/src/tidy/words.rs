@@ -117,10 +117,6 @@ const FOREIGN: &[&str] = &[
     "tv_usec",
 ];
 
-/// How work is organised, which is not what the text is about.
-const PROCESS: &[&str] =
-    &["subagent", "sub-agent", "language model", "as an ai", "ai-generated", "co-authored-by"];
-
 /// A word at its place in prose.
 struct Word<'t> {
     text: &'t str,
@@ -134,7 +130,6 @@ pub(crate) fn check(file: &File, found: &mut Vec<Finding>) {
     if LAWS.contains(&file.path.as_str()) {
         return;
     }
-    process(file, found);
     if let Some(rust) = &file.rust {
         identifiers(file, rust, found);
         prose(file, &rust.comments, found);
@@ -181,21 +176,6 @@ fn prose(file: &File, text: &str, found: &mut Vec<Finding>) {
             }
         }
         before = lower;
-    }
-}
-
-fn process(file: &File, found: &mut Vec<Finding>) {
-    let lower = file.text.to_ascii_lowercase();
-    for phrase in PROCESS {
-        for (at, _) in lower.match_indices(phrase) {
-            found.push(file.finding(
-                "process",
-                line(file, at),
-                format!("\"{phrase}\""),
-                "the text is about the project, not about how it was made",
-                "leave it out",
-            ));
-        }
     }
 }
 
@@ -334,12 +314,5 @@ mod tests {
         assert_eq!(whats("a.md", "# A\n\nLow jitter.\n"), ["3: the word \"jitter\""]);
         assert!(whats("a.md", "# A\n\n```\nlatency\n```\n\n`--jitter` and *latency*\n").is_empty());
         assert!(whats("docs/glossary.md", "Jitter.\n").is_empty());
-    }
-
-    #[test]
-    fn how_it_was_made_is_left_out() {
-        for phrase in PROCESS {
-            assert_eq!(whats("a.sh", &format!("# {phrase}\n")).len(), 1, "{phrase}");
-        }
     }
 }

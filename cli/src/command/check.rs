@@ -32,7 +32,8 @@ const ROUND: Span = Span::from_ms(30_000);
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
-    let (cpu, choice) = pick(args.cpu.as_deref(), &super::here(&facts, root))?;
+    let here = super::here(&facts, root);
+    let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
     let period = args.period.period()?;
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let path = results.join(super::SAMPLES);
     let samples = output::create(&path)?;
 
-    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&super::here(&facts, root)));
+    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
     let (conditions, specs) = conditions(loads, args.duration.0);
     let plan = Plan {
         streams: vec![Stream {
@@ -54,9 +55,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         }],
         blocks: interleave(specs.len() - 1, rounds(args.duration.0, period), args.duration.0),
         conditions,
-        housekeeping: helper_cpu(&CpuList::single(cpu), &super::here(&facts, root))
-            .into_iter()
-            .collect(),
+        housekeeping: helper_cpu(&CpuList::single(cpu), &here).into_iter().collect(),
         cold: COLD_CYCLES,
     };
     let merge = specs.len() > 1;
@@ -66,11 +65,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         specs,
         merge,
         facts,
+        here,
         choice,
         limits: args.report.limits.clone(),
         keep_cold: args.report.keep_cold,
         samples: Some((samples, path.clone())),
-        foreign: root.is_some(),
         warnings: super::foreign(root).into_iter().chain(left_out).collect(),
     };
     let (mut report, trouble) = experiment.run().inspect_err(|_| {

@@ -30,10 +30,11 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
-    let (cpus, choice) = pick(args.cpu.as_deref(), &super::here(&facts, root))?;
+    let here = super::here(&facts, root);
+    let (cpus, choice) = pick(args.cpu.as_deref(), &here)?;
     let streams = streams(args, &cpus)?;
     let (conditions, specs) = conditions(args);
-    let housekeeping = helper_cpu(&cpus, &super::here(&facts, root)).into_iter().collect();
+    let housekeeping = helper_cpu(&cpus, &here).into_iter().collect();
     let blocks = blocks(specs.len(), args.duration.0);
     let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
@@ -48,11 +49,11 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         specs,
         merge: false,
         facts,
+        here,
         choice,
         limits: args.report.limits.clone(),
         keep_cold: args.report.keep_cold,
         samples,
-        foreign: root.is_some(),
         warnings: super::foreign(root),
     };
     let (report, trouble) = experiment.run()?;

@@ -20,7 +20,6 @@ use punctual::session::Thread;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
-use punctual_host::root::Root;
 use punctual_lab::cost::RecordCost;
 use punctual_lab::load::{Bounds, LoadSpec};
 use punctual_lab::periodic::{End, Plan, Prepared};
@@ -51,8 +50,10 @@ pub(crate) struct Experiment {
     pub(crate) specs: Vec<Vec<LoadSpec>>,
     /// Whether all conditions but the first count as one, "under load".
     pub(crate) merge: bool,
-    /// What is known of the machine.
+    /// What is known of the machine that the report names: with `--root`, another one.
     pub(crate) facts: Facts,
+    /// What is known of the machine that measures.
+    pub(crate) here: Facts,
     /// The measured CPUs and why those.
     pub(crate) choice: report::Choice,
     /// What to hold every run to.
@@ -61,8 +62,6 @@ pub(crate) struct Experiment {
     pub(crate) keep_cold: bool,
     /// Where the samples go, opened.
     pub(crate) samples: Option<(File, PathBuf)>,
-    /// Whether the facts are another machine's.
-    pub(crate) foreign: bool,
     /// What a reader should know, already.
     pub(crate) warnings: Vec<String>,
 }
@@ -71,8 +70,7 @@ impl Experiment {
     /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth
     /// having comes beside it: a sample file that ends early, a load that did not start again.
     pub(crate) fn run(mut self) -> Result<(Report, Option<anyhow::Error>)> {
-        let here = self.here()?;
-        self.warnings.extend(safety::judge(&self.plan, &here)?);
+        self.warnings.extend(safety::judge(&self.plan, &self.here)?);
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();
         let prepared = Prepared::new(self.plan.clone());
@@ -94,7 +92,7 @@ impl Experiment {
         let sink =
             Recordings::new(prepared.grids(), conditions, self.merge, self.keep_cold, &thresholds);
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
-        let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.facts));
+        let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.here));
         let grids = prepared.grids().to_vec();
         let outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
         let mut outcome = outcome.context("cannot start a thread")?;
@@ -112,7 +110,7 @@ impl Experiment {
         {
             return Err(why);
         }
-        self.warnings.extend(safety::hit(&self.plan, &outcome.runs, &here));
+        self.warnings.extend(safety::hit(&self.plan, &outcome.runs, &self.here));
         let report = report::from_experiment(Context {
             experiment: self,
             grids,
@@ -122,11 +120,6 @@ impl Experiment {
             started: started.to_string(),
         });
         Ok((report, trouble))
-    }
-
-    /// The facts of the machine that this runs on, where `--root` gave another's.
-    fn here(&self) -> Result<Facts> {
-        Ok(if self.foreign { Facts::collect(&Root::live()) } else { self.facts.clone() })
     }
 
     /// What recording costs where the first loop will run, and as it will run. `None` where no

@@ -59,7 +59,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.clock = Some(clock(&outcome));
     report.recording =
         recording.map(|cost| Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
-    report.session = Some(session(&outcome, &experiment.facts));
+    report.session = Some(session(&outcome, &experiment.here));
     report.disturbances = outcome
         .disturbances
         .iter()
@@ -67,7 +67,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
         .collect();
     let cold = if experiment.keep_cold { 0 } else { experiment.plan.cold };
     report.warnings.clone_from(&experiment.warnings);
-    report.warnings.extend(warnings(&outcome, &experiment.facts, cold));
+    report.warnings.extend(warnings(&outcome, &experiment.here, cold));
     report.choice = Some(experiment.choice.clone());
     let maker = Maker {
         experiment: &experiment,

@@ -33,6 +33,24 @@ pub(crate) struct Run {
     pub(crate) loads: Vec<Load>,
 }
 
+impl Run {
+    /// A run of recorded data, which does not say what only the measuring process could see.
+    pub(crate) fn recorded(name: String, setup: Setup, outcome: Outcome) -> Self {
+        Self {
+            name,
+            setup,
+            outcome,
+            stalled: None,
+            stall_max_ns: None,
+            cpu_load: None,
+            page_faults: None,
+            preempted: None,
+            floor_ns: None,
+            loads: Vec::new(),
+        }
+    }
+}
+
 /// How a run was set up; null for data that does not say.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Setup {

@@ -56,18 +56,8 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
             );
         }
     }
-    report.runs.push(Run {
-        name: args.file.display().to_string(),
-        setup: Setup { period_ns: period.map(Period::as_ns), ..Setup::default() },
-        outcome,
-        stalled: None,
-        stall_max_ns: None,
-        cpu_load: None,
-        page_faults: None,
-        preempted: None,
-        floor_ns: None,
-        loads: Vec::new(),
-    });
+    let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
+    report.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
     Ok(report)
 }
 

@@ -96,25 +96,15 @@ fn parts(runs: &[RunInfo], args: &AnalyseArgs) -> (Vec<Part>, Vec<usize>) {
 
 fn run(name: String, infos: &[&RunInfo], outcome: Outcome) -> Run {
     let first = infos[0];
-    Run {
-        name,
-        setup: Setup {
-            cpu: Some(first.cpu),
-            period_ns: Some(first.period_ns),
-            phase_ns: Some(first.phase_ns),
-            policy: Some(first.policy.clone()),
-            priority: first.priority,
-            wait: Some(first.wait.clone()),
-            load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
-            duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
-        },
-        outcome,
-        stalled: None,
-        stall_max_ns: None,
-        cpu_load: None,
-        page_faults: None,
-        preempted: None,
-        floor_ns: first.floor_ns,
-        loads: Vec::new(),
-    }
+    let setup = Setup {
+        cpu: Some(first.cpu),
+        period_ns: Some(first.period_ns),
+        phase_ns: Some(first.phase_ns),
+        policy: Some(first.policy.clone()),
+        priority: first.priority,
+        wait: Some(first.wait.clone()),
+        load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
+        duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
+    };
+    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome) }
 }

@@ -11,6 +11,7 @@ mod output;
 mod parse;
 mod progress;
 mod report;
+mod stored;
 mod view;
 
 use std::process::ExitCode;

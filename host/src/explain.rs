@@ -13,7 +13,7 @@ mod scheduler;
 use crate::cpulist::CpuList;
 use crate::facts::Facts;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Error numbers of `errno-base.h`, the same everywhere.
 pub(crate) mod errno {
@@ -61,7 +61,7 @@ pub enum Attempt {
 }
 
 /// Why it was refused, in words for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// Why, as far as the facts tell: a clause without a full stop, to stand after a colon.
     pub why: String,

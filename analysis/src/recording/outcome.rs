@@ -4,7 +4,7 @@
 //! parts that JSON leaves out. Holds; computes nothing.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::worst::Worst;
 use crate::claim::Claim;
@@ -16,7 +16,7 @@ use crate::jitters::Jitters;
 use crate::summary::Stats;
 
 /// The figures of one run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Recorded cycles, cold ones included.
     pub cycles: u64,

@@ -17,9 +17,9 @@ use punctual_analysis::limit::Limit;
 
 use crate::Exit;
 use crate::args::AnalyseArgs;
-use crate::command::SAMPLES;
 use crate::output::{self, Json};
 use crate::report::{self, Report};
+use crate::stored::SAMPLES;
 use crate::view;
 
 /// Runs the subcommand.

@@ -20,6 +20,7 @@ use crate::args::CheckArgs;
 use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, startable};
 use crate::output::{self, Json};
 use crate::report::Choice;
+use crate::stored::{RESULT, SAMPLES};
 use crate::view;
 
 /// Shorter than this, all loads run at once: each alone would have too few cycles to say anything.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     }
     let json = Json::open(args.report.json.as_deref())?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
-    let path = results.join(super::SAMPLES);
+    let path = results.join(SAMPLES);
     let samples = output::create(&path)?;
 
     let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let page = view::text::check(&report);
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
-    let kept = output::replace(&results.join("result.json"), &text);
+    let kept = output::replace(&results.join(RESULT), &text);
     shown.and(kept)?;
     super::exit_after(&report, trouble)
 }

@@ -4,19 +4,18 @@
 //! NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7]; LinuxCNC's
 //! StepConf for software stepping.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use punctual_analysis::impact::step_generation::{DriveTimings, step_generation};
 use punctual_analysis::impact::stepper::Stepper;
 use punctual_analysis::quantity::{self, QuantityError};
-use serde_json::Value;
 
 use crate::Exit;
 use crate::args::StepperArgs;
 use crate::output::Json;
 use crate::report::Report;
+use crate::stored;
 use crate::view;
 
 /// Runs the subcommand.
@@ -78,31 +77,17 @@ struct Timed {
 impl Timed {
     /// Reads a result, or the one in a directory.
     fn from(path: &Path) -> Result<Self> {
-        let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
-        let shown = file.display();
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
-        let result: Value = serde_json::from_str(&text)
-            .with_context(|| format!("{shown}: no result of punctual's"))?;
-        match result["schema"].as_u64() {
-            Some(1) => {}
-            Some(newer) => {
-                bail!("{shown}: schema {newer} is newer than this punctual, which reads 1")
-            }
-            None => bail!("{shown}: no result of punctual's"),
-        }
-        let runs = result["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let worst = |of: &dyn Fn(&Value) -> Option<f64>| {
-            runs.iter().filter_map(of).filter(|ns| *ns >= 0.0).max_by(f64::total_cmp)
-        };
-        let grid_pp_ns = worst(&|run| run["grid"]["jitter_pp_ns"].as_f64());
-        let interval = worst(&|run| run["jitters"]["interval_max_abs_ns"].as_f64());
+        let stored = stored::read(path)?;
+        let runs = stored.report.runs.iter().map(|run| &run.outcome);
+        let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
+        let grid_pp_ns =
+            worst(&mut runs.clone().filter_map(|run| Some(run.grid.as_ref()?.jitter_pp_ns)));
+        let interval = worst(&mut runs.filter_map(|run| run.jitters.interval_max_abs_ns));
         match (grid_pp_ns, interval) {
-            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => Ok(Self {
-                grid_pp_ns,
-                interval_max_abs_ns,
-                started_at: result["started_at"].as_str().map(str::to_owned),
-            }),
-            _ => bail!("{shown}: it has no run with a fitted grid"),
+            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => {
+                Ok(Self { grid_pp_ns, interval_max_abs_ns, started_at: stored.report.started_at })
+            }
+            _ => bail!("{}: it has no run with a fitted grid", stored.path.display()),
         }
     }
 }

@@ -19,9 +19,6 @@ use punctual_host::root::Root;
 use crate::Exit;
 use crate::report::Report;
 
-/// The sample file in a directory of `check`.
-const SAMPLES: &str = "samples.punctual";
-
 /// Where facts are read: this machine, or one that was captured.
 fn root(captured: Option<&Path>) -> Result<Root> {
     Ok(match captured {

@@ -16,7 +16,7 @@ use punctual_analysis::limit::Judgement;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::Facts;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use build::{Context, UNDER_LOAD, duration_ns, from_experiment, judge, run_name};
 pub(crate) use run::{Load, Row, Run, Setup};
@@ -26,14 +26,14 @@ pub(crate) use verdict::of as verdicts;
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The result of one run of punctual.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Report {
     /// 1.
     pub(crate) schema: u32,
     /// "punctual".
-    pub(crate) tool: &'static str,
+    pub(crate) tool: String,
     /// The tool's version.
-    pub(crate) version: &'static str,
+    pub(crate) version: String,
     /// The subcommand: "check", "measure periodic", "analyse", "impact stepper".
     pub(crate) experiment: String,
     /// When it started, in UTC (RFC 3339); null for data that does not say.
@@ -72,7 +72,7 @@ pub(crate) struct Report {
 }
 
 /// The CPU that was measured.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Choice {
     /// The CPUs, as the kernel lists them.
     pub(crate) cpus: String,
@@ -81,7 +81,7 @@ pub(crate) struct Choice {
 }
 
 /// What stamps were taken with.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Clock {
     /// "tsc", "cntvct" or "vdso".
     pub(crate) source: String,
@@ -106,7 +106,7 @@ pub(crate) struct Clock {
 
 /// What recording a sample cost, measured before the run, on the CPU and with the policy of its
 /// first loop.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Recording {
     /// In a loop that does nothing else.
     pub(crate) hot_ns: f64,
@@ -115,7 +115,7 @@ pub(crate) struct Recording {
 }
 
 /// What the kernel granted and what it refused.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Session {
     /// Whether all memory was locked.
     pub(crate) memory_locked: bool,
@@ -126,7 +126,7 @@ pub(crate) struct Session {
 }
 
 /// A request that the kernel refused.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Refused {
     /// What was asked.
     pub(crate) attempt: String,
@@ -138,7 +138,7 @@ pub(crate) struct Refused {
 }
 
 /// What happened to the machine.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Disturbance {
     /// When it was seen, on CLOCK_MONOTONIC.
     pub(crate) at_ns: u64,
@@ -147,7 +147,7 @@ pub(crate) struct Disturbance {
 }
 
 /// What a machine is good for, in the unit of one application.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Verdict {
     /// "loop", "software stepping", "stepper", "rarer events".
     pub(crate) application: String,
@@ -162,7 +162,7 @@ pub(crate) struct Verdict {
 }
 
 /// An answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Answer {
     /// It is good for that.
@@ -174,7 +174,7 @@ pub(crate) enum Answer {
 }
 
 /// Whether all limits hold.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Overall {
     /// True when every limit holds for every run, and when none was given.
     pub(crate) ok: bool,
@@ -185,7 +185,7 @@ pub(crate) struct Overall {
 }
 
 /// A limit, judged on one run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct JudgedLimit {
     /// The run's name.
     pub(crate) run: String,
@@ -199,8 +199,8 @@ impl Report {
     pub(crate) fn empty(experiment: &str) -> Self {
         Self {
             schema: SCHEMA,
-            tool: "punctual",
-            version: env!("CARGO_PKG_VERSION"),
+            tool: "punctual".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.to_owned(),
             started_at: None,
             incomplete: false,

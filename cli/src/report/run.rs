@@ -5,10 +5,10 @@
 use punctual_analysis::recording::Outcome;
 use punctual_analysis::summary::Stats;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One loop under one condition.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Run {
     /// "idle", "under load", "cpu", "CPU 1, 25.0 µs".
     pub(crate) name: String,
@@ -52,7 +52,7 @@ impl Run {
 }
 
 /// How a run was set up; null for data that does not say.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Setup {
     /// The CPU that the loop was pinned to.
     pub(crate) cpu: Option<u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Setup {
 }
 
 /// What a load did.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Load {
     /// Its name.
     pub(crate) name: String,
@@ -86,7 +86,7 @@ pub(crate) struct Load {
 }
 
 /// One load's share of the run "under load".
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Row {
     /// The load.
     pub(crate) load: String,

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::support::{Dir, json, refused, run, stderr, stdout};
 
 fn stepper<'a>(torque: &'a str, angle: &'a str, speed: &'a str, time: &'a str) -> Vec<&'a str> {
@@ -65,10 +67,19 @@ fn beyond_the_small_angle_steps_are_lost_and_it_says_so() {
 #[test]
 fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     let dir = Dir::new("impact");
-    let result = r#"{"schema":1,"started_at":"2026-01-01T00:00:00Z","runs":[
-        {"grid":{"jitter_pp_ns":1000},"jitters":{"interval_max_abs_ns":900}},
-        {"grid":{"jitter_pp_ns":3600.0},"jitters":{"interval_max_abs_ns":700}}]}"#;
-    fs::write(dir.path("result.json"), result).expect("writable");
+    // A result of recorded data, then with the figures that this test is about.
+    let wakes: String = (0..100).map(|k| format!("{}\n", 1 + k * 1_000_000)).collect();
+    fs::write(dir.path("wakes.csv"), wakes).expect("writable");
+    let csv = dir.path("wakes.csv");
+    let csv = csv.to_str().expect("UTF-8");
+    let columns = ["--column", "instant:ns", "--period", "1ms", "--json", "-"];
+    let mut result = json(&run(["analyse", csv].into_iter().chain(columns)));
+    result["runs"] = json!([result["runs"][0], result["runs"][0]]);
+    for (run, grid_pp_ns, interval_ns) in [(0, 1000.0, 900.0), (1, 3600.0, 700.0)] {
+        result["runs"][run]["grid"]["jitter_pp_ns"] = json!(grid_pp_ns);
+        result["runs"][run]["jitters"]["interval_max_abs_ns"] = json!(interval_ns);
+    }
+    fs::write(dir.path("result.json"), result.to_string()).expect("writable");
     let from = |path: &str| {
         let args = ["impact", "stepper", "--holding-torque", "23ozin", "--step-angle", "0.9deg"];
         let rest = ["--speed", "15rev/s", "--json", "-", "--from", path];
@@ -77,7 +88,7 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     let whole = json(&from(dir.0.to_str().expect("UTF-8")));
     assert_eq!(whole["impact"]["jitter_pp_ns"], 3600.0);
     assert_eq!(whole["step_generation"]["interval_max_abs_ns"], 900);
-    fs::write(dir.path("newer.json"), r#"{"schema":2}"#).expect("writable");
+    fs::write(dir.path("newer.json"), r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
     refused(&from(dir.path("newer.json").to_str().expect("UTF-8")), &["schema 2"]);
     fs::write(dir.path("other.json"), "[]").expect("writable");
     refused(&from(dir.path("other.json").to_str().expect("UTF-8")), &["no result"]);

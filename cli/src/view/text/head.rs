@@ -11,7 +11,7 @@ use crate::view::show;
 pub(super) fn of(report: &Report) -> String {
     let mut page = Vec::new();
     match &report.machine {
-        Some(facts) => page.push(machine(report.version, facts)),
+        Some(facts) => page.push(machine(&report.version, facts)),
         None => page.push(format!("punctual {}", report.version)),
     }
     page.extend(report.choice.as_ref().map(|_| conditions(report)));

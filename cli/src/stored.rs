@@ -1,0 +1,117 @@
+//! A result that an earlier run wrote, read back as the report that it was.
+//!
+//! For every subcommand that takes a RESULT. Opens regular files only: a pipe is never waited for.
+//! What a result of a newer schema would mean is not guessed.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::report::{Report, SCHEMA};
+
+/// The name of the result in the directory of a run.
+pub(crate) const RESULT: &str = "result.json";
+/// The name of the samples beside it.
+pub(crate) const SAMPLES: &str = "samples.punctual";
+
+/// The most bytes of a result; one of a thousand runs has less.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// A result read back, and where it was.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// What it says. What JSON leaves out (histograms in full resolution, tails) is empty.
+    pub(crate) report: Report,
+    /// The samples beside it, where they were kept.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for what reads samples again"))]
+    pub(crate) samples: Option<PathBuf>,
+}
+
+/// The part that every schema has.
+#[derive(Deserialize)]
+struct Head {
+    schema: u64,
+    tool: String,
+}
+
+/// Reads the result at `path`: a file, or the directory of a run.
+pub(crate) fn read(path: &Path) -> Result<Stored> {
+    let kind = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let path = if kind.is_dir() { path.join(RESULT) } else { path.to_owned() };
+    let shown = path.display();
+    let report = parse(&text(&path)?).with_context(|| format!("{shown}"))?;
+    let samples = path.with_file_name(SAMPLES);
+    Ok(Stored { samples: samples.is_file().then_some(samples), report, path })
+}
+
+fn text(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if !kind.is_file() {
+        bail!("{shown}: a result is a regular file, or a directory with {RESULT} in it");
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let mut text = String::new();
+    file.take(BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("{shown}: no result of punctual's"))?;
+    if text.len() as u64 > BYTES_MAX {
+        bail!("{shown}: no result of punctual's: more than {} MiB", BYTES_MAX >> 20);
+    }
+    Ok(text)
+}
+
+/// A report from its JSON; the error has line and column.
+fn parse(text: &str) -> Result<Report> {
+    let head: Head = serde_json::from_str(text).context("no result of punctual's")?;
+    if head.tool != "punctual" {
+        bail!("no result of punctual's");
+    }
+    if head.schema != u64::from(SCHEMA) {
+        bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
+    }
+    serde_json::from_str(text).context("a damaged result")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let mut report = Report::empty("check");
+        report.warnings.push("a \u{1b}[2J warning".to_owned());
+        let written = view::json::of(&report).expect("JSON");
+        let read = parse(&written).expect("a report");
+        assert_eq!(view::json::of(&read).expect("JSON"), written);
+    }
+
+    #[test]
+    fn the_samples_beside_it_are_found() {
+        let dir = std::env::temp_dir().join(format!("punctual-stored-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("writable");
+        let written = view::json::of(&Report::empty("check")).expect("JSON");
+        fs::write(dir.join(RESULT), written).expect("writable");
+        assert!(read(&dir).expect("a result").samples.is_none());
+        fs::write(dir.join(SAMPLES), "").expect("writable");
+        let stored = read(&dir.join(RESULT)).expect("a result");
+        assert_eq!(stored.samples, Some(dir.join(SAMPLES)));
+        fs::remove_dir_all(&dir).expect("it was made here");
+    }
+
+    #[test]
+    fn what_is_no_result_of_ours_is_refused_with_the_reason() {
+        let why = |text: &str| format!("{:#}", parse(text).expect_err("refused"));
+        assert!(why("").contains("line 1 column 0"), "{}", why(""));
+        assert!(why(r#"{"schema":1}"#).contains("no result of punctual's"));
+        assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("no result of punctual's"));
+        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("schema 2"));
+        assert!(why(r#"{"schema":1,"tool":"punctual"}"#).contains("damaged"));
+    }
+}

@@ -13,6 +13,7 @@
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
 //! | [`claim`] | levels L0–L2: what n cycles support, adjusted for dependence |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
+//! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
 #![forbid(unsafe_code)]
 
@@ -26,5 +27,6 @@ pub mod limit;
 pub mod quantile;
 pub mod quantity;
 pub mod recording;
+pub mod rng;
 pub mod summary;
 pub mod verdict;

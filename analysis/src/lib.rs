@@ -28,5 +28,6 @@ pub mod quantile;
 pub mod quantity;
 pub mod recording;
 pub mod rng;
+mod stored;
 pub mod summary;
 pub mod verdict;

@@ -33,10 +33,12 @@ pub struct Stats {
 }
 
 /// Exact count, sum and sum of squares of signed nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     n: u64,
+    #[serde(with = "crate::stored::decimal")]
     sum: i128,
+    #[serde(with = "crate::stored::decimal")]
     squares: u128,
 }
 
@@ -49,6 +51,13 @@ impl Moments {
         self.sum += i128::from(value_ns);
         let magnitude = u128::from(value_ns.unsigned_abs());
         self.squares = self.squares.saturating_add(magnitude * magnitude);
+    }
+
+    /// Takes in all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.n += other.n;
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
     }
 
     /// How many values.
@@ -88,7 +97,7 @@ impl Moments {
 }
 
 /// A distribution while it is being collected: moments and histogram side by side.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     moments: Moments,
     histogram: Histogram,
@@ -100,6 +109,20 @@ impl Distribution {
     pub fn push(&mut self, value_ns: i64) {
         self.moments.push(value_ns);
         self.histogram.push(value_ns);
+    }
+
+    /// Takes in all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.moments.merge(&other.moments);
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// Whether both parts can be of the same values, for what was read back.
+    pub fn is_sound(&self) -> bool {
+        let Moments { n, sum, .. } = self.moments;
+        let (min, max) = (self.histogram.min().unwrap_or(0), self.histogram.max().unwrap_or(0));
+        let between = (i128::from(n) * i128::from(min))..=(i128::from(n) * i128::from(max));
+        n == self.histogram.count() && between.contains(&sum)
     }
 
     /// The exact sums.
@@ -165,6 +188,19 @@ mod tests {
         let extremes = collected(&[i64::MIN; 8]);
         assert_eq!(extremes.moments().variance(), None);
         assert_eq!(extremes.stats().mean, Some(i64::MIN as f64));
+    }
+
+    #[test]
+    fn what_was_stored_comes_back_and_adds_up() {
+        let values = [i64::MIN, -3, 7, 1 << 60, i64::MAX];
+        let mut merged = collected(&values[..2]);
+        merged.merge(&collected(&values[2..]));
+        assert_eq!(merged, collected(&values));
+        let text = serde_json::to_string(&merged).unwrap();
+        assert_eq!(serde_json::from_str::<Distribution>(&text).unwrap(), merged);
+        assert!(merged.is_sound() && Distribution::default().is_sound());
+        let lies = text.replacen("\"n\":5", "\"n\":6", 1);
+        assert!(!serde_json::from_str::<Distribution>(&lies).unwrap().is_sound());
     }
 
     proptest! {

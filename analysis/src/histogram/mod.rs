@@ -7,6 +7,7 @@
 mod buckets;
 pub mod clusters;
 pub mod display;
+mod stored;
 
 use crate::quantile::Probability;
 pub(crate) use buckets::BUCKETS;

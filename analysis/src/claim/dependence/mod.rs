@@ -9,9 +9,11 @@
 //! have had at the wake that ended the stall: the stalled cycle's, less the periods in between. And
 //! at least one period, for a loop of that period gained nothing from it.
 
+mod pooled;
 mod tails;
 mod watch;
 
+pub use pooled::Pooled;
 pub use tails::{Tail, Tails};
 use watch::Watch;
 
@@ -73,6 +75,18 @@ impl Exceedances {
         }
     }
 
+    /// Watches the thresholds of `pooled`, so that the counts can be added to it. Where that has
+    /// none yet, as [`Self::new`].
+    pub fn like(period_ns: i64, pooled: &Pooled) -> Self {
+        let mut like = Self::new(period_ns, &[]);
+        if !pooled.counts.is_empty() {
+            like.watches = pooled.counts.iter().map(Watch::like).collect();
+            like.warm_up = Vec::new();
+            like.begin();
+        }
+        like
+    }
+
     /// Takes in one recorded cycle, and how many releases were missed just before it, after a cycle
     /// that was `stalled_ns` late. (How many count in all is given at the end.)
     #[inline]
@@ -97,20 +111,25 @@ impl Exceedances {
         if !sorted.is_empty() {
             for share in ADAPTIVE {
                 let threshold_ns = sorted[(sorted.len() - 1) * share / 1000];
-                let at = self.watches.binary_search_by_key(&threshold_ns, |w| w.threshold_ns);
+                let at = self.watches.binary_search_by_key(&threshold_ns, |w| w.threshold_ns());
                 if let Err(at) = at {
                     self.watches.insert(at, Watch::new(threshold_ns, false));
                 }
             }
         }
+        self.begin();
+        held.into_iter().for_each(|pushed| self.watch(pushed));
+    }
+
+    /// The thresholds are fixed: from here on they are watched.
+    fn begin(&mut self) {
         for (bits, start) in self.starts.iter_mut().enumerate() {
             // A value of `bits` significant bits is at least 2^(bits − 1).
             let least = if bits == 0 { 0 } else { 1u64 << (bits - 1) };
-            let below = |w: &Watch| w.threshold_ns < 0 || w.threshold_ns.unsigned_abs() < least;
+            let below = |w: &Watch| w.threshold_ns() < 0 || w.threshold_ns().unsigned_abs() < least;
             *start = u16::try_from(self.watches.partition_point(below)).unwrap_or(0);
         }
         self.warm = true;
-        held.into_iter().for_each(|pushed| self.watch(pushed));
     }
 
     /// How many thresholds a value exceeds.
@@ -121,7 +140,7 @@ impl Exceedances {
         } else {
             0
         };
-        while self.watches.get(level).is_some_and(|watch| lateness_ns > watch.threshold_ns) {
+        while self.watches.get(level).is_some_and(|watch| lateness_ns > watch.threshold_ns()) {
             level += 1;
         }
         level
@@ -153,7 +172,7 @@ impl Exceedances {
             self.move_to(level);
             // All that exceed the same thresholds, at once.
             let last =
-                match level.checked_sub(1).map(|at| i128::from(self.watches[at].threshold_ns)) {
+                match level.checked_sub(1).map(|at| i128::from(self.watches[at].threshold_ns())) {
                     Some(below) if period > 0 && below >= period => {
                         u64::try_from((late - below - 1) / period)
                             .map_or(missed, |last| last.min(missed))
@@ -179,13 +198,19 @@ impl Exceedances {
     }
 
     /// The exceedances, with the number of releases that were really missed.
-    pub fn finish(mut self, missed: u64) -> Tails {
+    pub fn finish(self, missed: u64) -> Tails {
+        self.counted(missed).tails()
+    }
+
+    /// The same as counts, to be added to those of other recordings.
+    pub fn counted(mut self, missed: u64) -> Pooled {
         if !self.warm {
             self.choose();
         }
         self.move_to(0);
-        Tails {
-            tails: self.watches.iter().map(|watch| watch.finish(self.index)).collect(),
+        Pooled {
+            counts: self.watches.into_iter().map(|watch| watch.counts).collect(),
+            releases: self.index,
             recorded: self.recorded,
             missed,
             unplaced: missed.saturating_sub(self.index.saturating_sub(self.recorded)),

@@ -2,6 +2,8 @@
 //!
 //! For the accumulator. Constant memory; touched only when the series crosses the threshold.
 
+use serde::{Deserialize, Serialize};
+
 use super::tails::Tail;
 
 /// Gaps between clusters that an estimate needs.
@@ -13,72 +15,101 @@ const FEW: u64 = 30;
 /// And only on thresholds that at most this share of the releases exceeds.
 const RARE: f64 = 0.1;
 
-/// One threshold while it is watched. Indices count releases, missed ones included.
-#[derive(Clone, Debug)]
-pub(super) struct Watch {
+/// What was counted about one threshold: additive over separate series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Counts {
     pub(super) threshold_ns: i64,
     asked: bool,
     exceedances: u64,
     missed: u64,
+    /// Series in which it was exceeded: each has one exceedance that no gap leads to.
+    series: u64,
+    /// Neighbouring exceedances (gaps of 1), and gaps of more than 1.
+    neighbours: u64,
+    gaps: u64,
+    gap_max: u64,
+    /// Σ(T − 1) and Σ(T − 1)(T − 2) over gaps T.
+    #[serde(with = "crate::stored::decimal")]
+    sum: u128,
+    #[serde(with = "crate::stored::decimal")]
+    squares: u128,
+    clusters: u64,
+}
+
+/// One threshold while it is watched. Indices count releases, missed ones included.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    pub(super) counts: Counts,
     /// Start of the present run of exceedances, while the series is above.
     run_start: u64,
     /// The last exceedance before the present run; `None` before the first.
     last: Option<u64>,
     /// Recorded exceedances before the present run started.
     recorded_at_start: u64,
-    /// Neighbouring exceedances (gaps of 1), and gaps of more than 1.
-    neighbours: u64,
-    gaps: u64,
-    gap_max: u64,
-    /// Σ(T − 1) and Σ(T − 1)(T − 2) over gaps T.
-    sum: u128,
-    squares: u128,
-    clusters: u64,
 }
 
 impl Watch {
     pub(super) fn new(threshold_ns: i64, asked: bool) -> Self {
-        Self {
-            threshold_ns,
-            asked,
-            exceedances: 0,
-            missed: 0,
-            run_start: 0,
-            last: None,
-            recorded_at_start: 0,
-            neighbours: 0,
-            gaps: 0,
-            gap_max: 1,
-            sum: 0,
-            squares: 0,
-            clusters: 0,
-        }
+        let counts = Counts { threshold_ns, asked, gap_max: 1, ..Counts::default() };
+        Self { counts, run_start: 0, last: None, recorded_at_start: 0 }
+    }
+
+    /// The same threshold, with nothing counted yet.
+    pub(super) fn like(counts: &Counts) -> Self {
+        Self::new(counts.threshold_ns, counts.asked)
+    }
+
+    pub(super) fn threshold_ns(&self) -> i64 {
+        self.counts.threshold_ns
     }
 
     /// The series rose above the threshold at this index.
     pub(super) fn up(&mut self, index: u64, recorded: u64) {
         self.run_start = index;
         self.recorded_at_start = recorded;
+        let counts = &mut self.counts;
         match self.last {
             Some(last) => {
                 let gap = index - last;
-                self.gaps += 1;
-                self.gap_max = self.gap_max.max(gap);
-                self.sum += u128::from(gap - 1);
-                self.squares += u128::from(gap - 1) * u128::from(gap.saturating_sub(2));
-                self.clusters += u64::from(gap > RUN_GAP);
+                counts.gaps += 1;
+                counts.gap_max = counts.gap_max.max(gap);
+                counts.sum += u128::from(gap - 1);
+                counts.squares += u128::from(gap - 1) * u128::from(gap.saturating_sub(2));
+                counts.clusters += u64::from(gap > RUN_GAP);
             }
-            None => self.clusters = 1,
+            None => (counts.clusters, counts.series) = (1, 1),
         }
     }
 
     /// The series is no longer above the threshold at this index.
     pub(super) fn down(&mut self, index: u64, recorded: u64) {
-        self.neighbours += index - self.run_start - 1;
+        self.counts.neighbours += index - self.run_start - 1;
         let recorded = recorded - self.recorded_at_start;
-        self.exceedances += recorded;
-        self.missed += index - self.run_start - recorded;
+        self.counts.exceedances += recorded;
+        self.counts.missed += index - self.run_start - recorded;
         self.last = Some(index - 1);
+    }
+}
+
+impl Counts {
+    /// Adds those of another series.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.asked |= other.asked;
+        self.exceedances += other.exceedances;
+        self.missed += other.missed;
+        self.series += other.series;
+        self.neighbours += other.neighbours;
+        self.gaps += other.gaps;
+        self.gap_max = self.gap_max.max(other.gap_max);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.squares = self.squares.saturating_add(other.squares);
+        self.clusters += other.clusters;
+    }
+
+    /// Whether no count is beyond `most`.
+    pub(super) fn is_sound(&self, most: u64) -> bool {
+        let all = [self.exceedances, self.missed, self.series, self.neighbours, self.gaps];
+        all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
     }
 
     pub(super) fn finish(&self, releases: u64) -> Tail {
@@ -112,7 +143,7 @@ impl Watch {
     /// alone brings together. As long as every exceedance stood alone there is nothing to doubt;
     /// once some came together, the size of clusters is known from few of them.
     fn runs(&self, releases: u64) -> Option<f64> {
-        let events = self.neighbours + self.gaps + u64::from(self.last.is_some());
+        let events = self.neighbours + self.gaps + self.series;
         let share = events as f64 / releases as f64;
         if events == 0 || self.clusters >= FEW || share > RARE {
             return None;

@@ -16,10 +16,29 @@ pub fn events_upper(events: f64, confidence: f64) -> f64 {
         return -(1.0 - confidence).ln();
     }
     if events > EXACT_EVENTS_MAX {
-        // Beyond the normal bound by a little: exact expansions would take minutes here.
-        return events + 3.0 * events.sqrt();
+        // Beyond the exact bound by a little: exact expansions would take minutes here.
+        return events + beyond(events, confidence);
     }
     gamma_upper_inverse(events + 1.0, 1.0 - confidence)
+}
+
+/// The lower bound, at the given confidence, of the mean of a Poisson variable of which `events`
+/// were seen: {0, 0.051, 0.36, 0.82, …} at 95 % for {0, 1, 2, 3, …}.
+pub fn events_lower(events: f64, confidence: f64) -> f64 {
+    if events <= 0.0 {
+        return 0.0;
+    }
+    if events > EXACT_EVENTS_MAX {
+        return events - beyond(events, confidence);
+    }
+    gamma_upper_inverse(events, confidence)
+}
+
+/// A distance from a large count that no bound goes beyond: three standard deviations, and more
+/// where the confidence asks for it (Chernoff).
+fn beyond(events: f64, confidence: f64) -> f64 {
+    let ln = -(1.0 - confidence).ln();
+    (3.0 * events.sqrt()).max((2.0 * events * ln).sqrt() + 2.0 * ln)
 }
 
 /// Counts up to this are bounded exactly; above, the bound's excess is a share below 10⁻³.
@@ -37,17 +56,32 @@ const RANKED_CYCLES_MAX: f64 = 1e10;
 /// of a Poisson variable, so n and the count are both divided by that. The Poisson bound is never
 /// below the binomial one (Clopper–Pearson).
 pub fn p_upper(exceedances: u64, n: u64, theta: f64) -> f64 {
-    if n == 0 {
+    p_upper_at(exceedances as f64, n as f64, theta, CONFIDENCE)
+}
+
+/// [`p_upper`] at any confidence, for counts that may be fractions.
+pub fn p_upper_at(exceedances: f64, n: f64, theta: f64, confidence: f64) -> f64 {
+    if n <= 0.0 {
         return 1.0;
     }
     let theta = theta.clamp(f64::MIN_POSITIVE, 1.0);
-    let none = events_upper(0.0, CONFIDENCE) / (theta * n as f64);
-    if exceedances == 0 {
+    let none = events_upper(0.0, confidence) / (theta * n);
+    if exceedances <= 0.0 {
         return none.min(1.0);
     }
     let share = independent_share(theta);
-    let some = events_upper(exceedances as f64 * share, CONFIDENCE) / (share * n as f64);
+    let some = events_upper(exceedances * share, confidence) / (share * n);
     some.max(none).min(1.0)
+}
+
+/// The lower bound of p at a confidence, the counterpart of [`p_upper_at`]: what is above it is
+/// shown. The Poisson bound is never above the binomial one.
+pub fn p_lower_at(exceedances: f64, n: f64, theta: f64, confidence: f64) -> f64 {
+    if n <= 0.0 {
+        return 0.0;
+    }
+    let share = independent_share(theta.clamp(f64::MIN_POSITIVE, 1.0));
+    (events_lower(exceedances * share, confidence) / (share * n)).min(1.0)
 }
 
 /// The share of the cycles that count as independent when something is counted: θ/(2 − θ).
@@ -106,6 +140,22 @@ mod tests {
         }
         assert!((events_upper(10.0, 0.95) - 16.96).abs() < 0.006);
         assert!((events_upper(0.0, 0.99) - 4.605).abs() < 0.001);
+    }
+
+    #[test]
+    fn lower_bounds_are_the_other_tail() {
+        // Half of χ² at 5 % with 2k degrees of freedom: 0.1026, 0.7107, 1.6354 for k = 1, 2, 3.
+        for (k, chi_squared) in [(1.0, 0.102_587), (2.0, 0.710_723), (3.0, 1.635_383)] {
+            assert!((events_lower(k, 0.95) - chi_squared / 2.0).abs() < 1e-5, "{k}");
+        }
+        assert_eq!((events_lower(0.0, 0.95), p_lower_at(0.0, 100.0, 1.0, 0.95)), (0.0, 0.0));
+        for k in [1.0, 10.0, 1e3, 9.9e6, 1.1e7, 1e9] {
+            for confidence in [0.5, 0.95, 0.999_999] {
+                let (low, high) = (events_lower(k, confidence), events_upper(k, confidence));
+                assert!(low < k && k < high, "{low} {k} {high}");
+                assert!(p_lower_at(k, 1e12, 0.2, confidence) < k / 1e12);
+            }
+        }
     }
 
     #[test]

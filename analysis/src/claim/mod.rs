@@ -7,6 +7,7 @@
 //! whether something comes in bursts is known only once it came, and a machine may differ from one
 //! boot to the next.
 
+pub mod anytime;
 pub mod bound;
 pub mod dependence;
 mod special;

@@ -11,7 +11,7 @@
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
-//! | [`claim`] | levels L0–L2: what n cycles support, adjusted for dependence |
+//! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |

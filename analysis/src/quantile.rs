@@ -15,6 +15,8 @@ impl Probability {
     pub const P50: Self = Self { ppb: 500_000_000 };
     /// p = 0.9.
     pub const P90: Self = Self { ppb: 900_000_000 };
+    /// p = 0.95.
+    pub const P95: Self = Self { ppb: 950_000_000 };
     /// p = 0.99.
     pub const P99: Self = Self { ppb: 990_000_000 };
     /// p = 0.999.

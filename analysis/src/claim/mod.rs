@@ -8,8 +8,11 @@
 //! boot to the next.
 
 pub mod anytime;
+pub mod ask;
 pub mod bound;
 pub mod dependence;
+pub mod judge;
+pub mod plan;
 mod special;
 
 use punctual_core::time::Span;

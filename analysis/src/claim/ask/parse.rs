@@ -1,0 +1,134 @@
+//! A claim from its text, part by part, each with its place in it.
+//!
+//! For `ask`. Keeps to the grammar there; what is wrong is said about one part.
+
+use super::{Ask, DEFAULT, EXAMPLE, Event, P_MIN};
+use crate::quantile::Probability;
+use crate::quantity::{QuantityError, duration, share};
+
+/// What is wrong, and at which byte.
+pub(super) struct Wrong {
+    pub(super) at: usize,
+    pub(super) why: String,
+}
+
+/// A part of the text and where it begins.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Part<'a> {
+    fn trimmed(self) -> Self {
+        let text = self.text.trim_start();
+        Self { text: text.trim_end(), at: self.at + self.text.len() - text.len() }
+    }
+
+    fn wrong<T>(self, why: impl Into<String>) -> Result<T, Wrong> {
+        Err(Wrong { at: self.at, why: why.into() })
+    }
+
+    /// What follows `token`, which must stand at the beginning.
+    fn after(self, token: &str, why: &str) -> Result<Self, Wrong> {
+        let part = self.trimmed();
+        match part.text.strip_prefix(token) {
+            Some(rest) => Ok(Self { text: rest, at: part.at + token.len() }),
+            None => part.wrong(why),
+        }
+    }
+
+    /// What stands before and after the first `token`.
+    fn split(self, token: char) -> Option<(Self, Self)> {
+        let (before, after) = self.text.split_once(token)?;
+        let at = self.at + before.len() + token.len_utf8();
+        Some((Self { text: before, at: self.at }, Self { text: after, at }))
+    }
+}
+
+/// The claim that a text is.
+pub(super) fn parts(text: &str) -> Result<Ask, Wrong> {
+    let whole = Part { text, at: 0 };
+    let begin = format!("a claim begins with p(…), e.g. {EXAMPLE}");
+    let rest = whole.after("p", &begin)?.after("(", &begin)?;
+    let Some((inner, rest)) = rest.split(')') else {
+        return Part { text: "", at: text.len() }.wrong("no ) closes the p( before it");
+    };
+    let event = event(inner.trimmed())?;
+    if rest.trimmed().text.starts_with(['>', '≥']) {
+        return rest.trimmed().wrong(format!("a claim is an upper one: write <, e.g. {EXAMPLE}"));
+    }
+    let rest = rest.after("<", &format!("< and a probability are needed here, e.g. {EXAMPLE}"))?;
+    // A bound that is reached is a bound: <= asks for nothing else.
+    let rest = match rest.text.strip_prefix('=') {
+        Some(text) => Part { text, at: rest.at + 1 },
+        None => rest,
+    };
+    let (p, confidence) = match rest.split('@') {
+        Some((p, confidence)) => (p, Some(confidence)),
+        None => (rest, None),
+    };
+    let p = probability(p.trimmed())?;
+    let confidence = confidence.map_or(Ok(DEFAULT), |part| sureness(part.trimmed()))?;
+    Ask::new(event, p, confidence).map_or_else(|| rest.wrong("out of range"), Ok)
+}
+
+fn event(part: Part<'_>) -> Result<Event, Wrong> {
+    if part.text == "missed" {
+        return Ok(Event::Missed);
+    }
+    let Some((name, bound)) = part.split('>') else {
+        return part.wrong(match part.text {
+            "lateness" | "interval" | "|interval|" => {
+                format!("{0} above what? write e.g. {0}>50us", part.text)
+            }
+            text if text.contains('<') => "an event lies above a time: write > in it".to_owned(),
+            _ => "an event is needed: lateness>50us, |interval|>50us or missed".to_owned(),
+        });
+    };
+    let (name, bound) = (name.trimmed(), bound.trimmed());
+    let above_ns = |bound: Part<'_>| match duration(bound.text) {
+        Ok(span) => Ok(span.as_ns()),
+        Err(QuantityError::NoUnit { text, .. }) => {
+            bound.wrong(format!("{text} needs a unit, e.g. {text}us"))
+        }
+        Err(why) => bound.wrong(why.to_string()),
+    };
+    match name.text {
+        "lateness" => Ok(Event::Lateness { above_ns: above_ns(bound)? }),
+        "interval" | "|interval|" => Ok(Event::Interval { above_ns: above_ns(bound)? }),
+        "missed" => bound.wrong("missed has no amount: write p(missed)"),
+        _ => name.wrong("no such event; there are lateness>50us, |interval|>50us and missed"),
+    }
+}
+
+fn probability(part: Part<'_>) -> Result<f64, Wrong> {
+    let p = match share(part.text) {
+        Ok(share) => share.as_one(),
+        Err(QuantityError::NotANumber { text, .. }) if text.is_empty() => {
+            return part.wrong("a probability is needed here, e.g. 1e-6");
+        }
+        Err(QuantityError::NotANumber { .. }) => {
+            return part.wrong("no probability; write e.g. 1e-6, 0.001 or 0.1%");
+        }
+        Err(why) => return part.wrong(why.to_string()),
+    };
+    if p >= 1.0 {
+        return part.wrong("below 1 is everything; a probability under 1 is needed, e.g. 1e-6");
+    }
+    if p < P_MIN {
+        return part.wrong(format!("below {P_MIN:e} no run is long enough"));
+    }
+    Ok(p)
+}
+
+fn sureness(part: Part<'_>) -> Result<Probability, Wrong> {
+    let confidence = match share(part.text) {
+        Ok(share) => Probability::from_share(share.as_one()),
+        Err(_) => return part.wrong("a confidence is needed after @, e.g. @99% or @0.99"),
+    };
+    match confidence.filter(|confidence| confidence.share() >= 0.5) {
+        Some(confidence) => Ok(confidence),
+        None => part.wrong("a confidence lies from 50% to 99.9999999%"),
+    }
+}

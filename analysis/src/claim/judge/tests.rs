@@ -1,0 +1,108 @@
+//! Yes, no and undecided, and no claim stronger than its counts.
+
+use super::*;
+use proptest::prelude::*;
+
+fn judged(text: &str, least: u64, most: u64, n: u64, ended: Ended) -> Judged {
+    let ask = Ask::parse(text).unwrap();
+    judge(&ask, &Ok(Counted { n, least, most, theta: 1.0 }), ended, Some(1_000_000))
+}
+
+fn planned(text: &str, count: u64, n: u64) -> Judged {
+    judged(text, count, count, n, Ended::AsPlanned)
+}
+
+#[test]
+fn enough_too_little_and_false_are_three_answers() {
+    let claim = "p(lateness>50us)<1e-3";
+    let yes = planned(claim, 0, 3_000);
+    assert_eq!((yes.holds, yes.n_needed), (Holds::Yes, Some(2_996)));
+    assert_eq!(yes.reason, "at most 1.0e-3, 95 % sure: none of 3000 cycles exceeded it");
+    let short = planned(claim, 0, 2_990);
+    assert_eq!((short.holds, short.n_needed), (Holds::Undecided, Some(2_996)));
+    assert!(short.reason.starts_with("not shown: at most 1.1e-3"), "{}", short.reason);
+    assert!(short.reason.ends_with("it takes at least 2996 cycles"), "{}", short.reason);
+    assert_eq!(short.duration_needed_ns, Some(2_996e6));
+    let few = planned(claim, 1, 3_000);
+    assert!(few.reason.contains("at this share about"), "{}", few.reason);
+    let false_ = planned(claim, 100, 30_000);
+    assert_eq!((false_.holds, false_.n_needed), (Holds::No, None));
+    assert!(false_.reason.starts_with("shown false: at least 2.8e-3"), "{}", false_.reason);
+    let near = planned(claim, 31, 30_000);
+    assert_eq!((near.holds, near.n_needed), (Holds::Undecided, None));
+    assert!(near.reason.contains("1.1e-3 already"), "{}", near.reason);
+    assert_eq!(planned("p(missed)<0.5", 1, 100).holds, Holds::Yes);
+}
+
+#[test]
+fn a_bucket_that_is_cut_counts_as_both() {
+    let buckets = [(0, 49_999, 900_000), (50_000, 50_999, 7), (51_000, 51_999, 2)];
+    let at = |above_ns| Counted::of_buckets(above_ns, buckets, 1);
+    let cut = at(50_000);
+    assert_eq!((cut.n, cut.least, cut.most), (900_010, 3, 10));
+    let edge = at(50_999);
+    assert_eq!((edge.least, edge.most), (3, 3), "an edge tells exactly");
+    // Between both counts it is open; below and above them it is not.
+    let holds =
+        |p: &str| judged(&format!("p(lateness>50us)<{p}"), 3, 10, 900_010, Ended::AsPlanned).holds;
+    assert_eq!(
+        [holds("1e-4"), holds("1e-5"), holds("1e-7")],
+        [Holds::Yes, Holds::Undecided, Holds::No]
+    );
+    let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, Ended::AsPlanned).reason;
+    assert!(text.contains("3 to 10 of 900010") && text.contains("within a bucket"), "{text}");
+}
+
+#[test]
+fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
+    let claim = "p(lateness>50us)<1e-3";
+    let early = |n| judged(claim, 0, 0, n, Ended::AtAnyTime);
+    assert_eq!(early(3_000).holds, Holds::Undecided);
+    assert_eq!(early(4_000).holds, Holds::Yes);
+    assert!(early(4_000).at_any_time && early(4_000).reason.contains("ended early"));
+    assert_eq!(judged(claim, 90, 90, 30_000, Ended::AtAnyTime).holds, Holds::No);
+}
+
+#[test]
+fn dependence_is_taken_off_and_said() {
+    let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
+    let counted = Ok(Counted { n: 4_000, least: 0, most: 0, theta: 0.5 });
+    let judged = judge(&ask, &counted, Ended::AsPlanned, None);
+    assert_eq!((judged.holds, judged.duration_needed_ns), (Holds::Undecided, None));
+    assert_eq!(judged.n_needed, Some(5_992));
+    assert!(judged.reason.contains("extremal index 0.5"), "{}", judged.reason);
+}
+
+#[test]
+fn nothing_shows_nothing() {
+    let none = planned("p(missed)<0.5", 0, 0);
+    assert_eq!((none.holds, none.p_upper, none.n), (Holds::Undecided, None, None));
+    let ask = Ask::parse("p(missed)<0.5").unwrap();
+    let why = Err("no lateness in instants".to_owned());
+    let judged = judge(&ask, &why, Ended::AsPlanned, None);
+    assert_eq!(
+        (judged.holds, judged.reason.as_str()),
+        (Holds::Undecided, "no lateness in instants")
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_claim_is_stronger_than_its_counts(
+        n in 1u64..10_000_000, some in 0f64..1.0, more in 0f64..1.0, theta in 0.01f64..=1.0,
+        exponent in 0.1f64..8.0, any in any::<bool>(),
+    ) {
+        let least = (n as f64 * some.powi(20)) as u64;
+        let most = least + ((n - least) as f64 * more.powi(20)) as u64;
+        let p = 10f64.powf(-exponent);
+        let ask = Ask::parse(&format!("p(missed)<{p:e}")).unwrap();
+        let ended = if any { Ended::AtAnyTime } else { Ended::AsPlanned };
+        let judged = judge(&ask, &Ok(Counted { n, least, most, theta }), ended, None);
+        match judged.holds {
+            Holds::Yes => prop_assert!((most as f64) < p * n as f64),
+            Holds::No => prop_assert!(least as f64 >= p * n as f64),
+            Holds::Undecided => {}
+        }
+        prop_assert!(judged.p_lower <= judged.p_upper && !judged.reason.contains('\n'));
+    }
+}

@@ -14,6 +14,7 @@
 //! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
+//! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod impact;
 pub mod import;
 pub mod jitters;
 pub mod limit;
+pub mod plot;
 pub mod quantile;
 pub mod quantity;
 pub mod recording;

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "punctual-lab",
         &["punctual-core", "punctual-os", "punctual", "punctual-analysis", "punctual-host"],
     ),
+    ("punctual-plot", &[]),
     (
         "punctual-cli",
         &[
@@ -27,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-analysis",
             "punctual-host",
             "punctual-lab",
+            "punctual-plot",
         ],
     ),
     (

@@ -1,0 +1,189 @@
+//! A picture as SVG: for a page that has its own colours, or as a file that travels alone.
+//!
+//! Everything that came from outside is escaped: words are words wherever they stand.
+
+use std::fmt::Write as _;
+
+use crate::scene::{Anchor, Ink, Item, Point, SERIES, Scene};
+
+/// A picture for a page: colours are classes (`ink-s0` strokes, `fill-s0` fills) that the page's
+/// style sheet knows. `id` is unique in the page, of letters, digits and `-`.
+pub fn inline(scene: &Scene, id: &str) -> String {
+    let (width, height) = (scene.width, scene.height);
+    let mut svg = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title>\
+         <desc id=\"{id}-desc\">{}</desc>",
+        escape(&scene.title),
+        escape(&scene.description)
+    );
+    items(scene, &mut svg);
+    svg + "</svg>"
+}
+
+/// A picture as a file of its own, on white.
+pub fn file(scene: &Scene) -> String {
+    let (width, height) = (scene.width, scene.height);
+    let mut svg = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
+         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\
+         <title>{}</title><desc>{}</desc><style>text{{font-family:Roboto,Helvetica,Arial,\
+         sans-serif}}.line{{fill:none;stroke-linejoin:round}}",
+        escape(&scene.title),
+        escape(&scene.description)
+    );
+    let inks = [Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid];
+    for ink in inks.into_iter().chain((0..SERIES).map(Ink::Series)) {
+        let (name, colour) = (ink.name(), ink.on_white());
+        // Writing to a String cannot fail.
+        let _infallible =
+            write!(svg, ".ink-{name}{{stroke:{colour}}}.fill-{name}{{fill:{colour}}}");
+    }
+    svg += "</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+    items(scene, &mut svg);
+    svg + "</svg>\n"
+}
+
+fn items(scene: &Scene, svg: &mut String) {
+    for item in &scene.items {
+        match item {
+            Item::Line { strokes, ink, width, dash } => {
+                let dashes: Vec<String> = dash.iter().map(ToString::to_string).collect();
+                let dashes = match dashes.is_empty() {
+                    true => String::new(),
+                    false => format!(" stroke-dasharray=\"{}\"", dashes.join(" ")),
+                };
+                *svg += &format!(
+                    "<path class=\"line ink-{}\" stroke-width=\"{width}\"{dashes} d=\"{}\"/>",
+                    ink.name(),
+                    path(strokes, "")
+                );
+            }
+            Item::Fill { outlines, ink, opacity } => {
+                *svg += &format!(
+                    "<path class=\"fill-{}\" fill-opacity=\"{opacity}\" d=\"{}\"/>",
+                    ink.name(),
+                    path(outlines, "z")
+                );
+            }
+            Item::Dots { at, radius, ink } => {
+                *svg += &format!("<path class=\"fill-{}\" d=\"", ink.name());
+                for (x, y) in at {
+                    let (r, d) = (radius, radius * 2.0);
+                    let _infallible = write!(
+                        svg,
+                        "M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0",
+                        short(x - radius),
+                        short(*y)
+                    );
+                }
+                *svg += "\"/>";
+            }
+            Item::Text { at, text, size, anchor, ink, upward } => {
+                let (x, y) = (short(at.0), short(at.1));
+                let turned = match upward {
+                    true => format!(" transform=\"rotate(-90 {x} {y})\""),
+                    false => String::new(),
+                };
+                let anchor = match anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
+                };
+                *svg += &format!(
+                    "<text class=\"fill-{}\" x=\"{x}\" y=\"{y}\" font-size=\"{size}\" \
+                     text-anchor=\"{anchor}\"{turned}>{}</text>",
+                    ink.name(),
+                    escape(text)
+                );
+            }
+        }
+    }
+}
+
+fn path(strokes: &[Vec<Point>], end: &str) -> String {
+    let mut path = String::new();
+    for stroke in strokes {
+        for (at, (x, y)) in stroke.iter().enumerate() {
+            let letter = if at == 0 { 'M' } else { 'L' };
+            let _infallible = write!(path, "{letter}{} {}", short(*x), short(*y));
+        }
+        path += end;
+    }
+    path
+}
+
+/// A tenth of a pixel is fine enough.
+fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// Words as they may stand in XML and HTML, between tags and in quoted attributes; what steers a
+/// terminal or is no character of XML becomes a box.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(' '),
+            c if c.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&c) => {
+                escaped.push('\u{fffd}');
+            }
+            // Marks that turn the direction of what follows.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::Axis;
+    use crate::chart::{Chart, Mark, Series};
+
+    fn chart(name: &str) -> Chart {
+        let words = |at: f64| at.to_string();
+        let series = |ink, mark| Series { name: name.to_owned(), ink, marks: vec![mark] };
+        Chart {
+            title: name.to_owned(),
+            titled: true,
+            description: name.to_owned(),
+            size: (640.0, 300.0),
+            x: Axis::log(name, 1.0, 1_000.0, words),
+            y: Axis::even(name, 0.0, 10.0, 5, words),
+            series: vec![
+                series(0, Mark::Steps { edges: vec![1.0, 2.0, 4.0], values: vec![3.0, 0.0] }),
+                series(1, Mark::Stairs(vec![(1.0, 1.0), (100.0, 9.0)])),
+                series(2, Mark::Band(vec![Some((1.0, 1.0, 2.0, 3.0)), None])),
+                series(7, Mark::Dots(vec![(f64::NAN, 5.0)])),
+                series(7, Mark::Rug(vec![5.0])),
+            ],
+        }
+    }
+
+    #[test]
+    fn words_stay_words() {
+        let hostile = "</title><script>x</script><img onerror='\"&\u{1b}[2J\u{202e}";
+        for svg in [inline(&chart(hostile).scene(), "a"), file(&chart(hostile).scene())] {
+            assert!(!svg.contains("<script") && !svg.contains("<img"), "{svg}");
+            assert!(!svg.contains('\u{1b}') && !svg.contains('\u{202e}'));
+        }
+    }
+
+    #[test]
+    fn a_file_has_its_colours_and_series_differ_in_dashes() {
+        let svg = file(&chart("a").scene());
+        assert!(svg.starts_with("<?xml") && svg.contains(".ink-s0{stroke:#0062a8}"));
+        assert!(svg.contains("stroke-dasharray=\"7 3\"") && svg.contains("<title>a</title>"));
+        let page = inline(&chart("a").scene(), "p");
+        assert!(page.contains("aria-labelledby=\"p-title p-desc\"") && !page.contains("<style"));
+        assert!(!page.contains("NaN") && !page.contains("inf"));
+    }
+}

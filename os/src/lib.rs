@@ -15,6 +15,7 @@ pub mod affinity;
 pub mod clock;
 pub mod cycles;
 pub mod errno;
+pub mod lock;
 pub mod memory;
 pub mod namespace;
 pub mod process;

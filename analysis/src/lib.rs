@@ -12,12 +12,14 @@
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
 //! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
+//! | [`campaign`] | many recordings of the same loops as one: what a soak keeps |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod claim;
 pub mod gridfit;
 pub mod histogram;

@@ -5,12 +5,14 @@
 //! single line, a round trip that does not come back.
 
 mod asked;
+mod campaign;
 mod machine;
 mod recorded;
 
 use std::fmt::Display;
 
 pub use asked::{column_spec, duration, limit, loads, quantity};
+pub use campaign::campaign;
 pub use machine::{cmdline, cpulist, facts, manifest, scrub};
 pub use recorded::{csv, samples_file};
 
@@ -19,6 +21,7 @@ pub type Body = fn(&[u8]);
 
 /// Every parser by the name of its fuzz target and of its folder of seeds.
 pub const ALL: &[(&str, Body)] = &[
+    ("campaign", campaign),
     ("cmdline", cmdline),
     ("column_spec", column_spec),
     ("cpulist", cpulist),

@@ -220,7 +220,7 @@ impl Recording {
 
 /// wake − previous wake − one period, saturating: a missed release shows as at least one period.
 #[inline]
-fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
+pub(crate) fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
     let difference = sample.lateness.as_ns().saturating_sub(previous.lateness.as_ns());
     if sample.cycle == previous.cycle.wrapping_add(1) {
         return difference;

@@ -104,7 +104,7 @@ fn mend(file: &mut [u8]) {
 }
 
 /// CRC-32 (IEEE 802.3) bit by bit: another's opinion on the one that the reader uses.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let polynomial = 0xedb8_8320;
     !bytes.iter().fold(!0, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {

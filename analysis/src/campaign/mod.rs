@@ -1,0 +1,294 @@
+//! Many recordings of the same loops as one: what a soak keeps over hours, reboots and months.
+//!
+//! A *campaign* is a row of *stretches* (an hour each, say) on one machine. Stretches with one
+//! [`Setup`] are added up in one [`Pool`], which keeps a [`Total`] of each run; a changed kernel or
+//! governor begins another pool. Memory, and the file ([`file`]), stay within bounds that are fixed
+//! beforehand: every list here has a limit, and nothing keeps samples. Reads no clock and no file.
+
+mod collector;
+mod ends;
+pub mod file;
+mod maxima;
+mod outliers;
+mod row;
+mod setup;
+mod sound;
+mod total;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use collector::{Collector, Start};
+pub use ends::Ends;
+pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
+pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
+pub use row::{ROWS_MAX, Row, Rows};
+pub use setup::{RunSetup, Setup, different};
+use sound::plain;
+pub use total::{Effort, Total};
+
+use crate::quantile::Probability;
+
+/// The most runs of one setup.
+pub const RUNS_MAX: usize = 16;
+/// The most totals of a campaign: setups times runs.
+pub const TOTALS_MAX: usize = 32;
+/// The most boots that are listed.
+pub const BOOTS_MAX: usize = 256;
+/// The most events that are listed.
+pub const EVENTS_MAX: usize = 256;
+
+/// One boot of the machine, or what of it the campaign was there for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Boot {
+    /// Counted from 1.
+    pub number: u32,
+    /// The kernel's identifier of the boot; empty where it does not tell.
+    pub id: String,
+    /// When the campaign began in it, in seconds since 1970.
+    pub from_unix_s: i64,
+    /// When it was last there.
+    pub to_unix_s: i64,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The digest of the setup.
+    pub setup: String,
+    /// How often the campaign was started in this boot.
+    pub sessions: u32,
+    /// Whether the last of these was ended, rather than cut off.
+    pub ended: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// When, in seconds since 1970.
+    pub at_unix_s: i64,
+    /// The number of the boot.
+    pub boot: u32,
+    /// What, in words.
+    pub what: String,
+}
+
+/// All stretches with one setup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pool {
+    setup: Setup,
+    totals: Vec<Total>,
+    /// Time from the start to the end of all stretches, ns.
+    measured_ns: u64,
+}
+
+impl Pool {
+    /// What all of them have in common.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The totals, one for each run of the setup.
+    pub fn totals(&self) -> &[Total] {
+        &self.totals
+    }
+
+    /// How long it was measured, loads' starts and ends included.
+    pub fn measured_ns(&self) -> u64 {
+        self.measured_ns
+    }
+}
+
+/// One stretch while it runs: a collector for each run.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// Which pool it belongs to.
+    pub pool: usize,
+    /// One for each run of the setup.
+    pub collectors: Vec<Collector>,
+}
+
+/// What a stretch was, once it is over, or so far.
+#[derive(Clone, Debug, Default)]
+pub struct Extent {
+    /// When it began, in seconds since 1970.
+    pub from_unix_s: i64,
+    /// When it ended.
+    pub to_unix_s: i64,
+    /// How long it was by a clock that is never set.
+    pub measured_ns: u64,
+    /// What the process measured of each run.
+    pub efforts: Vec<Effort>,
+}
+
+/// A campaign.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Its name.
+    pub name: String,
+    /// What was asked for, as options with their values.
+    pub asked: BTreeMap<String, String>,
+    /// Which machine it is of, as names and values.
+    pub machine: BTreeMap<String, String>,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: i64,
+    /// Limits that were broken, each in words, once.
+    pub broken: Vec<String>,
+    pools: Vec<Pool>,
+    boots: Ends<Boot, BOOTS_MAX>,
+    boots_ever: u32,
+    rows: Rows,
+    events: Ends<Event, EVENTS_MAX>,
+}
+
+/// A campaign has no room for another setup.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a campaign holds {TOTALS_MAX} runs of all its setups together, and this one is full")]
+pub struct Full;
+
+impl Campaign {
+    /// One in which nothing was measured yet.
+    pub fn new(
+        name: &str,
+        asked: BTreeMap<String, String>,
+        machine: BTreeMap<String, String>,
+        now_unix_s: i64,
+    ) -> Self {
+        Self { name: plain(name), asked, machine, began_unix_s: now_unix_s, ..Self::default() }
+    }
+
+    /// The campaign is there: in a boot that it knows, or in a new one.
+    pub fn begin(&mut self, boot_id: &str, kernel: &str, now_unix_s: i64) {
+        let id = plain(boot_id);
+        if let Some(last) = self.boots.last_mut()
+            && last.id == id
+            && !id.is_empty()
+        {
+            last.sessions = last.sessions.saturating_add(1);
+            (last.to_unix_s, last.ended) = (now_unix_s, false);
+            return;
+        }
+        self.boots_ever = self.boots_ever.saturating_add(1);
+        self.boots.push(Boot {
+            number: self.boots_ever,
+            id,
+            from_unix_s: now_unix_s,
+            to_unix_s: now_unix_s,
+            kernel: plain(kernel),
+            sessions: 1,
+            ..Boot::default()
+        });
+    }
+
+    /// The campaign leaves, in good order.
+    pub fn end(&mut self, now_unix_s: i64) {
+        if let Some(last) = self.boots.last_mut() {
+            (last.to_unix_s, last.ended) = (now_unix_s, true);
+        }
+    }
+
+    /// The pool for stretches with this setup, and what is different from the latest one.
+    ///
+    /// # Errors
+    /// When it is a new one, and there is no room.
+    pub fn pool(&mut self, setup: &Setup) -> Result<(usize, Vec<String>), Full> {
+        let latest = self.rows.all().last().map_or(self.pools.len().wrapping_sub(1), |r| r.setup);
+        let differences =
+            self.pools.get(latest).map_or_else(Vec::new, |pool| pool.setup.differences(setup));
+        if let Some(last) = self.boots.last_mut() {
+            last.setup = setup.digest();
+        }
+        if let Some(at) = self.pools.iter().position(|pool| pool.setup == *setup) {
+            return Ok((at, differences));
+        }
+        let totals: usize = self.pools.iter().map(|pool| pool.totals.len()).sum();
+        if setup.runs.len() > RUNS_MAX || totals + setup.runs.len() > TOTALS_MAX {
+            return Err(Full);
+        }
+        let totals = setup.runs.iter().map(|_| Total::default()).collect();
+        self.pools.push(Pool { setup: setup.clone(), totals, measured_ns: 0 });
+        Ok((self.pools.len() - 1, differences))
+    }
+
+    /// Begins a stretch of a pool: `starts` in the order of its runs, thresholds in ns.
+    pub fn stretch(&self, pool: usize, starts: &[Start], thresholds_ns: &[i64]) -> Stretch {
+        let totals = self.pools.get(pool).map_or(&[][..], |pool| &pool.totals);
+        let collector = |(total, &start): (&Total, &Start)| total.collector(start, thresholds_ns);
+        Stretch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
+    }
+
+    /// Takes in a stretch, begun by this campaign as it is now. A run without any cycle and any
+    /// missed release leaves no row. Gives back the rows of this stretch alone.
+    pub fn add(&mut self, stretch: Stretch, span: &Extent) -> Vec<Row> {
+        let boot = self.boot();
+        let mut rows = Vec::new();
+        let Some(pool) = self.pools.get_mut(stretch.pool) else { return rows };
+        pool.measured_ns = pool.measured_ns.saturating_add(span.measured_ns);
+        let parts = stretch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
+        for (run, ((collector, effort), total)) in parts.enumerate() {
+            let histogram = collector.lateness().histogram();
+            let row = Row {
+                setup: stretch.pool,
+                run,
+                boot,
+                from_unix_s: span.from_unix_s,
+                to_unix_s: span.to_unix_s,
+                stretches: 1,
+                cycles: collector.cycles(),
+                missed: effort.missed,
+                unrecorded: effort.unrecorded,
+                p50_ns: histogram.quantile(Probability::P50),
+                p99_ns: histogram.quantile(Probability::P99),
+                p99_9_ns: histogram.quantile(Probability::P99_9),
+                max_ns: histogram.max(),
+            };
+            if row.cycles + row.missed > 0 {
+                self.rows.push(row.clone());
+                rows.push(row);
+            }
+            total.add(collector, effort);
+        }
+        if let Some(last) = self.boots.last_mut() {
+            last.to_unix_s = span.to_unix_s;
+        }
+        rows
+    }
+
+    /// Notes that something happened.
+    pub fn note(&mut self, at_unix_s: i64, what: &str) {
+        let boot = self.boot();
+        self.events.push(Event { at_unix_s, boot, what: plain(what) });
+    }
+
+    /// The number of the latest boot; 0 before the first.
+    pub fn boot(&self) -> u32 {
+        self.boots_ever
+    }
+
+    /// The boots, oldest first.
+    pub fn boots(&self) -> &Ends<Boot, BOOTS_MAX> {
+        &self.boots
+    }
+
+    /// What happened, oldest first.
+    pub fn events(&self) -> &Ends<Event, EVENTS_MAX> {
+        &self.events
+    }
+
+    /// The pools, in the order in which their setups came up.
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    /// The rows, oldest first.
+    pub fn rows(&self) -> &[Row] {
+        self.rows.all()
+    }
+
+    /// How long it was measured in all, ns.
+    pub fn measured_ns(&self) -> u64 {
+        self.pools.iter().fold(0, |sum, pool| sum.saturating_add(pool.measured_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests;

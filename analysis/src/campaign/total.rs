@@ -1,0 +1,170 @@
+//! All that a campaign keeps of one run over all stretches with one setup.
+//!
+//! Mergeable, constant memory, and checked when it is read back.
+
+use serde::{Deserialize, Serialize};
+
+use super::collector::{Collector, Start};
+use super::maxima::Maxima;
+use super::outliers::Outliers;
+use crate::claim::claims;
+use crate::claim::dependence::{Pooled, Tails};
+use crate::histogram::display::HistogramView;
+use crate::jitters::Jitters;
+use crate::recording::{Outcome, WORST_MAX, Worst};
+use crate::summary::Distribution;
+
+/// More of anything than a campaign counts.
+const COUNT_MAX: u64 = 1 << 56;
+
+/// What only the measuring process knows of a stretch of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Cycles that did not fit in the recorder.
+    pub unrecorded: u64,
+    /// Time that the loop ran, ns.
+    pub wall_ns: u64,
+    /// CPU time that it took, ns.
+    pub cpu_ns: u64,
+    /// Page faults of its thread.
+    pub page_faults: u64,
+    /// Times that its thread was preempted.
+    pub preempted: u64,
+    /// Gaps inside spins, and the longest, ns.
+    pub stalled: u64,
+    /// The longest of them, ns.
+    pub stall_max_ns: u64,
+}
+
+impl Effort {
+    fn add(&mut self, other: &Self) {
+        self.missed += other.missed;
+        self.unrecorded += other.unrecorded;
+        self.wall_ns += other.wall_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.page_faults += other.page_faults;
+        self.preempted += other.preempted;
+        self.stalled += other.stalled;
+        self.stall_max_ns = self.stall_max_ns.max(other.stall_max_ns);
+    }
+
+    fn is_sound(&self) -> bool {
+        let times = [self.wall_ns, self.cpu_ns, self.stall_max_ns];
+        let counts = [self.missed, self.unrecorded, self.page_faults, self.preempted, self.stalled];
+        times.iter().all(|&ns| ns <= 1 << 62) && counts.iter().all(|&count| count <= COUNT_MAX)
+    }
+}
+
+/// One run over many stretches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    cycles: u64,
+    cold: u64,
+    cold_max_ns: Option<i64>,
+    lateness: Distribution,
+    interval: Distribution,
+    exceedances: Pooled,
+    maxima: Maxima,
+    outliers: Outliers,
+    effort: Effort,
+}
+
+impl Total {
+    /// A collector for the next stretch. Thresholds (ns) beside the ladder are those of the first.
+    pub fn collector(&self, start: Start, thresholds_ns: &[i64]) -> Collector {
+        Collector::new(start, self, thresholds_ns)
+    }
+
+    /// Takes in a stretch, which was begun by [`Self::collector`] of this total as it is now.
+    pub fn add(&mut self, stretch: Collector, effort: &Effort) {
+        self.cycles += stretch.cycles;
+        self.cold += stretch.cold;
+        self.cold_max_ns = self.cold_max_ns.max(stretch.cold_max_ns);
+        self.lateness.merge(&stretch.lateness);
+        self.interval.merge(&stretch.interval);
+        self.exceedances.merge(&stretch.exceedances.counted(effort.missed));
+        self.maxima = stretch.maxima;
+        self.outliers = stretch.outliers;
+        self.effort.add(effort);
+    }
+
+    /// Recorded cycles, cold ones included.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Lateness of all of them.
+    pub fn lateness(&self) -> &Distribution {
+        &self.lateness
+    }
+
+    /// What the process measured beside.
+    pub fn effort(&self) -> &Effort {
+        &self.effort
+    }
+
+    /// Exceedances of all thresholds.
+    pub fn tails(&self) -> Tails {
+        self.exceedances.tails()
+    }
+
+    pub(super) fn exceedances(&self) -> &Pooled {
+        &self.exceedances
+    }
+
+    /// The block maxima.
+    pub fn maxima(&self) -> &Maxima {
+        &self.maxima
+    }
+
+    /// The latest wakes.
+    pub fn outliers(&self) -> &Outliers {
+        &self.outliers
+    }
+
+    /// The figures of all stretches as one run. There is no grid: none lasts over boots.
+    pub fn outcome(&self) -> Outcome {
+        let tails = self.tails();
+        let histogram = self.lateness.histogram();
+        let worst = |late: &super::outliers::Outlier| Worst {
+            cycle: late.cycle,
+            at_ns: late.at_ns,
+            lateness_ns: late.lateness_ns as f64,
+            cause: None,
+        };
+        Outcome {
+            cycles: self.cycles,
+            cold: self.cold,
+            cold_max_ns: self.cold_max_ns.map(|ns| ns as f64),
+            missed: self.effort.missed,
+            unrecorded: self.effort.unrecorded,
+            lateness_ns: self.lateness.stats(),
+            interval_ns: self.interval.stats(),
+            response_ns: None,
+            execution_ns: None,
+            grid: None,
+            jitters: Jitters::of(&self.lateness, &self.interval, None, None),
+            histogram: HistogramView::of(histogram),
+            claims: claims(&tails, histogram),
+            worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
+            line: None,
+            tails,
+            lateness: histogram.clone(),
+        }
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        let counts = [self.cycles, self.cold];
+        counts.iter().all(|&count| count <= COUNT_MAX)
+            && self.lateness.is_sound()
+            && self.interval.is_sound()
+            && self.exceedances.is_sound()
+            && self.maxima.is_sound()
+            && self.outliers.is_sound()
+            && self.effort.is_sound()
+            && self.lateness.histogram().count() <= self.cycles
+            && self.exceedances.recorded() == self.lateness.histogram().count()
+    }
+}

@@ -13,6 +13,7 @@
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
 //! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
 //! | [`campaign`] | many recordings of the same loops as one: what a soak keeps |
+//! | [`compare`] | two runs held against each other: rates, quantiles, what it would take |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
@@ -21,6 +22,7 @@
 
 pub mod campaign;
 pub mod claim;
+pub mod compare;
 pub mod gridfit;
 pub mod histogram;
 pub mod impact;

@@ -13,7 +13,7 @@ pub mod bound;
 pub mod dependence;
 pub mod judge;
 pub mod plan;
-mod special;
+pub(crate) mod special;
 
 use punctual_core::time::Span;
 use schemars::JsonSchema;

@@ -1,14 +1,15 @@
 //! Incomplete gamma and beta functions, and the quantiles that bounds are made of.
 //!
-//! For `bound` alone. Series where they converge, continued fractions (Lentz) elsewhere: relative
-//! error below 10⁻⁹ in the range that counts of cycles reach (arguments up to 10¹²).
+//! For `bound` and for comparisons. Series where they converge, continued fractions (Lentz)
+//! elsewhere: relative error below 10⁻⁹ in the range that counts of cycles reach (arguments up to
+//! 10¹²).
 
 /// Enough for arguments of 10¹²: both expansions need some square roots of that.
 const ITERATIONS_MAX: usize = 20_000_000;
 const TINY: f64 = 1e-300;
 
 /// ln Γ(x) for x > 0: Lanczos (g = 7, n = 9) below 20, Stirling's series above.
-pub(super) fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     if x >= 20.0 {
         let inverse = 1.0 / x;
         let square = inverse * inverse;
@@ -48,7 +49,7 @@ fn gamma_term(a: f64, x: f64) -> f64 {
 
 /// Q(a, x) = Γ(a, x)/Γ(a), the upper regularised incomplete gamma function: the probability that a
 /// Poisson variable of mean x is below a (a whole). a > 0, x ≥ 0.
-pub(super) fn gamma_upper(a: f64, x: f64) -> f64 {
+pub(crate) fn gamma_upper(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
     }
@@ -85,7 +86,7 @@ pub(super) fn gamma_upper(a: f64, x: f64) -> f64 {
 
 /// The x at which Q(a, x) = q: the upper bound, at confidence 1 − q, of the mean of a Poisson
 /// variable of which a − 1 events were seen. q in (0, 1).
-pub(super) fn gamma_upper_inverse(a: f64, q: f64) -> f64 {
+pub(crate) fn gamma_upper_inverse(a: f64, q: f64) -> f64 {
     let mut low = 0.0;
     let mut high = a + 1.0;
     while gamma_upper(a, high) > q {
@@ -104,7 +105,7 @@ pub(super) fn gamma_upper_inverse(a: f64, q: f64) -> f64 {
 }
 
 /// I_x(a, b), the regularised incomplete beta function. a, b > 0, x in [0, 1].
-pub(super) fn beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

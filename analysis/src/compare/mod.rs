@@ -1,0 +1,190 @@
+//! Two runs held against each other: what can be told apart, and what it would take.
+//!
+//! Ratios of exceedance rates at common thresholds (exact), differences of quantiles
+//! ([`bootstrap`]), both adjusted for dependence and for how many tests there are. Maxima are never
+//! compared: the largest of n says more of n, and of luck, than of the machine. Pure; the series
+//! come from samples or from a baseline, bounded in size ([`series`]).
+
+pub mod bootstrap;
+mod dispersion;
+pub mod distributions;
+mod holm;
+mod outcome;
+pub mod power;
+mod rates;
+pub mod series;
+mod words;
+
+use crate::claim::bound::CONFIDENCE;
+use bootstrap::{Quantiles, quantiles};
+pub use dispersion::Part;
+use holm::{Tested, holm};
+pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
+use power::{releases_needed, would_have_told};
+use rates::{Counts, thresholds};
+
+/// A run on both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its parts in A and in B.
+    pub sides: [&'a [Part<'a>]; 2],
+    /// Thresholds to compare at beside those at fixed ranks, ns.
+    pub thresholds_ns: &'a [i64],
+    /// Whether to test counts whose order is not known, as if cycles were independent.
+    pub as_if_independent: bool,
+}
+
+/// What the tests of one run are made from.
+struct Prepared<'a> {
+    runs: Runs<'a>,
+    ordered: bool,
+    rates: Vec<Counts>,
+    quantiles: Vec<Quantiles>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(runs: &Runs<'a>) -> Self {
+        let sides = runs.sides;
+        let ordered = sides.iter().all(|side| side.iter().all(|part| part.series.ordered));
+        let cells = thresholds(sides, runs.thresholds_ns);
+        Self {
+            runs: *runs,
+            ordered,
+            rates: cells.into_iter().map(|cell| Counts::of(sides, cell)).collect(),
+            quantiles: quantiles(sides, ordered),
+        }
+    }
+
+    /// Whether there is anything that a verdict could rest on.
+    fn is_testable(&self) -> bool {
+        self.ordered || self.runs.as_if_independent
+    }
+
+    fn p_values(&self) -> Vec<f64> {
+        if !self.is_testable() {
+            return Vec::new();
+        }
+        let rates = self.rates.iter().map(Counts::p_value);
+        let tested = self.quantiles.iter().filter(|quantile| quantile.is_tested());
+        rates.chain(tested.map(Quantiles::p_value)).collect()
+    }
+
+    /// The comparison, with the levels of its tests in the order of [`Self::p_values`]. `least` is
+    /// the level of a test that comes first in the family.
+    fn finish(&self, tested: &[Tested], least: f64) -> RunComparison {
+        let mut levels = tested.iter();
+        let alpha = 1.0 - CONFIDENCE;
+        let rate = |counts: &Counts| rate(counts, levels.next().copied(), alpha, least);
+        let rates: Vec<RateRatio> = self.rates.iter().map(rate).collect();
+        let quantile = |of: &Quantiles| {
+            let test = if of.is_tested() { levels.next().copied() } else { None };
+            quantile_difference(of, test, alpha)
+        };
+        let quantiles: Vec<QuantileDifference> = self.quantiles.iter().map(quantile).collect();
+        let all = rates.iter().map(|rate| rate.verdict);
+        let verdict = together(all.chain(quantiles.iter().map(|quantile| quantile.verdict)));
+        let sum = |side: usize, what: fn(&Part<'_>) -> u64| {
+            self.runs.sides[side].iter().map(what).fold(0, u64::saturating_add)
+        };
+        let max = |side: usize| {
+            let parts = self.runs.sides[side].iter();
+            parts.filter_map(|part| part.series.max_ns).max().map(|ns| ns as f64)
+        };
+        let mut comparison = RunComparison {
+            name: self.runs.name.to_owned(),
+            verdict,
+            statement: String::new(),
+            n_a: sum(0, |part| part.series.releases()),
+            n_b: sum(1, |part| part.series.releases()),
+            missed_a: sum(0, |part| part.series.missed),
+            missed_b: sum(1, |part| part.series.missed),
+            max_a_ns: max(0),
+            max_b_ns: max(1),
+            rates,
+            quantiles,
+        };
+        comparison.statement = words::statement(&comparison, self.is_testable());
+        comparison
+    }
+}
+
+/// Compares every run; all tests together are one family.
+pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
+    let alpha = 1.0 - CONFIDENCE;
+    let prepared: Vec<Prepared<'_>> = runs.iter().map(Prepared::new).collect();
+    let p_values: Vec<Vec<f64>> = prepared.iter().map(Prepared::p_values).collect();
+    let tested = holm(&p_values.concat(), alpha);
+    let least = alpha / tested.len().max(1) as f64;
+    let mut from = 0;
+    let mut compared = Vec::new();
+    for (run, p_values) in prepared.iter().zip(&p_values) {
+        let to = from + p_values.len();
+        compared.push(run.finish(&tested[from..to], least));
+        from = to;
+    }
+    (compared, Family { tests: tested.len() as u64, confidence: CONFIDENCE })
+}
+
+fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {
+    let interval = counts.interval(test.map_or(alpha, |test| test.level));
+    let told = test.is_some_and(|test| test.adjusted <= alpha);
+    let [n_a, n_b] = counts.releases;
+    // Without a single exceedance on side A, any on side B point up.
+    let is_more = counts.ratio().is_none_or(|ratio| ratio > 1.0);
+    let needed = releases_needed(counts, least);
+    let more = needed.map(|needed| needed.saturating_sub(n_a.min(n_b)));
+    RateRatio {
+        threshold_ns: counts.threshold_ns() as f64,
+        exceedances_a: counts.exceedances[0],
+        exceedances_b: counts.exceedances[1],
+        n_a,
+        n_b,
+        ratio: counts.ratio(),
+        lower: interval.lower,
+        upper: interval.upper,
+        dispersion: counts.dispersion.factor,
+        p_value: counts.p_value(),
+        p_adjusted: test.map(|test| test.adjusted),
+        verdict: verdict(told, is_more),
+        more_cycles: if would_have_told(counts, least) { Some(0) } else { more },
+    }
+}
+
+fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> QuantileDifference {
+    let interval = test.map(|test| of.interval(test.level));
+    let told = test.is_some_and(|test| test.adjusted <= alpha);
+    QuantileDifference {
+        p: of.p.share(),
+        a_ns: of.values_ns[0],
+        b_ns: of.values_ns[1],
+        difference_ns: of.difference_ns(),
+        lower_ns: interval.map(|interval| interval.0),
+        upper_ns: interval.map(|interval| interval.1),
+        p_value: test.map(|_| of.p_value()),
+        p_adjusted: test.map(|test| test.adjusted),
+        verdict: verdict(told, of.difference_ns() > 0.0),
+    }
+}
+
+fn verdict(told: bool, is_more: bool) -> Verdict {
+    match (told, is_more) {
+        (false, _) => Verdict::Undecided,
+        (true, true) => Verdict::Worse,
+        (true, false) => Verdict::Better,
+    }
+}
+
+/// What several verdicts say together.
+pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    verdicts.fold(Verdict::Undecided, |all, one| match (all, one) {
+        (all, Verdict::Undecided) => all,
+        (Verdict::Undecided, one) => one,
+        (all, one) if all == one => all,
+        _ => Verdict::Mixed,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What a comparison gave, as plain data: the JSON key `compare`.
+//!
+//! Holds; computes nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What can be said of B, held against A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is late less often, or less late.
+    Better,
+    /// B is late more often, or later.
+    Worse,
+    /// Better in one place of the distribution and worse in another.
+    Mixed,
+    /// No difference can be told: that is not to say that there is none.
+    Undecided,
+}
+
+/// How often two runs exceed one threshold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateRatio {
+    /// An exceedance is a release whose lateness is above this. Missed releases are as late as the
+    /// stall left them, and a period at least.
+    pub threshold_ns: f64,
+    /// Exceedances of A.
+    pub exceedances_a: u64,
+    /// Exceedances of B.
+    pub exceedances_b: u64,
+    /// Releases of A, missed ones included.
+    pub n_a: u64,
+    /// Releases of B.
+    pub n_b: u64,
+    /// Rate of B over rate of A; null where A has no exceedance.
+    pub ratio: Option<f64>,
+    /// Lower end of its interval.
+    pub lower: f64,
+    /// Upper end; null where A has no exceedance.
+    pub upper: Option<f64>,
+    /// By how much the counts scatter more than those of independent cycles, at least 1; both
+    /// counts are divided by it before the test.
+    pub dispersion: f64,
+    /// p value of equal rates.
+    pub p_value: f64,
+    /// The same adjusted for all tests of the comparison; null where it is no test.
+    pub p_adjusted: Option<f64>,
+    /// What it says.
+    pub verdict: Verdict,
+    /// Cycles that each side would need beyond those it has, to tell a ratio of 2 four times in
+    /// five; 0 where a ratio of 2 would have been told. Null where nothing exceeds the threshold.
+    pub more_cycles: Option<u64>,
+}
+
+/// One quantile of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuantileDifference {
+    /// Which, as a share in (0, 1).
+    pub p: f64,
+    /// Of A: missed releases counted as late as the stall left them; within 1/128.
+    pub a_ns: f64,
+    /// Of B.
+    pub b_ns: f64,
+    /// B − A.
+    pub difference_ns: f64,
+    /// Lower end of its interval; null where n is too small for one.
+    pub lower_ns: Option<f64>,
+    /// Upper end.
+    pub upper_ns: Option<f64>,
+    /// p value of equal quantiles; null where n is too small.
+    pub p_value: Option<f64>,
+    /// The same adjusted for all tests of the comparison.
+    pub p_adjusted: Option<f64>,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// One run of B, held against the run of the same name of A.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunComparison {
+    /// The run.
+    pub name: String,
+    /// What all its tests say together.
+    pub verdict: Verdict,
+    /// The same in a sentence.
+    pub statement: String,
+    /// Releases of A, missed ones included.
+    pub n_a: u64,
+    /// Releases of B.
+    pub n_b: u64,
+    /// Missed releases of A.
+    pub missed_a: u64,
+    /// Missed releases of B.
+    pub missed_b: u64,
+    /// The largest lateness of A: shown, never compared.
+    pub max_a_ns: Option<f64>,
+    /// The largest lateness of B.
+    pub max_b_ns: Option<f64>,
+    /// Exceedances, thresholds rising.
+    pub rates: Vec<RateRatio>,
+    /// Quantiles, rising.
+    pub quantiles: Vec<QuantileDifference>,
+}
+
+/// How many tests were done, and what holds for all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Family {
+    /// Tests of all runs and pairs.
+    pub tests: u64,
+    /// The probability that no test of two equals tells a difference.
+    pub confidence: f64,
+}

@@ -1,0 +1,131 @@
+//! Size and power on simulated runs whose truth is known; bad and extreme input.
+
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
+
+use super::series::{Builder, CHUNKS_MAX, Series};
+use super::*;
+use crate::rng::Rng;
+
+/// A body of 5 µs and more, and bursts of geometric length `mean` that are later than 100 µs:
+/// one release in 1/`rate` begins one.
+pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> Series {
+    let mut builder = Builder::new(1_000_000, true);
+    let mut late = false;
+    for cycle in 0..n {
+        late = if late { rng.uniform() >= 1.0 / mean } else { rng.uniform() < rate };
+        let ns = if late {
+            100_000.0 * (1.0 + rng.exponential())
+        } else {
+            5_000.0 * (1.0 + 0.1 * rng.exponential())
+        };
+        builder.push(&Sample { cycle, lateness: Span::from_ns(ns as i64), ..Sample::default() });
+    }
+    builder.finish(0)
+}
+
+pub(super) fn verdict_of(a: &Series, b: &Series) -> RunComparison {
+    let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
+    let runs = Runs { name: "idle", sides: [&a, &b], thresholds_ns: &[], as_if_independent: false };
+    compare(&[runs]).0.remove(0)
+}
+
+#[test]
+fn three_times_as_often_is_told_and_a_run_from_itself_is_not() {
+    let mut rng = Rng::new(3);
+    let (a, b) = (run(&mut rng, 60_000, 0.002, 1.0), run(&mut rng, 60_000, 0.006, 1.0));
+    let worse = verdict_of(&a, &b);
+    assert_eq!(worse.verdict, Verdict::Worse);
+    assert!(worse.statement.starts_with("worse: later than"), "{}", worse.statement);
+    assert_eq!(verdict_of(&b, &a).verdict, Verdict::Better);
+    let same = verdict_of(&a, &a);
+    assert_eq!(same.verdict, Verdict::Undecided);
+    assert!(same.statement.contains("no difference can be told"), "{}", same.statement);
+    assert!(same.rates.iter().all(|rate| rate.ratio == Some(1.0)));
+    assert!(same.rates.iter().any(|rate| rate.more_cycles.is_some_and(|more| more > 0)));
+}
+
+#[test]
+fn a_single_burst_is_no_difference() {
+    let calm: Vec<i64> = (0..20_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
+    let of = |latenesses: &[i64]| {
+        let mut builder = Builder::new(1_000_000, true);
+        for (cycle, &ns) in latenesses.iter().enumerate() {
+            let cycle = cycle as u64;
+            builder.push(&Sample { cycle, lateness: Span::from_ns(ns), ..Sample::default() });
+        }
+        builder.finish(0)
+    };
+    let mut burst = calm.clone();
+    burst[7_000..7_040].fill(500_000);
+    let compared = verdict_of(&of(&calm), &of(&burst));
+    let rate = compared.rates.iter().find(|rate| rate.exceedances_a == 0).expect("the burst");
+    assert!(rate.exceedances_b >= 20 && rate.dispersion > 10.0, "{rate:?}");
+    assert_eq!(rate.verdict, Verdict::Undecided, "{rate:?}");
+}
+
+#[test]
+fn a_histogram_alone_has_no_verdict_unless_asked() {
+    let a = Series::of_buckets(&[(5_000, 5_001, 90_000), (90_000, 90_100, 100)], 0, Some(90_050));
+    let b = Series::of_buckets(&[(5_000, 5_001, 90_000), (90_000, 90_100, 900)], 0, Some(90_050));
+    assert_eq!(verdict_of(&a, &b).verdict, Verdict::Undecided);
+    assert!(verdict_of(&a, &b).statement.contains("order of the cycles"));
+    let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
+    let sides = [&a[..], &b[..]];
+    let runs = Runs { name: "x", sides, thresholds_ns: &[50_000], as_if_independent: true };
+    assert_eq!(compare(&[runs]).0[0].verdict, Verdict::Worse);
+}
+
+#[test]
+fn no_releases_and_one_release_say_nothing() {
+    let (none, one) =
+        (Builder::new(1_000, true).finish(0), Series::of_buckets(&[(1, 2, 1)], 0, None));
+    for (a, b) in [(&none, &none), (&none, &one), (&one, &none), (&one, &one)] {
+        let compared = verdict_of(a, b);
+        assert_eq!(compared.verdict, Verdict::Undecided);
+        assert!(!compared.statement.is_empty());
+    }
+    assert!(compare(&[]).0.is_empty());
+}
+
+#[test]
+fn a_series_keeps_every_release_in_bounded_memory() {
+    let mut builder = Builder::new(1_000_000, true);
+    let mut cycle = 0;
+    let mut missed = 0;
+    let mut rng = Rng::new(5);
+    let mut stalled = 0;
+    for _ in 0..100_000 {
+        let gap = if rng.below(100) == 0 { rng.below(50) as u64 } else { 0 };
+        let late = Span::from_ns(5_000 + gap as i64 * 1_000_000);
+        missed += stalled;
+        cycle += 1 + stalled;
+        builder.push(&Sample { cycle, lateness: late, ..Sample::default() });
+        stalled = gap;
+    }
+    let series = builder.finish(missed + 3);
+    assert!(series.chunks.len() <= CHUNKS_MAX + 1 && series.is_sound());
+    assert_eq!(series.releases(), 100_000 + missed + 3);
+    // Gaps that cannot all have been missed are not counted as such.
+    let mut builder = Builder::new(1_000_000, true);
+    for cycle in [0, 10] {
+        builder.push(&Sample { cycle, ..Sample::default() });
+    }
+    assert_eq!(builder.finish(4).releases(), 6);
+}
+
+#[test]
+fn the_largest_numbers_do_no_harm() {
+    let far = punctual_core::sample::CYCLE_MAX;
+    for period in [0, 1, u64::MAX] {
+        for lateness in [i64::MIN, -1, 0, i64::MAX] {
+            let mut builder = Builder::new(period, true);
+            let lateness = Span::from_ns(lateness);
+            builder.push(&Sample { cycle: 0, lateness, flags: Flags::FIRST });
+            builder.push(&Sample { cycle: far, lateness, flags: Flags::NONE });
+            let series = builder.finish(far - 1);
+            assert_eq!(series.releases(), far + 1);
+            assert_eq!(verdict_of(&series, &series).verdict, Verdict::Undecided);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a comparison of one run says, in a sentence.
+//!
+//! Picks the row that says it best; computes nothing new.
+
+use punctual_core::time::Span;
+
+use super::outcome::{RateRatio, RunComparison, Verdict};
+
+/// The sentence. A comparison that is not testable holds counts without their order.
+pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
+    if !is_testable {
+        return "no difference can be told: the order of the cycles is not known, so that one \
+                burst cannot be told from many single exceedances"
+            .to_owned();
+    }
+    if run.rates.is_empty() {
+        return format!(
+            "no difference can be told: {} and {} releases are too few",
+            run.n_a, run.n_b
+        );
+    }
+    let told = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
+    match run.verdict {
+        Verdict::Undecided => undecided(run),
+        Verdict::Better | Verdict::Worse => match told(run.verdict) {
+            Some(rate) => format!("{}: {}", word(run.verdict), of_rate(rate)),
+            None => format!("{}: {}", word(run.verdict), of_quantile(run)),
+        },
+        Verdict::Mixed => {
+            let part = |verdict| told(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
+            format!(
+                "better in one place and worse in another: worse, {}; better, {}",
+                part(Verdict::Worse),
+                part(Verdict::Better)
+            )
+        }
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Mixed => "mixed",
+        Verdict::Undecided => "no difference can be told",
+    }
+}
+
+fn shown(ns: f64) -> Span {
+    Span::from_ns(ns.round() as i64)
+}
+
+fn of_rate(rate: &RateRatio) -> String {
+    let threshold = shown(rate.threshold_ns);
+    let counts = format!(
+        "{} of {} against {} of {}",
+        rate.exceedances_b, rate.n_b, rate.exceedances_a, rate.n_a
+    );
+    match (rate.ratio, rate.upper) {
+        (Some(ratio), Some(upper)) => format!(
+            "later than {threshold} {} times as often [{}, {}] ({counts})",
+            figures(ratio),
+            figures(rate.lower),
+            figures(upper)
+        ),
+        _ => format!(
+            "later than {threshold} at least {} times as often ({counts})",
+            figures(rate.lower)
+        ),
+    }
+}
+
+fn figures(value: f64) -> String {
+    match value {
+        v if v >= 99.5 => format!("{v:.0}"),
+        v if v >= 9.95 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+fn of_quantile(run: &RunComparison) -> String {
+    let told = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
+    told.map_or_else(String::new, |quantile| {
+        format!(
+            "the {} % quantile {} instead of {}",
+            quantile.p * 100.0,
+            shown(quantile.b_ns),
+            shown(quantile.a_ns)
+        )
+    })
+}
+
+fn undecided(run: &RunComparison) -> String {
+    let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
+    let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
+    let mut text = "no difference can be told".to_owned();
+    if let Some(rate) = enough {
+        text += &format!("; twice as often later than {} would have shown", {
+            shown(rate.threshold_ns)
+        });
+    }
+    if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
+        text += &format!(
+            "; it would take about {} more cycles a side to tell a ratio of 2 at {}",
+            two_figures(more),
+            shown(rate.threshold_ns)
+        );
+    }
+    text
+}
+
+/// A count rounded to two figures: it is an estimate. Groups of three, as people read them.
+fn two_figures(count: u64) -> String {
+    let digits = count.checked_ilog10().unwrap_or(0);
+    let place = 10u64.pow(digits.saturating_sub(1));
+    let rounded = count.div_ceil(place).saturating_mul(place);
+    let text = rounded.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in text.chars().enumerate() {
+        if at > 0 && (text.len() - at).is_multiple_of(3) {
+            grouped.push('\u{a0}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -11,7 +11,7 @@ mod recorded;
 
 use std::fmt::Display;
 
-pub use asked::{column_spec, duration, limit, loads, quantity};
+pub use asked::{claim, column_spec, duration, limit, loads, quantity};
 pub use campaign::campaign;
 pub use machine::{cmdline, cpulist, facts, manifest, scrub};
 pub use recorded::{csv, samples_file};
@@ -22,6 +22,7 @@ pub type Body = fn(&[u8]);
 /// Every parser by the name of its fuzz target and of its folder of seeds.
 pub const ALL: &[(&str, Body)] = &[
     ("campaign", campaign),
+    ("claim", claim),
     ("cmdline", cmdline),
     ("column_spec", column_spec),
     ("cpulist", cpulist),

@@ -11,7 +11,7 @@ use crate::claim::claims;
 use crate::claim::dependence::{Pooled, Tails};
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
-use crate::recording::{Outcome, WORST_MAX, Worst};
+use crate::recording::{AskedTails, Outcome, WORST_MAX, Worst};
 use crate::summary::Distribution;
 
 /// More of anything than a campaign counts.
@@ -150,6 +150,7 @@ impl Total {
             claims: claims(&tails, histogram),
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
             line: None,
+            asked: AskedTails::default(),
             tails,
             lateness: histogram.clone(),
         }

@@ -3,18 +3,23 @@
 //! Feeds every accumulator of this crate. Constant memory (about 1.5 MiB), no allocation per
 //! sample. Never reads a clock or a file; never drops a sample without counting it.
 
+mod asked;
 mod outcome;
 mod worst;
 
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
+use crate::claim::ask::Ask;
 use crate::claim::claims;
 use crate::claim::dependence::Exceedances;
+use crate::claim::judge::Counted;
 use crate::gridfit::{GridFit, Line};
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
 use crate::summary::{Distribution, Stats};
+use asked::Asked;
+pub use asked::AskedTails;
 pub use outcome::Outcome;
 use worst::WorstList;
 pub use worst::{WORST_MAX, Worst};
@@ -61,6 +66,7 @@ pub struct Recording {
     execution: Option<Distribution>,
     grid: Option<GridFit>,
     exceedances: Exceedances,
+    asked: Asked,
     worst: WorstList,
     previous: Option<Sample>,
     /// Whether the previous sample was left out, so that no interval starts there.
@@ -84,6 +90,7 @@ impl Recording {
             execution: None,
             grid: setup.period.map(GridFit::new),
             exceedances: Exceedances::new(period_ns, &setup.thresholds_ns),
+            asked: Asked::default(),
             worst: WorstList::default(),
             previous: None,
             previous_left_out: false,
@@ -93,6 +100,14 @@ impl Recording {
             gaps: 0,
             setup,
         }
+    }
+
+    /// Watches the events of these claims that are no lateness; thresholds of lateness are those of
+    /// [`Setup::thresholds_ns`]. Before the first sample.
+    #[must_use]
+    pub fn watching(mut self, asks: &[Ask]) -> Self {
+        self.asked = Asked::new(asks);
+        self
     }
 
     /// Says where release 0 was, when that is known only after the first samples (CSV instants).
@@ -116,8 +131,11 @@ impl Recording {
             return;
         }
         if let Some(previous) = kept {
-            self.interval.push(interval_ns(&previous, sample, self.period_ns));
+            let ns = interval_ns(&previous, sample, self.period_ns);
+            self.interval.push(ns);
+            self.asked.push_interval(ns);
         }
+        self.asked.push_release(missed);
         let deviation_ns = sample.lateness.as_ns();
         if let Some(grid) = &mut self.grid {
             grid.push(sample.cycle, deviation_ns);
@@ -173,6 +191,17 @@ impl Recording {
         self.gaps
     }
 
+    /// What was counted so far of the event of a claim, for a live view. Copies what is watched,
+    /// some KiB: fine several times a second, not for each sample.
+    ///
+    /// # Errors
+    /// In one line, why the data cannot tell.
+    pub fn counted_so_far(&self, ask: &Ask) -> Result<Counted, String> {
+        let tails = self.exceedances.clone().finish(self.gaps);
+        let latenesses = self.lateness.histogram().count();
+        asked::counted(ask, &tails, (latenesses, self.samples), &self.asked.so_far(self.gaps))
+    }
+
     /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases
     /// ran, so they are taken off the gaps in k, and what remains was missed.
     pub fn finish(self, unrecorded: u64) -> Outcome {
@@ -207,6 +236,7 @@ impl Recording {
             claims: claims(&tails, histogram),
             worst: self.worst.finish(&self.setup),
             line,
+            asked: self.asked.finish(missed),
             tails,
             lateness: self.lateness.into_histogram(),
         }

@@ -6,9 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::asked::{self, AskedTails};
 use super::worst::Worst;
 use crate::claim::Claim;
+use crate::claim::ask::Ask;
 use crate::claim::dependence::Tails;
+use crate::claim::judge::Counted;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
@@ -50,12 +53,26 @@ pub struct Outcome {
     /// The line behind `grid`, for a second pass over instants.
     #[serde(skip)]
     pub line: Option<Line>,
+    /// Events that claims asked about, beside lateness.
+    #[serde(skip)]
+    pub asked: AskedTails,
     /// Exceedances of every watched threshold.
     #[serde(skip)]
     pub tails: Tails,
     /// Lateness in full resolution.
     #[serde(skip)]
     pub lateness: Histogram,
+}
+
+impl Outcome {
+    /// What was counted of the event of a claim: exactly for a threshold that was watched, else
+    /// between the two nearest that were.
+    ///
+    /// # Errors
+    /// In one line, why the data cannot tell.
+    pub fn counted(&self, ask: &Ask) -> Result<Counted, String> {
+        asked::counted(ask, &self.tails, (self.lateness.count(), self.cycles), &self.asked)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
-//! Bodies for what a person writes: limits, durations, quantities, columns, loads.
+//! Bodies for what a person writes: limits, claims, durations, quantities, columns, loads.
 
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::judge::{Counted, Ended, Holds, judge};
+use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::import::csv::{ColumnSpec, TimeUnit};
 use punctual_analysis::limit::Limit;
 use punctual_analysis::quantity;
@@ -33,6 +36,27 @@ pub fn loads(data: &[u8]) {
         Ok(loads) => {
             assert_eq!(Loads::parse(&loads.to_string()).as_ref(), Ok(&loads), "{loads}");
             assert!(loads.turns().iter().all(|turn| turn.len() <= 64), "bounded: {loads}");
+        }
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+/// A claim that was read is shown and read again as itself, can be planned for, and holds on no
+/// more than nothing of nothing.
+pub fn claim(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Ask::parse(&text) {
+        Ok(ask) => {
+            assert_eq!(Ask::parse(&ask.to_string()).as_ref(), Ok(&ask), "{ask}");
+            let planned = Planned::of(&ask, 1.0, 1_000_000, 60_000);
+            assert!(planned.needs.is_sorted_by_key(|need| need.n), "{planned:?}");
+            for ended in [Ended::AsPlanned, Ended::AtAnyTime] {
+                let counted = Counted { n: 60_000, least: 1, most: 3, theta: 0.7 };
+                let judged = judge(&ask, &Ok(counted), ended, Some(1_000_000));
+                says_why("", &judged.reason);
+                let nothing = judge(&ask, &Ok(Counted { n: 0, ..counted }), ended, None);
+                assert_eq!(nothing.holds, Holds::Undecided, "{ask} holds without evidence");
+            }
         }
         Err(error) => says_why(&text, &error),
     }

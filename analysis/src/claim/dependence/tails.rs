@@ -52,6 +52,21 @@ impl Tails {
         Some(self.exceeding(&self.tails[at]))
     }
 
+    /// How many exceed a threshold at least and at most: the same number for one that was watched,
+    /// else those of the nearest watched ones above and below it.
+    pub fn exceedances_within(&self, threshold_ns: i64) -> (u64, u64) {
+        let count = |tail: Option<&Tail>| tail.map(|tail| self.exceeding(tail));
+        let (below, above) =
+            self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
+        let most = count(below.last());
+        if below.last().is_some_and(|tail| tail.threshold_ns == threshold_ns) {
+            return (most.unwrap_or(0), most.unwrap_or(0));
+        }
+        // Releases that no cycle followed exceed every threshold.
+        let least = count(above.first()).unwrap_or(self.unplaced);
+        (least, most.unwrap_or_else(|| self.n()))
+    }
+
     /// Exceedances of one of the thresholds, missed releases included. Gaps in k may be cycles that
     /// went unrecorded, so no more are counted as missed than were.
     pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {

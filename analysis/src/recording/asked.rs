@@ -1,0 +1,202 @@
+//! The events that claims ask about, counted exactly while samples stream by.
+//!
+//! Lateness is watched anyway, with the asked thresholds among its own; |interval| and missed
+//! releases only when a claim asks, so that nobody else pays. Constant memory.
+
+use crate::claim::ask::{Ask, Event};
+use crate::claim::dependence::{Exceedances, Tails};
+use crate::claim::judge::Counted;
+
+/// What is watched beside lateness.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    /// |interval|.
+    interval: Option<Exceedances>,
+    /// Releases: 0 for each that ran, beyond any threshold for each that did not.
+    missed: Option<Exceedances>,
+}
+
+/// The same, counted.
+#[derive(Clone, Debug, Default)]
+pub struct AskedTails {
+    interval: Option<Tails>,
+    missed: Option<Tails>,
+}
+
+/// Any threshold between a release that ran and one that did not.
+const MISSED: i64 = 1;
+
+impl Asked {
+    pub(super) fn new(asks: &[Ask]) -> Self {
+        let thresholds: Vec<i64> = asks
+            .iter()
+            .filter_map(|ask| match ask.event() {
+                Event::Interval { above_ns } => Some(above_ns),
+                Event::Lateness { .. } | Event::Missed => None,
+            })
+            .collect();
+        let missed = asks.iter().any(|ask| ask.event() == Event::Missed);
+        Self {
+            interval: (!thresholds.is_empty()).then(|| Exceedances::new(0, &thresholds)),
+            missed: missed.then(|| Exceedances::new(0, &[MISSED])),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push_interval(&mut self, interval_ns: i64) {
+        if let Some(interval) = &mut self.interval {
+            interval.push(interval_ns.saturating_abs(), 0, 0);
+        }
+    }
+
+    /// One release that ran, after `missed` that did not.
+    #[inline]
+    pub(super) fn push_release(&mut self, missed: u64) {
+        if let Some(releases) = &mut self.missed {
+            releases.push(0, missed, 0);
+        }
+    }
+
+    pub(super) fn finish(self, missed: u64) -> AskedTails {
+        AskedTails {
+            interval: self.interval.map(|interval| interval.finish(0)),
+            missed: self.missed.map(|releases| releases.finish(missed)),
+        }
+    }
+
+    /// The same, so far.
+    pub(super) fn so_far(&self, missed: u64) -> AskedTails {
+        self.clone().finish(missed)
+    }
+}
+
+/// What was counted of the event of a claim: of lateness by `lateness`, which holds `latenesses`
+/// recorded ones of `cycles`.
+///
+/// # Errors
+/// In one line, why the data cannot tell.
+pub(super) fn counted(
+    ask: &Ask,
+    lateness: &Tails,
+    (latenesses, cycles): (u64, u64),
+    asked: &AskedTails,
+) -> Result<Counted, String> {
+    let of = |tails: &Tails, above_ns: i64| {
+        let (least, most) = tails.exceedances_within(above_ns);
+        Counted { n: tails.n(), least, most, theta: tails.theta_at(above_ns) }
+    };
+    match ask.event() {
+        Event::Lateness { .. } if latenesses == 0 && cycles > 0 => {
+            Err("it is about lateness, and this run holds none".to_owned())
+        }
+        Event::Lateness { above_ns } => Ok(of(lateness, above_ns)),
+        Event::Interval { above_ns } => match &asked.interval {
+            Some(interval) => Ok(of(interval, above_ns)),
+            None => Err("it is about intervals, and these data do not hold them".to_owned()),
+        },
+        Event::Missed => match &asked.missed {
+            Some(releases) => Ok(of(releases, MISSED)),
+            None => Err("these data do not tell which releases were missed".to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Recording, Releases, Setup};
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::{Period, Span};
+
+    fn ask(text: &str) -> Ask {
+        Ask::parse(text).unwrap()
+    }
+
+    fn asks() -> [Ask; 3] {
+        ["p(lateness>777ns)<0.1", "p(|interval|>777ns)<0.1", "p(missed)<0.1"].map(ask)
+    }
+
+    fn recording(cycles: &[(u64, i64)], releases: Releases) -> Recording {
+        let setup = Setup {
+            period: Period::from_ns(10_000),
+            thresholds_ns: vec![777],
+            releases,
+            ..Setup::default()
+        };
+        let mut recording = Recording::new(setup).watching(&asks());
+        for &(cycle, ns) in cycles {
+            let lateness = Span::from_ns(ns);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        recording
+    }
+
+    #[test]
+    fn what_was_not_watched_or_not_recorded_is_said() {
+        let samples = [(0, 5), (1, 900), (2, 5)];
+        let [lateness, interval, missed] = asks();
+        let instants = recording(&samples, Releases::Unknown).finish(0);
+        assert!(instants.counted(&lateness).unwrap_err().contains("holds none"));
+        assert_eq!(instants.counted(&interval).map(|c| (c.least, c.n)), Ok((2, 2)));
+        assert_eq!(instants.counted(&missed).map(|c| (c.least, c.n)), Ok((0, 3)));
+        let plain = Recording::new(Setup::default()).finish(0);
+        assert!(plain.counted(&missed).is_err() && plain.counted(&interval).is_err());
+        assert_eq!(plain.counted(&lateness).map(|c| c.n), Ok(0));
+        // A threshold between two that were watched.
+        let recorded = recording(&samples, Releases::Known).finish(0);
+        let between = recorded.counted(&ask("p(lateness>600ns)<0.1")).unwrap();
+        assert_eq!((between.least, between.most), (1, 1));
+        let near = recording(&[(0, 5), (1, 900), (2, 760)], Releases::Known).finish(0);
+        let between = near.counted(&ask("p(lateness>700ns)<0.1")).unwrap();
+        assert_eq!((between.least, between.most), (1, 2));
+    }
+
+    #[test]
+    fn releases_missed_after_the_last_cycle_count() {
+        let outcome = recording(&[(0, 5), (3, 5)], Releases::Known).finish_with(6, 0);
+        let missed = outcome.counted(&asks()[2]).unwrap();
+        assert_eq!((missed.n, missed.least, missed.most), (8, 6, 6));
+    }
+
+    proptest! {
+        // Each case finishes whole recordings, histograms and all.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn every_count_is_exact_at_every_time(
+            steps in prop::collection::vec((1u64..4, 0i64..2_000), 1..400),
+            cut in 0usize..400,
+        ) {
+            let mut cycle = 0;
+            let cycles: Vec<(u64, i64)> = steps
+                .iter()
+                .map(|&(step, ns)| {
+                    cycle += step;
+                    (cycle, ns)
+                })
+                .collect();
+            let cut = &cycles[..cut.clamp(1, cycles.len())];
+            let gaps: u64 = cut.windows(2).map(|pair| pair[1].0 - pair[0].0 - 1).sum();
+            let late = cut.iter().filter(|cycle| cycle.1 > 777).count() as u64;
+            let far = cut.windows(2).filter(|pair| {
+                let apart = (pair[1].0 - pair[0].0 - 1) as i64 * 10_000;
+                (pair[1].1 - pair[0].1 + apart).abs() > 777
+            });
+            // A missed release is a period late at least, which is beyond the threshold.
+            let expected = [
+                (late + gaps, cut.len() as u64 + gaps),
+                (far.count() as u64, cut.len() as u64 - 1),
+                (gaps, cut.len() as u64 + gaps),
+            ];
+            let running = recording(cut, Releases::Known);
+            for (ask, (count, n)) in asks().iter().zip(expected) {
+                let so_far = running.counted_so_far(ask).unwrap();
+                let finished = running.clone().finish(0).counted(ask).unwrap();
+                for counted in [so_far, finished] {
+                    prop_assert_eq!((counted.least, counted.most, counted.n), (count, count, n));
+                    prop_assert!(counted.theta > 0.0 && counted.theta <= 1.0);
+                }
+            }
+        }
+    }
+}

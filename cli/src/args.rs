@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
@@ -17,7 +18,8 @@ use crate::parse::{self, Phase};
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit status: 0 fine; 1 a limit failed; 2 could not run, or unreadable input."
+    after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
+                  input."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -77,12 +79,34 @@ pub(crate) struct ReportArgs {
         value_parser = parse::limit
     )]
     pub(crate) limits: Vec<Limit>,
+    /// Fail (exit 1) unless every run shows this, 95 % sure or as sure as '@99%' says:
+    /// 'p(lateness>50us)<1e-6', 'p(|interval|>20us)<1e-4 @99%', 'p(missed)<1e-6'; may be given
+    /// again. Before measuring it says how long that takes; it never measures longer by itself
+    #[arg(
+        long = "claim",
+        value_name = "CLAIM",
+        allow_hyphen_values = true,
+        value_parser = parse::claim
+    )]
+    pub(crate) claims: Vec<Ask>,
     /// Write the result as JSON to FILE, or to standard output alone for '-'
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
     /// Take in the cold cycles at the start of each block, which are left out otherwise
     #[arg(long)]
     pub(crate) keep_cold: bool,
+}
+
+/// How claims are planned.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Say how many cycles and how long each --claim takes, and measure nothing
+    #[arg(long, requires = "claims")]
+    pub(crate) plan: bool,
+    /// Extremal index to plan claims with, in (0, 1]: how far late cycles come alone, as the claims
+    /// of an earlier run told it; half of it takes twice the time [default: 1, independent cycles]
+    #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::theta)]
+    pub(crate) theta: Option<f64>,
 }
 
 /// Read the facts of a captured machine instead of this one's.
@@ -113,6 +137,8 @@ pub(crate) struct CheckArgs {
     pub(crate) results: PathBuf,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) root: RootArgs,
 }
@@ -177,6 +203,8 @@ pub(crate) struct PeriodicArgs {
     pub(crate) samples: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) root: RootArgs,
 }

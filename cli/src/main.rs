@@ -1,7 +1,7 @@
 //! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
 //!
 //! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
-//! Exit 0: fine. 1: a limit failed. 2: could not run, or unreadable input.
+//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -25,7 +25,7 @@ use args::{Cli, Command, Impact, Measure};
 pub(crate) enum Exit {
     /// Everything that was asked holds.
     Fine,
-    /// A limit failed.
+    /// A limit or claim failed.
     Failed,
 }
 

@@ -4,6 +4,7 @@
 
 use anyhow::Result;
 use punctual::core::time::{Period, Span};
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::import::csv::ColumnSpec;
 use punctual_analysis::limit::Limit;
 use punctual_analysis::quantity;
@@ -48,6 +49,16 @@ pub(crate) fn phase(text: &str) -> Result<Phase, String> {
 /// `p99.9<50us`.
 pub(crate) fn limit(text: &str) -> Result<Limit, String> {
     Limit::parse(text).map_err(|why| why.to_string())
+}
+
+/// `p(lateness>50us)<1e-6`.
+pub(crate) fn claim(text: &str) -> Result<Ask, String> {
+    Ask::parse(text).map_err(|why| why.to_string())
+}
+
+/// `0.5` or `50%`, as an extremal index.
+pub(crate) fn theta(text: &str) -> Result<f64, String> {
+    quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
 }
 
 /// `cpu,fork`.

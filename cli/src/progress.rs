@@ -1,4 +1,4 @@
-//! The line on standard error while an experiment runs: time left, worst so far.
+//! The line on standard error while an experiment runs: time left, worst so far, how claims stand.
 //!
 //! On a terminal one line that is written over; elsewhere a line every ten seconds. Never on
 //! standard output.
@@ -6,7 +6,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use punctual::core::time::Span;
+use punctual_analysis::claim::rounded_up;
 use punctual_lab::periodic::Progress;
+
+use crate::experiment::Standing;
+use crate::view::show;
 
 /// The progress line.
 #[derive(Debug)]
@@ -26,12 +30,14 @@ impl Line {
     }
 
     /// Shows how far the experiment is; `condition` names what runs.
-    pub(crate) fn show(&mut self, progress: &Progress, condition: &str) {
-        let text = text(progress, condition);
+    pub(crate) fn show(&mut self, progress: &Progress, condition: &str, claim: Option<&Standing>) {
+        let text = text(progress, condition) + &claim.map(standing).unwrap_or_default();
         // A standard error that is gone costs the line, not the measurement.
         let _gone = if self.terminal {
             self.shown = true;
-            write!(io::stderr(), "\r\x1b[K{text}").and_then(|()| io::stderr().flush())
+            // What does not fit is cut: a line that wraps could not be written over.
+            write!(io::stderr(), "\r\x1b[K\x1b[?7l{text}\x1b[?7h")
+                .and_then(|()| io::stderr().flush())
         } else if progress.left <= self.next {
             self.next = Span::from_ns(progress.left.as_ns() - EVERY.as_ns());
             writeln!(io::stderr(), "{text}")
@@ -59,9 +65,33 @@ fn text(progress: &Progress, condition: &str) -> String {
     format!("{seconds} s left · {condition} · worst {worst} of {}{missed}", progress.cycles)
 }
 
+/// How a claim stands, by a bound that may be looked at all the time.
+fn standing(standing: &Standing) -> String {
+    let Standing { ask, p_upper, seen, n } = standing;
+    format!(
+        " · p({}) ≤ {} ({}, valid at any look) · {} of {}",
+        ask.event(),
+        rounded_up(*p_upper),
+        ask.shown_confidence(),
+        show::count(*seen),
+        show::count(*n)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_analysis::claim::ask::Ask;
+
+    #[test]
+    fn a_claim_stands_with_its_count_and_its_level() {
+        let ask = Ask::parse("p(lateness>50us)<1e-6 @99%").expect("a claim");
+        let line = standing(&Standing { ask, p_upper: 3.1e-5, seen: 12, n: 300_000 });
+        assert_eq!(
+            line.replace('\u{a0}', " "),
+            " · p(lateness>50us) ≤ 3.1e-5 (99 %, valid at any look) · 12 of 300 000"
+        );
+    }
 
     #[test]
     fn says_what_is_left_and_the_worst_with_its_n() {

@@ -79,8 +79,8 @@ fn conditions(theta: f64) -> String {
     format!("as recorded; extremal index at least {theta:.2} (1: independent cycles)")
 }
 
-/// A bound with two digits, rounded up: 3.0e-3.
-fn rounded_up(p: f64) -> String {
+/// An upper bound with two digits, rounded up: `3.0e-3`; `1` for all that is not below it.
+pub fn rounded_up(p: f64) -> String {
     let place = 10f64.powf(p.log10().floor() - 1.0);
     let up = (p / place - 1e-9).ceil() * place;
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }

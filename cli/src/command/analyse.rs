@@ -13,10 +13,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual::core::file::FILE_MAGIC;
-use punctual_analysis::limit::Limit;
 
 use crate::Exit;
 use crate::args::AnalyseArgs;
+use crate::experiment;
 use crate::output::{self, Json};
 use crate::report::{self, Report};
 use crate::stored::SAMPLES;
@@ -32,13 +32,14 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     };
     report.verdicts = report::verdicts(&report.runs);
     report.verdict = report::judge(&report.runs, &args.report.limits, report.incomplete);
+    report.verdict.hold(&report.runs, &args.report.claims, report.incomplete);
     json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
     Ok(super::exit(&report))
 }
 
-/// Lateness thresholds that the limits ask about, to be watched on the way.
-fn thresholds(limits: &[Limit]) -> Vec<i64> {
-    limits.iter().filter_map(Limit::threshold_ns).collect()
+/// Lateness thresholds that limits and claims ask about, to be watched on the way.
+fn thresholds(args: &AnalyseArgs) -> Vec<i64> {
+    experiment::thresholds(&args.report.limits, &args.report.claims)
 }
 
 /// A file, or standard input for `-`. A directory is refused here: it opens, and does not read.

@@ -17,9 +17,9 @@ use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 
 use crate::Exit;
 use crate::args::CheckArgs;
-use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, startable};
+use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, startable};
 use crate::output::{self, Json};
-use crate::report::Choice;
+use crate::report::{Choice, PlannedRun};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
 
@@ -35,30 +35,20 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let facts = Facts::collect(&super::root(root)?);
     let here = super::here(&facts, root);
     let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
-    let period = args.period.period()?;
-    if args.period.0 > args.duration.0 {
-        bail!("--duration is shorter than one period");
-    }
+    let stream = stream(args, cpu)?;
     let json = Json::open(args.report.json.as_deref())?;
+    if args.plan.plan {
+        let plans = claims_take(args, &stream, &here, &LoadSpec::ALL);
+        return super::planned("check", plans, args.duration.0, json);
+    }
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let path = results.join(SAMPLES);
     let samples = output::create(&path)?;
 
     let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
-    let (conditions, specs) = conditions(loads, args.duration.0);
-    let plan = Plan {
-        streams: vec![Stream {
-            cpu: Some(cpu),
-            period,
-            phase_ns: args.phase.0,
-            policy: Policy::Fifo(PRIORITY),
-            wait: WaitKind::Sleep,
-        }],
-        blocks: interleave(specs.len() - 1, rounds(args.duration.0, period), args.duration.0),
-        conditions,
-        housekeeping: helper_cpu(&CpuList::single(cpu), &here).into_iter().collect(),
-        cold: COLD_CYCLES,
-    };
+    let plans = claims_take(args, &stream, &here, &loads);
+    claims::announce(&plans, args.duration.0);
+    let (plan, specs) = plan(&stream, &here, &loads, args.duration.0);
     let merge = specs.len() > 1;
     let experiment = Experiment {
         name: "check",
@@ -69,6 +59,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         here,
         choice,
         limits: args.report.limits.clone(),
+        claims: args.report.claims.clone(),
+        plans,
         keep_cold: args.report.keep_cold,
         samples: Some((samples, path.clone())),
         warnings: super::foreign(root).into_iter().chain(left_out).collect(),
@@ -85,6 +77,46 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let kept = output::replace(&results.join(RESULT), &text);
     shown.and(kept)?;
     super::exit_after(&report, trouble)
+}
+
+/// The loop that is measured.
+fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
+    if args.period.0 > args.duration.0 {
+        bail!("--duration is shorter than one period");
+    }
+    Ok(Stream {
+        cpu: Some(cpu),
+        period: args.period.period()?,
+        phase_ns: args.phase.0,
+        policy: Policy::Fifo(PRIORITY),
+        wait: WaitKind::Sleep,
+    })
+}
+
+/// The experiment with these loads, and the loads of each of its conditions.
+fn plan(
+    stream: &Stream,
+    here: &Facts,
+    loads: &[LoadSpec],
+    duration: Span,
+) -> (Plan, Vec<Vec<LoadSpec>>) {
+    let (conditions, specs) = conditions(loads.to_vec(), duration);
+    let blocks = interleave(specs.len() - 1, rounds(duration, stream.period), duration);
+    let cpus: CpuList = stream.cpu.into_iter().collect();
+    let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
+    let streams = vec![stream.clone()];
+    (Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }, specs)
+}
+
+/// What each claim takes, with these loads.
+fn claims_take(
+    args: &CheckArgs,
+    stream: &Stream,
+    here: &Facts,
+    loads: &[LoadSpec],
+) -> Vec<PlannedRun> {
+    let plan_of = |duration| plan(stream, here, loads, duration).0;
+    claims::plans(&args.report, &args.plan, args.duration.0, !loads.is_empty(), &plan_of)
 }
 
 /// The CPU to measure: as asked, else as the facts say.

@@ -14,7 +14,7 @@ use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
-use crate::experiment::{COLD_CYCLES, Experiment};
+use crate::experiment::{COLD_CYCLES, Experiment, claims};
 use crate::output::{self, Json};
 use crate::report::Choice;
 use crate::view;
@@ -39,6 +39,12 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
+    let plan_of = |duration| Plan { blocks: self::blocks(specs.len(), duration), ..plan.clone() };
+    let plans = claims::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
+    if args.plan.plan {
+        return super::planned("measure periodic", plans, args.duration.0, json);
+    }
+    claims::announce(&plans, args.duration.0);
     let samples = match &args.samples {
         Some(path) => Some((output::create(path)?, path.clone())),
         None => None,
@@ -52,6 +58,8 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         here,
         choice,
         limits: args.report.limits.clone(),
+        claims: args.report.claims.clone(),
+        plans,
         keep_cold: args.report.keep_cold,
         samples,
         warnings: super::foreign(root),

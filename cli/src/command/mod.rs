@@ -13,11 +13,15 @@ pub(crate) mod schema;
 use std::path::Path;
 
 use anyhow::Result;
+use punctual::core::time::Span;
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 
 use crate::Exit;
-use crate::report::Report;
+use crate::experiment::claims;
+use crate::output::Json;
+use crate::report::{PlannedRun, Report};
+use crate::view;
 
 /// Where facts are read: this machine, or one that was captured.
 fn root(captured: Option<&Path>) -> Result<Root> {
@@ -41,7 +45,17 @@ fn here(facts: &Facts, captured: Option<&Path>) -> Facts {
     if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() }
 }
 
-/// The exit that the limits ask for.
+/// Shows what claims take, and measures nothing.
+fn planned(experiment: &str, plans: Vec<PlannedRun>, duration: Span, json: Json) -> Result<Exit> {
+    let mut report = Report::empty(experiment);
+    report.plans = plans;
+    let reach = |plan: &PlannedRun| claims::reach(plan, duration);
+    let reached: Vec<String> = report.plans.iter().map(reach).collect();
+    json.write(&view::json::of(&report)?, &view::text::plans(&report, &reached))?;
+    Ok(Exit::Fine)
+}
+
+/// The exit that the limits and claims ask for.
 fn exit(report: &Report) -> Exit {
     if report.verdict.ok { Exit::Fine } else { Exit::Failed }
 }

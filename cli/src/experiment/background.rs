@@ -9,6 +9,7 @@ use punctual::core::time::Span;
 use punctual_lab::load::{Bounds, LoadReport, LoadSpec, Running};
 use punctual_lab::periodic::{Background, Progress};
 
+use super::live::Live;
 use crate::command::load;
 use crate::progress::Line;
 
@@ -26,6 +27,7 @@ pub(crate) struct Loading {
     bounds: Bounds,
     running: Option<Running>,
     line: Line,
+    live: Live,
 }
 
 /// What one load did in all blocks so far.
@@ -38,9 +40,14 @@ struct Tally {
 
 impl Loading {
     /// Loads on `bounds`, nothing running yet.
-    pub(crate) fn new(names: Vec<String>, specs: Vec<Vec<LoadSpec>>, bounds: Bounds) -> Self {
+    pub(crate) fn new(
+        names: Vec<String>,
+        specs: Vec<Vec<LoadSpec>>,
+        bounds: Bounds,
+        live: Live,
+    ) -> Self {
         let done = specs.iter().map(|_| Vec::new()).collect();
-        Self { names, specs, done, bounds, running: None, line: Line::new() }
+        Self { names, specs, done, bounds, running: None, line: Line::new(), live }
     }
 
     /// What the loads of each condition did: the mean rate over the blocks that said one.
@@ -106,6 +113,11 @@ impl Background for Loading {
 
     fn progress(&mut self, progress: &Progress) {
         let condition = self.names.get(progress.condition).map_or("", String::as_str);
-        self.line.show(progress, condition);
+        let conditions = self.names.len();
+        let runs = (progress.condition..)
+            .step_by(conditions.max(1))
+            .take(self.live.runs() / conditions.max(1));
+        let standing = self.live.farthest(runs);
+        self.line.show(progress, condition, standing.as_ref());
     }
 }

@@ -4,6 +4,8 @@
 //! progress line; what the numbers mean is decided elsewhere.
 
 mod background;
+pub(crate) mod claims;
+mod live;
 mod safety;
 mod sink;
 
@@ -17,6 +19,7 @@ use punctual::drain::SampleFile;
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
 use punctual::session::Thread;
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
@@ -29,6 +32,8 @@ use crate::report::{self, Context, Report};
 use crate::view::show;
 use background::Loading;
 pub(crate) use background::startable;
+use live::Live;
+pub(crate) use live::Standing;
 pub(crate) use sink::Recordings;
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
@@ -58,6 +63,10 @@ pub(crate) struct Experiment {
     pub(crate) choice: report::Choice,
     /// What to hold every run to.
     pub(crate) limits: Vec<Limit>,
+    /// What every run is to show.
+    pub(crate) claims: Vec<Ask>,
+    /// What that takes.
+    pub(crate) plans: Vec<report::PlannedRun>,
     /// Whether cold cycles count.
     pub(crate) keep_cold: bool,
     /// Where the samples go, opened.
@@ -87,12 +96,19 @@ impl Experiment {
             }
             None => None,
         };
-        let thresholds: Vec<i64> = self.limits.iter().filter_map(Limit::threshold_ns).collect();
+        let thresholds = thresholds(&self.limits, &self.claims);
         let conditions = self.plan.conditions.len();
-        let sink =
-            Recordings::new(prepared.grids(), conditions, self.merge, self.keep_cold, &thresholds);
+        let live = Live::new(&self.claims, self.plan.runs());
+        let sink = Recordings::new(
+            prepared.grids(),
+            conditions,
+            self.merge,
+            self.keep_cold,
+            &thresholds,
+            (&self.claims, &live),
+        );
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
-        let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.here));
+        let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.here), live);
         let grids = prepared.grids().to_vec();
         let outcome = prepared.run(sink, file, &mut loading, signal::stop_flag());
         let mut outcome = outcome.context("cannot start a thread")?;
@@ -182,6 +198,12 @@ pub(crate) fn bounds(facts: &Facts) -> Bounds {
     let isolated = facts.isolation.isolated();
     let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
     Bounds { unisolated: unisolated.max(1), ..Bounds::new(Duration::from_secs(5), cpus) }
+}
+
+/// Lateness thresholds that limits and claims ask about, to be watched while recording.
+pub(crate) fn thresholds(limits: &[Limit], claims: &[Ask]) -> Vec<i64> {
+    let of_claims = claims.iter().filter_map(|ask| ask.lateness_ns());
+    limits.iter().filter_map(Limit::threshold_ns).chain(of_claims).collect()
 }
 
 /// The kernel's name of a policy, and its priority.

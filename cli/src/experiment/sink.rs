@@ -5,7 +5,10 @@
 use punctual::core::grid::Grid;
 use punctual::core::sample::Sample;
 use punctual::drain::Sink;
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::recording::{Recording, Releases, Setup};
+
+use super::live::{Live, Reckoner};
 
 /// All recordings of an experiment.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub(crate) struct Recordings {
     /// By stream: all conditions but the first, together. Empty unless asked for.
     pub(crate) merged: Vec<Recording>,
     conditions: usize,
+    /// How the claims stand, by run; those of a merged run stand at each of its conditions.
+    reckoner: Reckoner,
 }
 
 impl Recordings {
@@ -25,6 +30,7 @@ impl Recordings {
         merge: bool,
         keep_cold: bool,
         thresholds_ns: &[i64],
+        (asks, live): (&[Ask], &Live),
     ) -> Self {
         let setup = |grid: &Grid| Setup {
             period: Some(grid.period()),
@@ -33,14 +39,16 @@ impl Recordings {
             thresholds_ns: thresholds_ns.to_vec(),
             releases: Releases::Known,
         };
-        let all = || grids.iter().map(setup).map(Recording::new);
+        let recording = |grid: &Grid| Recording::new(setup(grid)).watching(asks);
+        let all = || grids.iter().map(recording);
         Self {
             runs: grids
                 .iter()
-                .flat_map(|grid| (0..conditions).map(move |_| Recording::new(setup(grid))))
+                .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
                 .collect(),
             merged: if merge { all().collect() } else { Vec::new() },
             conditions,
+            reckoner: live.reckoner(),
         }
     }
 }
@@ -51,6 +59,9 @@ impl Sink for Recordings {
         let idle = run.is_multiple_of(self.conditions);
         if !idle && let Some(merged) = self.merged.get_mut(run / self.conditions) {
             merged.extend(samples);
+            self.reckoner.look(run, merged);
+        } else {
+            self.reckoner.look(run, &self.runs[run]);
         }
     }
 }

@@ -81,6 +81,8 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.rows = rows;
     report.verdicts = super::verdict::of(&report.runs);
     report.verdict = judge(&report.runs, &experiment.limits, report.incomplete);
+    report.verdict.hold(&report.runs, &experiment.claims, report.incomplete);
+    report.plans.clone_from(&experiment.plans);
     report.machine = Some(experiment.facts);
     report
 }
@@ -98,13 +100,12 @@ pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall
         .collect();
     let cut = (incomplete && !limits.is_empty())
         .then(|| "it ended before its time: what did not run was not held to any limit".to_owned());
-    let reasons: Vec<String> = judged
-        .iter()
-        .filter(|limit| !limit.judgement.ok)
-        .map(|limit| format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason))
-        .chain(cut)
-        .collect();
-    Overall { ok: reasons.is_empty(), limits: judged, reasons }
+    let failed = judged.iter().filter(|limit| !limit.judgement.ok);
+    let failed = failed.map(|limit| {
+        format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason)
+    });
+    let reasons: Vec<String> = cut.into_iter().chain(failed).collect();
+    Overall { ok: reasons.is_empty(), limits: judged, claims: Vec::new(), reasons }
 }
 
 fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {

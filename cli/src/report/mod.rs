@@ -5,6 +5,7 @@
 //! that there was too little data to say, or that the machine does not tell.
 
 mod build;
+mod claims;
 mod maker;
 mod run;
 mod verdict;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use build::{Context, UNDER_LOAD, duration_ns, from_experiment, judge, run_name};
+pub(crate) use claims::{JudgedClaim, PlannedRun};
 pub(crate) use run::{Load, Row, Run, Setup};
 pub(crate) use verdict::of as verdicts;
 
@@ -64,7 +66,10 @@ pub(crate) struct Report {
     pub(crate) disturbances: Vec<Disturbance>,
     /// What a reader should know before believing the numbers.
     pub(crate) warnings: Vec<String>,
-    /// Whether all limits hold.
+    /// What each claim takes, for each run, as it was said before the start.
+    #[serde(default)]
+    pub(crate) plans: Vec<PlannedRun>,
+    /// Whether all limits and claims hold.
     pub(crate) verdict: Overall,
     /// Where the samples are, for the views.
     #[serde(skip)]
@@ -173,13 +178,16 @@ pub(crate) enum Answer {
     Unknown,
 }
 
-/// Whether all limits hold.
+/// Whether all limits and claims hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Overall {
-    /// True when every limit holds for every run, and when none was given.
+    /// True when every limit and claim holds for every run, and when none was given.
     pub(crate) ok: bool,
     /// One for each limit and run.
     pub(crate) limits: Vec<JudgedLimit>,
+    /// One for each claim that was asked and run.
+    #[serde(default)]
+    pub(crate) claims: Vec<JudgedClaim>,
     /// Why not, one line each.
     pub(crate) reasons: Vec<String>,
 }
@@ -216,6 +224,7 @@ impl Report {
             step_generation: None,
             disturbances: Vec::new(),
             warnings: Vec::new(),
+            plans: Vec::new(),
             verdict: Overall { ok: true, ..Overall::default() },
             results: None,
         }

@@ -25,14 +25,30 @@ pub(crate) fn period(ns: u64) -> String {
     }
 }
 
-/// A long time in the unit that people wait in: `50 min`, `8.3 h`.
+/// A long time in the unit that people wait in: `30.0 ms`, `2.5 s`, `50 min`, `8.3 h`.
 pub(crate) fn long(ns: f64) -> String {
     match ns / 1e9 {
+        s if s < 0.95 => self::ns(Some(s * 1e9)),
+        s if s < 9.95 => format!("{s:.1} s"),
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
         s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
         s => format!("{:.0} days", s / 86_400.0),
     }
+}
+
+/// A time as an argument that is long enough, rounded up: `49.9min`, `2.6h`; `None` beyond what one
+/// can ask for.
+pub(crate) fn argument(ns: f64) -> Option<String> {
+    const LONGEST_NS: f64 = 9.2e18;
+    let (unit_ns, unit) = match ns / 1e9 {
+        s if s < 120.0 => (1e9, "s"),
+        s if s < 7_200.0 => (60e9, "min"),
+        s if s < 172_800.0 => (3_600e9, "h"),
+        _ => (86_400e9, "d"),
+    };
+    let tenths = (ns / unit_ns * 10.0).ceil() / 10.0;
+    (tenths * unit_ns < LONGEST_NS).then(|| format!("{tenths}{unit}"))
 }
 
 /// A count in groups of three: `20 000`.
@@ -111,11 +127,14 @@ mod tests {
         );
         assert_eq!(ns(Some(7_609.4)), "7.61 µs");
         assert_eq!(
-            [90e9, 3_000e9, 30_000e9, 3e15].map(long),
-            ["90 s", "50 min", "8.3 h", "35 days"]
+            [30e6, 2.5e9, 90e9, 3_000e9, 30_000e9, 3e15].map(long),
+            ["30.0 ms", "2.5 s", "90 s", "50 min", "8.3 h", "35 days"]
         );
         let rates = [6.454e9, 169_312.0, 8_842.4, 87.25, 0.524].map(rate);
         assert_eq!(rates, ["6.45\u{a0}G", "169\u{a0}k", "8\u{a0}842", "87.2", "0.52"]);
+        let arguments = [1.23e9, 180e9, 9_000e9, 9e15, 1e19].map(argument);
+        let whole = arguments.map(Option::unwrap_or_default);
+        assert_eq!(whole, ["1.3s", "3min", "2.5h", "104.2d", ""]);
         assert_eq!(ns(None), "-");
         assert_eq!(
             [25_000, 1_000_000, 1_500_000, 7].map(period),

@@ -6,6 +6,7 @@ mod analyse;
 mod bad_input;
 mod capture;
 mod check;
+mod claims;
 mod crash;
 mod impact;
 mod measure;

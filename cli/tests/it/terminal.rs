@@ -63,3 +63,28 @@ fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
     assert!(screen.contains("incomplete") && screen.contains("how late a wake is"), "{screen}");
     assert!(!screen.contains("s left"), "the progress line is gone:\n{screen}");
 }
+
+#[test]
+fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
+    if !skip::need_program("tmux") {
+        return;
+    }
+    let dir = Dir::new("terminal-claim");
+    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
+    let shell = ["new-session", "-d", "-x", "110", "-y", "50", "env", "PS1=ready$ ", "sh"];
+    assert!(terminal.tmux(&shell).status.success());
+    terminal.until("ready$");
+    let program = punctual().get_program().to_string_lossy().into_owned();
+    let line = format!(
+        "clear; {program} measure periodic --duration 1h --claim 'p(missed)<1e-2'; echo status $?"
+    );
+    terminal.tmux(&["send-keys", "-l", &line]);
+    terminal.tmux(&["send-keys", "Enter"]);
+    let screen = terminal.until("· p(missed) ≤ ");
+    assert_eq!(screen.matches("s left").count(), 1, "one line, written over:\n{screen}");
+    assert!(screen.contains("(95 %, valid at any look)"), "{screen}");
+    terminal.tmux(&["send-keys", "C-c"]);
+    let screen = terminal.until("status ");
+    let words: Vec<&str> = screen.split_whitespace().collect();
+    assert!(words.join(" ").contains("it ended early, so by the wider bound"), "{screen}");
+}

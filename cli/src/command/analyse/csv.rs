@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual::core::time::{Instant, Period};
+use punctual_analysis::claim::ask::{Ask, Event};
 use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
@@ -74,9 +75,10 @@ fn pass(
         period,
         epoch: Instant::from_ns(0),
         leave_out_cold: !args.report.keep_cold,
-        thresholds_ns: super::thresholds(&args.report.limits),
+        thresholds_ns: super::thresholds(args),
         releases,
-    });
+    })
+    .watching(&watched(args, releases));
     loop {
         let block = file.next_block().with_context(shown)?;
         if block.is_empty() {
@@ -86,4 +88,11 @@ fn pass(
     }
     recording.set_epoch(file.epoch().unwrap_or_default());
     Ok(recording.finish(0))
+}
+
+/// The claims that such data can be held to: latenesses alone do not tell what was missed between
+/// two of them.
+fn watched(args: &AnalyseArgs, releases: Releases) -> Vec<Ask> {
+    let told = |ask: &&Ask| releases != Releases::Known || ask.event() != Event::Missed;
+    args.report.claims.iter().filter(told).copied().collect()
 }

@@ -82,9 +82,10 @@ fn parts(runs: &[RunInfo], args: &AnalyseArgs) -> (Vec<Part>, Vec<usize>) {
                 period: Period::from_ns(info.period_ns),
                 epoch: Instant::from_ns(info.epoch_ns),
                 leave_out_cold: !args.report.keep_cold,
-                thresholds_ns: super::thresholds(&args.report.limits),
+                thresholds_ns: super::thresholds(args),
                 releases: Releases::Known,
-            });
+            })
+            .watching(&args.report.claims);
             parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
             parts.len() - 1
         });

@@ -3,6 +3,7 @@
 //! Eighty columns, no colour needed. One file for each part of the page; this one puts them in
 //! order.
 
+mod claims;
 mod head;
 mod histogram;
 mod impact;
@@ -11,6 +12,7 @@ mod verdict;
 
 use crate::report::Report;
 
+pub(crate) use claims::plans;
 pub(crate) use impact::page as impact;
 
 /// The page of `check`: the short form, and what to do next.
@@ -25,6 +27,7 @@ pub(crate) fn check(report: &Report) -> String {
         verdict::warnings(report),
         verdict::good_for(report),
         verdict::limits(report),
+        claims::judged(report),
         verdict::next(report),
     ]
     .concat()
@@ -43,6 +46,7 @@ pub(crate) fn measure(report: &Report) -> String {
         verdict::claims(report),
         verdict::good_for(report),
         verdict::limits(report),
+        claims::judged(report),
     ]
     .concat()
 }

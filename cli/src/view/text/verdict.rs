@@ -66,7 +66,7 @@ pub(super) fn limits(report: &Report) -> String {
         page += &(show::wrap(&text, 10) + "\n");
     }
     if report.incomplete {
-        let reason = report.verdict.reasons.last().map_or("", String::as_str);
+        let reason = report.verdict.reasons.first().map_or("", String::as_str);
         page += &(show::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page

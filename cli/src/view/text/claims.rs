@@ -1,0 +1,62 @@
+//! Claims that were asked for: what they take, and whether they were shown.
+
+use punctual_analysis::claim::judge::Holds;
+
+use crate::report::Report;
+use crate::view::show;
+
+/// What each claim takes with so many exceedances; for each plan, in `reached`, whether the run is
+/// long enough.
+pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
+    let mut page = String::new();
+    let mut claim = None;
+    for (plan, reached) in report.plans.iter().zip(reached) {
+        let planned = &plan.planned;
+        if claim != Some((&planned.statement, planned.period_ns)) {
+            claim = Some((&planned.statement, planned.period_ns));
+            page += &format!(
+                "{} (confidence {}, extremal index {})\n  {:>11} {:>24} {:>14}\n",
+                planned.statement,
+                planned.confidence,
+                planned.theta,
+                "exceedances",
+                "cycles",
+                format!("at {}", show::period(planned.period_ns)),
+            );
+            for need in &planned.needs {
+                page += &format!(
+                    "  {:>11} {:>24} {:>14}\n",
+                    need.exceedances,
+                    show::count(need.n),
+                    show::long(need.duration_ns)
+                );
+            }
+        }
+        page += &(show::wrap(&format!("  {reached}"), 4) + "\n");
+    }
+    page
+}
+
+/// Each claim on each run.
+pub(super) fn judged(report: &Report) -> String {
+    if report.verdict.claims.is_empty() {
+        return String::new();
+    }
+    let mut page = "\nClaims\n".to_owned();
+    for claim in &report.verdict.claims {
+        let judged = &claim.judged;
+        let word = match judged.holds {
+            Holds::Yes => "holds",
+            Holds::No => "FALSE",
+            Holds::Undecided => "OPEN",
+        };
+        let takes = match (judged.holds, judged.duration_needed_ns) {
+            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", show::long(ns)),
+            _ => String::new(),
+        };
+        let text =
+            format!("  {word:8}{} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
+        page += &(show::wrap(&text, 10) + "\n");
+    }
+    page
+}

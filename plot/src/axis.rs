@@ -34,8 +34,8 @@ impl Axis {
         let high = if high.is_finite() { high.max(low * 1.01) } else { low * 10.0 };
         let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
         let every = ((last - first) / 8 + 1).max(1);
-        // A short stretch of a decade has its powers of ten outside: twos and fives get words too.
-        let narrow = high / low < 30.0;
+        // Few powers of ten lie on a short scale: twos and fives get words too.
+        let narrow = high / low < 2e3;
         let mut ticks = Vec::new();
         for power in first..=last {
             for times in 1..10 {

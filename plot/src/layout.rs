@@ -57,7 +57,7 @@ pub(crate) fn scene(chart: &Chart) -> Scene {
         left,
         right: width - 16.0,
         top,
-        bottom: (height - 44.0).max(top + 10.0),
+        bottom: (height - 50.0).max(top + 10.0),
         x: &chart.x,
         y: &chart.y,
     };

@@ -1,10 +1,11 @@
 //! What the tests of punctual share. Never part of a program.
 //!
-//! [`sim`]: the simulated clock. [`parsers`]: bodies of the fuzz targets. [`skip`]: tests that lack
-//! a part say so. Depends on the crates under test, never the other way round but as
-//! a dev-dependency.
+//! [`browser`]: a headless Chromium for pages. [`sim`]: the simulated clock. [`parsers`]: bodies of
+//! the fuzz targets. [`skip`]: tests that lack a part say so. Depends on the crates under test,
+//! never the other way round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod parsers;
 pub mod sim;
 pub mod skip;

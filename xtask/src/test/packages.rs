@@ -9,6 +9,8 @@ use crate::process;
 
 /// Package, what of it is used, by which tests.
 const PACKAGES: &[(&str, &str, &str)] = &[
+    ("chromium", "chromium", "the page of a result, clicked and looked at"),
+    ("chromium-driver", "chromedriver", "the same, driven over WebDriver"),
     ("strace", "strace", "the system calls of a loop, as the kernel sees them"),
     ("stress-ng", "stress-ng", "the load that passes its arguments on"),
     ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),

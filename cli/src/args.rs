@@ -38,6 +38,8 @@ pub(crate) enum Command {
     },
     /// Judge recorded data without measuring
     Analyse(AnalyseArgs),
+    /// Make a page to send of one, two or many results
+    Report(ReportPageArgs),
     /// Say what lateness does to an application
     Impact {
         #[command(subcommand)]
@@ -224,6 +226,21 @@ pub(crate) struct AnalyseArgs {
     pub(crate) period: Option<parse::Duration>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// `punctual report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportPageArgs {
+    /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
+    /// directories; two are set side by side, before and after
+    #[arg(required = true, value_name = "RESULT")]
+    pub(crate) results: Vec<PathBuf>,
+    /// Write the page to FILE [default: report.html beside the one RESULT, else here]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write each plot as an SVG and a PNG file into DIR too; it is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
 }
 
 /// `punctual impact stepper`.

@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod experiment;
 mod output;
+mod pages;
 mod parse;
 mod progress;
 mod report;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Check(args) => command::check::run(&args),
         Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
+        Command::Report(args) => command::report::run(&args),
         Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),
         Command::Facts(args) => command::facts::run(&args),
         Command::Capture(args) => command::capture::run(&args),

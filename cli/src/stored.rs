@@ -28,7 +28,6 @@ pub(crate) struct Stored {
     /// What it says. What JSON leaves out (histograms in full resolution, tails) is empty.
     pub(crate) report: Report,
     /// The samples beside it, where they were kept.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for what reads samples again"))]
     pub(crate) samples: Option<PathBuf>,
 }
 

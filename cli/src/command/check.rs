@@ -75,7 +75,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
     let kept = output::replace(&results.join(RESULT), &text);
-    shown.and(kept)?;
+    let drawn = super::report::beside(&results, &path, &report);
+    shown.and(kept).and(drawn)?;
     super::exit_after(&report, trouble)
 }
 

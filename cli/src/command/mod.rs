@@ -8,6 +8,7 @@ pub(crate) mod impact;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod measure;
+pub(crate) mod report;
 pub(crate) mod schema;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
-//! Views: a report as text for people, as JSON for machines. No arithmetic here.
+//! Views: a report as text and as a page for people, as JSON for machines. No arithmetic here.
 
+pub(crate) mod html;
 pub(crate) mod json;
+pub(crate) mod plots;
 pub(crate) mod show;
 pub(crate) mod text;

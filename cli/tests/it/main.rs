@@ -10,6 +10,8 @@ mod claims;
 mod crash;
 mod impact;
 mod measure;
+mod report;
+mod report_browser;
 mod support;
 mod syscalls;
 mod terminal;

@@ -78,9 +78,11 @@ pub(super) fn next(report: &Report) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
     format!(
         "\nDo next\n\
-         \x20 1. every claim, from the samples of this run:\n\
+         \x20 1. look at it in a browser, or send it:\n\
+         \x20      {results}/report.html\n\
+         \x20 2. every claim, from the samples of this run:\n\
          \x20      {program} analyse {results}\n\
-         \x20 2. what it does to a stepper, with your motor's figures:\n\
+         \x20 3. what it does to a stepper, with your motor's figures:\n\
          \x20      {program} impact stepper --from {results} \\\n\
          \x20        --holding-torque 23ozin --step-angle 1.8deg --speed 5rev/s\n"
     )

@@ -1,0 +1,133 @@
+//! What a page shows: results, the thinned time series of their runs, and which of them are drawn.
+//!
+//! Plain data for the views, made from results that were read back or just measured. Reads sample
+//! files; draws and prints nothing.
+
+mod layout;
+mod samples;
+
+use std::path::Path;
+
+use anyhow::Result;
+use punctual_analysis::plot::bins::{Bins, bins};
+use punctual_analysis::plot::thinned::Thinned;
+
+use crate::report::{Report, Run};
+use crate::stored::Stored;
+pub(crate) use layout::{Line, Panel, Row};
+
+/// The most results on one page.
+pub(crate) const RESULTS_MAX: usize = 500;
+
+/// The most runs of a page that are drawn; tables have all.
+const RUNS_DRAWN: usize = 12;
+
+/// Stretches of all envelopes of a page together, and the most of one.
+const STRETCHES: usize = 16_384;
+const STRETCHES_OF_ONE: usize = 4_096;
+
+/// Outliers of all runs of a page together, and the most of one.
+const OUTLIERS: usize = 8_000;
+const OUTLIERS_OF_ONE: usize = 2_000;
+
+/// One result on a page.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// Its name on the page: "before", the directory's name, "this run".
+    pub(crate) label: String,
+    /// Where it was, as the reader may look for it.
+    pub(crate) place: String,
+    /// A link to a page of its own, relative to this page.
+    pub(crate) link: Option<String>,
+    /// What it says.
+    pub(crate) report: Report,
+    /// The time series of each run, where there are samples.
+    pub(crate) series: Vec<Option<Thinned>>,
+    /// Why a time series is missing, or ends early.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Everything on a page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The results, in order.
+    pub(crate) results: Vec<Shown>,
+    /// Histograms that stand side by side, all in the same bins.
+    pub(crate) histograms: Vec<Row>,
+    /// Percentile curves.
+    pub(crate) curves: Vec<Row>,
+    /// Time series, all on one scale.
+    pub(crate) times: Vec<Row>,
+    /// The common bins of all drawn runs; a line's are at its place in `drawn`.
+    pub(crate) bins: Bins,
+    /// (result, run) of every run that is drawn.
+    pub(crate) drawn: Vec<(usize, usize)>,
+    /// What is not drawn, in words.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Page {
+    /// The page of results that were read back; the samples beside them are read again.
+    pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
+        let labels = layout::labels(&stored);
+        let many = stored.len() > 2;
+        let runs: usize = stored.iter().map(|stored| stored.report.runs.len()).sum();
+        let of_one = runs.clamp(1, RUNS_DRAWN);
+        let mut results = Vec::new();
+        for ((stored, label), link) in stored.into_iter().zip(labels).zip(links) {
+            let (series, notes) = match &stored.samples {
+                // An overview has no time series.
+                _ if many => (Vec::new(), Vec::new()),
+                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                Some(path) => samples::read(path, &stored.report, of_one)?,
+            };
+            let place = stored.path.display().to_string();
+            results.push(Shown { label, place, link, report: stored.report, series, notes });
+        }
+        Ok(Self::laid_out(results))
+    }
+
+    /// The page of a result that was just measured.
+    pub(crate) fn measured(report: &Report, samples: &Path, place: String) -> Result<Self> {
+        let report = report.clone();
+        let (series, notes) =
+            samples::read(samples, &report, report.runs.len().clamp(1, RUNS_DRAWN))?;
+        let label = report.experiment.clone();
+        Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
+    }
+
+    fn laid_out(results: Vec<Shown>) -> Self {
+        let (drawn, left_out) = layout::drawn(&results);
+        let views: Vec<_> = drawn
+            .iter()
+            .map(|&(result, run)| &results[result].report.runs[run].outcome.histogram)
+            .collect();
+        Self {
+            bins: bins(&views),
+            histograms: layout::histograms(&results, &drawn),
+            curves: layout::curves(&results, &drawn),
+            times: layout::times(&results, &drawn),
+            drawn,
+            left_out,
+            results,
+        }
+    }
+
+    /// The run of a line.
+    pub(crate) fn run(&self, line: &Line) -> &Run {
+        let (result, run) = self.drawn[line.drawn];
+        &self.results[result].report.runs[run]
+    }
+
+    /// The time series of a line, where there is one.
+    pub(crate) fn series(&self, line: &Line) -> Option<&Thinned> {
+        let (result, run) = self.drawn[line.drawn];
+        self.results[result].series.get(run)?.as_ref()
+    }
+}
+
+/// Cycles behind the figures of a run: those that were judged, cold ones not.
+pub(crate) fn judged(run: &Run) -> u64 {
+    let view = &run.outcome.histogram;
+    view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, u64::saturating_add)
+}

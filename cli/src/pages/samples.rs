@@ -1,0 +1,84 @@
+//! The samples of a result, read again and thinned for its page.
+//!
+//! One pass in constant memory. A file that is missing, cut off or another run's costs the page
+//! its time series and not its numbers; which it is, is said.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use punctual_analysis::import::info::RunInfo;
+use punctual_analysis::import::samples::{Ending, SampleFile};
+use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
+
+use super::{OUTLIERS, OUTLIERS_OF_ONE, STRETCHES, STRETCHES_OF_ONE, judged};
+use crate::report::{Report, Run};
+
+/// What is said where there is no sample file.
+pub(super) const NONE: &str =
+    "no samples are beside this result: it has its histogram, and no time series";
+
+/// The time series of the runs of `report`, and what there is to say of them; `drawn` runs share
+/// what a page has room for.
+pub(super) fn read(
+    path: &Path,
+    report: &Report,
+    drawn: usize,
+) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let mut file = match SampleFile::open(file) {
+        Ok(file) => file,
+        Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
+    };
+    let started = report.started_at.as_deref().unwrap_or_default();
+    if file.info().started_at != started {
+        let why = format!("no time series: the samples in {shown} are those of another run");
+        return Ok((Vec::new(), vec![why]));
+    }
+    let of_run: Vec<Option<usize>> =
+        file.info().runs.iter().map(|info| place(info, &report.runs)).collect();
+    let bounds = |run: &Run| Bounds {
+        stretches: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
+        outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
+        outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
+        leave_out_cold: judged(run) < run.outcome.cycles,
+    };
+    let mut thinners: Vec<Thinner> =
+        report.runs.iter().map(|run| Thinner::new(bounds(run))).collect();
+    while let Some(block) = file.next_block() {
+        if let Some(run) = of_run[block.run] {
+            thinners[run].extend(block.samples);
+        }
+    }
+    let series: Vec<Option<Thinned>> = thinners
+        .into_iter()
+        .map(Thinner::finish)
+        .map(|thinned| (thinned.samples > 0).then_some(thinned))
+        .collect();
+    Ok((series, notes(file.ending())))
+}
+
+/// The run of a report that a run of its sample file counts in.
+fn place(info: &RunInfo, runs: &[Run]) -> Option<usize> {
+    let name = info.part_of.as_ref().unwrap_or(&info.name);
+    runs.iter().position(|run| {
+        run.name == *name
+            && run.setup.period_ns == Some(info.period_ns)
+            && run.setup.cpu.is_none_or(|cpu| cpu == info.cpu)
+    })
+}
+
+fn notes(ending: Option<&Ending>) -> Vec<String> {
+    match ending {
+        Some(Ending::Complete) => Vec::new(),
+        Some(Ending::Early) => vec!["the recording was ended before its time".to_owned()],
+        Some(Ending::Damaged { at_byte, why }) => vec![format!(
+            "the sample file is damaged at byte {at_byte} ({why}): the time series ends there, it \
+             is incomplete"
+        )],
+        Some(Ending::Incomplete) | None => {
+            vec!["the sample file was cut off: the time series is incomplete".to_owned()]
+        }
+    }
+}

@@ -1,0 +1,318 @@
+// The page's own script: turns each drawing into a plot to zoom and to read, and the theme by hand.
+// Words from results go into the page as text only, never as markup.
+(function () {
+  "use strict";
+  var root = document.documentElement;
+  var data = JSON.parse(document.getElementById("data").textContent);
+  var DASH = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 2], [12, 4]];
+  var plots = [];
+
+  function colour(name) { return getComputedStyle(root).getPropertyValue("--" + name).trim(); }
+  function figures(v) { var a = Math.abs(v); return v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : 2); }
+  function ns(v) {
+    var a = Math.abs(v);
+    if (a >= 1e9) { return figures(v / 1e9) + " s"; }
+    if (a >= 1e6) { return figures(v / 1e6) + " ms"; }
+    if (a >= 1e3) { return figures(v / 1e3) + " µs"; }
+    return Math.round(v) + " ns";
+  }
+  function round(v) {
+    var unit = v >= 1e9 ? [1e9, " s"] : v >= 1e6 ? [1e6, " ms"] : v >= 1e3 ? [1e3, " µs"] : [1, " ns"];
+    return +(v / unit[0]).toPrecision(3) + unit[1];
+  }
+  function count(v) { return Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u00a0"); }
+  function seconds(v) { return +v.toFixed(6) + " s"; }
+  function element(name, cls, text) {
+    var made = document.createElement(name);
+    if (cls) { made.className = cls; }
+    if (text !== undefined) { made.textContent = text; }
+    return made;
+  }
+  function button(text, label, act) {
+    var made = element("button", "tool", text);
+    made.type = "button";
+    made.setAttribute("aria-label", label);
+    made.title = label;
+    made.addEventListener("click", act);
+    return made;
+  }
+  // The first place whose value is at or above v.
+  function search(sorted, v) {
+    var low = 0, high = sorted.length;
+    while (low < high) { var mid = (low + high) >> 1; if (sorted[mid] < v) { low = mid + 1; } else { high = mid; } }
+    return low;
+  }
+
+  function line(series, extra) {
+    var made = {
+      label: series.name, width: 2, dash: DASH[series.ink % 6], points: { show: false },
+      stroke: colour("s" + series.ink % 6)
+    };
+    for (var key in extra) { made[key] = extra[key]; }
+    return made;
+  }
+  function faint(ink, share) {
+    var c = colour("s" + ink % 6), at = function (i) { return parseInt(c.slice(i, i + 2), 16); };
+    return "rgba(" + at(1) + "," + at(3) + "," + at(5) + "," + share + ")";
+  }
+
+  var KINDS = {
+    histogram: function (chart) {
+      var floor = chart.y.low;
+      return {
+        data: [data.edges].concat(chart.series.map(function (s) {
+          var values = s.counts.map(function (c) { return c > 0 ? c : floor; });
+          return values.concat([floor]);
+        })),
+        series: chart.series.map(function (s) {
+          return line(s, { paths: uPlot.paths.stepped({ align: 1 }), fill: faint(s.ink, .13), width: 1.8 });
+        }),
+        xs: round, ys: function (v) { return v < 1 ? "" : count(v); },
+        say: function (u, at) {
+          var e = data.edges;
+          if (at >= e.length - 1) { return ""; }
+          return ns(e[at]) + " to " + ns(e[at + 1]) + ": " + chart.series.map(function (s) {
+            return s.name + " " + count(s.counts[at]) + " cycles";
+          }).join(" · ");
+        }
+      };
+    },
+    percentiles: function (chart) {
+      var xs = [];
+      chart.series.forEach(function (s) { xs = xs.concat(s.x); });
+      xs = Array.from(new Set(xs)).sort(function (a, b) { return a - b; });
+      var columns = chart.series.map(function (s) {
+        var last = s.x.length - 1, values = xs.map(function (x) {
+          var at = search(s.x, x);
+          return at > last ? null : s.y[at];
+        });
+        // Where the curve ends, its largest value stands.
+        var end = search(xs, s.x[last]);
+        values[end] = s.y[last];
+        return values;
+      });
+      return {
+        data: [xs].concat(columns),
+        series: chart.series.map(function (s) { return line(s, { paths: uPlot.paths.stepped({ align: -1 }) }); }),
+        xs: count, ys: round,
+        say: function (u, at) {
+          return "all but one in " + count(u.data[0][at]) + " cycles at most late by: " +
+            chart.series.map(function (s, i) {
+              var v = u.data[i + 1][at];
+              return s.name + " " + (v == null ? "(n is too small)" : ns(v));
+            }).join(" · ");
+        }
+      };
+    },
+    time: function (chart) {
+      var s = chart.series[0], t = s.t.slice(), low = chart.y.low;
+      var floor = function (v) { return v == null ? null : Math.max(v, low); };
+      for (var i = 0; i < t.length; i++) { if (t[i] === null) { t[i] = (t[i - 1] + s.t[i + 1]) / 2; } }
+      var ink = colour("s" + s.ink % 6);
+      return {
+        data: [t, s.max.map(floor), s.min.map(floor), s.mean.map(floor)],
+        series: [
+          line(s, { label: "largest", width: .7, dash: [] }), line(s, { label: "smallest", width: .7, dash: [] }),
+          line(s, { label: "mean", width: 1.6, dash: [] })
+        ],
+        bands: [{ series: [1, 2], fill: faint(s.ink, .28) }],
+        xs: function (v) { return +v.toFixed(6) + ""; }, ys: round,
+        over: function (u) {
+          var c = u.ctx, from = search(s.ot, u.scales.x.min), to = search(s.ot, u.scales.x.max);
+          var r = 1.8 * devicePixelRatio;
+          c.save();
+          c.beginPath();
+          c.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+          c.clip();
+          c.fillStyle = ink;
+          c.beginPath();
+          for (var i = from; i < to; i++) {
+            var x = u.valToPos(s.ot[i], "x", true), y = u.valToPos(s.ov[i], "y", true);
+            c.moveTo(x + r, y);
+            c.arc(x, y, r, 0, 6.2832);
+          }
+          c.fill();
+          c.strokeStyle = colour("text");
+          c.lineWidth = devicePixelRatio;
+          c.beginPath();
+          var foot = u.bbox.top + u.bbox.height;
+          s.missed.forEach(function (at) {
+            var x = u.valToPos(at, "x", true);
+            c.moveTo(x, foot);
+            c.lineTo(x, foot - 9 * devicePixelRatio);
+          });
+          c.stroke();
+          c.restore();
+        },
+        say: function (u, at) {
+          if (s.max[at] == null) { return ""; }
+          var words = "at " + seconds(t[at]) + ": " + (s.cycles > 1 ? "smallest " + ns(s.min[at]) + ", mean " +
+            ns(s.mean[at]) + ", largest " + ns(s.max[at]) + " of up to " + count(s.cycles) + " cycles" : ns(s.max[at]));
+          var reach = (u.scales.x.max - u.scales.x.min) / 150, near = search(s.ot, u.posToVal(u.cursor.left, "x") - reach);
+          var found = -1, y = u.cursor.top;
+          for (var i = near; i < s.ot.length && s.ot[i] <= s.ot[near] + 2 * reach; i++) {
+            var far = Math.abs(u.valToPos(s.ov[i], "y") - y);
+            if (far < 12 && (found < 0 || far < Math.abs(u.valToPos(s.ov[found], "y") - y))) { found = i; }
+          }
+          return found < 0 ? words : words + " · cycle " + count(s.ok[found]) + " was late by " + ns(s.ov[found]);
+        }
+      };
+    }
+  };
+
+  // Powers of ten, with twos and fives between where there are few.
+  function powers(u, side, min, max) {
+    var found = [], few = max / min < 2e3;
+    for (var p = Math.floor(Math.log10(min)); p <= Math.log10(max); p++) {
+      (few ? [1, 2, 5] : [1]).forEach(function (times) {
+        var at = times * Math.pow(10, p);
+        if (at >= min * .9999 && at <= max * 1.0001) { found.push(at); }
+      });
+    }
+    if (found.length > 1) { return found; }
+    var step = Math.pow(10, Math.floor(Math.log10((max - min) / 3))), even = [];
+    for (var v = Math.ceil(min / step) * step; v <= max && even.length < 40; v += step) { even.push(v); }
+    return even;
+  }
+  function axis(of, words, size) {
+    var log = of.log ? { splits: powers, filter: function (u, splits) { return splits; } } : {};
+    return Object.assign(log, {
+      label: of.label, stroke: colour("muted"), size: size, labelSize: 22, labelGap: 2, font: "12px Roboto, Arial, sans-serif",
+      labelFont: "12px Roboto, Arial, sans-serif",
+      grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("axis"), width: 1, size: 5 },
+      values: function (u, splits) { return splits.map(function (v) { return v == null ? "" : words(v); }); }
+    });
+  }
+  function scale(of) {
+    return { time: false, distr: of.log ? 3 : 1, auto: false, range: function (u, min, max) {
+      return [min == null ? of.low : min, max == null ? of.high : max];
+    } };
+  }
+
+  function Plot(chart) {
+    this.chart = chart;
+    this.figure = document.getElementById(chart.id);
+    this.hidden = {};
+    this.box = element("div", "live");
+    this.stage = element("div", "stage");
+    this.readout = element("div", "readout");
+    this.readout.setAttribute("aria-live", "off");
+    this.stage.tabIndex = 0;
+    this.stage.setAttribute("role", "group");
+    this.stage.setAttribute("aria-label", chart.title + ". Interactive: + and − zoom, arrow keys move, 0 shows all; the numbers are in the table below.");
+    this.stage.addEventListener("keydown", this.key.bind(this));
+    this.box.append(this.tools(), this.stage, this.readout);
+    this.figure.insertBefore(this.box, this.figure.querySelector("figcaption"));
+    this.figure.classList.add("is-live");
+    this.draw();
+  }
+  Plot.prototype.tools = function () {
+    var self = this, tools = element("div", "tools");
+    tools.setAttribute("role", "group");
+    tools.setAttribute("aria-label", "Zoom");
+    tools.append(
+      button("+", "Zoom in", function () { self.zoom(.5, 0); }), button("−", "Zoom out", function () { self.zoom(2, 0); }),
+      button("◂", "Move left", function () { self.zoom(1, -.25); }), button("▸", "Move right", function () { self.zoom(1, .25); }),
+      button("All", "Show all", function () { self.reset(); }));
+    if (this.chart.kind !== "time" && this.chart.series.length > 1) {
+      this.chart.series.forEach(function (s, i) {
+        var made = button("", "Show " + s.name, function () { self.toggle(i, made); });
+        made.append(self.swatch(s), s.name);
+        made.setAttribute("aria-pressed", "true");
+        tools.append(made);
+      });
+    }
+    return tools;
+  };
+  Plot.prototype.swatch = function (s) {
+    var ns = "http://www.w3.org/2000/svg", svg = document.createElementNS(ns, "svg"), path = document.createElementNS(ns, "path");
+    svg.setAttribute("width", "30");
+    svg.setAttribute("height", "8");
+    svg.setAttribute("aria-hidden", "true");
+    path.setAttribute("d", "M0 4H28");
+    path.setAttribute("class", "line ink-s" + s.ink % 6);
+    path.setAttribute("stroke-width", "3");
+    path.setAttribute("stroke-dasharray", DASH[s.ink % 6].join(" "));
+    svg.append(path);
+    return svg;
+  };
+  Plot.prototype.toggle = function (i, made) {
+    this.hidden[i] = !this.hidden[i];
+    made.setAttribute("aria-pressed", String(!this.hidden[i]));
+    this.live.setSeries(i + 1, { show: !this.hidden[i] });
+  };
+  Plot.prototype.draw = function () {
+    var self = this, chart = this.chart, made = KINDS[chart.kind](chart);
+    var kept = this.live ? [this.live.scales.x.min, this.live.scales.x.max] : null;
+    if (this.live) { this.live.destroy(); }
+    this.live = new uPlot({
+      width: Math.max(this.stage.clientWidth, 260), height: this.height(), legend: { show: false },
+      cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 7 } },
+      scales: { x: scale(chart.x), y: scale(chart.y) },
+      axes: [axis(chart.x, made.xs, 34), axis(chart.y, made.ys, 62)],
+      series: [{}].concat(made.series), bands: made.bands,
+      hooks: {
+        draw: [function (u) {
+          if (made.over) { made.over(u); }
+          self.drawn = (self.drawn || 0) + 1;
+          if (!root.dataset.firstDraw) { root.dataset.firstDraw = String(performance.now()); }
+        }],
+        setCursor: [function (u) {
+          var at = u.cursor.idx;
+          self.readout.textContent = at == null || u.cursor.left < 0 ? "" : made.say(u, at);
+        }]
+      }
+    }, made.data, this.stage);
+    Object.keys(this.hidden).forEach(function (i) { if (self.hidden[i]) { self.live.setSeries(+i + 1, { show: false }); } });
+    if (kept) { this.live.setScale("x", { min: kept[0], max: kept[1] }); } else { this.reset(); }
+  };
+  Plot.prototype.height = function () { return this.stage.clientWidth < 480 ? 280 : 340; };
+  Plot.prototype.reset = function () { this.live.setScale("x", { min: this.chart.x.low, max: this.chart.x.high }); };
+  // Keeps `share` of what is shown, moved by `by` of it; never beyond the data.
+  Plot.prototype.zoom = function (share, by) {
+    var x = this.chart.x, to = x.log ? Math.log : Number, back = x.log ? Math.exp : Number;
+    var low = to(x.low), high = to(x.high), min = to(this.live.scales.x.min), max = to(this.live.scales.x.max);
+    var half = Math.max((max - min) * share / 2, (high - low) * 1e-6), mid = (min + max) / 2 + (max - min) * by;
+    half = Math.min(half, (high - low) / 2);
+    mid = Math.min(Math.max(mid, low + half), high - half);
+    this.live.setScale("x", { min: back(mid - half), max: back(mid + half) });
+  };
+  Plot.prototype.key = function (event) {
+    var act = { "+": [.5, 0], "=": [.5, 0], "-": [2, 0], "ArrowLeft": [1, -.25], "ArrowRight": [1, .25] }[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+    if (act) { this.zoom(act[0], act[1]); } else if (event.key === "0") { this.reset(); } else { return; }
+    event.preventDefault();
+  };
+
+  function dark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  var theme = document.getElementById("theme");
+  function label() {
+    theme.textContent = dark() ? "Light" : "Dark";
+    theme.setAttribute("aria-label", "Switch to the " + (dark() ? "light" : "dark") + " theme");
+  }
+  theme.hidden = false;
+  label();
+  theme.addEventListener("click", function () {
+    root.dataset.theme = dark() ? "light" : "dark";
+    label();
+    plots.forEach(function (plot) { plot.draw(); });
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
+    label();
+    plots.forEach(function (plot) { plot.draw(); });
+  });
+  data.charts.forEach(function (chart) { plots.push(new Plot(chart)); });
+  var width = innerWidth, waiting;
+  addEventListener("resize", function () {
+    clearTimeout(waiting);
+    waiting = setTimeout(function () {
+      if (innerWidth === width) { return; }
+      width = innerWidth;
+      plots.forEach(function (plot) { plot.live.setSize({ width: Math.max(plot.stage.clientWidth, 260), height: plot.height() }); });
+    }, 100);
+  });
+  // For whoever measures the page.
+  window.punctual = { plots: plots };
+})();

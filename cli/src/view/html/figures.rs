@@ -1,0 +1,124 @@
+//! The figures: how late a wake is, every number with its n and unit, and what others call it.
+
+use super::markup::{details, table};
+use super::{Section, Source};
+use crate::pages::{Page, judged};
+use crate::report::Run;
+use crate::view::show;
+
+/// The section; an overview has a table of its own.
+pub(super) fn section(source: &Source<'_>) -> Option<Section> {
+    let page = source.page;
+    if page.results.len() > 2 || runs(page).is_empty() {
+        return None;
+    }
+    let heads = [
+        "run",
+        ">n cycles",
+        ">typical (p50)",
+        ">p99",
+        ">1 in 1000 (p99.9)",
+        ">p99.99",
+        ">worst of n",
+        ">missed",
+        ">unrecorded",
+        ">CPU of the loop",
+    ];
+    let rows: Vec<Vec<String>> = runs(page).iter().map(|(name, run)| row(name, run)).collect();
+    let mut body = table("How late a wake is (lateness: wake − release)", &heads, &rows);
+    body += "<p class=\"muted\">A dash stands where n is too small to say. Missed releases never \
+             ran and have no lateness; unrecorded cycles ran and are in every number here but not \
+             in the time series.</p>";
+    body += &details("The same recordings by the names of others", &other_names(page));
+    body += &details("Cycles that were left out, faults, preemption, floor", &beside(page));
+    Some(Section { id: "figures", heading: "Figures", body })
+}
+
+/// Every run with its name on the page; those of one name beside each other.
+pub(super) fn runs(page: &Page) -> Vec<(String, &Run)> {
+    let several = page.results.len() > 1;
+    let mut runs: Vec<(&str, &Run)> = Vec::new();
+    for shown in &page.results {
+        for run in &shown.report.runs {
+            let same = runs.iter().rposition(|(_, other)| other.name == run.name);
+            let at = same.map_or(runs.len(), |at| at + 1);
+            runs.insert(at, (&shown.label, run));
+        }
+    }
+    let named = |(label, run): (&str, &Run)| {
+        if several { format!("{}, {label}", run.name) } else { run.name.clone() }
+    };
+    runs.into_iter().map(|(label, run)| (named((label, run)), run)).collect()
+}
+
+fn row(name: &str, run: &Run) -> Vec<String> {
+    let (outcome, lateness) = (&run.outcome, &run.outcome.lateness_ns);
+    vec![
+        name.to_owned(),
+        show::count(judged(run)),
+        show::ns(lateness.p50),
+        show::ns(lateness.p99),
+        show::ns(lateness.p99_9),
+        show::ns(lateness.p99_99),
+        show::ns(lateness.max),
+        show::count(outcome.missed),
+        show::count(outcome.unrecorded),
+        run.cpu_load.map_or_else(|| "-".to_owned(), show::share),
+    ]
+}
+
+fn other_names(page: &Page) -> String {
+    let heads = [
+        "run",
+        ">peak-to-peak about grid (NIST)",
+        ">rms about grid (NIST)",
+        ">largest |interval| (LinuxCNC)",
+        ">deviation of interval (LinuxCNC)",
+        ">variance of lateness (AnT)",
+        ">drift of the grid",
+    ];
+    let row = |(name, run): &(String, &Run)| {
+        let measures = &run.outcome.jitters;
+        let drift = run.outcome.grid.as_ref().map(|grid| format!("{:.1} ppb", grid.drift_ppb));
+        let variance = measures.lateness_variance_ns2.map(|ns2| format!("{ns2:.3e} ns²"));
+        vec![
+            name.clone(),
+            show::ns(measures.grid_pp_ns),
+            show::ns(measures.grid_rms_ns),
+            show::ns(measures.interval_max_abs_ns),
+            show::ns(measures.interval_stddev_ns),
+            variance.unwrap_or_else(|| "-".to_owned()),
+            drift.unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    let rows: Vec<_> = runs(page).iter().map(row).collect();
+    table("By other names", &heads, &rows)
+}
+
+fn beside(page: &Page) -> String {
+    let heads = [
+        "run",
+        ">cycles in all",
+        ">cold, left out or marked",
+        ">worst cold",
+        ">stalls in the spin",
+        ">page faults",
+        ">preempted",
+        ">floor (cost of a stamp)",
+    ];
+    let counted = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), show::count);
+    let row = |(name, run): &(String, &Run)| {
+        vec![
+            name.clone(),
+            show::count(run.outcome.cycles),
+            show::count(run.outcome.cold),
+            show::ns(run.outcome.cold_max_ns),
+            counted(run.stalled),
+            counted(run.page_faults),
+            counted(run.preempted),
+            show::ns(run.floor_ns),
+        ]
+    };
+    let rows: Vec<_> = runs(page).iter().map(row).collect();
+    table("Beside the lateness", &heads, &rows)
+}

@@ -1,0 +1,164 @@
+//! The top of the page: what it is of, what came out, and what to know before believing it.
+
+use super::markup::{escape, paragraph};
+use super::{Section, Source};
+use crate::pages::{Page, Shown};
+use crate::report::{Answer, Report};
+
+/// The page's title.
+pub(super) fn title(page: &Page) -> String {
+    match page.results.as_slice() {
+        [] => "no result".to_owned(),
+        [one] => format!("{}: how punctual, {}", one.report.experiment, machine(&one.report)),
+        [a, b] => format!("{} and {}: how punctual", a.label, b.label),
+        many => format!("{} results: how punctual", many.len()),
+    }
+}
+
+fn known<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), ToString::to_string)
+}
+
+/// Which machine, in a line.
+pub(super) fn machine(report: &Report) -> String {
+    let Some(facts) = &report.machine else { return "a machine that the data do not name".into() };
+    format!(
+        "{}, {} CPUs, Linux {}, {}",
+        known(facts.cpu.cpu_model.value()),
+        known(facts.cpu.cpus.value()),
+        known(facts.kernel.kernel.value()),
+        known(facts.preemption.preemption.value()),
+    )
+}
+
+/// The headline, and where each result comes from.
+pub(super) fn of(page: &Page) -> String {
+    let headline = match page.results.as_slice() {
+        [one] => one.report.experiment.clone(),
+        [a, b] => format!("{} and {}", a.label, b.label),
+        many => format!("{} results", many.len()),
+    };
+    let mut html = format!("<h1>How punctual: {}</h1>", escape(&headline));
+    if page.results.len() <= 2 {
+        for shown in &page.results {
+            html += &origin(shown, page.results.len() > 1);
+        }
+    }
+    html
+}
+
+fn origin(shown: &Shown, labelled: bool) -> String {
+    let report = &shown.report;
+    let label = match labelled {
+        true => format!("<strong>{}</strong> · ", escape(&shown.label)),
+        false => String::new(),
+    };
+    let started = report.started_at.as_deref().unwrap_or("at a time that the data do not say");
+    let cpu = report.choice.as_ref().map_or_else(String::new, |choice| {
+        format!(" · CPU {} ({})", escape(&choice.cpus), escape(&choice.why))
+    });
+    let cut = match report.incomplete {
+        true => {
+            paragraph("banner bad", "Incomplete: it ended before its time; this is what there is.")
+        }
+        false => String::new(),
+    };
+    format!(
+        "<p class=\"origin\">{label}{} · {} · {}{cpu}<br><span class=\"muted\">{}</span></p>{cut}",
+        escape(&report.experiment),
+        escape(started),
+        escape(&machine(report)),
+        escape(&shown.place)
+    )
+}
+
+/// What it is good for, and whether the limits hold.
+pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
+    let results = &source.page.results;
+    if results.len() > 2 {
+        return None;
+    }
+    let cards: String = results.iter().map(|shown| card(shown, results.len() > 1)).collect();
+    let body = format!("<div class=\"side\">{cards}</div>");
+    Some(Section { id: "verdict", heading: "What it is good for", body })
+}
+
+fn card(shown: &Shown, labelled: bool) -> String {
+    let report = &shown.report;
+    let mut html = "<div class=\"card\">".to_owned();
+    if labelled {
+        html += &format!("<h3>{}</h3>", escape(&shown.label));
+    }
+    let limits = &report.verdict.limits;
+    if !report.verdict.ok {
+        html += "<p class=\"banner bad\">A limit or claim failed:</p><ul>";
+        for reason in &report.verdict.reasons {
+            html += &format!("<li>{}</li>", escape(reason));
+        }
+        html += "</ul>";
+    } else if !limits.is_empty() {
+        html += "<p class=\"banner good\">Every limit holds.</p>";
+    }
+    html += "<dl class=\"verdicts\">";
+    for verdict in &report.verdicts {
+        let (class, word) = match verdict.answer {
+            Answer::Yes => ("yes", "yes"),
+            Answer::No => ("no", "no"),
+            Answer::Unknown => ("unknown", "unknown"),
+        };
+        html += &format!(
+            "<dt><span class=\"badge {class}\">{word}</span></dt><dd>{}</dd>",
+            escape(&verdict.statement)
+        );
+    }
+    html += "</dl>";
+    if report.verdicts.is_empty() {
+        html += &paragraph("muted", "These data say nothing of lateness, so there is no verdict.");
+    }
+    for words in report.impact.iter().map(|impact| &impact.statement) {
+        html += &paragraph("", words);
+    }
+    for words in report.step_generation.iter().map(|steps| &steps.statement) {
+        html += &paragraph("", words);
+    }
+    html + "</div>"
+}
+
+/// What happened, what was refused, what a reader should know.
+pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
+    let results = &source.page.results;
+    let mut items = String::new();
+    for shown in results {
+        let label = if results.len() > 1 { format!("{}: ", shown.label) } else { String::new() };
+        let mut add = |kind: &str, words: &str| {
+            items +=
+                &format!("<li><strong>{}{kind}</strong> {}</li>", escape(&label), escape(words));
+        };
+        let report = &shown.report;
+        if results.len() > 2 && report.incomplete {
+            add("incomplete:", "it ended before its time");
+        }
+        for refused in report.session.iter().flat_map(|session| &session.refused) {
+            let words = format!(
+                "{} ({}): {} Costs: {} To change that: {}",
+                refused.attempt,
+                refused.errno,
+                refused.explanation.why,
+                refused.explanation.cost,
+                refused.explanation.remedy
+            );
+            add("refused:", &words);
+        }
+        for disturbance in &report.disturbances {
+            let at = crate::view::show::ns(Some(disturbance.at_ns as f64));
+            add("during the run:", &format!("{} (seen at {at})", disturbance.what));
+        }
+        report.warnings.iter().for_each(|warning| add("note:", warning));
+        shown.notes.iter().for_each(|note| add("note:", note));
+    }
+    if items.is_empty() {
+        return None;
+    }
+    let body = format!("<ul class=\"notes\">{items}</ul>");
+    Some(Section { id: "notes", heading: "Before believing the numbers", body })
+}

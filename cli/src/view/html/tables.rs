@@ -1,0 +1,129 @@
+//! Tables below the plots: latest cycles, loads, claims, limits.
+
+use punctual_analysis::claim::Claim;
+
+use super::markup::{details, table};
+use super::{Section, Source, figures};
+use crate::report::{Load, Run};
+use crate::view::show;
+
+fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
+    if source.page.results.len() > 2 { Vec::new() } else { figures::runs(source.page) }
+}
+
+/// The latest cycles of each run.
+pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
+    let heads = ["run", ">cycle", ">woke at (CLOCK_MONOTONIC)", ">lateness", "cause"];
+    let mut rows = Vec::new();
+    for (name, run) in runs(source) {
+        for worst in &run.outcome.worst {
+            rows.push(vec![
+                name.clone(),
+                show::count(worst.cycle),
+                format!("{} ns", show::count(worst.at_ns)),
+                show::ns(Some(worst.lateness_ns)),
+                worst.cause.clone().unwrap_or_else(|| "not looked for".to_owned()),
+            ]);
+        }
+    }
+    let body = table("The latest cycles of each run, latest first", &heads, &rows);
+    (!rows.is_empty()).then_some(Section { id: "worst", heading: "Worst cycles", body })
+}
+
+/// What ran beside the loop, and the worst under each.
+pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
+    let mut rows = Vec::new();
+    let results = &source.page.results;
+    let several = results.len() > 1;
+    for shown in results.iter().filter(|_| results.len() <= 2) {
+        let label = |name: &str| {
+            if several { format!("{name}, {}", shown.label) } else { name.to_owned() }
+        };
+        for row in &shown.report.rows {
+            rows.push(vec![
+                label(&row.load),
+                show::count(row.cycles),
+                show::ns(row.lateness_ns.p50),
+                show::ns(row.lateness_ns.p99_9),
+                show::ns(row.lateness_ns.max),
+                show::count(row.missed),
+                row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
+            ]);
+        }
+        let covered = !shown.report.rows.is_empty();
+        for run in shown.report.runs.iter().filter(|run| !covered && !run.loads.is_empty()) {
+            let lateness = &run.outcome.lateness_ns;
+            rows.push(vec![
+                label(&run.name),
+                show::count(run.outcome.cycles),
+                show::ns(lateness.p50),
+                show::ns(lateness.p99_9),
+                show::ns(lateness.max),
+                show::count(run.outcome.missed),
+                run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
+            ]);
+        }
+    }
+    let heads =
+        ["load", ">cycles", ">typical", ">1 in 1000", ">worst of n", ">missed", "what it did"];
+    let body = table("Lateness under each load", &heads, &rows);
+    (!rows.is_empty()).then_some(Section { id: "loads", heading: "Loads", body })
+}
+
+fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("{} {} {}{note}", load.name, show::rate(rate), load.unit),
+        None => format!("{} did not say{note}", load.name),
+    }
+}
+
+/// Everything that the runs support.
+pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
+    let heads = ["run", "level", "claim", ">n", "sure", "takes for granted"];
+    let row = |name: &str, claim: &Claim| {
+        let given = if claim.given { "" } else { "not given: " };
+        vec![
+            name.to_owned(),
+            format!("{:?}", claim.level),
+            format!("{given}{}", claim.statement),
+            show::count(claim.n),
+            claim.confidence.map_or_else(|| "observed".to_owned(), show::share),
+            claim.conditions.clone(),
+        ]
+    };
+    let mut body =
+        "<p>L0 was observed. L1 bounds how often a cycle is later than a time, L2 where \
+                    a quantile lies; both hold for the machine as it was, under what ran.</p>"
+            .to_owned();
+    let mut any = false;
+    for (name, run) in runs(source) {
+        let rows: Vec<_> = run.outcome.claims.iter().map(|claim| row(&name, claim)).collect();
+        any |= !rows.is_empty();
+        if !rows.is_empty() {
+            let of_run = table(&format!("What {name} supports"), &heads, &rows);
+            body += &details(&format!("{name}: {} claims", rows.len()), &of_run);
+        }
+    }
+    any.then_some(Section { id: "claims", heading: "Claims", body })
+}
+
+/// Each limit on each run.
+pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
+    let heads = ["limit", "run", "result", "why"];
+    let results = &source.page.results;
+    let mut rows = Vec::new();
+    for shown in results {
+        for limit in &shown.report.verdict.limits {
+            let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
+            rows.push(vec![
+                limit.judgement.text.clone(),
+                format!("{}{of}", limit.run),
+                if limit.judgement.ok { "holds" } else { "FAILS" }.to_owned(),
+                limit.judgement.reason.clone(),
+            ]);
+        }
+    }
+    let body = table("Limits, each on each run", &heads, &rows);
+    (!rows.is_empty()).then_some(Section { id: "limits", heading: "Limits", body })
+}

@@ -1,0 +1,41 @@
+//! Percentile curves: how late the latest of x cycles was.
+
+use punctual_analysis::plot::curve::curve;
+use punctual_analysis::summary::Stats;
+use punctual_plot::chart::{Chart, Mark, Series};
+
+use super::axes::Axes;
+use crate::pages::{Line, Page, Panel};
+use crate::view::show;
+
+/// The chart of a panel.
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+    let series = |line: &Line| {
+        let outcome = &page.run(line).outcome;
+        let points = curve(&outcome.histogram, outcome.lateness_ns.max);
+        let stairs = points.iter().map(|point| (point.one_in, point.lateness_ns)).collect();
+        let marks = vec![Mark::Stairs(stairs)];
+        Series { name: line.name.clone(), ink: line.ink, marks }
+    };
+    let part = |line: &Line| described(line, &page.run(line).outcome.lateness_ns);
+    Chart {
+        title: format!("Percentile curve of lateness: {}", panel.title),
+        titled: false,
+        description: panel.lines.iter().map(part).collect::<Vec<_>>().join(" "),
+        size: super::ALONE,
+        x: axes.one_in.clone(),
+        y: axes.quantile.clone(),
+        series: panel.lines.iter().map(series).collect(),
+    }
+}
+
+/// Only what n supports.
+fn described(line: &Line, lateness: &Stats) -> String {
+    let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
+    let known = known.iter().filter(|(_, ns)| ns.is_some());
+    let shares: Vec<String> = known
+        .map(|(share, ns)| format!("{share} of the cycles at most {} late", show::ns(*ns)))
+        .collect();
+    let worst = show::ns(lateness.max);
+    format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))
+}

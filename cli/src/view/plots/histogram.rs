@@ -1,0 +1,53 @@
+//! Histograms of lateness: log both ways, in steps, so that a single late cycle is seen beside
+//! millions.
+
+use punctual_plot::chart::{Chart, Mark, Series};
+
+use super::axes::Axes;
+use crate::pages::{Line, Page, Panel, judged};
+use crate::view::show;
+
+/// The chart of a panel.
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+    let series = |line: &Line| Series {
+        name: line.name.clone(),
+        ink: line.ink,
+        marks: vec![Mark::Steps {
+            edges: page.bins.edges_ns.clone(),
+            values: page.bins.counts[line.drawn].iter().map(|&count| count as f64).collect(),
+        }],
+    };
+    let parts: Vec<String> = panel.lines.iter().map(|line| described(page, line)).collect();
+    Chart {
+        title: format!("Histogram of lateness: {}", panel.title),
+        titled: false,
+        description: parts.join(" "),
+        size: super::ALONE,
+        x: axes.bins.clone(),
+        y: axes.count.clone(),
+        series: panel.lines.iter().map(series).collect(),
+    }
+}
+
+fn described(page: &Page, line: &Line) -> String {
+    let run = page.run(line);
+    let early = match page.bins.not_positive[line.drawn] {
+        0 => String::new(),
+        early => format!(" {} were early or on time and are not drawn.", show::count(early)),
+    };
+    let clusters: Vec<String> = run
+        .outcome
+        .histogram
+        .clusters
+        .iter()
+        .map(|c| format!("{} ({})", show::ns(Some(c.peak_ns)), show::share(c.share)))
+        .collect();
+    format!(
+        "{}: {} cycles, half of them at most {} late, the worst {}; clusters at {}.{early}",
+        line.name,
+        show::count(judged(run)),
+        show::ns(run.outcome.lateness_ns.p50),
+        show::ns(run.outcome.lateness_ns.max),
+        if clusters.is_empty() { "no place".to_owned() } else { clusters.join(", ") },
+    )
+}

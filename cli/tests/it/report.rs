@@ -1,0 +1,136 @@
+//! `punctual report`: pages written, small whatever they hold, and bad input refused.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Dir, json_file, refused, run, stderr};
+
+/// The most bytes of a page.
+const PAGE_MAX: usize = 1_000_000;
+
+/// The directory of a real, short check, below `dir`.
+pub(crate) fn checked(dir: &Dir, name: &str) -> std::path::PathBuf {
+    let results = dir.path(name);
+    let out = run(["check", "--duration", "1s", "--results", text(&results)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    fs::read_dir(&results).expect("made").flatten().next().expect("one run").path()
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Runs `report` with `args` and gives the page at `out`.
+pub(crate) fn report(args: &[&str], out: &Path) -> String {
+    let done = run([&["report"], args, &["-o", text(out)]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let page = fs::read_to_string(out).expect("written");
+    assert!(page.len() < PAGE_MAX, "{} bytes", page.len());
+    page
+}
+
+#[test]
+fn check_leaves_a_page_that_needs_nothing_else() {
+    let dir = Dir::new("report-page");
+    let made = checked(&dir, "results");
+    let page = fs::read_to_string(made.join("report.html")).expect("beside the result");
+    assert!(page.len() < PAGE_MAX);
+    for part in ["What it is good for", "Figures", "<svg", "Percentile curve", "<caption>"] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["src=", "href=\"http", "url(", "@import"] {
+        let markup = page.split("<script>").next().expect("a page");
+        assert!(!markup.contains(part), "{part} would load something");
+    }
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
+    // The page that `report` makes of it is the same but for names.
+    let again = report(&[text(&made)], &dir.path("again.html"));
+    assert_eq!(again.matches("<svg").count(), page.matches("<svg").count());
+}
+
+#[test]
+fn without_samples_or_with_a_part_of_them_the_page_says_so() {
+    let dir = Dir::new("report-samples");
+    let made = checked(&dir, "results");
+    let samples = made.join("samples.punctual");
+    let whole = fs::read(&samples).expect("written");
+    fs::write(&samples, &whole[..whole.len() - 10]).expect("writable");
+    let page = report(&[text(&made)], &dir.path("cut.html"));
+    assert!(page.contains("the time series is incomplete") && page.contains("time-1-1"));
+    fs::write(&samples, "nonsense").expect("writable");
+    let page = report(&[text(&made)], &dir.path("nonsense.html"));
+    assert!(page.contains("no time series") && page.contains("histogram-1-1"));
+    fs::remove_file(&samples).expect("there");
+    let page = report(&[text(&made)], &dir.path("none.html"));
+    assert!(page.contains("no samples are beside this result") && !page.contains("time-1-1"));
+    // Samples of another run are not drawn as if they were this one's.
+    let other = checked(&dir, "other");
+    fs::copy(other.join("samples.punctual"), &samples).expect("copied");
+    let mut result = json_file(&made.join("result.json"));
+    result["incomplete"] = true.into();
+    result["started_at"] = "2001-01-01T00:00:00Z".into();
+    fs::write(made.join("result.json"), result.to_string()).expect("writable");
+    let page = report(&[text(&made)], &dir.path("other.html"));
+    assert!(page.contains("those of another run") && page.contains("Incomplete: it ended"));
+}
+
+#[test]
+fn two_are_set_side_by_side_and_plots_are_files() {
+    let dir = Dir::new("report-two");
+    let (a, b) = (checked(&dir, "a"), checked(&dir, "b"));
+    let plots = dir.path("plots");
+    let args = [text(&a), text(&b), "--plots", text(&plots)];
+    let page = report(&args, &dir.path("ab.html"));
+    assert!(page.contains("idle, before") && page.contains("idle, after"));
+    let svg = fs::read_to_string(plots.join("histogram-1-1.svg")).expect("a plot");
+    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
+    let after = fs::read_to_string(plots.join("histogram-1-2.svg")).expect("the other");
+    let ticks = |svg: &str| svg.split("<text").filter(|part| part.contains("middle")).count();
+    assert_eq!(ticks(&svg), ticks(&after), "one scale");
+    let png = fs::read(plots.join("time-1-1.png")).expect("a picture");
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+}
+
+#[test]
+fn a_hundred_results_are_one_small_page_with_links() {
+    let dir = Dir::new("report-hundred");
+    let made = checked(&dir, "one");
+    let many = dir.path("many");
+    for number in 0..100 {
+        let each = many.join(format!("run-{number:03}"));
+        fs::create_dir_all(&each).expect("writable");
+        for file in ["result.json", "report.html"] {
+            fs::copy(made.join(file), each.join(file)).expect("copied");
+        }
+    }
+    fs::create_dir_all(many.join("empty")).expect("writable");
+    let page = report(&[text(&many)], &many.join("report.html"));
+    assert!(page.contains("run-000") && page.contains("href=\"./run-099/report.html\""));
+    assert!(page.contains("the first 6 of 100 results are drawn"));
+}
+
+#[test]
+fn what_is_no_result_is_refused_in_a_line() {
+    let dir = Dir::new("report-refused");
+    let nothing = dir.path("nothing");
+    fs::create_dir_all(&nothing).expect("writable");
+    refused(&run(["report", text(&nothing)]), &["nothing", "no result.json"]);
+    refused(&run(["report", "/nonexistent"]), &["/nonexistent"]);
+    refused(&run(["report"]), &["RESULT"]);
+    let newer = dir.path("newer.json");
+    fs::write(&newer, r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
+    refused(&run(["report", text(&newer)]), &["newer.json", "schema 2"]);
+    let pipe = dir.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    refused(&run(["report", text(&pipe)]), &["pipe", "regular file"]);
+    // A result is never written over.
+    let lateness = dir.path("a.csv");
+    fs::write(&lateness, "1\n2\n").expect("writable");
+    let result = dir.path("a.json");
+    let args = ["analyse", text(&lateness), "--column", "lateness:us", "--json", text(&result)];
+    assert_eq!(run(args).status.code(), Some(0));
+    refused(&run(["report", text(&result), "-o", text(&result)]), &["that is a result"]);
+    refused(&run(["report", text(&result), "-o", "/nonexistent/a"]), &["cannot write"]);
+    report(&[text(&result)], &dir.path("a.html"));
+}

@@ -3,7 +3,8 @@
 //! Independent cycles, slowly wandering ones (an autoregressive series) and stalls in bursts; each
 //! many times over, from fixed seeds. A 95 % claim must be true in at least 95 % of them.
 
-use punctual_analysis::claim::bound::{p_upper, quantile_ranks};
+use punctual_analysis::claim::anytime;
+use punctual_analysis::claim::bound::{p_lower_at, p_upper, p_upper_at, quantile_ranks};
 use punctual_analysis::claim::dependence::{Exceedances, Tails};
 use punctual_analysis::quantile::Probability;
 
@@ -98,6 +99,66 @@ fn the_bound_of_a_probability_holds() {
         let share = coverage(bursts, n, |o| o.tails.p_upper(100_000).unwrap() >= BURST_SHARE);
         println!("bursts n {n}: {share}");
         assert!(share >= 0.95, "bursts {n}: {share}");
+    }
+}
+
+/// (lower, upper) bounds of P(lateness > threshold), 95 % each: for this n, and for any look.
+fn bounds(tails: &Tails, threshold_ns: i64) -> [(f64, f64); 2] {
+    let (k, n) = (tails.exceedances(threshold_ns).unwrap(), tails.n());
+    let theta = tails.theta_at(threshold_ns);
+    let at = |bound: fn(f64, f64, f64, f64) -> f64| bound(k as f64, n as f64, theta, 0.95);
+    let any = |bound: fn(u64, u64, f64, f64) -> f64| bound(k, n, theta, 0.95);
+    [
+        (at(p_lower_at), at(p_upper_at)),
+        (any(anytime::p_lower_dependent), any(anytime::p_upper_dependent)),
+    ]
+}
+
+#[test]
+fn a_claim_is_neither_shown_nor_shown_false_wrongly() {
+    let truth: [(&str, Series, i64, f64); 3] = [
+        ("independent", independent, 50_000, 0.010_65),
+        ("wandering", wandering, 50_000, 0.010_65),
+        ("bursts", bursts, 100_000, BURST_SHARE),
+    ];
+    for (name, series, threshold_ns, p) in truth {
+        let falsely = |of: fn((f64, f64), f64) -> bool| {
+            1.0 - coverage(series, 5_000, |o| !of(bounds(&o.tails, threshold_ns)[0], p))
+        };
+        // Asked with the truth itself, each answer would be wrong.
+        let (yes, no) = (falsely(|(_, upper), p| upper < p), falsely(|(lower, _), p| lower >= p));
+        println!("{name}: yes {yes}, no {no}");
+        assert!(yes <= 0.05 && no <= 0.05, "{name}: yes {yes}, no {no}");
+    }
+}
+
+#[test]
+fn looking_all_the_time_shows_nothing_wrongly_either() {
+    // From where some burst was seen nearly always: what never showed cannot be known to come so.
+    const FIRST: usize = 3_000;
+    const APART: usize = 300;
+    let truth: [(&str, Series, i64, f64); 2] =
+        [("wandering", wandering, 50_000, 0.010_65), ("bursts", bursts, 100_000, BURST_SHARE)];
+    for (name, series, threshold_ns, p) in truth {
+        let mut wrong = [0usize; 2];
+        for seed in 1..=SERIES as u64 {
+            let latenesses = series(&mut Random(seed << 32), 12_000);
+            let mut exceedances = Exceedances::new(0, &[]);
+            let mut ever = [false; 2];
+            for (at, &ns) in latenesses.iter().enumerate() {
+                exceedances.push(ns, 0, 0);
+                if at < FIRST || at % APART != 0 {
+                    continue;
+                }
+                let [_, (lower, upper)] = bounds(&exceedances.clone().finish(0), threshold_ns);
+                ever = [ever[0] || upper < p, ever[1] || lower > p];
+            }
+            wrong = [wrong[0] + usize::from(ever[0]), wrong[1] + usize::from(ever[1])];
+        }
+        let [below, above] = wrong.map(|count| count as f64 / SERIES as f64);
+        println!("{name}: ever below {below}, ever above {above}");
+        // 5 % and what 400 series scatter; the extremal index is an estimate too.
+        assert!(below <= 0.07 && above <= 0.07, "{name}: {below} {above}");
     }
 }
 

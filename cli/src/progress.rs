@@ -67,9 +67,9 @@ fn text(progress: &Progress, condition: &str) -> String {
 
 /// How a claim stands, by a bound that may be looked at all the time.
 fn standing(standing: &Standing) -> String {
-    let Standing { ask, p_upper, seen, n } = standing;
+    let Standing { ask, p_upper, seen, n, theta } = standing;
     format!(
-        " · p({}) ≤ {} ({}, valid at any look) · {} of {}",
+        " · p({}) ≤ {} ({}, valid at any look, θ {theta:.2}) · {} of {}",
         ask.event(),
         rounded_up(*p_upper),
         ask.shown_confidence(),
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn a_claim_stands_with_its_count_and_its_level() {
         let ask = Ask::parse("p(lateness>50us)<1e-6 @99%").expect("a claim");
-        let line = standing(&Standing { ask, p_upper: 3.1e-5, seen: 12, n: 300_000 });
+        let line = standing(&Standing { ask, p_upper: 3.1e-5, seen: 12, n: 300_000, theta: 0.5 });
         assert_eq!(
             line.replace('\u{a0}', " "),
-            " · p(lateness>50us) ≤ 3.1e-5 (99 %, valid at any look) · 12 of 300 000"
+            " · p(lateness>50us) ≤ 3.1e-5 (99 %, valid at any look, θ 0.50) · 12 of 300 000"
         );
     }
 

@@ -19,7 +19,9 @@
 //! no event the bound at 95 % is about 3.8/n where a fixed n would give 3.0/n.
 //!
 //! The cycles are taken to be independent. For dependent ones the counts are reduced as those of
-//! [`super::bound::p_upper`] are, by an extremal index that is itself an estimate.
+//! [`super::bound::p_upper`] are, by an extremal index that is itself an estimate. What comes in
+//! bursts is known to only once it came: before the first one the bound is that of independent
+//! cycles, and too low by the mean size of a burst as often as none happens to come.
 
 use super::bound::independent_share;
 use super::special::{beta, ln_gamma};

@@ -25,6 +25,8 @@ pub(crate) struct Standing {
     pub(crate) seen: u64,
     /// Cycles, or intervals, so far.
     pub(crate) n: u64,
+    /// Extremal index that the bound is adjusted by; 1: independent cycles.
+    pub(crate) theta: f64,
 }
 
 /// The standings of all runs, shared.
@@ -76,7 +78,7 @@ impl Standing {
         let counted = recording.counted_so_far(ask).ok()?;
         let p_upper =
             anytime::p_upper_dependent(counted.most, counted.n, counted.theta, ask.confidence());
-        Some(Self { ask: *ask, p_upper, seen: counted.most, n: counted.n })
+        Some(Self { ask: *ask, p_upper, seen: counted.most, n: counted.n, theta: counted.theta })
     }
 }
 

@@ -82,7 +82,7 @@ fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
     terminal.tmux(&["send-keys", "Enter"]);
     let screen = terminal.until("· p(missed) ≤ ");
     assert_eq!(screen.matches("s left").count(), 1, "one line, written over:\n{screen}");
-    assert!(screen.contains("(95 %, valid at any look)"), "{screen}");
+    assert!(screen.contains("(95 %, valid at any look, θ "), "{screen}");
     terminal.tmux(&["send-keys", "C-c"]);
     let screen = terminal.until("status ");
     let words: Vec<&str> = screen.split_whitespace().collect();

@@ -154,6 +154,9 @@ fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>)
         Holds::Undecided
     };
     let n_needed = cycles_needed_at(ask, most, n, theta);
+    // What was not enough is not enough, though bounds of large counts are not exact.
+    let open = holds == Holds::Undecided && ended == Ended::AsPlanned;
+    let n_needed = n_needed.map(|needed| if open { needed.max(n + 1) } else { needed });
     Judged {
         holds,
         p_upper: Some(upper),
@@ -199,6 +202,8 @@ fn reason(
         // Rounded down, because it is a lower end.
         let theta = (counted.theta * 1e3).floor() / 1e3;
         text += &format!("; adjusted for clusters (extremal index {theta})");
+    } else {
+        text += "; cycles taken as independent";
     }
     if ended == Ended::AtAnyTime {
         text += "; it ended early, so by the wider bound that holds whenever one stops";

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["punctual-core", "punctual-os", "punctual", "punctual-analysis", "punctual-host"],
     ),
     ("punctual-plot", &[]),
+    ("punctual-export", &["punctual-core", "punctual-analysis"]),
     (
         "punctual-cli",
         &[
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-host",
             "punctual-lab",
             "punctual-plot",
+            "punctual-export",
         ],
     ),
     (

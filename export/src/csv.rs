@@ -1,0 +1,155 @@
+//! Tables as CSV (RFC 4180, comma, a header line, `\n` at line ends), for pandas and all others.
+//!
+//! Numbers stand as whole ones, what is not there as nothing between two commas, flags as 0 and 1.
+//! A name that a spreadsheet would take for a formula gets an apostrophe before it.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use punctual_core::sample::Sample;
+
+use crate::ExportError;
+use crate::distribution::{self, Distribution};
+use crate::row::{COLUMNS, Rows};
+
+/// A table of samples being written.
+#[derive(Debug)]
+pub struct Samples<W> {
+    writer: W,
+    rows: Rows,
+    /// What a row of each run begins with.
+    heads: Vec<String>,
+}
+
+impl<W: Write> Samples<W> {
+    /// Writes the header line.
+    ///
+    /// # Errors
+    /// A writer that fails.
+    pub fn begin(mut writer: W, rows: Rows) -> Result<Self, ExportError> {
+        writeln!(writer, "{}", COLUMNS.join(","))?;
+        let head = |run: &crate::row::Run| {
+            format!("{},{},{}", cell(&run.run), cell(&run.condition), run.cpu)
+        };
+        let heads = rows.runs().iter().map(head).collect();
+        Ok(Self { writer, rows, heads })
+    }
+
+    /// Writes samples of run `run`.
+    ///
+    /// # Errors
+    /// A writer that fails; a time that is none.
+    ///
+    /// # Panics
+    /// When there is no such run.
+    pub fn extend(&mut self, run: usize, samples: &[Sample]) -> Result<(), ExportError> {
+        for sample in samples {
+            let row = self.rows.row(run, sample)?;
+            let (head, out) = (&self.heads[run], &mut self.writer);
+            write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
+            if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
+                write!(out, "{interval_ns},{gap}")?;
+            } else {
+                out.write_all(b",")?;
+            }
+            writeln!(out, ",{},{}", u8::from(row.first), u8::from(row.cold))?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what is still held.
+    ///
+    /// # Errors
+    /// A writer that fails.
+    pub fn finish(mut self) -> Result<(), ExportError> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+/// Writes histograms as one table: lower ≤ value < upper; what is in no bucket ends in an open one.
+///
+/// # Errors
+/// A writer that fails.
+pub fn histograms(mut writer: impl Write, runs: &[Distribution]) -> Result<(), ExportError> {
+    writeln!(writer, "{}", distribution::COLUMNS.join(","))?;
+    for run in runs {
+        let cpu = run.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
+        let head = format!("{},{cpu}", cell(&run.run));
+        for bucket in &run.buckets {
+            let upper_ns = i128::from(bucket.highest_ns) + 1;
+            writeln!(writer, "{head},{},{upper_ns},{}", bucket.lowest_ns, bucket.count)?;
+        }
+        if run.overflow > 0 {
+            writeln!(writer, "{head},,,{}", run.overflow)?;
+        }
+    }
+    Ok(writer.flush()?)
+}
+
+/// A text as a cell: quoted where it must be, and no formula.
+fn cell(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@']);
+    let text = if formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) };
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Run;
+    use punctual_analysis::histogram::Bucket;
+    use punctual_core::sample::Flags;
+    use punctual_core::time::Span;
+
+    #[test]
+    fn samples_stand_one_a_line_with_nothing_for_what_is_not_there() {
+        let run = |name: &str| Run {
+            run: name.to_owned(),
+            condition: "c".to_owned(),
+            cpu: 1,
+            period_ns: 1_000,
+            epoch_ns: 500,
+        };
+        let mut out = Vec::new();
+        let rows = Rows::new(vec![run("idle"), run("CPU 1, \"2\"")]);
+        let mut table = Samples::begin(&mut out, rows).unwrap();
+        let sample = |cycle, ns, flags| Sample { cycle, lateness: Span::from_ns(ns), flags };
+        let both = Flags::FIRST.with(Flags::COLD);
+        table.extend(0, &[sample(0, 10, both), sample(2, -5, Flags::NONE)]).unwrap();
+        table.extend(1, &[sample(7, 1, both)]).unwrap();
+        table.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "run,condition,cpu,cycle,release_ns,lateness_ns,interval_ns,gap_before,\
+            first,cold\n\
+            idle,c,1,0,500,10,,,1,1\n\
+            idle,c,1,2,2500,-5,985,1,0,0\n\
+            \"CPU 1, \"\"2\"\"\",c,1,7,7500,1,,,1,1\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn histograms_end_in_an_open_bucket() {
+        let run = Distribution {
+            run: "idle".to_owned(),
+            buckets: vec![Bucket { lowest_ns: -3, highest_ns: 4, count: 7 }],
+            overflow: 2,
+            ..Distribution::default()
+        };
+        let mut out = Vec::new();
+        histograms(&mut out, &[run]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "run,cpu,lower_ns,upper_ns,count\nidle,,-3,5,7\nidle,,,,2\n");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula_or_leaves_its_place() {
+        assert_eq!(cell("=1+1"), "'=1+1");
+        assert_eq!(cell("@SUM(A1,B2)"), "\"'@SUM(A1,B2)\"");
+        assert_eq!(cell("a\"b"), "\"a\"\"b\"");
+        assert_eq!(cell("under load"), "under load");
+    }
+}

@@ -1,0 +1,153 @@
+//! Metrics as OpenMetrics text, version 1.0, which Prometheus's own text format reads as well.
+//!
+//! That is why nothing here is a counter or an info: the older format names those otherwise. A
+//! finished measurement is a gauge anyhow: the next one may be smaller. No timestamps, so that
+//! node_exporter's text files take it. A value that is no number is left out.
+
+mod ladder;
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use crate::ExportError;
+use crate::distribution::Distribution;
+use ladder::cumulative;
+pub use ladder::{BOUNDS_NS, seconds};
+
+/// Names and values, as they stand between braces.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// Metrics of one name.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Its name, with the unit last.
+    pub name: &'static str,
+    /// Its unit, with which the name ends; "" for a pure number.
+    pub unit: &'static str,
+    /// What it is, in one line without quotes or backslashes.
+    pub help: &'static str,
+    /// Its values.
+    pub points: Points,
+}
+
+/// The values of a family.
+#[derive(Clone, Debug)]
+pub enum Points {
+    /// Numbers.
+    Gauges(Vec<(Labels, f64)>),
+    /// Distributions of ns, written in seconds.
+    Histograms(Vec<(Labels, Distribution)>),
+}
+
+/// Writes families, and the end of the text.
+///
+/// # Errors
+/// A writer that fails.
+pub fn write(mut writer: impl Write, families: &[Family]) -> Result<(), ExportError> {
+    for Family { name, unit, help, points } in families {
+        let kind = match points {
+            Points::Gauges(_) => "gauge",
+            Points::Histograms(_) => "histogram",
+        };
+        writeln!(writer, "# HELP {name} {help}")?;
+        writeln!(writer, "# TYPE {name} {kind}")?;
+        if !unit.is_empty() {
+            writeln!(writer, "# UNIT {name} {unit}")?;
+        }
+        match points {
+            Points::Gauges(points) => {
+                for (labels, value) in points.iter().filter(|(_, value)| value.is_finite()) {
+                    writeln!(writer, "{name}{{{}}} {value}", shown(labels))?;
+                }
+            }
+            Points::Histograms(points) => {
+                for (labels, of) in points {
+                    histogram(&mut writer, name, &shown(labels), of)?;
+                }
+            }
+        }
+    }
+    writer.write_all(b"# EOF\n")?;
+    Ok(writer.flush()?)
+}
+
+fn histogram(
+    writer: &mut impl Write,
+    name: &str,
+    labels: &str,
+    of: &Distribution,
+) -> Result<(), ExportError> {
+    let n = of.count();
+    for (bound_ns, count) in BOUNDS_NS.into_iter().zip(cumulative(&of.buckets)) {
+        writeln!(writer, "{name}_bucket{{{labels},le=\"{}\"}} {count}", seconds(bound_ns))?;
+    }
+    writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
+    let sum = of.mean_ns.map_or(0.0, |mean_ns| mean_ns * n as f64 / 1e9);
+    // A sum below zero, of wakes that were early, is none that the format allows.
+    if sum.is_finite() && sum >= 0.0 {
+        writeln!(writer, "{name}_sum{{{labels}}} {sum}")?;
+        writeln!(writer, "{name}_count{{{labels}}} {n}")?;
+    }
+    Ok(())
+}
+
+/// Labels between their braces, escaped.
+fn shown(labels: &Labels) -> String {
+    let mut shown = String::new();
+    for (name, value) in labels {
+        let comma = if shown.is_empty() { "" } else { "," };
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let _infallible = write!(shown, "{comma}{name}=\"{value}\"");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_analysis::histogram::Histogram;
+
+    fn text(families: &[Family]) -> String {
+        let mut out = Vec::new();
+        write(&mut out, families).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn gauge(points: Vec<(Labels, f64)>) -> Family {
+        Family { name: "a_seconds", unit: "seconds", help: "A.", points: Points::Gauges(points) }
+    }
+
+    #[test]
+    fn labels_are_escaped_and_what_is_no_number_is_left_out() {
+        let hostile = vec![("run", "a\"b\\c\nd".to_owned()), ("cpu", "1".to_owned())];
+        let family = gauge(vec![(hostile, 1.5e-9), (vec![], f64::NAN), (vec![], f64::INFINITY)]);
+        let expected = "# HELP a_seconds A.\n# TYPE a_seconds gauge\n# UNIT a_seconds seconds\n\
+            a_seconds{run=\"a\\\"b\\\\c\\nd\",cpu=\"1\"} 0.0000000015\n# EOF\n";
+        assert_eq!(text(&[family]), expected);
+    }
+
+    #[test]
+    fn a_histogram_rises_to_its_count() {
+        let mut counts = Histogram::new();
+        let values = [-5, 100, 256, 1_023, 1_024, 5_000_000_000, i64::MAX];
+        values.into_iter().for_each(|ns| counts.push(ns));
+        let of = Distribution { mean_ns: Some(2e9), ..Distribution::default() }.with(&counts);
+        let points = Points::Histograms(vec![(vec![("run", "r".to_owned())], of.clone())]);
+        let name = "punctual_lateness_seconds";
+        let family = |points| Family { name, unit: "seconds", help: "H.", points };
+        let shown = text(&[family(points)]);
+        for line in [
+            "_bucket{run=\"r\",le=\"0.000000255\"} 2",
+            "_bucket{run=\"r\",le=\"0.000001023\"} 4",
+            "_bucket{run=\"r\",le=\"0.000001535\"} 5",
+            "_bucket{run=\"r\",le=\"+Inf\"} 7",
+            "_sum{run=\"r\"} 14",
+            "_count{run=\"r\"} 7",
+        ] {
+            assert!(shown.contains(&format!("{name}{line}\n")), "{line} in {shown}");
+        }
+        let early = Distribution { mean_ns: Some(-1.0), ..of };
+        let shown = text(&[family(Points::Histograms(vec![(Labels::new(), early)]))]);
+        assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
+    }
+}

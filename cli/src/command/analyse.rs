@@ -5,7 +5,7 @@
 //! deviations from the grid into lateness.
 
 mod csv;
-mod samples;
+pub(super) mod samples;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use punctual::core::file::FILE_MAGIC;
 
 use crate::Exit;
-use crate::args::AnalyseArgs;
+use crate::args::{AnalyseArgs, ReportArgs};
 use crate::experiment;
 use crate::output::{self, Json};
 use crate::report::{self, Report};
@@ -38,8 +38,8 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
 }
 
 /// Lateness thresholds that limits and claims ask about, to be watched on the way.
-fn thresholds(args: &AnalyseArgs) -> Vec<i64> {
-    experiment::thresholds(&args.report.limits, &args.report.claims)
+fn thresholds(args: &ReportArgs) -> Vec<i64> {
+    experiment::thresholds(&args.limits, &args.claims)
 }
 
 /// A file, or standard input for `-`. A directory is refused here: it opens, and does not read.
@@ -79,6 +79,6 @@ fn recorded(args: &AnalyseArgs) -> Result<Report> {
              --column lateness:us"
         );
     }
-    samples::read(args, io::Cursor::new(head).chain(reader))
+    samples::read(&args.report, io::Cursor::new(head).chain(reader))
         .with_context(|| path.display().to_string())
 }

@@ -75,7 +75,7 @@ fn pass(
         period,
         epoch: Instant::from_ns(0),
         leave_out_cold: !args.report.keep_cold,
-        thresholds_ns: super::thresholds(args),
+        thresholds_ns: super::thresholds(&args.report),
         releases,
     })
     .watching(&watched(args, releases));

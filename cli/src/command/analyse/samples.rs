@@ -10,7 +10,7 @@ use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::{Ending, SampleFile};
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
-use crate::args::AnalyseArgs;
+use crate::args::ReportArgs;
 use crate::report::{Report, Run, Setup};
 
 /// A run of the report: the runs of the file that count as one.
@@ -21,7 +21,7 @@ struct Part {
 }
 
 /// Reads a whole file.
-pub(super) fn read(args: &AnalyseArgs, reader: impl Read) -> Result<Report> {
+pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<Report> {
     let mut file = SampleFile::open(reader)?;
     let info = file.info().clone();
     let (mut parts, of_run) = parts(&info.runs, args);
@@ -66,7 +66,7 @@ pub(super) fn read(args: &AnalyseArgs, reader: impl Read) -> Result<Report> {
 }
 
 /// The runs of the report, and to which of them each run of the file belongs.
-fn parts(runs: &[RunInfo], args: &AnalyseArgs) -> (Vec<Part>, Vec<usize>) {
+fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
     let mut parts: Vec<Part> = Vec::new();
     let mut of_run = Vec::new();
     for (number, info) in runs.iter().enumerate() {
@@ -81,11 +81,11 @@ fn parts(runs: &[RunInfo], args: &AnalyseArgs) -> (Vec<Part>, Vec<usize>) {
             let recording = Recording::new(Recorded {
                 period: Period::from_ns(info.period_ns),
                 epoch: Instant::from_ns(info.epoch_ns),
-                leave_out_cold: !args.report.keep_cold,
+                leave_out_cold: !args.keep_cold,
                 thresholds_ns: super::thresholds(args),
                 releases: Releases::Known,
             })
-            .watching(&args.report.claims);
+            .watching(&args.claims);
             parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
             parts.len() - 1
         });

@@ -2,6 +2,8 @@
 //!
 //! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
 
+mod export;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +12,7 @@ use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
 use crate::parse::{self, Phase};
+pub(crate) use export::ExportArgs;
 
 /// How punctual is this machine?
 ///
@@ -45,6 +48,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         model: Impact,
     },
+    /// Write samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
+    Export(ExportArgs),
     /// Show what is known of this machine, each thing with its origin
     Facts(FactsArgs),
     /// Copy the facts of this machine as plain files, without secrets

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),
+        Command::Export(args) => command::export::run(&args),
         Command::Facts(args) => command::facts::run(&args),
         Command::Capture(args) => command::capture::run(&args),
         Command::Schema => command::schema::run(),

@@ -3,6 +3,7 @@
 pub(crate) mod analyse;
 pub(crate) mod capture;
 pub(crate) mod check;
+pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;
 pub(crate) mod load;

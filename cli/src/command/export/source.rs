@@ -1,0 +1,124 @@
+//! What RESULT is: a result, the samples beside it, or samples alone.
+//!
+//! Regular files only. Reads samples through the same pass as `punctual analyse`.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use punctual::core::file::FILE_MAGIC;
+use punctual_analysis::import::samples::SampleFile;
+
+use super::sink::{regular, same};
+use crate::args::ReportArgs;
+use crate::command::analyse;
+use crate::report::Report;
+use crate::stored::{self, RESULT, SAMPLES, Stored};
+
+/// What can be exported.
+pub(super) struct Source {
+    /// What was named, for messages.
+    pub(super) shown: String,
+    stored: Option<Stored>,
+    samples: Option<PathBuf>,
+}
+
+impl Source {
+    /// Finds out what `path` is and reads the result, if it is one.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let shown = path.display().to_string();
+        if path.is_dir() && !path.join(RESULT).is_file() {
+            let samples = path.join(SAMPLES);
+            if !samples.is_file() {
+                bail!("{shown}: neither {RESULT} nor {SAMPLES} in this directory");
+            }
+            return Ok(Self { shown, stored: None, samples: Some(samples) });
+        }
+        if !path.is_dir() && is_samples(path)? {
+            return Ok(Self { shown, stored: None, samples: Some(path.to_owned()) });
+        }
+        let stored = stored::read(path)?;
+        // Another file of any name has samples of its own, if any.
+        let named = stored.path.file_name().is_some_and(|name| name == RESULT);
+        let samples = stored.samples.clone().filter(|_| named);
+        Ok(Self { shown, stored: Some(stored), samples })
+    }
+
+    /// Refuses an output that is one of the inputs.
+    pub(super) fn spare(&self, output: &Path) -> Result<()> {
+        let inputs = self.stored.iter().map(|stored| &stored.path).chain(&self.samples);
+        for input in inputs {
+            if same(output, input) {
+                bail!("-o {}: that is what is read", output.display());
+            }
+        }
+        Ok(())
+    }
+
+    /// The result; where there is none, what the samples say.
+    pub(super) fn report(&self, keep_cold: bool) -> Result<Report> {
+        match &self.stored {
+            Some(stored) => Ok(stored.report.clone()),
+            None => self.histograms(keep_cold),
+        }
+    }
+
+    /// The report with histograms as fine as they are: from the samples where there are any.
+    pub(super) fn histograms(&self, keep_cold: bool) -> Result<Report> {
+        match (&self.samples, &self.stored) {
+            (Some(path), stored) => {
+                let args = ReportArgs { keep_cold, ..ReportArgs::default() };
+                let file = BufReader::new(regular(path)?);
+                let mut report = analyse::samples::read(&args, file)
+                    .with_context(|| path.display().to_string())?;
+                if let Some(stored) = stored {
+                    report.started_at.clone_from(&stored.report.started_at);
+                }
+                Ok(report)
+            }
+            (None, Some(stored)) => Ok(stored.report.clone()),
+            (None, None) => bail!("{}: nothing to export", self.shown),
+        }
+    }
+
+    /// The samples.
+    pub(super) fn samples(&self) -> Result<(SampleFile<BufReader<File>>, String)> {
+        let Some(path) = &self.samples else {
+            bail!(
+                "{}: no samples: they are in {SAMPLES} beside the {RESULT} of 'punctual check', or \
+                 where 'punctual measure --samples' put them; what is here can be had by \
+                 --histogram, --hdr and --openmetrics",
+                self.shown
+            );
+        };
+        let shown = path.display().to_string();
+        let file =
+            SampleFile::open(BufReader::new(regular(path)?)).with_context(|| shown.clone())?;
+        Ok((file, shown))
+    }
+
+    /// What is to be said of samples that were cut off or damaged, when `report` is of them.
+    pub(super) fn cut(&self, report: &Report) -> Vec<String> {
+        let path = self.samples.as_ref().filter(|_| report.incomplete);
+        let said = |path: &PathBuf| format!("{}: {}", path.display(), report.warnings.join("; "));
+        path.filter(|_| !report.warnings.is_empty() && report.experiment == "analyse")
+            .map(said)
+            .into_iter()
+            .collect()
+    }
+
+    /// What the result says beside its runs.
+    pub(super) fn stored(&self) -> Option<&Report> {
+        self.stored.as_ref().map(|stored| &stored.report)
+    }
+}
+
+/// Whether a file begins as a sample file does.
+fn is_samples(path: &Path) -> Result<bool> {
+    let mut head = Vec::new();
+    let length = FILE_MAGIC.len() as u64;
+    let read = regular(path)?.take(length).read_to_end(&mut head);
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(head == FILE_MAGIC)
+}

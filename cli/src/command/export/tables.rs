@@ -1,0 +1,166 @@
+//! Samples and histograms as tables: CSV and Parquet.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use punctual_analysis::histogram::Bucket;
+use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::import::samples::Ending;
+use punctual_export::distribution::Distribution;
+use punctual_export::name::{Distinct, plain};
+use punctual_export::row::{Rows, Run as RowRun};
+use punctual_export::{csv, parquet};
+
+use super::sink::{self, Out};
+use super::source::Source;
+use crate::report::{Report, Run, SCHEMA};
+
+/// A format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Csv,
+    Parquet,
+}
+
+/// Writes every sample; what is wrong with the file comes back as a warning.
+pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Vec<String>> {
+    let (mut file, shown) = source.samples()?;
+    let info = file.info().clone();
+    let rows = Rows::new(info.runs.iter().map(row_run).collect());
+    let mut warnings = Vec::new();
+    sink::write(output, |out| {
+        match table {
+            Table::Csv => {
+                let mut table = csv::Samples::begin(out, rows)?;
+                while let Some(block) = file.next_block() {
+                    table.extend(block.run, block.samples)?;
+                }
+                table.finish()?;
+            }
+            Table::Parquet => {
+                let mut table = parquet::Samples::begin(out, rows)?;
+                while let Some(block) = file.next_block() {
+                    table.extend(block.run, block.samples)?;
+                }
+                table.finish(facts_of(&info, file.ending(), source.stored())?)?;
+            }
+        }
+        warnings.extend(ended(file.ending()).map(|how| format!("{shown}: {how}")));
+        Ok(())
+    })
+    .with_context(|| shown.clone())?;
+    Ok(warnings)
+}
+
+fn row_run(info: &RunInfo) -> RowRun {
+    RowRun {
+        run: plain(info.part_of.as_ref().unwrap_or(&info.name)),
+        condition: plain(&info.name),
+        cpu: info.cpu,
+        period_ns: info.period_ns,
+        epoch_ns: info.epoch_ns,
+    }
+}
+
+/// What is to be said of a file that did not end as it should.
+fn ended(ending: Option<&Ending>) -> Option<String> {
+    match ending {
+        Some(Ending::Complete) => None,
+        Some(Ending::Early) => Some("the recording was ended before its time".to_owned()),
+        Some(Ending::Damaged { at_byte, why }) => {
+            Some(format!("the file is damaged at byte {at_byte} ({why}): exported up to there"))
+        }
+        Some(Ending::Incomplete) | None => {
+            Some("the file was cut off: exported up to there".to_owned())
+        }
+    }
+}
+
+/// What stands beside a table of samples.
+fn facts_of(
+    info: &FileInfo,
+    ending: Option<&Ending>,
+    stored: Option<&Report>,
+) -> Result<parquet::Facts> {
+    let mut facts = general(ended(ending).is_some());
+    facts.push(("punctual.started_at", plain(&info.started_at)));
+    facts.push(("punctual.recorder_version", plain(&info.version)));
+    facts.push(("punctual.runs", serde_json::to_string(&info.runs)?));
+    let machine = match (&info.machine, stored.and_then(|report| report.machine.as_ref())) {
+        (Some(machine), _) => Some(serde_json::to_string(machine)?),
+        (None, Some(machine)) => Some(serde_json::to_string(machine)?),
+        (None, None) => None,
+    };
+    facts.extend(machine.map(|machine| ("punctual.machine", machine)));
+    Ok(facts)
+}
+
+/// What stands beside every table.
+fn general(incomplete: bool) -> parquet::Facts {
+    vec![
+        ("punctual.schema", SCHEMA.to_string()),
+        ("punctual.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("punctual.incomplete", incomplete.to_string()),
+    ]
+}
+
+/// Writes the histogram of each run.
+pub(super) fn histograms(
+    out: &mut Out,
+    table: Table,
+    runs: &[Distribution],
+    report: &Report,
+) -> Result<()> {
+    match table {
+        Table::Csv => csv::histograms(out, runs)?,
+        Table::Parquet => {
+            let mut facts = general(report.incomplete);
+            let started_at = report.started_at.as_deref().unwrap_or_default();
+            facts.push(("punctual.started_at", plain(started_at)));
+            let setups: Vec<_> = report.runs.iter().map(|run| (&run.name, &run.setup)).collect();
+            facts.push(("punctual.runs", serde_json::to_string(&setups)?));
+            if let Some(machine) = &report.machine {
+                facts.push(("punctual.machine", serde_json::to_string(machine)?));
+            }
+            parquet::histograms(out, runs, facts)?;
+        }
+    }
+    Ok(())
+}
+
+/// The lateness of every run, counted, each run with a name of its own.
+pub(super) fn distributions(report: &Report, shown: &str) -> Result<Vec<Distribution>> {
+    if report.runs.is_empty() {
+        bail!("{shown}: no run in this result");
+    }
+    let mut names = Distinct::default();
+    report.runs.iter().map(|run| distribution(run, names.name(plain(&run.name)), shown)).collect()
+}
+
+fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
+    let outcome = &run.outcome;
+    let whole = |ns: f64| ns as i64;
+    let of = Distribution {
+        run: name,
+        cpu: run.setup.cpu,
+        min_ns: outcome.lateness_ns.min.map(whole),
+        max_ns: outcome.lateness_ns.max.map(whole),
+        mean_ns: outcome.lateness_ns.mean,
+        buckets: Vec::new(),
+        overflow: outcome.histogram.overflow,
+    };
+    if outcome.lateness.count() > 0 {
+        return Ok(of.with(&outcome.lateness));
+    }
+    let mut last = None;
+    let mut buckets = Vec::new();
+    for &(lower, upper, count) in &outcome.histogram.buckets {
+        let rises = last.is_none_or(|last| lower >= last) && lower < upper;
+        if !rises || outcome.histogram.unit_ns != 1 {
+            bail!("{shown}: a damaged result: run \"{}\" has buckets out of order", of.run);
+        }
+        buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
+        last = Some(upper);
+    }
+    Ok(Distribution { buckets, ..of })
+}

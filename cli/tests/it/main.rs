@@ -8,6 +8,7 @@ mod capture;
 mod check;
 mod claims;
 mod crash;
+mod export;
 mod impact;
 mod measure;
 mod report;

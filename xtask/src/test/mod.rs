@@ -5,6 +5,7 @@
 //! Without `--install` it installs nothing. With `CI=true` in the environment a skip is a failure.
 
 mod packages;
+mod python;
 mod report;
 mod suite;
 
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report::default();
     if install {
         step(&mut report, "packages", packages::install);
+        step(&mut report, "python", || python::install(&root));
     }
     for (name, run) in BEFORE {
         step(&mut report, name, || run(&root));

@@ -16,6 +16,8 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),
     ("mesa-utils", "glxgears", "the linuxcnc load"),
     ("iproute2", "ip", "the net load between two network namespaces"),
+    ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
+    ("python3-venv", "python3", "the packages that read exports back"),
     ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
     ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
 ];

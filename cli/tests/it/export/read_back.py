@@ -1,0 +1,123 @@
+"""Reads an export with the packages that it is for, and prints what it found as JSON.
+
+Usage: read_back.py FORMAT FILE. Reads that one file; writes nothing.
+"""
+
+import json
+import sys
+
+SHARES = [0.0, 0.01, 0.5, 0.9, 0.99, 1.0]
+
+
+def by_run(frame):
+    """What a frame of samples says of each run."""
+    found = {}
+    for run, rows in frame.groupby("run", sort=False):
+        late = rows["lateness_ns"]
+        found[run] = {
+            "n": int(len(rows)),
+            "conditions": sorted(set(rows["condition"])),
+            "cpu": int(rows["cpu"].iloc[0]),
+            "min": int(late.min()),
+            "max": int(late.max()),
+            "quantiles": [int(late.quantile(p, interpolation="lower")) for p in SHARES],
+            "wakes": int((rows["release_ns"] + late).sum()),
+            "intervals": int(rows["interval_ns"].notna().sum()),
+            "interval_sum": int(rows["interval_ns"].sum()),
+            "gaps": int(rows["gap_before"].sum()),
+            "cold": int(rows["cold"].sum()),
+        }
+    return found
+
+
+def csv(path):
+    import pandas
+
+    frame = pandas.read_csv(path)
+    return {"columns": list(frame.columns), "runs": by_run(frame)}
+
+
+def parquet(path):
+    import duckdb
+
+    def rows(query):
+        return duckdb.execute(query, [path]).fetchall()
+
+    frame = duckdb.execute("SELECT * FROM read_parquet(?)", [path]).df()
+    facts = rows("SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)")
+    counted = rows(
+        "SELECT run, count(*), min(lateness_ns), max(lateness_ns), sum(release_ns + lateness_ns)::"
+        "VARCHAR FROM read_parquet(?) GROUP BY run ORDER BY run"
+    )
+    types = rows("DESCRIBE SELECT * FROM read_parquet(?)")
+    encodings = rows("SELECT DISTINCT encodings FROM parquet_metadata(?)")
+    return {
+        "columns": list(frame.columns),
+        "types": [row[1] for row in types],
+        "encodings": sorted(row[0] for row in encodings),
+        "facts": dict(facts),
+        "duckdb": counted,
+        "runs": by_run(frame),
+    }
+
+
+def histogram(path):
+    import duckdb
+
+    rows = duckdb.execute("SELECT * FROM read_parquet(?)", [path]).fetchall()
+    return {"rows": rows}
+
+
+def histogram_csv(path):
+    import pandas
+
+    frame = pandas.read_csv(path)
+    return {run: int(rows["count"].sum()) for run, rows in frame.groupby("run")}
+
+
+def hdr(path):
+    from hdrh.histogram import HdrHistogram
+    from hdrh.log import HistogramLogReader
+
+    reader = HistogramLogReader(path, HdrHistogram(1, 2, 3))
+    found = {}
+    while (read := reader.get_next_interval_histogram()) is not None:
+        counts = [
+            [item.value_iterated_to, item.count_at_value_iterated_to]
+            for item in read.get_recorded_iterator()
+        ]
+        found[read.get_tag()] = {
+            "n": read.get_total_count(),
+            "max": read.get_max_value(),
+            "counts": counts,
+            "seconds": (read.get_end_time_stamp() - read.get_start_time_stamp()) / 1e3,
+        }
+    return {"started": reader.get_start_time_sec(), "runs": found}
+
+
+def openmetrics(path):
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+    with open(path, encoding="utf-8") as text:
+        families = list(text_string_to_metric_families(text.read()))
+    return {
+        family.name: {
+            "type": family.type,
+            "unit": family.unit,
+            "help": family.documentation,
+            "samples": [[s.name, s.labels, s.value] for s in family.samples],
+        }
+        for family in families
+    }
+
+
+if __name__ == "__main__":
+    read = {
+        "csv": csv,
+        "parquet": parquet,
+        "histogram": histogram,
+        "histogram_csv": histogram_csv,
+        "hdr": hdr,
+        "openmetrics": openmetrics,
+    }
+    print(json.dumps(read[sys.argv[1]](sys.argv[2])))

@@ -164,7 +164,7 @@ fn draw(frame: &Frame<'_>, series: &Series, mark: &Mark, items: &mut Vec<Item>) 
                 stroke.iter().copied().chain(ends).collect()
             };
             let outlines = strokes.iter().map(closed).collect();
-            items.push(Item::Fill { outlines, ink, opacity: 0.13 });
+            items.push(Item::Fill { outlines, ink, opacity: 0.13, edge: 0.0 });
             items.push(Item::Line { strokes, ink, width: 1.8, dash });
         }
         Mark::Stairs(points) => {
@@ -232,9 +232,8 @@ fn band(frame: &Frame<'_>, ink: Ink, points: &[Option<BandPoint>], items: &mut V
         above.chain(below).collect()
     };
     let outlines: Vec<Vec<Point>> = stretches.iter().map(outline).collect();
-    items.push(Item::Fill { outlines: outlines.clone(), ink, opacity: 0.28 });
-    // The edge, so that a band of no height is seen too.
-    items.push(Item::Line { strokes: outlines, ink, width: 0.7, dash: &[] });
+    // With an edge, so that a band of no height is seen too.
+    items.push(Item::Fill { outlines, ink, opacity: 0.28, edge: 0.7 });
     let strokes =
         stretches.iter().map(|s| s.iter().map(|p| frame.point((p.0, p.2))).collect()).collect();
     items.push(Item::Line { strokes, ink, width: 1.6, dash: &[] });

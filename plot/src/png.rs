@@ -56,12 +56,18 @@ fn draw(item: &Item, pixmap: &mut Pixmap) {
                 pixmap.stroke_path(&path, &paint(*ink, 1.0), &stroke, scale, None);
             }
         }
-        Item::Fill { outlines, ink, opacity } => {
+        Item::Fill { outlines, ink, opacity, edge } => {
             for outline in outlines {
                 trace(outline, &mut path);
                 path.close();
             }
-            fill(path, &paint(*ink, *opacity), scale, pixmap);
+            let Some(path) = path.finish() else { return };
+            let inside = paint(*ink, *opacity);
+            pixmap.fill_path(&path, &inside, FillRule::Winding, scale, None);
+            if *edge > 0.0 {
+                let stroke = Stroke { width: *edge as f32, ..Stroke::default() };
+                pixmap.stroke_path(&path, &paint(*ink, 1.0), &stroke, scale, None);
+            }
         }
         Item::Dots { at, radius, ink } => {
             for &(x, y) in at {
@@ -145,7 +151,7 @@ mod tests {
         let line = Item::Line { strokes: wild, ink: Ink::Series(9), width: 1.0, dash: &[] };
         pixels(vec![line]);
         let square = vec![vec![(0.0, 0.0), (60.0, 0.0), (60.0, 30.0), (0.0, 30.0)]];
-        let full = Item::Fill { outlines: square, ink: Ink::Series(0), opacity: 1.0 };
+        let full = Item::Fill { outlines: square, ink: Ink::Series(0), opacity: 1.0, edge: 0.0 };
         assert_eq!(pixels(vec![full]).pixel(60, 30).map(|p| (p.red(), p.blue())), Some((0, 168)));
     }
 

@@ -90,6 +90,8 @@ pub enum Item {
         ink: Ink,
         /// In [0, 1].
         opacity: f64,
+        /// How wide its edge is, drawn in full; 0: none.
+        edge: f64,
     },
     /// Round dots.
     Dots {

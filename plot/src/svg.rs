@@ -59,23 +59,26 @@ fn items(scene: &Scene, svg: &mut String) {
                     path(strokes, "")
                 );
             }
-            Item::Fill { outlines, ink, opacity } => {
+            Item::Fill { outlines, ink, opacity, edge } => {
+                let name = ink.name();
+                let edged = match *edge > 0.0 {
+                    true => format!(" ink-{name}\" stroke-width=\"{edge}"),
+                    false => String::new(),
+                };
                 *svg += &format!(
-                    "<path class=\"fill-{}\" fill-opacity=\"{opacity}\" d=\"{}\"/>",
-                    ink.name(),
+                    "<path class=\"fill-{name}{edged}\" fill-opacity=\"{opacity}\" d=\"{}\"/>",
                     path(outlines, "z")
                 );
             }
             Item::Dots { at, radius, ink } => {
-                *svg += &format!("<path class=\"fill-{}\" d=\"", ink.name());
+                // A line of no length with a round end is a dot.
+                *svg += &format!(
+                    "<path class=\"line ink-{}\" stroke-linecap=\"round\" stroke-width=\"{}\" d=\"",
+                    ink.name(),
+                    short(radius * 2.0)
+                );
                 for (x, y) in at {
-                    let (r, d) = (radius, radius * 2.0);
-                    let _infallible = write!(
-                        svg,
-                        "M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0",
-                        short(x - radius),
-                        short(*y)
-                    );
+                    let _infallible = write!(svg, "M{} {}h0", short(*x), short(*y));
                 }
                 *svg += "\"/>";
             }

@@ -4,6 +4,7 @@
 //! Names and places only; nothing is computed from the numbers but who was latest.
 
 use super::{RUNS_DRAWN, Shown, judged};
+use crate::report::Report;
 use crate::stored::Stored;
 
 /// The most results that an overview draws: as many as there are dashes and colours.
@@ -36,10 +37,19 @@ pub(crate) struct Row {
     pub(crate) panels: Vec<Panel>,
 }
 
+/// Whether these are two measurements, before and after; recorded data of somebody else are laid
+/// over instead.
+fn are_paired<'a>(mut reports: impl ExactSizeIterator<Item = &'a Report>) -> bool {
+    reports.len() == 2 && reports.all(|report| report.experiment != "analyse")
+}
+
+fn paired(results: &[Shown]) -> bool {
+    are_paired(results.iter().map(|shown| &shown.report))
+}
+
 /// What results are called: "before" and "after" for two measurements, else by directory or file.
 pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
-    let measured = |stored: &Stored| stored.report.experiment != "analyse";
-    if stored.len() == 2 && stored.iter().all(measured) {
+    if are_paired(stored.iter().map(|stored| &stored.report)) {
         return vec!["before".to_owned(), "after".to_owned()];
     }
     let name = |stored: &Stored| {
@@ -73,7 +83,8 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         return (all, Vec::new());
     }
     let said = format!(
-        "{RUNS_DRAWN} of {} runs are drawn, those with the latest wakes; the tables have all",
+        "{RUNS_DRAWN} of {} runs are drawn and have claims and worst cycles here, those with the \
+         latest wakes; the figures are of all",
         all.len()
     );
     let latest = |&(result, run): &(usize, usize)| {
@@ -156,7 +167,7 @@ fn side_by_side(lines: Vec<Line>) -> Row {
 
 /// Rows of histograms.
 pub(super) fn histograms(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
-    if results.len() != 2 {
+    if !paired(results) {
         return together(results, drawn);
     }
     names(results, drawn).iter().map(|name| side_by_side(of_name(results, drawn, name))).collect()
@@ -164,7 +175,7 @@ pub(super) fn histograms(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row
 
 /// Rows of percentile curves: two results in one plot.
 pub(super) fn curves(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
-    if results.len() != 2 {
+    if !paired(results) {
         return together(results, drawn);
     }
     let row = |name: &String| {
@@ -179,8 +190,9 @@ pub(super) fn times(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
     let has = |&(result, run): &(usize, usize)| {
         results[result].series.get(run).is_some_and(Option::is_some)
     };
-    let rows = match results.len() {
-        1 => {
+    let rows = match paired(results) {
+        _ if results.len() > 2 => Vec::new(),
+        false => {
             let lines = together(results, drawn).into_iter().flat_map(|row| row.panels);
             lines
                 .flat_map(|panel| panel.lines)
@@ -188,7 +200,7 @@ pub(super) fn times(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
                 .map(|line| side_by_side(vec![line]))
                 .collect()
         }
-        2 => {
+        true => {
             let lines = |name: &String| {
                 let mut lines = of_name(results, drawn, name);
                 lines.retain(|line| has(&drawn[line.drawn]));
@@ -196,7 +208,6 @@ pub(super) fn times(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
             };
             names(results, drawn).iter().map(lines).collect()
         }
-        _ => Vec::new(),
     };
     rows.into_iter().filter(|row: &Row| !row.panels.is_empty()).collect()
 }

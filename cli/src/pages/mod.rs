@@ -20,14 +20,14 @@ pub(crate) use layout::{Line, Panel, Row};
 pub(crate) const RESULTS_MAX: usize = 500;
 
 /// The most runs of a page that are drawn; tables have all.
-const RUNS_DRAWN: usize = 12;
+const RUNS_DRAWN: usize = 8;
 
 /// Stretches of all envelopes of a page together, and the most of one.
-const STRETCHES: usize = 16_384;
+const STRETCHES: usize = 10_240;
 const STRETCHES_OF_ONE: usize = 4_096;
 
 /// Outliers of all runs of a page together, and the most of one.
-const OUTLIERS: usize = 8_000;
+const OUTLIERS: usize = 4_000;
 const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// One result on a page.

@@ -92,6 +92,48 @@ fn two_are_set_side_by_side_and_plots_are_files() {
 }
 
 #[test]
+fn recorded_data_are_laid_over_a_measurement() {
+    let dir = Dir::new("report-peer");
+    let made = checked(&dir, "results");
+    let (lateness, result) = (dir.path("peer.csv"), dir.path("peer.json"));
+    let lines: String = (0..2_000).map(|k| format!("{}\n", 5 + k % 40)).collect();
+    fs::write(&lateness, lines).expect("writable");
+    let args = ["analyse", text(&lateness), "--column", "lateness:us", "--json", text(&result)];
+    assert_eq!(run(args).status.code(), Some(0));
+    let page = report(&[text(&made), text(&result)], &dir.path("both.html"));
+    assert!(page.contains("histogram-1-1") && !page.contains("histogram-1-2"), "one plot");
+    let drawn = page.split("<figure").nth(1).expect("a histogram");
+    assert!(drawn.contains("idle") && drawn.contains("peer.csv"), "both in it");
+}
+
+#[test]
+fn many_runs_are_one_small_page() {
+    let dir = Dir::new("report-runs");
+    let (samples, result) = (dir.path("samples.punctual"), dir.path("result.json"));
+    let periods: Vec<String> = (0..14).map(|k| format!("{}us", 500 + 10 * k)).collect();
+    let args = ["measure", "periodic", "--policy", "other", "--duration", "3s", "--period"];
+    let files = ["--samples", text(&samples), "--json", text(&result)];
+    let out = run([&args[..], &[&periods.join(",")], &files].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = report(&[text(&dir.0)], &dir.path("page.html"));
+    assert!(page.contains("8 of 14 runs are drawn") && page.contains("time-8-1"));
+    // As many runs as there may be, without samples.
+    let mut many = json_file(&result);
+    let one = many["runs"][0].clone();
+    let named = |k: usize| {
+        let mut run = one.clone();
+        run["name"] = format!("run {k}").into();
+        run
+    };
+    many["runs"] = (0..256).map(named).collect();
+    let file = dir.path("many.json");
+    fs::write(&file, many.to_string()).expect("writable");
+    fs::remove_file(&samples).expect("there");
+    let page = report(&[text(&file)], &dir.path("many.html"));
+    assert!(page.contains("run 255"));
+}
+
+#[test]
 fn a_hundred_results_are_one_small_page_with_links() {
     let dir = Dir::new("report-hundred");
     let made = checked(&dir, "one");

@@ -5,6 +5,9 @@ use super::{Section, Source};
 use crate::pages::{Page, Shown};
 use crate::report::{Answer, Report};
 
+/// The most notes of a page.
+const NOTES: usize = 200;
+
 /// The page's title.
 pub(super) fn title(page: &Page) -> String {
     match page.results.as_slice() {
@@ -127,10 +130,14 @@ fn card(shown: &Shown, labelled: bool) -> String {
 /// What happened, what was refused, what a reader should know.
 pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
     let results = &source.page.results;
-    let mut items = String::new();
+    let (mut items, mut count) = (String::new(), 0);
     for shown in results {
         let label = if results.len() > 1 { format!("{}: ", shown.label) } else { String::new() };
         let mut add = |kind: &str, words: &str| {
+            count += 1;
+            if count > NOTES {
+                return;
+            }
             items +=
                 &format!("<li><strong>{}{kind}</strong> {}</li>", escape(&label), escape(words));
         };
@@ -158,6 +165,9 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
     }
     if items.is_empty() {
         return None;
+    }
+    if count > NOTES {
+        items += &format!("<li>and {} more, in the results</li>", count - NOTES);
     }
     let body = format!("<ul class=\"notes\">{items}</ul>");
     Some(Section { id: "notes", heading: "Before believing the numbers", body })

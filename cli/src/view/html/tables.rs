@@ -7,8 +7,19 @@ use super::{Section, Source, figures};
 use crate::report::{Load, Run};
 use crate::view::show;
 
+/// The runs whose details a page has room for: the drawn ones where there are many.
 fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
-    if source.page.results.len() > 2 { Vec::new() } else { figures::runs(source.page) }
+    let page = source.page;
+    if page.results.len() > 2 {
+        return Vec::new();
+    }
+    let drawn = |run: &Run| {
+        page.drawn
+            .iter()
+            .any(|&(result, at)| std::ptr::eq(&page.results[result].report.runs[at], run))
+    };
+    let all = figures::runs(page).into_iter();
+    all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
 }
 
 /// The latest cycles of each run.

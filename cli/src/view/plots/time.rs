@@ -11,8 +11,6 @@ use crate::view::show;
 
 /// Stretches of a drawing that is not interactive: about two pixels each.
 const DRAWN: usize = 400;
-/// Dots of such a drawing, at most: the latest.
-const DOTS: usize = 500;
 
 /// A time series with its cycles as seconds from the first release.
 pub(crate) struct Times<'a> {
@@ -100,9 +98,7 @@ fn marks(times: &Times<'_>) -> Vec<Mark> {
     });
     let missed = envelope.stretches().iter().filter(|stretch| stretch.missed > 0);
     let missed = missed.map(|stretch| times.at_s(stretch.first)).collect();
-    let mut latest: Vec<_> = times.thinned.outliers.iter().collect();
-    latest.sort_unstable_by(|a, b| b.cmp(a));
-    let dots = latest.iter().take(DOTS);
+    let dots = times.thinned.outliers.iter();
     let dots = dots.map(|dot| (times.at_s(dot.cycle), dot.lateness_ns as f64)).collect();
     vec![Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]
 }

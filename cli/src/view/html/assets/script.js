@@ -313,6 +313,13 @@
       plots.forEach(function (plot) { plot.live.setSize({ width: Math.max(plot.stage.clientWidth, 260), height: plot.height() }); });
     }, 100);
   });
+  // Paper has nothing to click: claims and facts are printed open, numbers behind plots are not.
+  var opened = [];
+  addEventListener("beforeprint", function () {
+    opened = Array.from(document.querySelectorAll("details:not([open])")).filter(function (d) { return !d.closest(".plot"); });
+    opened.forEach(function (d) { d.open = true; });
+  });
+  addEventListener("afterprint", function () { opened.forEach(function (d) { d.open = false; }); });
   // For whoever measures the page.
   window.punctual = { plots: plots };
 })();

@@ -32,6 +32,17 @@ pub(crate) struct JudgedClaim {
     pub(crate) judged: Judged,
 }
 
+impl JudgedClaim {
+    /// How it came out, in a word: what fails is in capitals.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.judged.holds {
+            Holds::Yes => "holds",
+            Holds::No => "FALSE",
+            Holds::Undecided => "OPEN",
+        }
+    }
+}
+
 impl Overall {
     /// Holds every run to every claim, beside what was judged already. One that is not shown fails,
     /// whether it is false or too little was seen. A run that ended early is held to bounds that

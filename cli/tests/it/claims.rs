@@ -202,4 +202,7 @@ fn check_holds_idle_and_all_loads_together_to_a_claim() {
     let claims = &verdict["claims"];
     assert_eq!((&claims[0]["run"], &claims[1]["run"]), (&"idle".into(), &"under load".into()));
     assert!(claims[2].is_null());
+    let made = fs::read_dir(results).expect("made").flatten().next().expect("one run").path();
+    let page = fs::read_to_string(made.join("report.html")).expect("written");
+    assert!(page.contains("p(lateness&gt;10s)&lt;1e-1"), "the claim stands in the page");
 }

@@ -92,15 +92,15 @@ fn card(shown: &Shown, labelled: bool) -> String {
     if labelled {
         html += &format!("<h3>{}</h3>", escape(&shown.label));
     }
-    let limits = &report.verdict.limits;
+    let asked = report.verdict.limits.len() + report.verdict.claims.len();
     if !report.verdict.ok {
         html += "<p class=\"banner bad\">A limit or claim failed:</p><ul>";
         for reason in &report.verdict.reasons {
             html += &format!("<li>{}</li>", escape(reason));
         }
         html += "</ul>";
-    } else if !limits.is_empty() {
-        html += "<p class=\"banner good\">Every limit holds.</p>";
+    } else if asked > 0 {
+        html += "<p class=\"banner good\">Every limit and claim holds.</p>";
     }
     html += "<dl class=\"verdicts\">";
     for verdict in &report.verdicts {

@@ -47,7 +47,8 @@ fn link(shown: &Shown) -> Option<String> {
 fn row(shown: &Shown, run: &Run) -> Vec<String> {
     let report = &shown.report;
     let lateness = &run.outcome.lateness_ns;
-    let limits = match (report.incomplete, report.verdict.ok, report.verdict.limits.is_empty()) {
+    let asked = report.verdict.limits.len() + report.verdict.claims.len();
+    let limits = match (report.incomplete, report.verdict.ok, asked == 0) {
         (_, false, _) => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",

@@ -119,9 +119,9 @@ pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
     any.then_some(Section { id: "claims", heading: "Claims", body })
 }
 
-/// Each limit on each run.
+/// Each limit, and each claim that was asked for, on each run.
 pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
-    let heads = ["limit", "run", "result", "why"];
+    let heads = ["limit or claim", "run", "result", "why"];
     let results = &source.page.results;
     let mut rows = Vec::new();
     for shown in results {
@@ -134,7 +134,17 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
                 limit.judgement.reason.clone(),
             ]);
         }
+        for claim in &shown.report.verdict.claims {
+            let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
+            rows.push(vec![
+                claim.judged.statement.clone(),
+                format!("{}{of}", claim.run),
+                claim.word().to_owned(),
+                claim.judged.reason.clone(),
+            ]);
+        }
     }
-    let body = table("Limits, each on each run", &heads, &rows);
-    (!rows.is_empty()).then_some(Section { id: "limits", heading: "Limits", body })
+    let body = table("Limits and claims asked for, each on each run", &heads, &rows);
+    let heading = "Limits and claims asked for";
+    (!rows.is_empty()).then_some(Section { id: "limits", heading, body })
 }

@@ -45,11 +45,7 @@ pub(super) fn judged(report: &Report) -> String {
     let mut page = "\nClaims\n".to_owned();
     for claim in &report.verdict.claims {
         let judged = &claim.judged;
-        let word = match judged.holds {
-            Holds::Yes => "holds",
-            Holds::No => "FALSE",
-            Holds::Undecided => "OPEN",
-        };
+        let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {
             (Holds::Undecided, Some(ns)) => format!("; that many take {} here", show::long(ns)),
             _ => String::new(),

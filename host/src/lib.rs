@@ -25,6 +25,7 @@ pub mod cpulist;
 pub mod explain;
 pub mod fact;
 pub mod facts;
+pub mod identity;
 pub mod root;
 pub mod scrub;
 #[cfg(test)]

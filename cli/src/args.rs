@@ -3,6 +3,7 @@
 //! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
 
 mod export;
+mod soak;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use punctual_lab::load::Loads;
 
 use crate::parse::{self, Phase};
 pub(crate) use export::ExportArgs;
+pub(crate) use soak::SoakArgs;
 
 /// How punctual is this machine?
 ///
@@ -39,6 +41,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         experiment: Measure,
     },
+    /// Measure for days, over reboots: a campaign in bounded memory and on a bounded disk
+    Soak(SoakArgs),
     /// Judge recorded data without measuring
     Analyse(AnalyseArgs),
     /// Make a page to send of one, two or many results
@@ -117,7 +121,7 @@ pub(crate) struct PlanArgs {
 }
 
 /// Read the facts of a captured machine instead of this one's.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RootArgs {
     /// Read facts from OUT, which 'punctual capture OUT' wrote, instead of from this machine
     #[arg(long, value_name = "OUT")]

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Check(args) => command::check::run(&args),
         Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
+        Command::Soak(args) => command::soak::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),

@@ -11,7 +11,7 @@ use punctual_analysis::quantity;
 use punctual_lab::load::Loads;
 
 /// A positive duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duration(pub(crate) Span);
 
 /// An offset of a grid, in ns.

@@ -100,6 +100,11 @@ impl Total {
         &self.lateness
     }
 
+    /// Intervals between them.
+    pub fn interval(&self) -> &Distribution {
+        &self.interval
+    }
+
     /// What the process measured beside.
     pub fn effort(&self) -> &Effort {
         &self.effort

@@ -9,13 +9,14 @@ use punctual::os::scheduler::Policy;
 use punctual_host::choose::{check_cpus, choose, helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
-use punctual_lab::load::LoadSpec;
+use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
 use crate::experiment::{COLD_CYCLES, Experiment, claims};
 use crate::output::{self, Json};
+use crate::parse;
 use crate::report::Choice;
 use crate::view;
 
@@ -31,15 +32,20 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     let root = args.root.root.as_deref();
     let facts = Facts::collect(&super::root(root)?);
     let here = super::here(&facts, root);
-    let (cpus, choice) = pick(args.cpu.as_deref(), &here)?;
-    let streams = streams(args, &cpus)?;
-    let (conditions, specs) = conditions(args);
-    let housekeeping = helper_cpu(&cpus, &here).into_iter().collect();
-    let blocks = blocks(specs.len(), args.duration.0);
-    let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
+    let loops = Loops {
+        cpu: args.cpu.as_deref(),
+        period: &args.period,
+        duration: args.duration.0,
+        policy: args.policy,
+        priority: args.priority,
+        wait: args.wait,
+        phase: args.phase,
+        load: &args.load,
+    };
+    let Planned { plan, specs, choice } = loops.plan(&here)?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
-    let plan_of = |duration| Plan { blocks: self::blocks(specs.len(), duration), ..plan.clone() };
+    let plan_of = |duration| Plan { blocks: blocks(specs.len(), duration), ..plan.clone() };
     let plans = claims::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         return super::planned("measure periodic", plans, args.duration.0, json);
@@ -69,6 +75,52 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     super::exit_after(&report, trouble)
 }
 
+/// The choices of a periodic experiment.
+pub(crate) struct Loops<'a> {
+    /// The CPUs, as asked.
+    pub(crate) cpu: Option<&'a str>,
+    /// One or more periods.
+    pub(crate) period: &'a [parse::Duration],
+    /// How long in all.
+    pub(crate) duration: Span,
+    /// The policy to ask for.
+    pub(crate) policy: PolicyName,
+    /// The priority of the shortest period.
+    pub(crate) priority: u8,
+    /// How to wait.
+    pub(crate) wait: WaitName,
+    /// The grid's offset.
+    pub(crate) phase: parse::Phase,
+    /// What to load the machine with.
+    pub(crate) load: &'a Loads,
+}
+
+/// A periodic experiment that is chosen.
+pub(crate) struct Planned {
+    /// What to run.
+    pub(crate) plan: Plan,
+    /// The loads of each condition.
+    pub(crate) specs: Vec<Vec<LoadSpec>>,
+    /// The CPUs, and why those.
+    pub(crate) choice: Choice,
+}
+
+impl Loops<'_> {
+    /// What to run on the machine of which this is known.
+    ///
+    /// # Errors
+    /// In one line, which option asks for what cannot be.
+    pub(crate) fn plan(&self, here: &Facts) -> Result<Planned> {
+        let (cpus, choice) = pick(self.cpu, here)?;
+        let streams = streams(self, &cpus)?;
+        let (conditions, specs) = conditions(self.load);
+        let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
+        let blocks = blocks(specs.len(), self.duration);
+        let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
+        Ok(Planned { plan, specs, choice })
+    }
+}
+
 fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice)> {
     let chosen = choose(facts);
     match asked {
@@ -87,7 +139,7 @@ fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice)> {
 }
 
 /// One stream for each CPU and period; the shortest period first in priority.
-fn streams(args: &PeriodicArgs, cpus: &CpuList) -> Result<Vec<Stream>> {
+fn streams(args: &Loops<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
     let mut periods = args.period.iter().map(|p| p.period()).collect::<Result<Vec<_>>>()?;
     periods.sort();
     periods.dedup();
@@ -95,7 +147,7 @@ fn streams(args: &PeriodicArgs, cpus: &CpuList) -> Result<Vec<Stream>> {
         bail!("--cpu and --period ask for more than {STREAMS_MAX} loops at once");
     }
     if let Some(long) = periods.last()
-        && long.as_ns() > args.duration.0.as_ns().unsigned_abs()
+        && long.as_ns() > args.duration.as_ns().unsigned_abs()
     {
         bail!("--duration is shorter than one period");
     }
@@ -125,8 +177,8 @@ fn streams(args: &PeriodicArgs, cpus: &CpuList) -> Result<Vec<Stream>> {
     Ok(streams)
 }
 
-fn conditions(args: &PeriodicArgs) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
-    let specs = args.load.turns();
+fn conditions(load: &Loads) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
+    let specs = load.turns();
     let name = |specs: &Vec<LoadSpec>| {
         let names: Vec<String> = specs.iter().map(ToString::to_string).collect();
         if names.is_empty() { "idle".to_owned() } else { names.join(",") }
@@ -134,7 +186,8 @@ fn conditions(args: &PeriodicArgs) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
     (specs.iter().map(|specs| Condition { name: name(specs) }).collect(), specs)
 }
 
-fn blocks(conditions: usize, duration: Span) -> Vec<Block> {
+/// Blocks that visit each condition in turn, `duration` in all.
+pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<Block> {
     let once: Vec<usize> = (0..conditions).collect();
     if conditions == 1 {
         return split(&once, duration);

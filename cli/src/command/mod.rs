@@ -11,6 +11,7 @@ pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod report;
 pub(crate) mod schema;
+pub(crate) mod soak;
 
 use std::path::Path;
 

@@ -30,10 +30,10 @@ use punctual_lab::periodic::{End, Plan, Prepared};
 use crate::output;
 use crate::report::{self, Context, Report};
 use crate::view::show;
-use background::Loading;
+pub(crate) use background::Loading;
 pub(crate) use background::startable;
-use live::Live;
-pub(crate) use live::Standing;
+pub(crate) use live::{Live, Standing};
+pub(crate) use safety::{hit, judge};
 pub(crate) use sink::Recordings;
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
@@ -79,7 +79,7 @@ impl Experiment {
     /// Runs it to its end, or to Ctrl-C. What went wrong on the way and left the report worth
     /// having comes beside it: a sample file that ends early, a load that did not start again.
     pub(crate) fn run(mut self) -> Result<(Report, Option<anyhow::Error>)> {
-        self.warnings.extend(safety::judge(&self.plan, &self.here)?);
+        self.warnings.extend(judge(&self.plan, &self.here)?);
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();
         let prepared = Prepared::new(self.plan.clone());
@@ -126,7 +126,7 @@ impl Experiment {
         {
             return Err(why);
         }
-        self.warnings.extend(safety::hit(&self.plan, &outcome.runs, &self.here));
+        self.warnings.extend(hit(&self.plan, &outcome.runs, &self.here));
         let report = report::from_experiment(Context {
             experiment: self,
             grids,
@@ -220,7 +220,7 @@ pub(crate) fn policy_words(policy: Policy) -> (&'static str, Option<u8>) {
 const STAMPS_IN_A_PERIOD: f64 = 4.0;
 
 /// A period that the clock's own stamps would fill is refused.
-fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
+pub(crate) fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
     let wake_ns = prepared.cost().wake_ns;
     for stream in &prepared.plan().streams {
         let period_ns = stream.period.as_ns();

@@ -108,7 +108,8 @@ pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall
     Overall { ok: reasons.is_empty(), limits: judged, claims: Vec::new(), reasons }
 }
 
-fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {
+/// What stamps were taken with.
+pub(crate) fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {
     let clock = &outcome.clock;
     Clock {
         source: clock.name.to_owned(),

@@ -113,7 +113,8 @@ impl Maker<'_> {
     }
 }
 
-fn loads(reports: &[LoadReport]) -> Vec<Load> {
+/// What loads did, as a report has it.
+pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
     let load = |report: &LoadReport| Load {
         name: report.name.clone(),
         rate: report.rate,

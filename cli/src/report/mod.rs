@@ -5,6 +5,7 @@
 //! that there was too little data to say, or that the machine does not tell.
 
 mod build;
+mod campaign;
 mod claims;
 mod maker;
 mod run;
@@ -19,10 +20,13 @@ use punctual_host::facts::Facts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use build::{Context, UNDER_LOAD, duration_ns, from_experiment, judge, run_name};
+pub(crate) use build::{Context, UNDER_LOAD, clock, duration_ns, from_experiment, judge, run_name};
+pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun};
+pub(crate) use maker::loads;
 pub(crate) use run::{Load, Row, Run, Setup};
 pub(crate) use verdict::of as verdicts;
+pub(crate) use words::{session, warnings};
 
 /// The version of this schema.
 pub(crate) const SCHEMA: u32 = 1;
@@ -62,6 +66,9 @@ pub(crate) struct Report {
     pub(crate) impact: Option<Impact>,
     /// What rate software can step at; null unless asked.
     pub(crate) step_generation: Option<StepGeneration>,
+    /// Of `soak`: boots, stretches and what else a campaign keeps; null otherwise.
+    #[serde(default)]
+    pub(crate) campaign: Option<Campaign>,
     /// What happened to the machine during the run that no sample can tell.
     pub(crate) disturbances: Vec<Disturbance>,
     /// What a reader should know before believing the numbers.
@@ -222,6 +229,7 @@ impl Report {
             verdicts: Vec::new(),
             impact: None,
             step_generation: None,
+            campaign: None,
             disturbances: Vec::new(),
             warnings: Vec::new(),
             plans: Vec::new(),

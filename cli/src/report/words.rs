@@ -14,7 +14,7 @@ use super::{Refused, Session};
 use crate::experiment::policy_words;
 
 /// What the kernel granted, and what it refused with the reasons.
-pub(super) fn session<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Session {
+pub(crate) fn session<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Session {
     let refused = |refusal: &Refusal| Refused {
         attempt: refusal.attempt.to_string(),
         errno: refusal.errno.to_string(),
@@ -41,7 +41,7 @@ fn attempt(attempt: Attempt) -> explain::Attempt {
 }
 
 /// What a reader should know; of each run the first `cold` cycles are left out.
-pub(super) fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts, cold: u32) -> Vec<String> {
+pub(crate) fn warnings<S>(outcome: &periodic::Outcome<S>, facts: &Facts, cold: u32) -> Vec<String> {
     let mut warnings = Vec::new();
     if let End::Watchdog(force) = outcome.end {
         warnings.push(

@@ -13,6 +13,7 @@ mod impact;
 mod measure;
 mod report;
 mod report_browser;
+mod soak;
 mod support;
 mod syscalls;
 mod terminal;

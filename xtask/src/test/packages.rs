@@ -18,6 +18,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("iproute2", "ip", "the net load between two network namespaces"),
     ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
     ("python3-venv", "python3", "the packages that read exports back"),
+    ("systemd", "systemd-analyze", "whether the service unit is one"),
     ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
     ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
 ];

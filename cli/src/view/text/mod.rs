@@ -3,6 +3,7 @@
 //! Eighty columns, no colour needed. One file for each part of the page; this one puts them in
 //! order.
 
+mod campaign;
 mod claims;
 mod head;
 mod histogram;
@@ -29,6 +30,24 @@ pub(crate) fn check(report: &Report) -> String {
         verdict::limits(report),
         claims::judged(report),
         verdict::next(report),
+    ]
+    .concat()
+}
+
+/// The page of `soak`: as `measure`, with what is a campaign's alone.
+pub(crate) fn soak(report: &Report) -> String {
+    [
+        head::of(report),
+        table::of(report),
+        campaign::lines(report),
+        histogram::drawn(report),
+        table::other_names(report),
+        table::loads(report),
+        verdict::warnings(report),
+        verdict::claims(report),
+        verdict::good_for(report),
+        verdict::limits(report),
+        claims::judged(report),
     ]
     .concat()
 }

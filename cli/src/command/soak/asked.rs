@@ -1,0 +1,221 @@
+//! What a campaign was asked for: kept in it as options with their values, so that it goes on as it
+//! began.
+//!
+//! Options given now come before those kept; what differs in how loops run is said, and refused
+//! unless `--allow-change`.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use punctual::core::time::Span;
+use punctual_analysis::campaign::different;
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::limit::Limit;
+use punctual_lab::load::Loads;
+
+use crate::args::{PolicyName, SoakArgs, WaitName};
+use crate::command::measure::Loops;
+use crate::parse::{self, Duration, Phase};
+
+/// The longest value that a campaign keeps, in characters.
+const VALUE_MAX: usize = 400;
+
+/// Options that decide how loops run: with other ones it is another measurement.
+const DECIDING: [&str; 9] =
+    ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
+
+/// Everything that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    cpu: Option<String>,
+    period: Vec<Duration>,
+    policy: PolicyName,
+    priority: u8,
+    wait: WaitName,
+    phase: Phase,
+    load: Loads,
+    /// How long a stretch is.
+    pub(crate) every: Span,
+    /// How long in all; `None`: without end.
+    pub(crate) duration: Option<Span>,
+    /// Whether cold cycles count.
+    pub(crate) keep_cold: bool,
+    /// What all of it is held to.
+    pub(crate) limits: Vec<Limit>,
+    /// And what it is to show.
+    pub(crate) claims: Vec<Ask>,
+}
+
+impl Asked {
+    /// What is asked now, on top of what a campaign keeps.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read, or a value is too long to keep.
+    pub(crate) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
+        let kept = Kept(kept);
+        let period = if args.period.is_empty() {
+            kept.list("period", "1ms", parse::period)?
+        } else {
+            args.period.clone()
+        };
+        let limits = if args.limits.is_empty() {
+            kept.list("limit", "", parse::limit)?
+        } else {
+            args.limits.clone()
+        };
+        let claims = if args.claims.is_empty() {
+            kept.list("claim", "", |text| Ask::parse(text).map_err(|why| why.to_string()))?
+        } else {
+            args.claims.clone()
+        };
+        let asked = Self {
+            cpu: args.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
+            period,
+            policy: kept
+                .or(args.policy, "policy", PolicyName::Fifo, |t| PolicyName::from_str(t, false))?,
+            priority: kept.or(args.priority, "priority", 90, |text| {
+                let number = text.parse().ok().filter(|n| (1..=98).contains(n));
+                number.ok_or_else(|| "not from 1 to 98".to_owned())
+            })?,
+            wait: kept.or(args.wait, "wait", WaitName::Sleep, |t| WaitName::from_str(t, false))?,
+            phase: kept.or(args.phase, "phase", Phase(0), parse::phase)?,
+            load: match (&args.load, kept.get("load")) {
+                (Some(load), _) => load.clone(),
+                (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
+            },
+            every: kept.or(args.every, "every", HOUR, parse::duration)?.0,
+            duration: match (args.duration, kept.get("duration")) {
+                (Some(now), _) => Some(now.0),
+                (None, None) => None,
+                (None, Some(text)) => Some(parse::duration(text).map_err(broken("duration"))?.0),
+            },
+            keep_cold: args.keep_cold || kept.get("keep-cold").is_some(),
+            limits,
+            claims,
+        };
+        asked.check()?;
+        Ok(asked)
+    }
+
+    /// What a campaign keeps, with these limits in the place of its own where there are any.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read.
+    pub(crate) fn kept(kept: &BTreeMap<String, String>, limits: &[Limit]) -> Result<Self> {
+        let args = SoakArgs { limits: limits.to_vec(), ..SoakArgs::default() };
+        Self::of(&args, kept)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.every < EVERY_MIN {
+            bail!("--every: a stretch is {EVERY_MIN} at least");
+        }
+        for (name, value) in self.words() {
+            if value.chars().count() > VALUE_MAX || value.contains(char::is_control) {
+                bail!(
+                    "--{name}: a campaign keeps at most {VALUE_MAX} characters of it, none of them \
+                     a control character"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// As it is kept.
+    pub(crate) fn words(&self) -> BTreeMap<String, String> {
+        let ns = |span: Span| format!("{}ns", span.as_ns());
+        let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
+        let limits = joined(self.limits.iter().map(ToString::to_string).collect());
+        let claims = joined(self.claims.iter().map(ToString::to_string).collect());
+        let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
+        let phase =
+            if self.phase.0 == 0 { "zero".to_owned() } else { format!("{}ns", self.phase.0) };
+        let words = [
+            ("cpu", self.cpu.clone()),
+            ("period", periods),
+            ("policy", word(self.policy)),
+            ("priority", Some(self.priority.to_string())),
+            ("wait", word(self.wait)),
+            ("phase", Some(phase)),
+            ("load", Some(self.load.to_string())),
+            ("every", Some(ns(self.every))),
+            ("duration", self.duration.map(ns)),
+            ("keep-cold", self.keep_cold.then(|| "yes".to_owned())),
+            ("limit", limits),
+            ("claim", claims),
+        ];
+        let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        given.collect()
+    }
+
+    /// What decides how loops run and is not as `kept`, in words.
+    pub(crate) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
+        let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+            let of = |(name, value): (&String, &String)| (name.clone(), value.clone());
+            words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(of).collect()
+        };
+        different(&deciding(kept), &deciding(&self.words()))
+    }
+
+    /// The loops, for a stretch of this length.
+    pub(crate) fn loops(&self, length: Span) -> Loops<'_> {
+        Loops {
+            cpu: self.cpu.as_deref(),
+            period: &self.period,
+            duration: length,
+            policy: self.policy,
+            priority: self.priority,
+            wait: self.wait,
+            phase: self.phase,
+            load: &self.load,
+        }
+    }
+}
+
+const HOUR: Duration = Duration(Span::from_ms(3_600_000));
+/// The shortest stretch: each begins and ends a thread, and calibrates the clock.
+const EVERY_MIN: Span = Span::from_ms(1_000);
+
+fn word(value: impl ValueEnum) -> Option<String> {
+    value.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
+fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
+    move |why| anyhow!("the campaign's own --{name}: {why}")
+}
+
+/// What a campaign keeps.
+struct Kept<'a>(&'a BTreeMap<String, String>);
+
+impl Kept<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// What is given, else what is kept, else the default.
+    fn or<T>(
+        &self,
+        given: Option<T>,
+        name: &str,
+        otherwise: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T> {
+        match (given, self.get(name)) {
+            (Some(given), _) => Ok(given),
+            (None, Some(text)) => parse(text).map_err(broken(name)),
+            (None, None) => Ok(otherwise),
+        }
+    }
+
+    fn list<T>(
+        &self,
+        name: &str,
+        otherwise: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>> {
+        let text = self.get(name).unwrap_or(otherwise);
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(parse).collect::<Result<_, _>>().map_err(broken(name)).context("resume")
+    }
+}

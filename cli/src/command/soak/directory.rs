@@ -1,0 +1,245 @@
+//! A campaign's directory: one process at a time, two state files that take turns.
+//!
+//! A state is written beside, synced, put in the place of the older of the two, and the directory
+//! synced: whatever happens, one of them is whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use punctual::os::lock;
+use punctual_analysis::campaign::Campaign;
+use punctual_analysis::campaign::file::FILE_BYTES_MAX;
+
+const SLOTS: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
+const ASIDE: &str = "state.new";
+const LOCK: &str = "lock";
+
+/// What a directory held.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The newest whole state.
+    pub(crate) campaign: Campaign,
+    /// What is wrong with the other one.
+    pub(crate) trouble: Option<String>,
+    number: u64,
+}
+
+/// Whether there is a campaign in `dir`.
+pub(crate) fn is_campaign(dir: &Path) -> bool {
+    SLOTS.iter().any(|slot| dir.join(slot).is_file())
+}
+
+/// Reads the state of a campaign; `None` where there is none.
+///
+/// # Errors
+/// When all there is cannot be read.
+pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
+    let mut whole: Option<Found> = None;
+    let mut troubles = Vec::new();
+    for slot in SLOTS {
+        let path = dir.join(slot);
+        match state(&path) {
+            Ok(None) => {}
+            Ok(Some((campaign, number))) => {
+                if whole.as_ref().is_none_or(|other| other.number < number) {
+                    whole = Some(Found { campaign, trouble: None, number });
+                }
+            }
+            Err(why) => troubles.push(format!("{}: {why:#}", path.display())),
+        }
+    }
+    let trouble = (!troubles.is_empty()).then(|| troubles.join("; "));
+    match (whole, trouble) {
+        (Some(found), trouble) => Ok(Some(Found { trouble, ..found })),
+        (None, None) => Ok(None),
+        (None, Some(why)) => Err(anyhow!(why)),
+    }
+}
+
+/// One state file. Regular files only: a pipe is never waited for.
+fn state(path: &Path) -> Result<Option<(Campaign, u64)>> {
+    let kind = match fs::metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.context("cannot read")?,
+    };
+    if !kind.is_file() {
+        bail!("cannot read: no regular file");
+    }
+    let mut bytes = Vec::new();
+    let most = FILE_BYTES_MAX as u64;
+    let file = File::open(path).context("cannot read")?;
+    file.take(most + 1).read_to_end(&mut bytes).context("cannot read")?;
+    if bytes.len() as u64 > most {
+        bail!("no campaign of punctual's: more than {} MiB", most >> 20);
+    }
+    Ok(Some(Campaign::from_bytes(&bytes)?))
+}
+
+/// A campaign's directory, held by this process.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+    number: u64,
+}
+
+impl Directory {
+    /// Takes the directory; makes it where it is not there and `make` says so. What is in it comes
+    /// beside.
+    ///
+    /// # Errors
+    /// When it cannot be written, is another process's, or holds what is no campaign.
+    pub(crate) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
+        let shown = path.display();
+        match fs::metadata(path) {
+            Ok(kind) if !kind.is_dir() => bail!("{shown}: a campaign is a directory"),
+            Ok(_) if is_campaign(path) => {}
+            Ok(_) if !make => bail!("{shown}: no campaign is there to go on with"),
+            Ok(_) => refuse_foreign(path)?,
+            Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
+                fs::create_dir_all(path).with_context(|| format!("cannot make {shown}"))?;
+            }
+            Err(why) => return Err(why).with_context(|| format!("cannot read {shown}")),
+        }
+        let lock = take_lock(path)?;
+        let found = read(path)?;
+        let number = found.as_ref().map_or(0, |found| found.number + 1);
+        Ok((Self { path: path.to_owned(), _lock: lock, number }, found))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the state in the place of the older one.
+    ///
+    /// # Errors
+    /// What writing gave; what was there before is then still there.
+    pub(crate) fn save(&mut self, campaign: &Campaign) -> io::Result<()> {
+        let slot = self.path.join(SLOTS[(self.number % 2) as usize]);
+        let aside = self.path.join(ASIDE);
+        let written = write_synced(&aside, &campaign.to_bytes(self.number))
+            .and_then(|()| fs::rename(&aside, slot))
+            .and_then(|()| File::open(&self.path)?.sync_all());
+        if written.is_err() {
+            // Half of it is of no use, and takes room on a disk that may be full.
+            let _gone = fs::remove_file(&aside);
+        } else {
+            self.number += 1;
+        }
+        written
+    }
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A directory with other things in it is somebody else's.
+fn refuse_foreign(path: &Path) -> Result<()> {
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        let name = entry.with_context(|| format!("cannot read {}", path.display()))?.file_name();
+        if name != LOCK && name != ASIDE {
+            bail!(
+                "{}: no campaign, and not empty ({} is in it): give a new or empty directory",
+                path.display(),
+                name.to_string_lossy()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn take_lock(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK);
+    let shown = path.display();
+    // For reading and writing a pipe opens at once, and is refused below.
+    let mut lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .with_context(|| format!("cannot write {shown}"))?;
+    if !lock.metadata().is_ok_and(|meta| meta.is_file()) {
+        bail!("{shown}: no regular file");
+    }
+    match lock::try_exclusive(lock.as_raw_fd()) {
+        Ok(true) => {}
+        Ok(false) => {
+            let mut holder = String::new();
+            // Who holds it is a help, no more.
+            let _unknown = (&mut lock).take(20).read_to_string(&mut holder);
+            let holder = holder.trim();
+            bail!("{}: process {holder} is at work on this campaign already", dir.display());
+        }
+        Err(why) => bail!("cannot lock {shown}: {why}"),
+    }
+    let _told = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn dir(name: &str) -> PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("punctual-soak-{name}-{}", std::process::id()));
+        let _new = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn the_newest_whole_state_is_read_and_a_torn_one_is_told() {
+        let path = dir("slots");
+        let (mut held, found) = Directory::take(&path, true).expect("new");
+        assert!(found.is_none());
+        let mut campaign = Campaign::new("a", BTreeMap::new(), BTreeMap::new(), 0);
+        for n in 1..=5 {
+            campaign.began_unix_s = n;
+            held.save(&campaign).expect("writable");
+        }
+        assert!(Directory::take(&path, true).is_err(), "it is taken");
+        let began = |path: &Path| read(path).expect("readable").map(|f| f.campaign.began_unix_s);
+        assert_eq!(began(&path), Some(5));
+        let newest = path.join(SLOTS[0]);
+        let bytes = fs::read(&newest).expect("there");
+        fs::write(&newest, &bytes[..bytes.len() - 9]).expect("writable");
+        let found = read(&path).expect("readable").expect("the older one");
+        assert_eq!(found.campaign.began_unix_s, 4);
+        assert!(found.trouble.is_some_and(|why| why.contains("state-0") && why.contains("torn")));
+        drop(held);
+        // What is written next goes in the place of the torn one.
+        let (mut held, _) = Directory::take(&path, false).expect("free again");
+        campaign.began_unix_s = 6;
+        held.save(&campaign).expect("writable");
+        assert!(read(&path).expect("readable").is_some_and(|f| f.trouble.is_none()));
+        fs::write(path.join(SLOTS[0]), "x")
+            .and_then(|()| fs::write(path.join(SLOTS[1]), "y"))
+            .expect("writable");
+        assert!(read(&path).is_err(), "none is whole: no new one begins over them");
+        fs::remove_dir_all(&path).expect("it was made here");
+    }
+
+    #[test]
+    fn somebody_elses_directory_is_not_written_to() {
+        let path = dir("foreign");
+        fs::create_dir_all(&path).expect("writable");
+        fs::write(path.join("thesis.tex"), "x").expect("writable");
+        let why = Directory::take(&path, true).expect_err("refused").to_string();
+        assert!(why.contains("thesis.tex"), "{why}");
+        assert_eq!(fs::read_dir(&path).expect("there").count(), 1);
+        fs::remove_dir_all(&path).expect("it was made here");
+    }
+}

@@ -1,0 +1,108 @@
+//! Limits and claims while a campaign goes on: which are broken for good.
+//!
+//! A maximum or a count that is beyond its limit stays so. A quantile, or the probability of a
+//! claim, is broken once a bound that holds at every look says so with 95 % confidence, or the
+//! claim's own. All else is judged at the end.
+
+use punctual_analysis::campaign::{Campaign, Pool, Total};
+use punctual_analysis::claim::anytime::p_lower_dependent;
+use punctual_analysis::claim::ask::{Ask, Event};
+use punctual_analysis::claim::judge::{Counted, Ended, Holds, Judged, judge};
+use punctual_analysis::limit::{Limit, Metric};
+use punctual_analysis::recording::Outcome;
+
+use super::asked::Asked;
+use super::pages::run_name;
+
+/// How sure it must be that a quantile is beyond its limit.
+const CONFIDENCE: f64 = 0.95;
+
+/// What is broken for good, in words; each run and limit once.
+pub(super) fn broken(campaign: &Campaign, asked: &Asked) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (at, run, pool, total) in runs(campaign) {
+        let name = run_name(campaign, at, &pool.setup().runs[run]);
+        let outcome = total.outcome();
+        let limits = asked.limits.iter().filter_map(|limit| limit_broken(limit, &outcome));
+        broken.extend(limits.map(|why| format!("{name}: {why}")));
+        for ask in &asked.claims {
+            let judged = claim(ask, total, pool.setup().runs[run].period_ns);
+            if judged.holds == Holds::No {
+                broken.push(format!("{name}: {}: {}", judged.statement, judged.reason));
+            }
+        }
+    }
+    broken
+}
+
+/// Every run of every setup in which something was recorded.
+pub(super) fn runs(campaign: &Campaign) -> impl Iterator<Item = (usize, usize, &Pool, &Total)> {
+    campaign.pools().iter().enumerate().flat_map(|(at, pool)| {
+        let totals = pool.totals().iter().enumerate();
+        let some = totals.filter(|(_, total)| total.cycles() + total.effort().missed > 0);
+        some.map(move |(run, total)| (at, run, pool, total))
+    })
+}
+
+fn limit_broken(limit: &Limit, outcome: &Outcome) -> Option<String> {
+    let judgement = limit.judge(outcome);
+    if judgement.ok || judgement.measured.is_none() {
+        return None;
+    }
+    let said = || format!("{}: {}", judgement.text, judgement.reason);
+    match limit.metric() {
+        Metric::Max | Metric::Missed | Metric::Unrecorded => Some(said()),
+        Metric::Quantile(p) => {
+            let above_ns = limit.threshold_ns()?;
+            let later = exceedances(outcome, above_ns);
+            let theta = outcome.tails.theta_at(above_ns);
+            let least = p_lower_dependent(later, outcome.tails.n(), theta, CONFIDENCE);
+            (least > 1.0 - p.share()).then(said)
+        }
+        _ => None,
+    }
+}
+
+/// How many were later: counted where the threshold was watched, else what the buckets surely hold.
+fn exceedances(outcome: &Outcome, above_ns: i64) -> u64 {
+    let buckets = || {
+        let above = outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > above_ns);
+        above.map(|bucket| bucket.count).sum()
+    };
+    outcome.tails.exceedances(above_ns).unwrap_or_else(buckets)
+}
+
+/// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
+pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
+    let tails = total.tails();
+    let buckets = |values: &punctual_analysis::histogram::Histogram, above_ns: i64, both: bool| {
+        let cut = values.buckets().map(|b| match (both, b.highest_ns < 0) {
+            (true, true) => (-b.highest_ns, -b.lowest_ns, b.count),
+            _ => (b.lowest_ns, b.highest_ns, b.count),
+        });
+        Counted::of_buckets(above_ns, cut, values.overflow())
+    };
+    let missed = total.effort().missed;
+    let counted = match ask.event() {
+        Event::Lateness { above_ns } => {
+            let theta = tails.theta_at(above_ns);
+            match tails.exceedances(above_ns) {
+                Some(counted) => Counted { n: tails.n(), least: counted, most: counted, theta },
+                None => {
+                    let counted = buckets(total.lateness().histogram(), above_ns, false);
+                    let (n, most) = (counted.n + missed, counted.most + missed);
+                    Counted { n, most, theta, ..counted }
+                }
+            }
+        }
+        Event::Interval { above_ns } => {
+            let counted = buckets(total.interval().histogram(), above_ns, true);
+            Counted { theta: tails.theta_at(above_ns), ..counted }
+        }
+        Event::Missed => {
+            let theta = tails.theta_at(i64::try_from(period_ns).unwrap_or(i64::MAX));
+            Counted { n: tails.n(), least: missed, most: missed, theta }
+        }
+    };
+    judge(ask, &Ok(counted), Ended::AtAnyTime, Some(period_ns))
+}

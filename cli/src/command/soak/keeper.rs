@@ -1,0 +1,171 @@
+//! Keeps a campaign safe while it goes on: saves it, holds it to its limits, says what happens.
+//!
+//! A thread of its own, on the housekeeping CPUs. A disk that cannot be written ends nothing: it is
+//! said once, the campaign goes on in memory, and each time it is tried again.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use punctual::os::affinity::{self, CpuMask};
+use punctual::os::signal;
+
+use super::asked::Asked;
+use super::directory::Directory;
+use super::hold;
+use super::live::{Shared, unix_s};
+use super::pages::{self, Here};
+use crate::output;
+use crate::stored::RESULT;
+use crate::view;
+
+/// The most limits and claims that are told as broken.
+const BROKEN_MAX: usize = 64;
+
+/// The campaign, its directory, and what it is held to.
+pub(crate) struct Keeper<'a> {
+    shared: &'a Shared,
+    asked: &'a Asked,
+    directory: Mutex<Directory>,
+    /// Whether the last save failed.
+    failing: AtomicBool,
+    stop_on_fail: bool,
+    /// Whether standard output is the JSON's.
+    aside: bool,
+}
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        asked: &'a Asked,
+        directory: Directory,
+        stop_on_fail: bool,
+        aside: bool,
+    ) -> Self {
+        let directory = Mutex::new(directory);
+        Self { shared, asked, directory, failing: AtomicBool::new(false), stop_on_fail, aside }
+    }
+
+    pub(crate) fn shared(&self) -> &'a Shared {
+        self.shared
+    }
+
+    pub(crate) fn asked(&self) -> &'a Asked {
+        self.asked
+    }
+
+    /// Whether nothing was recorded yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shared.lock().campaign.rows().is_empty()
+    }
+
+    /// Says one line where lines go. Nobody there to read costs nothing else.
+    pub(crate) fn say(&self, line: &str) {
+        let _nobody = if self.aside {
+            writeln!(io::stderr(), "{line}")
+        } else {
+            writeln!(io::stdout(), "{line}").and_then(|()| io::stdout().flush())
+        };
+    }
+
+    /// Says what happened, and keeps it.
+    pub(crate) fn note(&self, what: &str) {
+        let mut live = self.shared.lock();
+        live.campaign.note(unix_s(), what);
+        let name = live.campaign.name.clone();
+        drop(live);
+        let now =
+            jiff::Timestamp::from_second(unix_s()).map_or_else(|_| "-".into(), |t| t.to_string());
+        self.say(&format!("{now} {name}: {}", super::place::plain(what)));
+    }
+
+    /// Looks at the limits, and saves.
+    pub(crate) fn checkpoint(&self) {
+        let mut campaign = self.shared.snapshot();
+        for why in hold::broken(&campaign, self.asked) {
+            // The figure in it moves: what is before it tells which limit and run.
+            let which = |text: &str| text.split(": ").take(2).collect::<Vec<_>>().join(": ");
+            let told = campaign.broken.iter().any(|broken| which(broken) == which(&why));
+            if told || campaign.broken.len() >= BROKEN_MAX {
+                continue;
+            }
+            let why = super::place::plain(&why);
+            self.note(&format!("broken for good: {why}"));
+            campaign.broken.push(why.clone());
+            self.shared.lock().campaign.broken.push(why);
+        }
+        if self.stop_on_fail && !campaign.broken.is_empty() {
+            signal::stop_flag().store(true, Ordering::Relaxed);
+        }
+        let saved = self.directory().save(&campaign);
+        match saved {
+            Ok(()) if self.failing.swap(false, Ordering::Relaxed) => {
+                self.note("the state is saved again");
+            }
+            Ok(()) => {}
+            Err(why) => {
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    let shown = self.directory().path().display().to_string();
+                    self.note(&format!(
+                        "cannot save the state in {shown}: {why}; measuring goes on in memory, and \
+                         saving is tried again"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether the latest state is on disk.
+    pub(crate) fn is_saved(&self) -> bool {
+        !self.failing.load(Ordering::Relaxed)
+    }
+
+    fn directory(&self) -> std::sync::MutexGuard<'_, Directory> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the campaign as a result, for other subcommands. A disk that cannot be written is
+    /// said by the state that cannot be saved either.
+    pub(crate) fn write_result(&self, here: &Here) {
+        let report = pages::report(&self.shared.snapshot(), self.asked, here);
+        let path = self.directory().path().join(RESULT);
+        let written = view::json::of(&report).and_then(|json| output::replace(&path, &json));
+        if let Err(why) = written
+            && self.is_saved()
+        {
+            self.note(&format!("{why:#}"));
+        }
+    }
+
+    /// Saves every so often, and with the result whenever a stretch is over, until the channel's
+    /// other end is gone. A disk may take its time: the loops do not wait for it.
+    pub(crate) fn spawn<'scope, 'env>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        housekeeping: &[u32],
+        every: Duration,
+        stretches: mpsc::Receiver<Here>,
+    ) -> io::Result<ScopedJoinHandle<'scope, ()>> {
+        let housekeeping = housekeeping.to_vec();
+        std::thread::Builder::new().spawn_scoped(scope, move || {
+            let mut mask = CpuMask::EMPTY;
+            housekeeping.iter().for_each(|&cpu| mask.insert(cpu));
+            if !housekeeping.is_empty() {
+                // Where that is refused it runs where it may.
+                let _anywhere = affinity::set(0, &mask);
+            }
+            loop {
+                match stretches.recv_timeout(every) {
+                    Ok(here) => {
+                        self.checkpoint();
+                        self.write_result(&here);
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => self.checkpoint(),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        })
+    }
+}

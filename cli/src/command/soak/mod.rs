@@ -1,0 +1,266 @@
+//! `punctual soak`: measures for days and over reboots, as one campaign.
+//!
+//! A campaign is a directory: two state files that take turns, and a result for other subcommands.
+//! Begins one, goes on with one, or shows one; what it keeps is bounded, and so is what a kill can
+//! cost.
+
+mod asked;
+mod directory;
+mod hold;
+mod keeper;
+mod live;
+mod pages;
+mod place;
+mod session;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use punctual::os::signal;
+use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
+use punctual_analysis::limit::Limit;
+use punctual_host::facts::Facts;
+use punctual_host::root::Root;
+
+use crate::Exit;
+use crate::args::SoakArgs;
+use crate::command::measure::Planned;
+use crate::experiment;
+use crate::output::{self, Json};
+use crate::report::Report;
+use crate::view;
+use asked::Asked;
+use directory::{Directory, Found};
+use keeper::Keeper;
+use live::{Shared, unix_s};
+use pages::Here;
+use session::{Ended, Session};
+
+pub(crate) use directory::is_campaign;
+
+/// Where campaigns go that are given no directory.
+const RESULTS: &str = "punctual-results";
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
+    if let Some(dir) = &args.show {
+        return show(dir, args);
+    }
+    if args.save_every.0.as_ns() < 1_000_000_000 {
+        bail!("--save-every: once a second is the most often");
+    }
+    let root = super::root(args.root.root.as_deref())?;
+    let facts = Facts::collect(&root);
+    let here = super::here(&facts, args.root.root.as_deref());
+    // Everything that can be refused is, before a directory is made or written to.
+    let mut planned = Asked::of(args, &BTreeMap::new())?;
+    let existing = args.resume.as_ref().or(args.campaign.as_ref()).filter(|dir| is_campaign(dir));
+    if existing.is_none() {
+        plan(&planned, &here)?;
+    }
+    let json = Json::open(args.json.as_deref())?;
+    let (path, make) = place_of(args)?;
+    let (directory, found) = Directory::take(&path, make)?;
+    let trouble = found.as_ref().and_then(|found| found.trouble.clone());
+    let mut campaign = match found {
+        Some(Found { campaign, .. }) => {
+            planned = Asked::of(args, &campaign.asked)?;
+            refuse_change(&campaign, &planned, args, &root, &facts)?;
+            campaign
+        }
+        None => begin(args, &path, &planned, &root, &facts)?,
+    };
+    let asked = planned;
+    let Planned { plan, specs, choice } = plan(&asked, &here)?;
+    let warnings = experiment::judge(&plan, &here)?;
+    signal::catch_stop().context("cannot catch SIGINT")?;
+    let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
+    for change in asked.changes(&campaign.asked) {
+        campaign.note(unix_s(), &format!("asked otherwise: {change}"));
+    }
+    campaign.asked = asked.words();
+    campaign.begin(&place::boot(&root), &place::kernel(&facts), unix_s());
+    let shared = Shared::new(campaign);
+    let aside = matches!(json, Json::Stdout);
+    let keeper = Keeper::new(&shared, &asked, directory, args.stop_on_fail, aside);
+    let foreign = super::foreign(args.root.root.as_deref());
+    tell(&keeper, foreign.iter().chain(&warnings), trouble, cut_off);
+    say_where(&keeper, &path, &asked);
+    keeper.checkpoint();
+    if !keeper.is_saved() {
+        bail!("{}: the state cannot be saved there", path.display());
+    }
+    let here = Here { choice: Some(choice), ..Here::default() };
+    let (stretches, over) = mpsc::sync_channel(1);
+    let session = Session { root: &root, plan, specs, keeper: &keeper, here, stretches };
+    let (ended, here) = measure(session, over, args)?;
+    finish(&keeper, &asked, ended?, &here, facts, json)
+}
+
+/// Says what is to be known before the first stretch.
+fn tell<'a>(
+    keeper: &Keeper<'_>,
+    warnings: impl Iterator<Item = &'a String>,
+    trouble: Option<String>,
+    cut_off: bool,
+) {
+    warnings.for_each(|warning| keeper.note(warning));
+    if let Some(why) = trouble {
+        keeper.note(&format!("a state file is not whole, the other one is used: {why}"));
+    }
+    if cut_off {
+        keeper.note("the last session was cut off: what came after its last save is lost");
+    }
+}
+
+/// The loops of a campaign, within what it can hold.
+fn plan(asked: &Asked, here: &Facts) -> Result<Planned> {
+    let shortest = asked.duration.map_or(asked.every, |duration| duration.min(asked.every));
+    let planned = asked.loops(shortest).plan(here)?;
+    if planned.plan.runs() > RUNS_MAX {
+        bail!("--cpu, --period and --load ask for more than {RUNS_MAX} runs: too many to keep");
+    }
+    Ok(planned)
+}
+
+/// The directory, and whether to make it.
+fn place_of(args: &SoakArgs) -> Result<(PathBuf, bool)> {
+    match (&args.resume, &args.campaign) {
+        (Some(dir), _) => Ok((dir.clone(), false)),
+        (None, Some(dir)) => Ok((dir.clone(), true)),
+        (None, None) => {
+            Ok((output::results_dir(Path::new(RESULTS), jiff::Timestamp::now())?, true))
+        }
+    }
+}
+
+/// A campaign that begins.
+fn begin(
+    args: &SoakArgs,
+    path: &Path,
+    asked: &Asked,
+    root: &Root,
+    facts: &Facts,
+) -> Result<Campaign> {
+    let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
+    Ok(Campaign::new(&name, asked.words(), place::machine(root, facts)?, unix_s()))
+}
+
+/// Another machine, or other loops, are refused unless that is meant.
+fn refuse_change(
+    campaign: &Campaign,
+    asked: &Asked,
+    args: &SoakArgs,
+    root: &Root,
+    facts: &Facts,
+) -> Result<()> {
+    if let Some(name) = args.name.as_ref().filter(|name| **name != campaign.name) {
+        bail!("--name {name:?}: this campaign is {:?}", campaign.name);
+    }
+    if args.allow_change {
+        return Ok(());
+    }
+    let machine = different(&campaign.machine, &place::machine(root, facts)?);
+    if !machine.is_empty() {
+        let what = machine.join("; ");
+        bail!("the campaign is another machine's ({what}); --allow-change keeps both in it apart");
+    }
+    let changes = asked.changes(&campaign.asked);
+    if !changes.is_empty() {
+        let what = changes.join("; ");
+        bail!("the campaign measures otherwise ({what}); --allow-change keeps both in it apart");
+    }
+    Ok(())
+}
+
+fn say_where(keeper: &Keeper<'_>, path: &Path, asked: &Asked) {
+    let live = keeper.shared().lock();
+    let (name, boot) = (live.campaign.name.clone(), live.campaign.boot());
+    let measured_ns = live.campaign.measured_ns();
+    drop(live);
+    let until = match asked.duration {
+        Some(duration) => format!("{duration} in all"),
+        None => "without end".to_owned(),
+    };
+    let measured = view::show::long(measured_ns as f64);
+    let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
+    keeper.say(&format!(
+        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \
+         later: punctual soak --resume {shown}"
+    ));
+}
+
+/// Runs a session with the keeper's thread beside it. What is learnt comes back also when it ends
+/// in an error.
+fn measure(
+    mut session: Session<'_>,
+    over: mpsc::Receiver<Here>,
+    args: &SoakArgs,
+) -> Result<(Result<Ended>, Here)> {
+    let keeper = session.keeper;
+    let every = Duration::from_nanos(args.save_every.0.as_ns().unsigned_abs());
+    let housekeeping = session.plan.housekeeping.clone();
+    std::thread::scope(|scope| {
+        keeper.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
+        let ended = session.run();
+        let Session { here, stretches, .. } = session;
+        // The keeper's thread ends with it.
+        drop(stretches);
+        Ok((ended, here))
+    })
+}
+
+/// The end of a session: all is written, and the page shown.
+fn finish(
+    keeper: &Keeper<'_>,
+    asked: &Asked,
+    ended: Ended,
+    here: &Here,
+    facts: Facts,
+    json: Json,
+) -> Result<Exit> {
+    keeper.shared().lock().campaign.end(unix_s());
+    keeper.checkpoint();
+    keeper.write_result(here);
+    let mut report = pages::report(&keeper.shared().snapshot(), asked, here);
+    report.machine = Some(facts);
+    if ended == Ended::Finished {
+        report.incomplete = false;
+    }
+    print(report, json).and_then(|exit| {
+        if keeper.is_saved() { Ok(exit) } else { bail!("the state could not be saved") }
+    })
+}
+
+fn print(report: Report, json: Json) -> Result<Exit> {
+    json.write(&view::json::of(&report)?, &view::text::soak(&report))?;
+    Ok(super::exit(&report))
+}
+
+/// Shows a campaign as it is on disk.
+fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
+    let json = Json::open(args.json.as_deref())?;
+    print(stored(dir, |kept| Asked::of(args, kept))?, json)
+}
+
+/// The report of a campaign as it is on disk, held to these limits; where there are none, to its
+/// own.
+pub(crate) fn held(dir: &Path, limits: &[Limit]) -> Result<Report> {
+    stored(dir, |kept| Asked::kept(kept, limits))
+}
+
+fn stored(
+    dir: &Path,
+    asked: impl Fn(&BTreeMap<String, String>) -> Result<Asked>,
+) -> Result<Report> {
+    let found = directory::read(dir)?;
+    let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
+    let asked = asked(&found.campaign.asked).with_context(|| dir.display().to_string())?;
+    let mut report = pages::report(&found.campaign, &asked, &Here::default());
+    report.warnings.extend(found.trouble);
+    Ok(report)
+}

@@ -1,0 +1,198 @@
+//! A campaign as a report: one run for each loop and setup, and what is a campaign's alone.
+//!
+//! Pure: everything comes in as an argument.
+
+use punctual_analysis::campaign::{Campaign, Pool, RunSetup, Total};
+use punctual_analysis::claim::judge::Holds;
+
+use super::asked::Asked;
+use super::hold;
+use crate::report::{self, Choice, Clock, JudgedClaim, Load, Report, Run, Session, Setup};
+use crate::view::show;
+
+/// What only the process that measures knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Here {
+    /// Why these CPUs.
+    pub(crate) choice: Option<Choice>,
+    /// What stamps were taken with.
+    pub(crate) clock: Option<Clock>,
+    /// What the kernel granted.
+    pub(crate) session: Option<Session>,
+    /// What a reader should know.
+    pub(crate) warnings: Vec<String>,
+    /// What the loads did in the latest stretch, by run of the setup that is measured now.
+    pub(crate) loads: Vec<Vec<Load>>,
+    /// Which setup that is.
+    pub(crate) pool: Option<usize>,
+}
+
+/// How results name a run: with its setup where there are several.
+pub(super) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
+    if campaign.pools().len() == 1 {
+        run.name.clone()
+    } else {
+        format!("{}, setup {}", run.name, pool + 1)
+    }
+}
+
+/// The report of a campaign as it is.
+pub(super) fn report(campaign: &Campaign, asked: &Asked, here: &Here) -> Report {
+    let mut report = Report::empty("soak");
+    report.started_at =
+        jiff::Timestamp::from_second(campaign.began_unix_s).ok().map(|at| at.to_string());
+    let measured_ns = campaign.measured_ns();
+    let duration_ns = asked.duration.map(|duration| duration.as_ns().unsigned_abs());
+    report.incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
+    report.choice = here.choice.clone();
+    report.clock = here.clock.clone();
+    report.session = here.session.clone();
+    report.warnings.clone_from(&here.warnings);
+    report.warnings.extend(cautions(campaign));
+    let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
+        let loads = if here.pool == Some(at) { here.loads.get(number) } else { None };
+        run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
+    };
+    report.runs = hold::runs(campaign).map(of).collect();
+    report.verdicts = report::verdicts(&report.runs);
+    report.verdict = report::judge(&report.runs, &asked.limits, report.incomplete);
+    for (at, number, pool, total) in hold::runs(campaign) {
+        let setup = &pool.setup().runs[number];
+        for ask in &asked.claims {
+            let judged = hold::claim(ask, total, setup.period_ns);
+            let name = run_name(campaign, at, setup);
+            if judged.holds != Holds::Yes {
+                let why = format!("{name}: {}: {}", judged.statement, judged.reason);
+                report.verdict.reasons.push(why);
+                report.verdict.ok = false;
+            }
+            report.verdict.claims.push(JudgedClaim { run: name, judged });
+        }
+    }
+    report.campaign = Some(own(campaign, duration_ns));
+    report
+}
+
+/// What the numbers of a campaign do not say of themselves.
+fn cautions(campaign: &Campaign) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if campaign.pools().len() > 1 {
+        cautions.push(format!(
+            "{} setups are kept apart: kernel, machine's settings or policy changed on the way",
+            campaign.pools().len()
+        ));
+    }
+    let boots = campaign.boot();
+    if boots < 3 && boots > 0 {
+        cautions.push(format!(
+            "{boots} boot{}: machines differ from boot to boot; three to five show by how much",
+            if boots == 1 { "" } else { "s" }
+        ));
+    }
+    cautions
+}
+
+fn run(
+    campaign: &Campaign,
+    at: usize,
+    pool: &Pool,
+    number: usize,
+    total: &Total,
+    loads: Vec<Load>,
+) -> Run {
+    let setup = &pool.setup().runs[number];
+    let effort = total.effort();
+    let spins = setup.wait == "spin";
+    let shown = Setup {
+        cpu: setup.cpu,
+        period_ns: Some(setup.period_ns),
+        phase_ns: Some(setup.phase_ns),
+        policy: Some(setup.policy.clone()),
+        priority: setup.priority,
+        wait: Some(setup.wait.clone()),
+        load: setup.load.clone(),
+        duration_ns: Some(effort.wall_ns),
+    };
+    let mut run = Run::recorded(run_name(campaign, at, setup), shown, total.outcome());
+    run.stalled = spins.then_some(effort.stalled);
+    run.stall_max_ns = spins.then_some(effort.stall_max_ns as f64);
+    run.cpu_load = (effort.wall_ns > 0).then(|| effort.cpu_ns as f64 / effort.wall_ns as f64);
+    run.page_faults = Some(effort.page_faults);
+    run.preempted = Some(effort.preempted);
+    run.loads = loads;
+    run
+}
+
+fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
+    let kept = |pool: &Pool| report::Kept {
+        digest: pool.setup().digest(),
+        measured_ns: pool.measured_ns(),
+        setup: pool.setup().clone(),
+    };
+    let maxima = |(setup, run, _, total): (usize, usize, &Pool, &Total)| report::Maxima {
+        setup,
+        run,
+        block_cycles: total.maxima().block_cycles(),
+        largest_ns: total.maxima().largest_ns().to_vec(),
+    };
+    let late = |(setup, run, _, total): (usize, usize, &Pool, &Total)| {
+        let kept = total.outliers().kept().to_vec();
+        kept.into_iter().map(move |outlier| report::Late { setup, run, outlier })
+    };
+    report::Campaign {
+        name: campaign.name.clone(),
+        began_unix_s: campaign.began_unix_s,
+        measured_ns: campaign.measured_ns(),
+        duration_ns,
+        boots: campaign.boots().listed().to_vec(),
+        boots_unlisted: campaign.boots().unlisted(),
+        setups: campaign.pools().iter().map(kept).collect(),
+        stretches: campaign.rows().to_vec(),
+        maxima: hold::runs(campaign).map(maxima).collect(),
+        outliers: hold::runs(campaign).flat_map(late).collect(),
+        events: campaign.events().listed().to_vec(),
+        events_unlisted: campaign.events().unlisted(),
+        broken: campaign.broken.clone(),
+    }
+}
+
+/// The one line of a stretch of one run: fit for a journal.
+pub(super) fn line(
+    campaign: &Campaign,
+    row: &punctual_analysis::campaign::Row,
+    loads: &[Load],
+) -> String {
+    let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };
+    let (setup, total) = (&pool.setup().runs[row.run], &pool.totals()[row.run]);
+    let time = |ns: Option<i64>| show::ns(ns.map(|ns| ns as f64));
+    let all = total.lateness().stats();
+    let loads: Vec<String> = loads
+        .iter()
+        .map(|load| match load.rate {
+            Some(rate) => format!("{} {} {}", load.name, show::rate(rate), load.unit),
+            None => format!("{} did not say", load.name),
+        })
+        .collect();
+    let loads = if loads.is_empty() { "none".to_owned() } else { loads.join(", ") };
+    let at = jiff::Timestamp::from_second(row.to_unix_s)
+        .map_or_else(|_| "-".into(), |at| at.to_string());
+    let line = format!(
+        "{at} {}: {}: {} cycles, {} missed, p50 {} p99 {} p99.9 {} max {}; in all {} cycles, {} \
+         missed, p50 {} p99 {} p99.9 {} max {}; load {loads}",
+        campaign.name,
+        run_name(campaign, row.setup, setup),
+        row.cycles,
+        row.missed,
+        time(row.p50_ns),
+        time(row.p99_ns),
+        time(row.p99_9_ns),
+        time(row.max_ns),
+        total.cycles(),
+        total.effort().missed,
+        show::ns(all.p50),
+        show::ns(all.p99),
+        show::ns(all.p99_9),
+        show::ns(all.max),
+    );
+    line.replace('\u{a0}', "")
+}

@@ -1,0 +1,330 @@
+//! Campaigns: begun, gone on with, killed, rebooted, refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use punctual_testkit::skip::need_program;
+use serde_json::Value;
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+
+/// Waits, at most 60 s, until `ready`.
+fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
+        // Polling a process from outside: there is nothing to wait on.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A short campaign's options; the directory comes first.
+fn soak(dir: &Path, more: &[&str]) -> Output {
+    punctual().arg("soak").arg("--campaign").arg(dir).args(more).output().expect("it starts")
+}
+
+const SHORT: [&str; 4] = ["--duration", "2s", "--every", "1s"];
+
+fn endless(dir: &Path, more: &[&str]) -> Child {
+    punctual()
+        .args(["soak", "--every", "1s", "--save-every", "1s", "--campaign"])
+        .arg(dir)
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.expect("kill starts").success());
+}
+
+fn show(dir: &Path) -> Value {
+    json(&run([
+        "soak".as_ref(),
+        "--json".as_ref(),
+        "-".as_ref(),
+        "--show".as_ref(),
+        dir.as_os_str(),
+    ]))
+}
+
+fn cycles(report: &Value) -> u64 {
+    let runs = report["runs"].as_array().expect("runs");
+    runs.iter().map(|run| run["cycles"].as_u64().expect("a count")).sum()
+}
+
+/// A tree of facts: a machine by its identifier, one boot of it, and its kernel.
+fn machine(dir: &Dir, name: &str, id: &str, boot: &str, kernel: &str) -> PathBuf {
+    let root = dir.path(name);
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("writable");
+        fs::write(path, text).expect("writable");
+    };
+    write("etc/machine-id", id);
+    write("proc/sys/kernel/random/boot_id", boot);
+    write("proc/sys/kernel/osrelease", kernel);
+    root
+}
+
+#[test]
+fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
+    let dir = Dir::new("soak");
+    let campaign = dir.path("night");
+    let out = soak(&campaign, &[&SHORT[..], &["--limit", "max<10s", "--name", "first"]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let said = stdout(&out);
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains(" in all ")).collect();
+    assert!(lines.len() >= 2, "{said}");
+    for word in ["Z first: idle: ", "cycles", "missed", "p99.9", "max", "load none"] {
+        assert!(lines[0].contains(word), "{word}: {}", lines[0]);
+    }
+    let result = json_file(&campaign.join("result.json"));
+    assert_eq!((&result["experiment"], &result["incomplete"]), (&"soak".into(), &false.into()));
+    let own = &result["campaign"];
+    assert_eq!((&own["name"], &own["boots"][0]["ended"]), (&"first".into(), &true.into()));
+    let in_rows: u64 = own["stretches"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row["cycles"].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(in_rows, cycles(&result));
+    assert!(result["runs"][0]["claims"].as_array().is_some_and(|claims| claims.len() > 2));
+    assert!(own["outliers"][0]["at_unix_ns"].as_i64().is_some_and(|ns| ns > 1_000_000_000));
+    // It is complete: going on measures nothing more, and longer does.
+    let again = soak(&campaign, &[]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(cycles(&show(&campaign)), cycles(&result));
+    let longer = soak(&campaign, &["--duration", "3s", "--json", "-"]);
+    assert!(cycles(&json(&longer)) > cycles(&result), "{}", stderr(&longer));
+    assert!(stderr(&longer).contains(" in all "), "lines make way for the JSON");
+}
+
+#[test]
+fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
+    let dir = Dir::new("soak-kill");
+    let campaign = dir.path("c");
+    let mut first = endless(&campaign, &[]);
+    until("a stretch", || json_rows(&campaign) >= 1);
+    refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
+    signal(&first, "-9");
+    first.wait().expect("it ends");
+    let before = cycles(&show(&campaign));
+    assert!(before > 0);
+    for name in ["-TERM", "-INT"] {
+        let mut next = endless(&campaign, &[]);
+        // Once it says where it is, it holds the directory and catches the signal.
+        until("it to begin", || {
+            fs::read_to_string(campaign.join("lock"))
+                .is_ok_and(|pid| pid.trim() == next.id().to_string())
+        });
+        let rows = json_rows(&campaign);
+        until("another stretch", || json_rows(&campaign) > rows);
+        signal(&next, name);
+        let status = next.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "{name}: a stop of an endless one is no failure");
+    }
+    let after = show(&campaign);
+    assert!(cycles(&after) > before);
+    let boot = &after["campaign"]["boots"][0];
+    assert_eq!((&boot["sessions"], &boot["ended"]), (&3.into(), &true.into()));
+    let events = after["campaign"]["events"].to_string();
+    assert_eq!(events.matches("was cut off").count(), 1, "{events}");
+    assert_eq!(after["incomplete"], false);
+}
+
+/// Rows of the state on disk; none before there is one.
+fn json_rows(dir: &Path) -> usize {
+    let out =
+        run(["soak".as_ref(), "--json".as_ref(), "-".as_ref(), "--show".as_ref(), dir.as_os_str()]);
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+    report["campaign"]["stretches"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn boots_are_one_campaign_and_a_new_kernel_is_kept_apart() {
+    let dir = Dir::new("soak-boots");
+    let campaign = dir.path("c");
+    let boots = [("a", "boot-1", "6.1"), ("b", "boot-2", "6.1"), ("c", "boot-3", "6.12")];
+    for (at, (name, boot, kernel)) in boots.into_iter().enumerate() {
+        let root = machine(&dir, name, "11111111111111111111111111111111", boot, kernel);
+        let total = format!("{}s", at + 1);
+        let root = root.to_str().expect("UTF-8");
+        let out = soak(&campaign, &["--duration", &total, "--every", "1s", "--root", root]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        assert_eq!(stdout(&out).contains("kept apart"), kernel == "6.12", "{}", stdout(&out));
+    }
+    let report = show(&campaign);
+    let kernels: Vec<&str> = report["campaign"]["boots"]
+        .as_array()
+        .expect("boots")
+        .iter()
+        .map(|boot| boot["kernel"].as_str().expect("text"))
+        .collect();
+    assert_eq!(kernels, ["6.1", "6.1", "6.12"]);
+    let names: Vec<&str> = report["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| run["name"].as_str().expect("text"))
+        .collect();
+    assert_eq!(names, ["idle, setup 1", "idle, setup 2"]);
+    let first = report["runs"][0]["cycles"].as_u64().expect("a count");
+    assert!(first > report["runs"][1]["cycles"].as_u64().expect("a count"), "two boots pooled");
+
+    let other = machine(&dir, "d", "22222222222222222222222222222222", "boot-9", "6.1");
+    let other = other.to_str().expect("UTF-8");
+    refused(
+        &soak(&campaign, &["--duration", "9s", "--root", other]),
+        &["another machine's", "identifier"],
+    );
+    let allowed = ["--duration", "4s", "--root", other, "--allow-change"];
+    assert_eq!(soak(&campaign, &allowed).status.code(), Some(0));
+}
+
+#[test]
+fn a_broken_limit_is_said_at_once_and_fails_at_the_end() {
+    let dir = Dir::new("soak-limit");
+    let campaign = dir.path("c");
+    let mut child = endless(&campaign, &["--limit", "max<1ns", "--stop-on-fail"]);
+    let status = child.wait().expect("it ends by itself");
+    assert_eq!(status.code(), Some(1));
+    let report = show(&campaign);
+    let broken = report["campaign"]["broken"].as_array().expect("a list");
+    assert!(
+        broken.len() == 1 && broken[0].as_str().is_some_and(|b| b.contains("max<1ns")),
+        "{broken:?}"
+    );
+    // Its limits stay its own.
+    assert_eq!(report["verdict"]["ok"], false);
+    let out = soak(
+        &dir.path("p50"),
+        &[&SHORT[..], &["--limit", "p50<1ns", "--claim", "p(lateness>10s)<0.5"]].concat(),
+    );
+    assert_eq!(out.status.code(), Some(1));
+    assert!(stdout(&out).contains("broken for good: idle: p50<1ns"), "{}", stdout(&out));
+    let out =
+        soak(&dir.path("claim"), &[&SHORT[..], &["--claim", "p(lateness>10s)<1e-9"]].concat());
+    assert_eq!(out.status.code(), Some(1), "too little to tell is not shown");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_written() {
+    let dir = Dir::new("soak-bad");
+    let (new, file) = (dir.path("new"), dir.path("file"));
+    fs::write(&file, "x").expect("writable");
+    refused(&soak(&file, &[]), &["a campaign is a directory"]);
+    for (more, words) in [
+        (["--duration", "0s"], ["zero", "--duration"]),
+        (["--every", "10ms"], ["--every", "1.00 s"]),
+        (["--save-every", "1ms"], ["--save-every", "once a second"]),
+        (["--limit", "jitter_pp<1ms"], ["no grid", "--limit"]),
+        (["--claim", "p(x)<1"], ["claim", "character"]),
+        (["--cpu", "999"], ["--cpu", "999"]),
+        (["--period", "2h"], ["--duration is shorter", "period"]),
+        (["--name", "a\u{1b}b"], ["control character", "--name"]),
+        (["--load", "nonsense"], ["--load", "nonsense"]),
+    ] {
+        refused(&soak(&new, &more), &words);
+        assert!(!new.exists(), "{more:?}");
+    }
+    fs::create_dir(&new).expect("writable");
+    refused(&run(["soak".as_ref(), "--resume".as_ref(), new.as_os_str()]), &["no campaign"]);
+    refused(&run(["soak".as_ref(), "--show".as_ref(), new.as_os_str()]), &["no campaign"]);
+    fs::write(new.join("mine.txt"), "x").expect("writable");
+    refused(&soak(&new, &[]), &["mine.txt", "not empty"]);
+}
+
+#[test]
+fn a_torn_state_is_told_and_two_torn_ones_are_refused() {
+    let dir = Dir::new("soak-torn");
+    let campaign = dir.path("c");
+    assert_eq!(soak(&campaign, &SHORT).status.code(), Some(0));
+    let whole = cycles(&show(&campaign));
+    refused(
+        &soak(&campaign, &["--period", "2ms"]),
+        &["measures otherwise", "period", "--allow-change"],
+    );
+    let slots = ["state-0.punctual", "state-1.punctual"].map(|slot| campaign.join(slot));
+    let newest = slots.iter().max_by_key(|slot| fs::metadata(slot).and_then(|m| m.modified()).ok());
+    let newest = newest.expect("two");
+    let bytes = fs::read(newest).expect("there");
+    fs::write(newest, &bytes[..bytes.len() / 2]).expect("writable");
+    let out = soak(&campaign, &["--duration", "3s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("not whole, the other one is used"), "{}", stdout(&out));
+    assert!(cycles(&show(&campaign)) > whole / 2);
+    for slot in &slots {
+        fs::write(slot, "PCAMPAGN and no more").expect("writable");
+    }
+    for out in
+        [soak(&campaign, &[]), run(["soak".as_ref(), "--show".as_ref(), campaign.as_os_str()])]
+    {
+        refused(&out, &["state-0.punctual"]);
+    }
+    assert_eq!(fs::read(&slots[0]).expect("there"), b"PCAMPAGN and no more", "left as it is");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused() {
+    // Nobody makes directories there, root included.
+    refused(&soak(Path::new("/proc/punctual-campaign"), &SHORT), &["cannot make", "/proc"]);
+}
+
+#[test]
+fn a_full_disk_is_said_and_measuring_goes_on() {
+    let dir = Dir::new("soak-full");
+    let campaign = dir.path("c");
+    // Files of 4 KiB at most: the first state fits, and that of a stretch does not.
+    let limited = r#"ulimit -f 8; exec "$0" "$@""#;
+    let out = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_punctual"), "soak", "--campaign"])
+        .arg(&campaign)
+        .args(SHORT)
+        .output()
+        .expect("a shell");
+    let said = stdout(&out);
+    assert_eq!(said.matches("Z c: cannot save the state").count(), 1, "once: {said}");
+    assert!(said.lines().filter(|line| line.contains(" in all ")).count() >= 2, "{said}");
+    refused(&out, &["the state could not be saved"]);
+    // What was saved before is whole, and goes on.
+    let again = soak(&campaign, &SHORT);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+}
+
+#[test]
+fn analyse_reads_a_campaign() {
+    let dir = Dir::new("soak-analyse");
+    let campaign = dir.path("c");
+    assert_eq!(soak(&campaign, &SHORT).status.code(), Some(0));
+    let read = ["analyse".as_ref(), campaign.as_os_str(), "--json".as_ref(), "-".as_ref()];
+    let report = json(&run(read));
+    assert_eq!(cycles(&report), cycles(&show(&campaign)));
+    let held = [&read[..], &["--limit".as_ref(), "max<1ns".as_ref()]].concat();
+    assert_eq!(run(held).status.code(), Some(1));
+}
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let unit =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/systemd/punctual-soak@.service");
+    let text = fs::read_to_string(unit).expect("there");
+    let dir = Dir::new("soak-unit");
+    let copy = dir.path("punctual-soak@night.service");
+    fs::write(&copy, text.replace("/usr/bin/punctual", env!("CARGO_BIN_EXE_punctual")))
+        .expect("writable");
+    if !need_program("systemd-analyze") {
+        return;
+    }
+    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
+    let Ok(out) = verified else { return };
+    let said = stderr(&out);
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("punctual")).collect();
+    assert!(out.status.success() && ours.is_empty(), "{said}");
+}

@@ -14,6 +14,7 @@
 //! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
 //! | [`campaign`] | many recordings of the same loops as one: what a soak keeps |
 //! | [`compare`] | two runs held against each other: rates, quantiles, what it would take |
+//! | [`extremes`] | level L3: what a model says of rarer cycles, or why it may not |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
@@ -23,6 +24,7 @@
 pub mod campaign;
 pub mod claim;
 pub mod compare;
+pub mod extremes;
 pub mod gridfit;
 pub mod histogram;
 pub mod impact;

@@ -1,4 +1,4 @@
-//! What n cycles support: claims of level L0, L1 and L2.
+//! What n cycles support: claims of level L0, L1 and L2 (L3 is [`crate::extremes`]).
 //!
 //! L0, the observed maximum with its n. L1, an upper 95 % bound of the probability that one cycle
 //! is later than a bound (rule of three where nothing was). L2, a confidence interval of each
@@ -33,6 +33,8 @@ pub enum Level {
     L1,
     /// A confidence interval of a quantile.
     L2,
+    /// A value rarer than the run can show, extrapolated by a model; or refused.
+    L3,
 }
 
 /// One statement with all that it rests on.
@@ -42,12 +44,13 @@ pub struct Claim {
     pub level: Level,
     /// The claim in words.
     pub statement: String,
-    /// L1: upper bound of P(lateness > `bound_ns`). L2: which quantile. Null for L0.
+    /// L1: upper bound of P(lateness > `bound_ns`). L2: which quantile. L3: the probability
+    /// of being later. Null for L0.
     pub p: Option<f64>,
     /// L0: the maximum. L1: the lateness it is about. L2: upper end of the interval; null where n
-    /// is too small for one.
+    /// is too small for one. L3: upper end of the interval; null when refused.
     pub bound_ns: Option<f64>,
-    /// 0.95; null for an observation.
+    /// 0.95; null for an observation and for a refusal.
     pub confidence: Option<f64>,
     /// Cycles it rests on.
     pub n: u64,

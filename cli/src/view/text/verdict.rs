@@ -36,11 +36,14 @@ pub(super) fn good_for(report: &Report) -> String {
 
 /// Every claim, with what it takes for granted.
 pub(super) fn claims(report: &Report) -> String {
-    let mut page = "\nWhat can be claimed (L0 was observed; L1 and L2 are 95 % sure)\n".to_owned();
+    let mut page =
+        "\nWhat can be claimed (L0 was observed; L1 and L2 are 95 % sure; L3 is a model's)\n"
+            .to_owned();
     let level = |level| match level {
         Level::L0 => "L0",
         Level::L1 => "L1",
         Level::L2 => "L2",
+        Level::L3 => "L3",
     };
     for run in &report.runs {
         for claim in &run.outcome.claims {

@@ -1,0 +1,248 @@
+//! Extreme values (level L3): what a lateness is that is rarer than the run can show.
+//!
+//! Peaks over a threshold, a generalised Pareto distribution fitted to the 100 largest values,
+//! prolonged at most two decades beyond 1/n, with an interval by profile likelihood; block maxima
+//! and a generalised extreme value distribution must agree. Only where the run passes tests of
+//! stationarity, independence and tail; else a refusal that names the test. It is a model's word:
+//! a mechanism that did not show in the run is not in it.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`peaks`] | what a stream keeps: its largest values, in constant memory |
+//! | `ordered` | those in falling order, ties taken apart; block maxima |
+//! | `stationarity`, `independence`, `tail`, [`battery`], [`test`] | the tests |
+//! | [`gpd`], [`gev`], [`profile`], `search` | fits and the interval |
+//! | [`claim`] | the words |
+
+pub mod battery;
+pub mod claim;
+pub mod gev;
+pub mod gpd;
+mod independence;
+mod ordered;
+pub mod peaks;
+pub mod profile;
+mod search;
+mod stationarity;
+mod tail;
+pub mod test;
+
+use battery::{CYCLES_MIN, FITTED};
+use gpd::Gpd;
+use ordered::Ordered;
+pub use peaks::Peaks;
+use profile::{Interval, Likelihood};
+use test::Test;
+
+/// Decades beyond 1/n, at most.
+pub const DECADES: i32 = 2;
+/// Missed releases have no value of their own; more than this many and the fitted tail lacks them.
+pub const MISSED_MAX: u64 = 5;
+/// The fitted tail must be at least this many quanta wide.
+const QUANTA_MIN: f64 = 4.0;
+/// As many values may be equal to the largest; more look clipped.
+const EQUAL_MAX: usize = 20;
+/// The loss of twice the log likelihood that encloses the value in 95 % of runs. By simulation: for
+/// boundlessly many values it would be 3.84.
+pub const CUT: f64 = 4.25;
+
+/// A value beyond what was seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extrapolation {
+    /// The likeliest value and its 95 % interval, ns.
+    pub value_ns: Interval,
+    /// The threshold: the largest value that was not fitted, ns.
+    pub threshold_ns: f64,
+    /// What was fitted to the excesses over it.
+    pub fitted: Gpd,
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// Fewer cycles than [`CYCLES_MIN`].
+    Few,
+    /// So many missed releases.
+    Missed(u64),
+    /// So many values are equal to the largest.
+    Equal(usize),
+    /// Too few different values.
+    Ties,
+    /// The values are multiples of this many ns, too coarse for a tail of this scale.
+    Coarse {
+        /// Least distance of two values, ns.
+        quantum_ns: f64,
+        /// Scale of the fitted tail, ns.
+        scale_ns: f64,
+    },
+    /// A test failed.
+    Failed(Test),
+    /// The interval has no upper end.
+    Open,
+}
+
+/// What a run lets be said of a rarer value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assessment {
+    /// Cycles it rests on.
+    pub n: u64,
+    /// The probability that a cycle exceeds the value.
+    pub p: f64,
+    /// The value, or why there is none.
+    pub outcome: Result<Extrapolation, Refusal>,
+}
+
+/// The rarest probability that is spoken of after n cycles: two decades beyond 1/n, rounded up to
+/// a power of ten.
+pub fn rarest(n: u64) -> f64 {
+    // The number of digits is exact where a logarithm is not.
+    10f64.powi(1 - DECADES - n.max(1).to_string().len() as i32)
+}
+
+/// The value that a cycle exceeds with probability `p`, from 1/n down to [`rarest`]; outside of
+/// that range p is taken to its end. `missed` releases had no value.
+pub fn assess(peaks: &Peaks, missed: u64, p: f64) -> Assessment {
+    let n = peaks.n();
+    let p = p.clamp(rarest(n), 1.0 / n.max(1) as f64);
+    Assessment { n, p, outcome: Tail::accepted(peaks, missed).and_then(|tail| tail.at(p)) }
+}
+
+/// What every test of the battery says of a run, failed or not, without those that need a fit that
+/// the run does not allow. Empty where nothing can be tested.
+pub fn tests(peaks: &Peaks) -> Vec<Test> {
+    ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::all(&ordered))
+}
+
+fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, Refusal> {
+    if peaks.n() < CYCLES_MIN {
+        return Err(Refusal::Few);
+    }
+    if missed > MISSED_MAX {
+        return Err(Refusal::Missed(missed));
+    }
+    let ordered = Ordered::new(peaks);
+    let largest = peaks.kept().iter().map(|peak| peak.value_ns).max();
+    let equal = peaks.kept().iter().filter(|peak| Some(peak.value_ns) == largest).count();
+    if equal > EQUAL_MAX {
+        return Err(Refusal::Equal(equal));
+    }
+    if battery::late(&ordered) < battery::LATE_MIN {
+        return Err(Refusal::Ties);
+    }
+    Ok(ordered)
+}
+
+/// A tail that passed the battery, ready to be prolonged.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    ordered: Ordered,
+    threshold_ns: f64,
+    excesses: Vec<f64>,
+    fitted: Gpd,
+}
+
+impl Tail {
+    /// The tail of a run of which `missed` releases had no value, or why it may not be prolonged.
+    ///
+    /// # Errors
+    /// The first reason found, in the order of [`Refusal`].
+    pub fn accepted(peaks: &Peaks, missed: u64) -> Result<Self, Refusal> {
+        let ordered = ordered(peaks, missed)?;
+        if let Some(test) = battery::first_failed(&ordered) {
+            return Err(Refusal::Failed(test));
+        }
+        let (threshold_ns, excesses) = ordered.excesses(FITTED);
+        let fitted = gpd::fit(&excesses, 0).ok_or(Refusal::Ties)?;
+        let (quantum_ns, scale_ns) = (ordered.quantum, fitted.scale);
+        if quantum_ns * QUANTA_MIN > scale_ns {
+            return Err(Refusal::Coarse { quantum_ns, scale_ns });
+        }
+        Ok(Self { ordered, threshold_ns, excesses, fitted })
+    }
+
+    /// The value that a cycle exceeds with probability p, in [`rarest`] … 1/n.
+    ///
+    /// # Errors
+    /// When block maxima disagree, or the interval has no upper end.
+    pub fn at(&self, p: f64) -> Result<Extrapolation, Refusal> {
+        let hazard = (FITTED as f64 / (self.ordered.n as f64 * p)).ln();
+        let likelihood = Likelihood::new(&self.excesses, self.fitted, hazard);
+        let agreement = tail::agreement(&self.ordered, p, self.threshold_ns, &likelihood);
+        if !agreement.passes() {
+            return Err(Refusal::Failed(agreement));
+        }
+        let excess = likelihood.interval(CUT).ok_or(Refusal::Open)?;
+        let value = |excess: f64| self.threshold_ns + excess;
+        let value_ns = Interval {
+            estimate: value(excess.estimate),
+            lower: value(excess.lower),
+            upper: value(excess.upper),
+        };
+        Ok(Extrapolation { value_ns, threshold_ns: self.threshold_ns, fitted: self.fitted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn exponential(n: u64, unit_ns: f64) -> Peaks {
+        let mut rng = Rng::new(1);
+        let mut peaks = Peaks::default();
+        (0..n).for_each(|_| peaks.push((rng.exponential() * unit_ns) as i64));
+        peaks
+    }
+
+    fn refusal(peaks: &Peaks, missed: u64) -> Refusal {
+        assess(peaks, missed, 0.0).outcome.unwrap_err()
+    }
+
+    #[test]
+    fn at_most_two_decades_and_a_power_of_ten() {
+        let pairs = [(1, 1e-2), (99_999, 1e-6), (100_000, 1e-7), (250_000, 1e-7), (0, 1e-2)];
+        for (n, p) in pairs {
+            assert!((rarest(n) / p - 1.0f64).abs() < 1e-12, "{n}: {}", rarest(n));
+        }
+        let found = assess(&exponential(20_000, 1e4), 0, 1e-30);
+        assert_eq!(found.p, rarest(20_000));
+        assert_eq!(assess(&exponential(20_000, 1e4), 0, 0.5).p, 1.0 / 20_000.0);
+    }
+
+    #[test]
+    fn rarer_is_later_and_less_sure() {
+        let peaks = exponential(20_000, 1e4);
+        let at = |p| assess(&peaks, 0, p).outcome.unwrap().value_ns;
+        let (near, far) = (at(1.0 / 20_000.0), at(1e-6));
+        assert!(near.lower < near.estimate && near.estimate < near.upper);
+        assert!(far.estimate > near.estimate);
+        assert!(far.upper - far.lower > near.upper - near.lower);
+    }
+
+    #[test]
+    fn each_reason_to_refuse_is_found() {
+        assert_eq!(refusal(&exponential(9_999, 1e4), 0), Refusal::Few);
+        assert_eq!(refusal(&exponential(20_000, 1e4), 6), Refusal::Missed(6));
+        assert_eq!(refusal(&exponential(20_000, 0.3), 0), Refusal::Ties);
+        assert!(matches!(refusal(&exponential(20_000, 3.0), 0), Refusal::Coarse { .. }));
+        let mut clipped = exponential(20_000, 1e4);
+        (0..30).for_each(|_| clipped.push(1_000_000));
+        assert_eq!(refusal(&clipped, 0), Refusal::Equal(30));
+        let mut equal = Peaks::default();
+        (0..20_000).for_each(|_| equal.push(5));
+        assert_eq!(refusal(&equal, 0), Refusal::Ties);
+        let mut changed = exponential(20_000, 1e4);
+        exponential(20_000, 2e4).kept().iter().for_each(|peak| changed.push(peak.value_ns));
+        assert!(matches!(refusal(&changed, 0), Refusal::Failed(_)));
+    }
+
+    #[test]
+    fn values_at_the_ends_of_the_range_break_nothing() {
+        for value in [i64::MIN, i64::MAX, 0] {
+            let mut peaks = exponential(20_000, 1e4);
+            peaks.push(value);
+            peaks.push(value);
+            let _ = assess(&peaks, 0, 0.0);
+        }
+    }
+}

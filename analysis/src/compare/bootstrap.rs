@@ -5,10 +5,11 @@
 //! chunks themselves; the seed is fixed. With several results on a side whole results are drawn
 //! first, and the level is Student's, as they are few. Only order statistics: no maximum.
 
+use super::blocks::block_length;
 use super::dispersion::{Part, dispersion};
 use super::distributions::{student_above, student_level, student_p, student_quantile_above};
 use super::rates::pooled;
-use super::series::{Cells, above, bounds_ns, count};
+use super::series::{Cells, bounds_ns, count};
 use crate::quantile::Probability;
 use crate::rng::Rng;
 
@@ -21,7 +22,10 @@ const REPLICATES: usize = 1_999;
 /// Independent exceedances that each side must have beyond a quantile.
 const BEYOND_MIN: f64 = 20.0;
 /// Chunks that each side must have.
-const CHUNKS_MIN: usize = 12;
+pub(super) const CHUNKS_MIN: usize = 12;
+/// Batches that each side must have at the scale at which cycles depend on each other: a run that
+/// wanders more slowly than that is too short.
+const BATCHES_MIN: usize = 10;
 /// Any will do; the same for everybody.
 const SEED: u64 = 0x70_75_6e_63_74_75_61_6c;
 
@@ -31,6 +35,8 @@ pub(super) struct Quantiles {
     pub(super) p: Probability,
     /// Of A and of B, ns.
     pub(super) values_ns: [f64; 2],
+    /// Width of the bucket that the later one is in, ns: no difference up to that is told.
+    resolution_ns: f64,
     /// Differences B − A of the resamples, rising; empty where n does not support a test.
     replicates: Vec<f64>,
     /// Blocks that were resampled, less one a side.
@@ -52,11 +58,12 @@ impl Quantiles {
     /// The two-sided p value of equal quantiles.
     pub(super) fn p_value(&self) -> f64 {
         if let Some((error, df)) = self.few {
-            let difference = self.difference_ns().abs();
+            let difference = (self.difference_ns().abs() - self.resolution_ns).max(0.0);
             return if error > 0.0 { 2.0 * student_above(difference / error, df) } else { 1.0 };
         }
-        let up_to_zero = self.replicates.partition_point(|&d| d <= 0.0);
-        let from_zero = self.replicates.len() - self.replicates.partition_point(|&d| d < 0.0);
+        let zero = self.resolution_ns;
+        let up_to_zero = self.replicates.partition_point(|&d| d <= zero);
+        let from_zero = self.replicates.len() - self.replicates.partition_point(|&d| d < -zero);
         let smaller = up_to_zero.min(from_zero) + 1;
         let p = (2.0 * smaller as f64 / (self.replicates.len() + 1) as f64).min(1.0);
         student_p(p, self.df)
@@ -65,13 +72,14 @@ impl Quantiles {
     /// The interval of the difference that holds with confidence 1 − `alpha`, ns.
     pub(super) fn interval(&self, alpha: f64) -> (f64, f64) {
         if let Some((error, df)) = self.few {
-            let half = student_quantile_above(alpha / 2.0, df) * error;
+            let half = student_quantile_above(alpha / 2.0, df) * error + self.resolution_ns;
             return (self.difference_ns() - half, self.difference_ns() + half);
         }
         let n = self.replicates.len();
         let each = student_level(alpha / 2.0, self.df);
         let rank = ((each * (n + 1) as f64).floor() as usize).clamp(1, n);
-        (self.replicates[rank - 1], self.replicates[n - rank])
+        let (lower, upper) = (self.replicates[rank - 1], self.replicates[n - rank]);
+        (lower - self.resolution_ns, upper + self.resolution_ns)
     }
 }
 
@@ -83,16 +91,7 @@ pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles
     let mut found: Vec<Quantiles> = QUANTILES
         .into_iter()
         .filter(|p| releases.iter().all(|&n| p.is_supported(n)))
-        .map(|p| Quantiles {
-            p,
-            values_ns: [0, 1].map(|side| {
-                let cells = totals[side].iter().map(|&(cell, count)| (cell, count as f64));
-                quantile(cells, p.share() * releases[side] as f64)
-            }),
-            replicates: Vec::new(),
-            df: f64::INFINITY,
-            few: None,
-        })
+        .map(|p| unsampled(p, &totals))
         .collect();
     let tested: Vec<usize> = (0..found.len())
         .filter(|&at| ordered && is_enough(sides, &all, releases, found[at].p))
@@ -100,7 +99,10 @@ pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles
     if tested.is_empty() {
         return found;
     }
-    let block = tested.iter().map(|&at| block_length(sides, cell_at(&all, found[at].p)));
+    let block = tested.iter().map(|&at| {
+        let cell = cell_at(&all, found[at].p);
+        block_length(sides, cell).max(dispersion(sides, cell).batch as f64)
+    });
     let block = block.fold(1.0, f64::max);
     let chunks: usize = sides.iter().flat_map(|side| side.iter()).map(chunks_of).sum();
     let df = (chunks as f64 / block - 2.0).max(1.0);
@@ -121,6 +123,28 @@ pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles
     found
 }
 
+/// A quantile of both sides that nothing was resampled for yet.
+fn unsampled(p: Probability, totals: &[Cells; 2]) -> Quantiles {
+    let value = |cells: &Cells| {
+        let releases = count(cells) as f64;
+        let cells = cells.iter().map(|&(cell, count)| (cell, count as f64));
+        quantile(cells, p.share() * releases)
+    };
+    let widths = totals.each_ref().map(|cells| {
+        let (low, high) = bounds_ns(cell_at(cells, p));
+        (high - low) as f64
+    });
+    Quantiles {
+        p,
+        values_ns: totals.each_ref().map(value),
+        // Below 256 ns each whole nanosecond has a bucket.
+        resolution_ns: widths[0].max(widths[1]) - 1.0,
+        replicates: Vec::new(),
+        df: f64::INFINITY,
+        few: None,
+    }
+}
+
 /// Standard error and degrees of freedom between results. A resample of m results varies by
 /// (m − 1)/m of what they do.
 fn few(results: [usize; 2], of: &Quantiles) -> Option<(f64, f64)> {
@@ -134,9 +158,10 @@ fn few(results: [usize; 2], of: &Quantiles) -> Option<(f64, f64)> {
 
 fn is_enough(sides: [&[Part<'_>]; 2], all: &Cells, releases: [u64; 2], p: Probability) -> bool {
     let chunks = |side: &[Part<'_>]| side.iter().map(chunks_of).sum::<usize>();
-    let factor = dispersion(sides, cell_at(all, p)).factor;
-    sides.iter().all(|side| chunks(side) >= CHUNKS_MIN)
-        && releases.iter().all(|&n| (1.0 - p.share()) * n as f64 / factor >= BEYOND_MIN)
+    let found = dispersion(sides, cell_at(all, p));
+    let least = CHUNKS_MIN.max(BATCHES_MIN * found.batch);
+    sides.iter().all(|side| chunks(side) >= least)
+        && releases.iter().all(|&n| (1.0 - p.share()) * n as f64 / found.factor >= BEYOND_MIN)
 }
 
 fn chunks_of(part: &Part<'_>) -> usize {
@@ -232,51 +257,6 @@ impl Resampler {
             }
         }
     }
-}
-
-/// The mean length of blocks, in chunks, for the share of each chunk above a cell: autocovariances
-/// summed over all parts.
-fn block_length(sides: [&[Part<'_>]; 2], cell: u16) -> f64 {
-    let mut shares: Vec<Vec<f64>> = Vec::new();
-    for part in sides.iter().flat_map(|side| side.iter()) {
-        let chunks = &part.series.chunks;
-        let share = |cells: &Cells| above(cells, cell) as f64 / count(cells).max(1) as f64;
-        let series: Vec<f64> = chunks.iter().map(share).collect();
-        let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
-        shares.push(series.into_iter().map(|x| x - mean).collect());
-    }
-    let longest = shares.iter().map(Vec::len).max().unwrap_or(0);
-    let n = longest as f64;
-    if longest < CHUNKS_MIN {
-        return 1.0;
-    }
-    let covariance = |lag: usize| -> f64 {
-        let of =
-            |x: &Vec<f64>| -> f64 { x.iter().zip(x.iter().skip(lag)).map(|(a, b)| a * b).sum() };
-        shares.iter().map(of).sum::<f64>()
-    };
-    let zero = covariance(0);
-    if zero <= 0.0 {
-        return 1.0;
-    }
-    // The first lag after which five correlations in a row are no more than chance.
-    let chance = 2.0 * (n.log10() / n).sqrt();
-    let lags = longest / 2;
-    let small = |lag: usize| (covariance(lag) / zero).abs() < chance;
-    let quiet = (1..lags).find(|&lag| (lag..lag + 5).all(small)).unwrap_or(lags);
-    let window = (2 * (quiet - 1)).min(lags);
-    let flat_top = |lag: usize| (2.0 * (1.0 - lag as f64 / window as f64)).clamp(0.0, 1.0);
-    let (mut g, mut spectrum) = (0.0, zero);
-    for lag in 1..=window {
-        let weighted = 2.0 * flat_top(lag) * covariance(lag);
-        spectrum += weighted;
-        g += weighted * lag as f64;
-    }
-    if spectrum <= 0.0 {
-        return 1.0;
-    }
-    let length = (g * g / (spectrum * spectrum) * n).cbrt();
-    length.clamp(1.0, (3.0 * n.sqrt()).min(n / 3.0))
 }
 
 #[cfg(test)]

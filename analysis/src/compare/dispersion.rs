@@ -20,10 +20,12 @@ pub(super) struct Dispersion {
     pub(super) factor: f64,
     /// Degrees of freedom; infinite where the factor is 1.
     pub(super) df: f64,
+    /// The scale at which it was found: chunks in a batch.
+    pub(super) batch: usize,
 }
 
 /// What stands for independent cycles.
-const NONE: Dispersion = Dispersion { factor: 1.0, df: f64::INFINITY };
+pub(super) const NONE: Dispersion = Dispersion { factor: 1.0, df: f64::INFINITY, batch: 1 };
 
 /// One part of a run on one side: the result it is from, and what it holds.
 #[derive(Clone, Copy, Debug)]
@@ -44,17 +46,18 @@ fn counts(part: &Part<'_>, cell: u16) -> Vec<(f64, f64)> {
 pub(super) fn dispersion(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
     let parts = sides.iter().flat_map(|side| side.iter());
     let mut series: Vec<Vec<(f64, f64)>> = parts.map(|part| counts(part, cell)).collect();
-    let mut worst = NONE;
+    let (mut worst, mut batch) = (NONE, 1);
     loop {
         let batches = series.iter().filter(|batches| batches.len() > 1);
         if batches.map(|batches| batches.len() as f64 - 1.0).sum::<f64>() < DF_MIN {
             break;
         }
-        worst = scatter(&series).map_or(worst, |found| wider(worst, found));
+        worst = scatter(&series, batch).map_or(worst, |found| wider(worst, found));
+        batch *= 2;
         series = series.iter().map(|batches| paired(batches)).collect();
     }
     let results: Vec<Vec<(f64, f64)>> = sides.iter().map(|side| by_result(side, cell)).collect();
-    scatter(&results).map_or(worst, |found| wider(worst, found))
+    scatter(&results, batch).map_or(worst, |found| wider(worst, found))
 }
 
 fn paired(batches: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -78,7 +81,7 @@ fn by_result(side: &[Part<'_>], cell: u16) -> Vec<(f64, f64)> {
 
 /// Variance over mean of the batches of several series, each about its own rate. `None` without an
 /// event or with no series of two batches.
-fn scatter(series: &[Vec<(f64, f64)>]) -> Option<Dispersion> {
+fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
     let (mut variance, mut events, mut df) = (0.0, 0.0, 0.0);
     for batches in series {
         let m = batches.len() as f64;
@@ -97,11 +100,11 @@ fn scatter(series: &[Vec<(f64, f64)>]) -> Option<Dispersion> {
         // For Poisson counts the factor has mean 1 and variance 2/df + 1/events.
         let chance = 1.0 + DOUBT * (2.0 / df + 1.0 / events).sqrt();
         if factor <= chance {
-            return Dispersion { factor: 1.0, df };
+            return Dispersion { factor: 1.0, df, batch };
         }
         // Few bursts say little about how large bursts are.
         let bursts = (events / factor - 1.0).max(1.0);
-        Dispersion { factor, df: df.min(bursts) }
+        Dispersion { factor, df: df.min(bursts), batch }
     })
 }
 

@@ -5,6 +5,7 @@
 //! compared: the largest of n says more of n, and of luck, than of the machine. Pure; the series
 //! come from samples or from a baseline, bounded in size ([`series`]).
 
+mod blocks;
 pub mod bootstrap;
 mod dispersion;
 pub mod distributions;

@@ -118,15 +118,14 @@ pub(super) fn pooled(sides: [&[Part<'_>]; 2]) -> Cells {
     chunks.fold(Vec::new(), |all, cells| merged(&all, cells))
 }
 
-/// The cell above which nearest to `events` lie, at least half of them. `None` where the largest
-/// values are all in one cell.
+/// The cell above which nearest to `events` lie (by ratio), of those above which ten or more do.
 fn cell_near(pooled: &Cells, events: f64) -> Option<u16> {
     let mut above = 0.0;
     let mut best: Option<(f64, u16)> = None;
     for &(cell, count) in pooled.iter().rev() {
-        if above > 0.0 {
+        if above >= POOLED_MIN {
             let far = f64::abs((above / events).ln());
-            if far <= std::f64::consts::LN_2 && best.is_none_or(|(least, _)| far < least) {
+            if best.is_none_or(|(least, _)| far < least) {
                 best = Some((far, cell));
             }
         }
@@ -137,11 +136,11 @@ fn cell_near(pooled: &Cells, events: f64) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dispersion::NONE;
     use super::*;
 
     fn counts(exceedances: [u64; 2], releases: [u64; 2]) -> Counts {
-        let dispersion = Dispersion { factor: 1.0, df: f64::INFINITY };
-        Counts { cell: 0, exceedances, releases, dispersion }
+        Counts { cell: 0, exceedances, releases, dispersion: NONE }
     }
 
     /// Golden numbers of scipy: `analysis/oracles/rate_ratio.py`.
@@ -169,7 +168,7 @@ mod tests {
         for df in [f64::INFINITY, 12.0, 2.0] {
             for factor in [1.0, 3.5] {
                 for b in 0..80 {
-                    let dispersion = Dispersion { factor, df };
+                    let dispersion = Dispersion { factor, df, batch: 1 };
                     let counts = Counts { dispersion, ..counts([20, b], [10_000, 12_000]) };
                     let interval = counts.interval(0.01);
                     let outside = interval.lower > 1.0 || interval.upper.is_some_and(|u| u < 1.0);

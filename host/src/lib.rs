@@ -15,9 +15,11 @@
 //! | [`cpulist`], [`cmdline`] | the kernel's own grammars |
 //! | [`mod@choose`] | which CPU to measure on, which one helps |
 //! | [`mod@explain`] | a refused attempt plus the facts: why, and what to do |
+//! | [`mod@baseline`] | which facts a baseline is about, their digest, what changed |
 //! | [`mod@capture`], [`scrub`] | the facts' files as a tree, without secrets |
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod capture;
 pub mod choose;
 pub mod cmdline;

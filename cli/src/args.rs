@@ -2,6 +2,7 @@
 //!
 //! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
 
+mod compare;
 mod export;
 mod soak;
 
@@ -13,6 +14,7 @@ use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
 use crate::parse::{self, Phase};
+pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
 pub(crate) use export::ExportArgs;
 pub(crate) use soak::SoakArgs;
 
@@ -47,6 +49,13 @@ pub(crate) enum Command {
     Analyse(AnalyseArgs),
     /// Make a page to send of one, two or many results
     Report(ReportPageArgs),
+    /// Hold results against each other: what can be told apart, and what it would take
+    Compare(CompareArgs),
+    /// The baselines that --baseline kept, for --against
+    Baseline {
+        #[command(subcommand)]
+        command: BaselineCommand,
+    },
     /// Say what lateness does to an application
     Impact {
         #[command(subcommand)]
@@ -152,6 +161,8 @@ pub(crate) struct CheckArgs {
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineArgs,
 }
 
 /// Scheduling policies that a loop can ask for.
@@ -218,6 +229,8 @@ pub(crate) struct PeriodicArgs {
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineArgs,
 }
 
 /// `punctual analyse`.

@@ -6,6 +6,7 @@
 
 mod args;
 mod command;
+mod comparison;
 mod experiment;
 mod output;
 mod pages;
@@ -48,6 +49,8 @@ fn main() -> ExitCode {
         Command::Soak(args) => command::soak::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
+        Command::Baseline { command } => command::baseline::run(&command),
         Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Facts(args) => command::facts::run(&args),

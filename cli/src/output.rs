@@ -16,6 +16,11 @@ pub(crate) fn complain(text: &str) {
     let _gone = writeln!(io::stderr(), "punctual: {line}");
 }
 
+/// One line on standard error of what was done beside the result.
+pub(crate) fn say(text: &str) {
+    complain(text);
+}
+
 /// A character as it is, or escaped where it would steer a terminal or break the line.
 fn plain(c: char) -> impl Iterator<Item = char> {
     let (kept, escaped) =

@@ -17,6 +17,7 @@ use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 
 use crate::Exit;
 use crate::args::CheckArgs;
+use crate::comparison::gate::Gate;
 use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, startable};
 use crate::output::{self, Json};
 use crate::report::{Choice, PlannedRun};
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let here = super::here(&facts, root);
     let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
     let stream = stream(args, cpu)?;
+    let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.plan.plan {
         let plans = claims_take(args, &stream, &here, &LoadSpec::ALL);
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         // Nothing was measured: an empty directory would only be in the way.
         let _left = fs::remove_file(&path).and_then(|()| fs::remove_dir(&results));
     })?;
+    gate.judge(&mut report)?;
     report.results = Some(results.display().to_string());
     let text = view::json::of(&report)?;
     let page = view::text::check(&report);
@@ -77,6 +80,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let kept = output::replace(&results.join(RESULT), &text);
     let drawn = super::report::beside(&results, &path, &report);
     shown.and(kept).and(drawn)?;
+    gate.keep(&report)?;
     super::exit_after(&report, trouble)
 }
 

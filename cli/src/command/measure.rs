@@ -14,6 +14,7 @@ use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
+use crate::comparison::gate::Gate;
 use crate::experiment::{COLD_CYCLES, Experiment, claims};
 use crate::output::{self, Json};
 use crate::parse;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     };
     let Planned { plan, specs, choice } = loops.plan(&here)?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
+    let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
     let json = Json::open(args.report.json.as_deref())?;
     let plan_of = |duration| Plan { blocks: blocks(specs.len(), duration), ..plan.clone() };
     let plans = claims::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
@@ -70,8 +72,10 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         samples,
         warnings: super::foreign(root),
     };
-    let (report, trouble) = experiment.run()?;
+    let (mut report, trouble) = experiment.run()?;
+    gate.judge(&mut report)?;
     json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
+    gate.keep(&report)?;
     super::exit_after(&report, trouble)
 }
 

@@ -1,8 +1,10 @@
 //! The subcommands, one file each: arguments in, a report out, a view printed, an exit code.
 
 pub(crate) mod analyse;
+pub(crate) mod baseline;
 pub(crate) mod capture;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;

@@ -6,6 +6,7 @@ use punctual::core::grid::Grid;
 use punctual::core::sample::Sample;
 use punctual::drain::Sink;
 use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, Releases, Setup};
 
 use super::live::{Live, Reckoner};
@@ -17,6 +18,8 @@ pub(crate) struct Recordings {
     pub(crate) runs: Vec<Recording>,
     /// By stream: all conditions but the first, together. Empty unless asked for.
     pub(crate) merged: Vec<Recording>,
+    /// By run, as `runs`: what a comparison needs.
+    pub(crate) series: Vec<Builder>,
     conditions: usize,
     /// How the claims stand, by run; those of a merged run stand at each of its conditions.
     reckoner: Reckoner,
@@ -47,6 +50,13 @@ impl Recordings {
                 .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
                 .collect(),
             merged: if merge { all().collect() } else { Vec::new() },
+            series: grids
+                .iter()
+                .flat_map(|grid| {
+                    let builder = Builder::new(grid.period().as_ns(), !keep_cold);
+                    std::iter::repeat_n(builder, conditions)
+                })
+                .collect(),
             conditions,
             reckoner: live.reckoner(),
         }
@@ -56,6 +66,7 @@ impl Recordings {
 impl Sink for Recordings {
     fn take(&mut self, run: usize, samples: &[Sample]) {
         self.runs[run].extend(samples);
+        samples.iter().for_each(|sample| self.series[run].push(sample));
         let idle = run.is_multiple_of(self.conditions);
         if !idle && let Some(merged) = self.merged.get_mut(run / self.conditions) {
             merged.extend(samples);

@@ -11,6 +11,7 @@ use punctual_lab::periodic::{self, End, Plan, Stream};
 use super::maker::Maker;
 use super::words::{session, warnings};
 use super::{Clock, Disturbance, JudgedLimit, Overall, Recording, Report, Run};
+use crate::comparison::live;
 use crate::experiment::{Experiment, Recordings};
 use crate::view::show;
 
@@ -52,7 +53,7 @@ pub(crate) fn duration_ns(plan: &Plan, condition: usize) -> u64 {
 
 /// The report of an experiment, verdicts and limits included.
 pub(crate) fn from_experiment(context: Context) -> Report {
-    let Context { experiment, grids, outcome, loads, recording, started } = context;
+    let Context { experiment, grids, mut outcome, loads, recording, started } = context;
     let mut report = Report::empty(experiment.name);
     report.started_at = Some(started);
     report.incomplete = outcome.end != End::Finished;
@@ -69,6 +70,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.warnings.clone_from(&experiment.warnings);
     report.warnings.extend(warnings(&outcome, &experiment.here, cold));
     report.choice = Some(experiment.choice.clone());
+    let series = std::mem::take(&mut outcome.sink.series);
     let maker = Maker {
         experiment: &experiment,
         grids: &grids,
@@ -77,6 +79,14 @@ pub(crate) fn from_experiment(context: Context) -> Report {
         floor_ns: outcome.clock.cost.now_ns,
     };
     let (runs, rows) = maker.runs(outcome.sink);
+    report.recorded = live::recorded(
+        &experiment.plan,
+        experiment.merge,
+        experiment.keep_cold,
+        &outcome.runs,
+        series,
+        &runs,
+    );
     report.runs = runs;
     report.rows = rows;
     report.verdicts = super::verdict::of(&report.runs);

@@ -7,6 +7,7 @@
 mod build;
 mod campaign;
 mod claims;
+mod compare;
 mod maker;
 mod run;
 mod verdict;
@@ -20,9 +21,12 @@ use punctual_host::facts::Facts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::comparison::RecordedRun;
+
 pub(crate) use build::{Context, UNDER_LOAD, clock, duration_ns, from_experiment, judge, run_name};
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun};
+pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use maker::loads;
 pub(crate) use run::{Load, Row, Run, Setup};
 pub(crate) use verdict::of as verdicts;
@@ -40,7 +44,7 @@ pub(crate) struct Report {
     pub(crate) tool: String,
     /// The tool's version.
     pub(crate) version: String,
-    /// The subcommand: "check", "measure periodic", "analyse", "impact stepper".
+    /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
     pub(crate) experiment: String,
     /// When it started, in UTC (RFC 3339); null for data that does not say.
     pub(crate) started_at: Option<String>,
@@ -69,6 +73,8 @@ pub(crate) struct Report {
     /// Of `soak`: boots, stretches and what else a campaign keeps; null otherwise.
     #[serde(default)]
     pub(crate) campaign: Option<Campaign>,
+    /// Results held against each other; null unless asked.
+    pub(crate) compare: Option<Comparison>,
     /// What happened to the machine during the run that no sample can tell.
     pub(crate) disturbances: Vec<Disturbance>,
     /// What a reader should know before believing the numbers.
@@ -78,6 +84,9 @@ pub(crate) struct Report {
     pub(crate) plans: Vec<PlannedRun>,
     /// Whether all limits and claims hold.
     pub(crate) verdict: Overall,
+    /// The runs as comparisons see them, recorded on the way.
+    #[serde(skip)]
+    pub(crate) recorded: Vec<RecordedRun>,
     /// Where the samples are, for the views.
     #[serde(skip)]
     pub(crate) results: Option<String>,
@@ -230,10 +239,12 @@ impl Report {
             impact: None,
             step_generation: None,
             campaign: None,
+            compare: None,
             disturbances: Vec::new(),
             warnings: Vec::new(),
             plans: Vec::new(),
             verdict: Overall { ok: true, ..Overall::default() },
+            recorded: Vec::new(),
             results: None,
         }
     }

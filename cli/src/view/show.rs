@@ -91,6 +91,15 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
+/// `text` without what would steer a terminal: control characters are escaped.
+pub(crate) fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// `text` in lines of at most [`WIDTH`] columns, each after the first behind `indent` spaces.
 /// Spaces at the start stay.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {

@@ -7,6 +7,7 @@ mod bad_input;
 mod capture;
 mod check;
 mod claims;
+mod compare;
 mod crash;
 mod export;
 mod impact;

@@ -5,6 +5,7 @@
 
 mod campaign;
 mod claims;
+mod compare;
 mod head;
 mod histogram;
 mod impact;
@@ -14,6 +15,7 @@ mod verdict;
 use crate::report::Report;
 
 pub(crate) use claims::plans;
+pub(crate) use compare::page as compare;
 pub(crate) use impact::page as impact;
 
 /// The page of `check`: the short form, and what to do next.
@@ -29,6 +31,7 @@ pub(crate) fn check(report: &Report) -> String {
         verdict::good_for(report),
         verdict::limits(report),
         claims::judged(report),
+        compare::against(report),
         verdict::next(report),
     ]
     .concat()
@@ -66,6 +69,7 @@ pub(crate) fn measure(report: &Report) -> String {
         verdict::good_for(report),
         verdict::limits(report),
         claims::judged(report),
+        compare::against(report),
     ]
     .concat()
 }

@@ -1,0 +1,90 @@
+//! `punctual baseline`: which baselines are kept, what they are about, one less.
+
+use anyhow::Result;
+use punctual_host::baseline::Name;
+use serde_json::Value;
+
+use crate::Exit;
+use crate::args::BaselineCommand;
+use crate::comparison::store::{Baseline, Store};
+use crate::output::Json;
+use crate::view::show;
+
+/// Runs the subcommand.
+pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {
+    let page = match command {
+        BaselineCommand::List { dir } => list(&Store::new(dir)?)?,
+        BaselineCommand::Show { name, dir } => {
+            let store = Store::new(dir)?;
+            let name = Name::parse(name)?;
+            shown(&store.read(&name)?, &store)
+        }
+        BaselineCommand::Remove { name, dir } => {
+            let store = Store::new(dir)?;
+            let name = Name::parse(name)?;
+            store.remove(&name)?;
+            format!("removed {}\n", name.as_str())
+        }
+    };
+    Json::None.write("", &page)?;
+    Ok(Exit::Fine)
+}
+
+fn list(store: &Store) -> Result<String> {
+    let names = store.names()?;
+    if names.is_empty() {
+        return Ok(format!("no baselines in {}\n", store.dir().display()));
+    }
+    let mut page = format!("{:20} {:20} {:24} {:12}\n", "name", "kept at", "kernel", "setup");
+    for name in names {
+        match store.read(&name) {
+            Ok(baseline) => {
+                let kernel = baseline.recorded.kernel().unwrap_or_else(|| "unknown".to_owned());
+                page += &format!(
+                    "{:20} {:20} {:24} {:12}\n",
+                    name.as_str(),
+                    show::plain(baseline.kept_at.get(..19).unwrap_or(&baseline.kept_at)),
+                    show::plain(&kernel),
+                    show::plain(baseline.setup_digest.get(..12).unwrap_or_default()),
+                );
+            }
+            Err(why) => {
+                page += &format!("{:20} {}\n", name.as_str(), show::plain(&format!("{why:#}")));
+            }
+        }
+    }
+    Ok(page)
+}
+
+fn shown(baseline: &Baseline, store: &Store) -> String {
+    let recorded = &baseline.recorded;
+    let mut page = format!(
+        "baseline {} · kept at {}\n  {}\n  machine {}\n  setup   {}\n",
+        baseline.name.as_str(),
+        show::plain(&baseline.kept_at),
+        store.path(&baseline.name).display(),
+        show::plain(&baseline.machine_digest),
+        show::plain(&baseline.setup_digest),
+    );
+    // Facts are plain data: they always have a JSON form.
+    let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
+    for name in punctual_host::baseline::MACHINE.iter().chain(punctual_host::baseline::SETUP) {
+        let value = match &facts[name]["value"] {
+            Value::Null => continue,
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        page += &format!("  {name:24} {}\n", show::plain(&value));
+    }
+    for run in &recorded.runs {
+        let releases: u64 = run.parts.iter().map(|part| part.releases()).sum();
+        let missed: u64 = run.parts.iter().map(|part| part.missed).sum();
+        page += &format!(
+            "  run {:20} {} releases, {} missed\n",
+            show::plain(&run.name),
+            show::count(releases),
+            show::count(missed)
+        );
+    }
+    page
+}

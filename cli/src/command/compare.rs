@@ -1,0 +1,118 @@
+//! `punctual compare A B…`: results held against each other.
+//!
+//! Reads, compares, prints; the first side is the reference.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::Exit;
+use crate::args::CompareArgs;
+use crate::comparison::{Recorded, Side, hold, read};
+use crate::output::{self, Json};
+use crate::report::Report;
+use crate::stored::{RESULT, SAMPLES};
+use crate::view;
+
+/// The most results of one comparison.
+const RESULTS_MAX: usize = 1_000;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
+    let paths: Vec<&PathBuf> = args.results.iter().chain(&args.a).chain(&args.b).collect();
+    if args.b.is_empty() && args.results.len() < 2 {
+        bail!("a comparison needs two results or more");
+    }
+    if paths.len() > RESULTS_MAX {
+        bail!("{} results; a comparison takes {RESULTS_MAX}", paths.len());
+    }
+    for path in &paths {
+        output::distinct(args.json.as_deref(), Some(path))?;
+    }
+    if !args.anyway {
+        refuse_twice(&paths)?;
+    }
+    let sides = sides(args)?;
+    if !args.anyway {
+        refuse_copies(&sides)?;
+    }
+    let thresholds: Vec<i64> = args.thresholds.iter().map(|time| time.0.as_ns()).collect();
+    let json = Json::open(args.json.as_deref())?;
+    let comparison = hold(&sides, &thresholds, args.anyway)?;
+    let worse = args.fail_if_worse && comparison.is_worse();
+    let mut report = Report::empty("compare");
+    if worse {
+        report.verdict.ok = false;
+        report.verdict.reasons.push("worse than the reference".to_owned());
+    }
+    report.compare = Some(comparison);
+    json.write(&view::json::of(&report)?, &view::text::compare(&report))?;
+    Ok(if worse { Exit::Failed } else { Exit::Fine })
+}
+
+/// A side a result, or all of `--a` against all of `--b`.
+fn sides(args: &CompareArgs) -> Result<Vec<Side>> {
+    let all = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
+        paths.iter().map(|path| read(path)).collect()
+    };
+    if !args.b.is_empty() {
+        let side = |label: &str, paths: &[PathBuf]| -> Result<Side> {
+            Ok(Side { label: label.to_owned(), results: all(paths)? })
+        };
+        return Ok(vec![side("A", &args.a)?, side("B", &args.b)?]);
+    }
+    let label = |at: usize| match u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)) {
+        Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
+        _ => format!("#{}", at + 1),
+    };
+    let results = all(&args.results)?.into_iter().enumerate();
+    Ok(results.map(|(at, result)| Side { label: label(at), results: vec![result] }).collect())
+}
+
+/// The same file under any two names would be no difference for the wrong reason.
+fn refuse_twice(paths: &[&PathBuf]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for path in paths {
+        let inside = [path.join(RESULT), path.join(SAMPLES)];
+        let file =
+            inside.iter().find(|path| path.exists()).map_or(path.as_path(), PathBuf::as_path);
+        let beside = |file: &Path| {
+            let samples = file.with_file_name(SAMPLES);
+            let is_result = file.extension().is_some_and(|extension| extension == "json");
+            if is_result && samples.exists() { samples } else { file.to_owned() }
+        };
+        let Ok(meta) = fs::metadata(beside(file)) else { continue };
+        if !seen.insert((meta.dev(), meta.ino())) {
+            bail!(
+                "{}: the same recording is given twice; --anyway compares it all the same",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// So would a copy.
+fn refuse_copies(sides: &[Side]) -> Result<()> {
+    let results: Vec<&Recorded> = sides.iter().flat_map(|side| &side.results).collect();
+    for (at, a) in results.iter().enumerate() {
+        let copy = results[at + 1..].iter().find(|b| {
+            let same = |(a, b): (&crate::comparison::RecordedRun, _)| a.is_copy_of(b);
+            a.started_at == b.started_at
+                && a.runs.len() == b.runs.len()
+                && a.runs.iter().any(|run| run.parts.iter().any(|part| part.releases() > 0))
+                && a.runs.iter().zip(&b.runs).all(same)
+        });
+        if let Some(b) = copy {
+            bail!(
+                "{} and {} hold the same recording; --anyway compares it all the same",
+                a.from,
+                b.from
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! `--baseline` and `--against` of a measuring subcommand: asked before the run, done after it.
+
+use anyhow::{Context, Result, bail};
+use punctual_host::baseline::Name;
+use punctual_host::facts::Facts;
+
+use super::store::{Baseline, Store};
+use super::{Recorded, Side, hold};
+use crate::args::BaselineArgs;
+use crate::output;
+use crate::report::Report;
+
+/// What a run is to be held against, and kept as.
+pub(crate) struct Gate {
+    against: Option<Baseline>,
+    keep: Option<(Store, Name, bool)>,
+}
+
+impl Gate {
+    /// Refuses what could not be done after the run: no such baseline, one of another machine, a
+    /// name that is taken. `foreign`: the facts are not those of the machine that measures.
+    pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
+        if foreign && (args.baseline.is_some() || args.against.is_some()) {
+            bail!("--root: a baseline is of the machine that measures");
+        }
+        let against = match &args.against {
+            None => None,
+            Some(name) => {
+                let name = Name::parse(name).context("--against")?;
+                let baseline = Store::new(&args.dir)?.read(&name)?;
+                baseline.refuse_another_machine(facts)?;
+                Some(baseline)
+            }
+        };
+        let keep = match &args.baseline {
+            None => None,
+            Some(name) => {
+                let name = Name::parse(name).context("--baseline")?;
+                let store = Store::new(&args.dir)?;
+                store.refuse_taken(&name, args.force)?;
+                Some((store, name, args.force))
+            }
+        };
+        Ok(Self { against, keep })
+    }
+
+    /// Holds a report against the baseline: its verdict fails where the run is worse.
+    pub(crate) fn judge(&self, report: &mut Report) -> Result<()> {
+        let Some(baseline) = &self.against else { return Ok(()) };
+        let name = baseline.name.as_str();
+        let sides = [
+            Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
+            Side {
+                label: "this run".to_owned(),
+                results: vec![Recorded::live(report, "this run".to_owned())],
+            },
+        ];
+        let comparison = hold(&sides, &[], false)?;
+        if comparison.is_worse() {
+            let worse = comparison.pairs.iter().flat_map(|pair| &pair.runs);
+            let worse = worse.filter(|run| {
+                use punctual_analysis::compare::Verdict::{Mixed, Worse};
+                matches!(run.verdict, Worse | Mixed)
+            });
+            let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
+            report.verdict.reasons.extend(reasons.map(|why| format!("against {name}: {why}")));
+            report.verdict.ok = false;
+        }
+        report.compare = Some(comparison);
+        Ok(())
+    }
+
+    /// Keeps the report as the baseline, where that was asked for and it ran to its end.
+    pub(crate) fn keep(&self, report: &Report) -> Result<()> {
+        let Some((store, name, force)) = &self.keep else { return Ok(()) };
+        if report.incomplete {
+            bail!("not kept as baseline {}: it ended before its time", name.as_str());
+        }
+        let from = format!("baseline {}", name.as_str());
+        let path = store.keep(name, Recorded::live(report, from), *force)?;
+        output::say(&format!("kept as {}", path.display()));
+        Ok(())
+    }
+}

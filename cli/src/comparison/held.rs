@@ -1,0 +1,194 @@
+//! Sides held against the first one: runs matched by name, one family of tests, what to say beside.
+
+use anyhow::{Result, bail};
+use punctual_analysis::compare::{Part, Runs, Verdict, compare, together};
+
+use super::{Recorded, differences};
+use crate::report::{ComparedResult, ComparedSide, Comparison, Pair};
+
+/// One side: one result, or several of the same kind.
+pub(crate) struct Side {
+    /// "A", "B", "baseline NAME".
+    pub(crate) label: String,
+    /// Its results, at least one.
+    pub(crate) results: Vec<Recorded>,
+}
+
+/// A run that two sides have.
+struct Matched<'a> {
+    name: &'a str,
+    parts: [Vec<Part<'a>>; 2],
+}
+
+/// Holds every side after the first against the first. `anyway` takes counts without an order as if
+/// cycles were independent.
+pub(crate) fn hold(sides: &[Side], thresholds_ns: &[i64], anyway: bool) -> Result<Comparison> {
+    let [reference, others @ ..] = sides else { bail!("there is nothing to compare") };
+    let matched: Vec<Vec<Matched<'_>>> =
+        others.iter().map(|b| matched(reference, b, anyway)).collect();
+    if let Some(at) = matched.iter().position(Vec::is_empty) {
+        bail!(
+            "{} and {} have no run of the same name: {} against {}; where each has one, --anyway \
+             compares it",
+            reference.results[0].from,
+            others[at].results[0].from,
+            names(reference).join(", "),
+            names(&others[at]).join(", ")
+        );
+    }
+    let runs: Vec<Runs<'_>> = matched
+        .iter()
+        .flatten()
+        .map(|run| Runs {
+            name: run.name,
+            sides: [&run.parts[0], &run.parts[1]],
+            thresholds_ns,
+            as_if_independent: anyway,
+        })
+        .collect();
+    let (compared, family) = compare(&runs);
+    let mut compared = compared.into_iter();
+    let mut pairs = Vec::new();
+    for (other, matched) in others.iter().zip(&matched) {
+        let runs: Vec<_> = compared.by_ref().take(matched.len()).collect();
+        pairs.push(Pair {
+            a: reference.label.clone(),
+            b: other.label.clone(),
+            verdict: together(runs.iter().map(|run| run.verdict)),
+            differences: listed(reference, other, anyway),
+            notes: notes(reference, other, anyway),
+            only_in_a: unmatched(reference, other, anyway),
+            only_in_b: unmatched(other, reference, anyway),
+            runs,
+        });
+    }
+    Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs })
+}
+
+impl Comparison {
+    /// Whether a side is worse than the first, at least somewhere.
+    pub(crate) fn is_worse(&self) -> bool {
+        self.pairs.iter().any(|pair| matches!(pair.verdict, Verdict::Worse | Verdict::Mixed))
+    }
+}
+
+fn side(side: &Side) -> ComparedSide {
+    let result = |result: &Recorded| ComparedResult {
+        from: result.from.clone(),
+        experiment: result.experiment.clone(),
+        started_at: result.started_at.clone(),
+        kernel: result.kernel(),
+        incomplete: result.incomplete,
+    };
+    ComparedSide { label: side.label.clone(), results: side.results.iter().map(result).collect() }
+}
+
+/// Names of a side's runs, in their order, each once.
+fn names(side: &Side) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for run in side.results.iter().flat_map(|result| &result.runs) {
+        if !names.contains(&run.name.as_str()) {
+            names.push(&run.name);
+        }
+    }
+    names
+}
+
+/// Runs of a side that the other one does not have.
+fn unmatched(side: &Side, other: &Side, anyway: bool) -> Vec<String> {
+    let (names, others) = (names(side), names(other));
+    if anyway && names.len() == 1 && others.len() == 1 {
+        return Vec::new();
+    }
+    let left = names.iter().filter(|name| !others.contains(name));
+    left.map(|name| (*name).to_owned()).collect()
+}
+
+/// The runs that both have; with `anyway` the one run of each, whatever it is called.
+fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
+    let parts = |side: &'a Side, name: &str| {
+        let mut parts = Vec::new();
+        for (result, recorded) in side.results.iter().enumerate() {
+            let of_name = recorded.runs.iter().filter(|run| run.name == name);
+            parts.extend(of_name.flat_map(|run| &run.parts).map(|series| Part { result, series }));
+        }
+        parts
+    };
+    let others = names(b);
+    if let ([name], [other], true) = (&names(a)[..], &others[..], anyway) {
+        return vec![Matched { name, parts: [parts(a, name), parts(b, other)] }];
+    }
+    let both = names(a).into_iter().filter(|name| others.contains(name));
+    both.map(|name| Matched { name, parts: [parts(a, name), parts(b, name)] }).collect()
+}
+
+/// The differences of every result from the first one of A.
+fn listed(a: &Side, b: &Side, anyway: bool) -> Vec<crate::report::Difference> {
+    let mut all = Vec::new();
+    let first = &a.results[0];
+    for other in a.results[1..].iter().chain(&b.results) {
+        let same = |(at, run): (usize, &super::RecordedRun)| {
+            let named = other.runs.iter().position(|theirs| theirs.name == run.name);
+            let alone = anyway && first.runs.len() == 1 && other.runs.len() == 1;
+            Some((at, named.or(alone.then_some(0))?))
+        };
+        let matched: Vec<_> = first.runs.iter().enumerate().filter_map(same).collect();
+        for difference in differences::of(first, other, &matched) {
+            if !all.contains(&difference) {
+                all.push(difference);
+            }
+        }
+    }
+    all
+}
+
+/// What a reader should know before believing it.
+fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let results = || a.results.iter().chain(&b.results);
+    notes.extend(in_turn(a, b));
+    if a.results.len() < 3 || b.results.len() < 3 {
+        notes.push(
+            "fewer than three results a side do not tell how much results differ between \
+             themselves, from one boot or hour to the next"
+                .to_owned(),
+        );
+    }
+    for result in results().filter(|result| result.incomplete) {
+        notes.push(format!("{} ended before its time", result.from));
+    }
+    for result in results().filter(|result| result.machine.is_none()) {
+        notes.push(format!("{} does not say which machine it is of", result.from));
+    }
+    let parts = || results().flat_map(|result| &result.runs).flat_map(|run| &run.parts);
+    if anyway && parts().any(|series| !series.ordered) {
+        notes.push(
+            "histograms do not hold the order of cycles: tested as if cycles were independent, \
+             which bursts make wrong"
+                .to_owned(),
+        );
+    }
+    if parts().any(|series| series.releases() == 0) {
+        notes.push("a run has no cycles".to_owned());
+    }
+    notes
+}
+
+/// Whether the sides took turns in time; where they did not, a drift looks like a difference.
+fn in_turn(a: &Side, b: &Side) -> Option<String> {
+    let started = |side: &Side, is_b: bool| -> Option<Vec<(jiff::Timestamp, bool)>> {
+        let at = |result: &Recorded| result.started_at.as_ref()?.parse().ok();
+        side.results.iter().map(|result| Some((at(result)?, is_b))).collect()
+    };
+    let (Some(mut all), Some(others)) = (started(a, false), started(b, true)) else {
+        return Some("when they were measured is not known, nor whether in turn".to_owned());
+    };
+    all.extend(others);
+    all.sort_unstable();
+    let turns = all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    (turns < 2).then(|| {
+        "one side was measured after the other: what drifted meanwhile looks like a difference; \
+         measured in turn (A B A B) it would not"
+            .to_owned()
+    })
+}

@@ -1,0 +1,43 @@
+//! The series of a run that was just measured.
+//!
+//! For `report::build`; the samples were counted on the way.
+
+use punctual_analysis::compare::series::Builder;
+use punctual_lab::periodic::{Plan, RunOutcome};
+
+use super::RecordedRun;
+use crate::report::{Run, UNDER_LOAD, run_name};
+
+/// The runs of a plan, by the names that they have in `runs`; with `merge` all conditions but the
+/// first count as one.
+pub(crate) fn recorded(
+    plan: &Plan,
+    merge: bool,
+    keep_cold: bool,
+    outcomes: &[RunOutcome],
+    series: Vec<Builder>,
+    runs: &[Run],
+) -> Vec<RecordedRun> {
+    let mut found: Vec<RecordedRun> = Vec::new();
+    let mut series = series.into_iter();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        for (condition, of) in plan.conditions.iter().enumerate() {
+            let Some(builder) = series.next() else { return found };
+            let condition_name = if merge && condition > 0 { UNDER_LOAD } else { &of.name };
+            let name = run_name(plan, stream, condition_name);
+            let part = builder.finish(outcomes[plan.run(number, condition)].missed);
+            if let Some(together) = found.iter_mut().find(|run| run.name == name) {
+                together.parts.push(part);
+                continue;
+            }
+            let setup = runs.iter().find(|run| run.name == name).map(|run| run.setup.clone());
+            found.push(RecordedRun {
+                name,
+                setup: setup.unwrap_or_default(),
+                cold_left_out: !keep_cold,
+                parts: vec![part],
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,167 @@
+//! A result for a comparison, from a directory, a result.json or a sample file.
+//!
+//! Samples are read where they are, because they hold the order of time; else the histogram of the
+//! result, and then nothing is known of how cycles depend on each other.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use punctual::core::file::FILE_MAGIC;
+use punctual_analysis::compare::series::{Builder, Series};
+use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::import::samples::{Ending, SampleFile};
+
+use super::{RUNS_MAX, Recorded, RecordedRun};
+use crate::report::{Report, Run, Setup};
+use crate::stored::{self, RESULT, SAMPLES};
+
+/// Reads the result at `path`.
+pub(crate) fn read(path: &Path) -> Result<Recorded> {
+    let shown = path.display().to_string();
+    let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if kind.is_dir() {
+        let samples = path.join(SAMPLES);
+        if samples.is_file() && !path.join(RESULT).exists() {
+            return of_samples(&samples, shown);
+        }
+    } else if !kind.is_file() {
+        bail!("{shown}: a result, a sample file or a directory of one is needed");
+    } else if is_sample_file(path)? {
+        return of_samples(path, shown);
+    }
+    let stored = stored::read(path)?;
+    if let Some(samples) = &stored.samples {
+        let recorded = of_samples(samples, shown.clone())?;
+        // Samples of another run may lie beside it.
+        if recorded.started_at == stored.report.started_at {
+            return Ok(Recorded { runs: recorded.runs, ..Recorded::head(&stored.report, shown) });
+        }
+    }
+    let runs = &stored.report.runs;
+    if runs.len() > RUNS_MAX {
+        bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", runs.len());
+    }
+    of_report(&stored.report, shown)
+}
+
+fn is_sample_file(path: &Path) -> Result<bool> {
+    let shown = path.display();
+    let mut head = [0; FILE_MAGIC.len()];
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let mut got = Vec::new();
+    file.take(head.len() as u64)
+        .read_to_end(&mut got)
+        .with_context(|| format!("cannot read {shown}"))?;
+    head[..got.len()].copy_from_slice(&got);
+    Ok(head == FILE_MAGIC)
+}
+
+fn of_samples(path: &Path, from: String) -> Result<Recorded> {
+    let shown = path.display().to_string();
+    let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    file.rewind().with_context(|| format!("cannot read {shown}"))?;
+    let mut file = SampleFile::open(file).with_context(|| shown.clone())?;
+    let info = file.info().clone();
+    if info.runs.len() > RUNS_MAX {
+        bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", info.runs.len());
+    }
+    let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
+    while let Some(block) = file.next_block() {
+        let period_ns = info.runs[block.run].period_ns;
+        let builder = builders[block.run].get_or_insert_with(|| Builder::new(period_ns, true));
+        block.samples.iter().for_each(|sample| builder.push(sample));
+    }
+    if let Some(Ending::Damaged { at_byte, why }) = file.ending() {
+        bail!("{shown}: damaged at byte {at_byte}: {why}");
+    }
+    let series: Vec<Series> = builders
+        .into_iter()
+        .enumerate()
+        .map(|(run, builder)| {
+            let missed = file.counts(run).map_or(0, |counts| counts.1);
+            builder.unwrap_or_else(|| Builder::new(0, true)).finish(missed)
+        })
+        .collect();
+    let machine = info.machine.clone().and_then(|facts| serde_json::from_value(facts).ok());
+    Ok(Recorded {
+        from,
+        version: info.version.clone(),
+        experiment: "samples".to_owned(),
+        started_at: Some(info.started_at.clone()).filter(|at| !at.is_empty()),
+        incomplete: file.ending() != Some(&Ending::Complete),
+        machine,
+        session: None,
+        stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
+        runs: grouped(&info, series),
+    })
+}
+
+/// The runs, those that count as one together.
+fn grouped(info: &FileInfo, series: Vec<Series>) -> Vec<RecordedRun> {
+    let mut runs: Vec<RecordedRun> = Vec::new();
+    for (run, series) in info.runs.iter().zip(series) {
+        let name = run.part_of.as_ref().unwrap_or(&run.name);
+        let joins = |other: &&mut RecordedRun| run.part_of.is_some() && other.name == *name;
+        if let Some(together) = runs.iter_mut().find(joins) {
+            together.setup.load.extend(run.load.iter().cloned());
+            together.setup.duration_ns =
+                together.setup.duration_ns.map(|ns| ns.saturating_add(run.duration_ns));
+            together.parts.push(series);
+        } else {
+            runs.push(RecordedRun {
+                name: name.clone(),
+                setup: setup(run),
+                cold_left_out: true,
+                parts: vec![series],
+            });
+        }
+    }
+    runs
+}
+
+fn setup(run: &RunInfo) -> Setup {
+    Setup {
+        cpu: Some(run.cpu),
+        period_ns: Some(run.period_ns),
+        phase_ns: Some(run.phase_ns),
+        policy: Some(run.policy.clone()).filter(|policy| !policy.is_empty()),
+        priority: run.priority,
+        wait: Some(run.wait.clone()).filter(|wait| !wait.is_empty()),
+        load: run.load.clone(),
+        duration_ns: Some(run.duration_ns),
+    }
+}
+
+/// Counts without their order.
+fn of_report(report: &Report, from: String) -> Result<Recorded> {
+    let run = |run: &Run| {
+        let lateness = &run.outcome.lateness_ns;
+        let mut buckets = run.outcome.histogram.buckets.clone();
+        let mut beyond = run.outcome.histogram.overflow;
+        let missed = run.outcome.missed;
+        match run.setup.period_ns.and_then(|ns| i64::try_from(ns).ok()) {
+            // As late as a period at least.
+            Some(period) if missed > 0 => buckets.push((period, period.saturating_add(1), missed)),
+            _ => beyond = beyond.saturating_add(missed),
+        }
+        let mut series = Series::of_buckets(&buckets, beyond, lateness.max.map(|ns| ns as i64));
+        series.missed = missed;
+        RecordedRun {
+            name: run.name.clone(),
+            setup: run.setup.clone(),
+            cold_left_out: true,
+            parts: vec![series],
+        }
+    };
+    let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
+    if !report.runs.is_empty() && !report.runs.iter().any(|run| shows(&run)) {
+        bail!(
+            "{from}: it holds no lateness (instants alone give intervals): there is nothing to \
+             compare with a lateness"
+        );
+    }
+    let runs = report.runs.iter().filter(shows).map(run).collect();
+    Ok(Recorded { runs, ..Recorded::head(report, from) })
+}

@@ -1,0 +1,205 @@
+//! Baselines as files: one each, in a directory of the user's, whole or not at all.
+//!
+//! A file is about 5 kB for a thousand cycles and some 100 kB a run for any number more: the series
+//! are bounded (128 chunks a load). Names are checked before a path is made of them.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
+use punctual_host::facts::Facts;
+use serde::{Deserialize, Serialize};
+
+use super::{RUNS_MAX, Recorded};
+use crate::args::BaselinesDir;
+use crate::output;
+
+/// The version of the files.
+const LAYOUT: u32 = 1;
+/// The most bytes of one: what the bounds of the series allow is far less.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A baseline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Baseline {
+    /// "punctual".
+    pub(crate) tool: String,
+    /// The layout of the file.
+    pub(crate) baseline: u32,
+    /// Its name.
+    pub(crate) name: Name,
+    /// When it was kept, in UTC (RFC 3339).
+    pub(crate) kept_at: String,
+    /// Digest of the facts that say which machine it is of.
+    pub(crate) machine_digest: String,
+    /// Digest of the facts that say how the machine was set up, the kernel among them.
+    pub(crate) setup_digest: String,
+    /// What was measured.
+    pub(crate) recorded: Recorded,
+}
+
+/// The part that every layout has.
+#[derive(Deserialize)]
+struct Head {
+    tool: String,
+    baseline: u64,
+}
+
+/// The directory of baselines.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The directory that was asked for, else the user's.
+    pub(crate) fn new(asked: &BaselinesDir) -> Result<Self> {
+        if let Some(dir) = &asked.baselines {
+            return Ok(Self { dir: dir.clone() });
+        }
+        // A relative path in these variables counts as none (XDG Base Directory Specification).
+        let absolute = |name: &str| {
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let state = absolute("XDG_STATE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+        let Some(state) = state else {
+            bail!("neither XDG_STATE_HOME nor HOME says where baselines are: use --baselines DIR");
+        };
+        Ok(Self { dir: state.join("punctual/baselines") })
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file of a name.
+    pub(crate) fn path(&self, name: &Name) -> PathBuf {
+        self.dir.join(format!("{}.json", name.as_str()))
+    }
+
+    /// Reads a baseline.
+    pub(crate) fn read(&self, name: &Name) -> Result<Baseline> {
+        let path = self.path(name);
+        let shown = path.display();
+        if !path.exists() {
+            bail!(
+                "there is no baseline {} in {}: keep one with --baseline {}",
+                name.as_str(),
+                self.dir.display(),
+                name.as_str()
+            );
+        }
+        let mut text = String::new();
+        let kind = fs::metadata(&path).with_context(|| format!("cannot read {shown}"))?;
+        if !kind.is_file() {
+            bail!("{shown}: a baseline is a regular file");
+        }
+        let file = File::open(&path).with_context(|| format!("cannot read {shown}"))?;
+        file.take(BYTES_MAX + 1)
+            .read_to_string(&mut text)
+            .with_context(|| format!("{shown}: no baseline of punctual's"))?;
+        if text.len() as u64 > BYTES_MAX {
+            bail!("{shown}: no baseline of punctual's: more than {} MiB", BYTES_MAX >> 20);
+        }
+        parse(&text).with_context(|| format!("{shown}"))
+    }
+
+    /// Names of all baselines, sorted.
+    pub(crate) fn names(&self) -> Result<Vec<Name>> {
+        let shown = self.dir.display();
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(why) => return Err(why).with_context(|| format!("cannot read {shown}")),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+            let file = entry.file_name();
+            let name = file.to_str().and_then(|file| file.strip_suffix(".json"));
+            names.extend(name.and_then(|name| Name::parse(name).ok()));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Refuses a name that is taken, unless it is to be replaced.
+    pub(crate) fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
+        let path = self.path(name);
+        if !force && path.exists() {
+            bail!("{}: there is such a baseline already; --force replaces it", path.display());
+        }
+        Ok(())
+    }
+
+    /// Keeps a result as a baseline.
+    pub(crate) fn keep(&self, name: &Name, recorded: Recorded, force: bool) -> Result<PathBuf> {
+        let Some(facts) = &recorded.machine else {
+            bail!("a baseline needs the facts of its machine");
+        };
+        let baseline = Baseline {
+            tool: "punctual".to_owned(),
+            baseline: LAYOUT,
+            name: name.clone(),
+            kept_at: jiff::Timestamp::now().to_string(),
+            machine_digest: digest(MACHINE, facts),
+            setup_digest: digest(SETUP, facts),
+            recorded,
+        };
+        let dir = self.dir.display();
+        fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {dir}"))?;
+        self.refuse_taken(name, force)?;
+        let path = self.path(name);
+        output::replace(&path, &(serde_json::to_string(&baseline)? + "\n"))?;
+        Ok(path)
+    }
+
+    /// Removes a baseline.
+    pub(crate) fn remove(&self, name: &Name) -> Result<()> {
+        let path = self.path(name);
+        if !path.exists() {
+            bail!("there is no baseline {} in {}", name.as_str(), self.dir.display());
+        }
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+}
+
+impl Baseline {
+    /// Refuses another machine than the one that it is of.
+    pub(crate) fn refuse_another_machine(&self, facts: &Facts) -> Result<()> {
+        let Some(mine) = &self.recorded.machine else {
+            bail!("baseline {} does not say which machine it is of", self.name.as_str());
+        };
+        let other = changed(MACHINE, mine, facts);
+        let Some(first) = other.first() else { return Ok(()) };
+        bail!(
+            "baseline {} is of another machine: {} was {}, here it is {}; 'punctual compare' \
+             takes results of any two",
+            self.name.as_str(),
+            first.name,
+            first.from,
+            first.to
+        )
+    }
+}
+
+fn parse(text: &str) -> Result<Baseline> {
+    let head: Head = serde_json::from_str(text).context("no baseline of punctual's")?;
+    if head.tool != "punctual" {
+        bail!("no baseline of punctual's");
+    }
+    if head.baseline != u64::from(LAYOUT) {
+        bail!("layout {}: this punctual reads layout {LAYOUT}", head.baseline);
+    }
+    let baseline: Baseline = serde_json::from_str(text).context("a damaged baseline")?;
+    let runs = &baseline.recorded.runs;
+    let series = || runs.iter().flat_map(|run| &run.parts);
+    if runs.len() > RUNS_MAX || !series().all(|series| series.is_sound()) {
+        bail!("a damaged baseline: its counts are none");
+    }
+    Ok(baseline)
+}

@@ -1,0 +1,146 @@
+//! The page of a comparison: what differs, a table a run, and what can be told of it.
+
+use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
+
+use crate::report::{ComparedSide, Comparison, Pair, Report};
+use crate::view::show;
+
+/// The page of `compare`.
+pub(crate) fn page(report: &Report) -> String {
+    let Some(comparison) = &report.compare else { return String::new() };
+    format!("punctual {} · compare\n", report.version) + &part(comparison)
+}
+
+/// The part of another page that holds a run against a baseline.
+pub(super) fn against(report: &Report) -> String {
+    report.compare.as_ref().map_or_else(String::new, |comparison| format!("\n{}", part(comparison)))
+}
+
+fn part(comparison: &Comparison) -> String {
+    let mut page: String = comparison.sides.iter().map(side).collect();
+    for pair in &comparison.pairs {
+        page += &of_pair(pair);
+    }
+    let family = &comparison.family;
+    let text = format!(
+        "{} tests: verdicts and intervals are such that all of them together are {} sure (Holm). \
+         A missed release counts as late as the stall left it.",
+        show::count(family.tests),
+        show::share(family.confidence)
+    );
+    page + "\n" + &show::wrap(&text, 0) + "\n"
+}
+
+fn side(side: &ComparedSide) -> String {
+    let mut page = String::new();
+    for result in &side.results {
+        let kernel = result.kernel.as_ref().map(|kernel| format!(" · Linux {kernel}"));
+        let started =
+            result.started_at.as_ref().map(|at| format!(" · {}", at.get(..19).unwrap_or(at)));
+        let text = format!(
+            "  {}  {}{}{}",
+            side.label,
+            result.from,
+            started.unwrap_or_default(),
+            kernel.unwrap_or_default()
+        );
+        page += &(show::wrap(&show::plain(&text), 5) + "\n");
+    }
+    page
+}
+
+fn of_pair(pair: &Pair) -> String {
+    let mut page = format!("\n{} held against {}\n", show::plain(&pair.b), show::plain(&pair.a));
+    for difference in &pair.differences {
+        let text = format!("  differs: {}: {} → {}", difference.what, difference.a, difference.b);
+        page += &(show::wrap(&show::plain(&text), 4) + "\n");
+    }
+    for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
+        if !only.is_empty() {
+            let text = format!("  not compared, only in {side}: {}", only.join(", "));
+            page += &(show::wrap(&show::plain(&text), 4) + "\n");
+        }
+    }
+    for note in &pair.notes {
+        page += &(show::wrap(&show::plain(&format!("  note: {note}")), 4) + "\n");
+    }
+    pair.runs.iter().for_each(|run| page += &of_run(run));
+    page
+}
+
+fn of_run(run: &RunComparison) -> String {
+    let text = format!("  {}: {}", run.name, run.statement);
+    let mut page = format!("\n{}\n", show::wrap(&show::plain(&text), 4));
+    if !run.rates.is_empty() {
+        page += &format!(
+            "  {:>9} {:>8} {:>8}  {:<22} {}\n",
+            "later than", "A", "B", "B/A by rate", "verdict"
+        );
+    }
+    run.rates.iter().for_each(|rate| page += &of_rate(rate));
+    if !run.quantiles.is_empty() {
+        page +=
+            &format!("  {:>9} {:>8} {:>8}  {:<22} {}\n", "quantile", "A", "B", "B − A", "verdict");
+    }
+    run.quantiles.iter().for_each(|quantile| page += &of_quantile(quantile));
+    let text = format!(
+        "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: a \
+         maximum says as much of n and of luck",
+        show::count(run.n_a),
+        show::count(run.n_b),
+        show::count(run.missed_a),
+        show::count(run.missed_b),
+        show::ns(run.max_a_ns),
+        show::ns(run.max_b_ns),
+    );
+    page + &show::wrap(&text, 4) + "\n"
+}
+
+fn of_rate(rate: &RateRatio) -> String {
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), figures);
+    let interval = match rate.ratio {
+        Some(ratio) => format!("{} [{}, {upper}]", figures(ratio), figures(rate.lower)),
+        None => format!("- [{}, {upper}]", figures(rate.lower)),
+    };
+    format!(
+        "  {:>10} {:>8} {:>8}  {interval:<22} {}\n",
+        show::ns(Some(rate.threshold_ns)),
+        show::count(rate.exceedances_a),
+        show::count(rate.exceedances_b),
+        verdict(rate.verdict, rate.p_adjusted.is_some())
+    )
+}
+
+fn of_quantile(quantile: &QuantileDifference) -> String {
+    let interval = match (quantile.lower_ns, quantile.upper_ns) {
+        (Some(lower), Some(upper)) => {
+            format!("[{}, {}]", show::ns(Some(lower)), show::ns(Some(upper)))
+        }
+        _ => "n is too small".to_owned(),
+    };
+    format!(
+        "  {:>10} {:>8} {:>8}  {interval:<22} {}\n",
+        format!("p{}", quantile.p * 100.0),
+        show::ns(Some(quantile.a_ns)),
+        show::ns(Some(quantile.b_ns)),
+        verdict(quantile.verdict, quantile.p_value.is_some())
+    )
+}
+
+fn verdict(verdict: Verdict, is_tested: bool) -> &'static str {
+    match verdict {
+        _ if !is_tested => "not tested",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Mixed => "mixed",
+        Verdict::Undecided => "no difference told",
+    }
+}
+
+fn figures(value: f64) -> String {
+    match value {
+        v if v >= 99.5 => format!("{v:.0}"),
+        v if v >= 9.95 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}

@@ -1,0 +1,313 @@
+//! `punctual compare`: what is told apart, what is said beside, what is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use punctual::core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
+use punctual::core::sample::Sample;
+use punctual::core::time::Span;
+use serde_json::{Value, json};
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+
+/// One run of a sample file that is made here.
+struct Made<'a> {
+    name: &'a str,
+    latenesses: Vec<i64>,
+    phase_ns: u64,
+}
+
+impl<'a> Made<'a> {
+    /// `n` cycles of 5 to 6 µs, of which one in `every` is 90 µs late, at scattered places.
+    fn new(name: &'a str, n: u64, every: u64) -> Self {
+        let mut state = n ^ every;
+        let latenesses = (0..n)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let draw = state >> 33;
+                if draw.is_multiple_of(every) { 90_000 } else { 5_000 + (draw % 1_000) as i64 }
+            })
+            .collect();
+        Self { name, latenesses, phase_ns: 0 }
+    }
+}
+
+/// Writes a sample file.
+fn samples(path: &Path, started_at: &str, runs: &[Made<'_>]) -> String {
+    let described = |run: &Made<'_>| {
+        json!({
+            "name": run.name, "cpu": 0, "period_ns": 1_000_000, "phase_ns": run.phase_ns,
+            "policy": "SCHED_FIFO", "priority": 90, "wait": "sleep", "load": []
+        })
+    };
+    let info = json!({
+        "tool": "punctual", "version": "0.1.0", "started_at": started_at,
+        "runs": runs.iter().map(described).collect::<Vec<_>>()
+    });
+    let info = info.to_string();
+    let header = FileHeader {
+        version: FILE_VERSION,
+        json_bytes: info.len() as u32,
+        json_crc: crc32fast::hash(info.as_bytes()),
+    };
+    let mut bytes = [&header.to_bytes()[..], info.as_bytes()].concat();
+    for (run, made) in runs.iter().enumerate() {
+        let sample = |(cycle, &ns): (u64, &i64)| {
+            let lateness = Span::from_ns(ns);
+            Sample { cycle, lateness, ..Sample::default() }.to_bytes()
+        };
+        let payload: Vec<u8> = (0..).zip(&made.latenesses).flat_map(sample).collect();
+        bytes.extend(block(BlockKind::Data, run as u32, made.latenesses.len() as u32, &payload));
+        bytes.extend(payload);
+    }
+    bytes.extend(block(BlockKind::End, 0, 0, &[]));
+    fs::write(path, bytes).expect("writable");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
+    let payload_crc = crc32fast::hash(payload);
+    let (first, missed, unrecorded) = (0, 0, 0);
+    let header = BlockHeader { kind, run, samples, first, missed, unrecorded, payload_crc };
+    header.to_bytes(crc32fast::hash).to_vec()
+}
+
+/// A page without its line ends.
+fn flowing(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const EARLIER: &str = "2026-11-21T20:01:00Z";
+const LATER: &str = "2026-11-21T20:02:00Z";
+
+#[test]
+fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
+    let dir = Dir::new("compare-told");
+    let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new("idle", 20_000, 500)]);
+    let worse = Made { phase_ns: 300_000, ..Made::new("idle", 20_000, 100) };
+    let b = samples(&dir.path("b.punctual"), LATER, &[worse, Made::new("cpu", 100, 50)]);
+    let out = run(["compare", &a, &b]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out);
+    for words in [
+        "idle: worse: later than",
+        "differs: phase: 0 s → 300 µs",
+        "not compared, only in B: cpu",
+        "one side was measured after the other",
+        "are not compared: a maximum",
+        "together are 95 % sure (Holm)",
+    ] {
+        assert!(flowing(&page).contains(words), "{words:?} in {page}");
+    }
+    let wide = page.lines().find(|line| line.chars().count() > 80 && !line.contains(&a[..8]));
+    assert_eq!(wide, None, "eighty columns");
+
+    let out = run(["compare", &a, &b, "--fail-if-worse", "--json", "-", "--threshold", "50us"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let report = json(&out);
+    let pair = &report["compare"]["pairs"][0];
+    assert_eq!(
+        (&pair["verdict"], &pair["a"], &pair["b"]),
+        (&json!("worse"), &json!("A"), &json!("B"))
+    );
+    let rates = pair["runs"][0]["rates"].as_array().expect("rates");
+    let asked = rates.iter().find(|rate| {
+        rate["threshold_ns"].as_f64().is_some_and(|ns| (50_000.0..50_500.0).contains(&ns))
+    });
+    let asked = asked.expect("the threshold that was asked for");
+    let number = |key: &str| asked[key].as_f64().expect("a number");
+    let late = |every: u64| {
+        let made = Made::new("idle", 20_000, every);
+        made.latenesses.iter().filter(|&&ns| ns > 50_000).count() as f64
+    };
+    assert_eq!(number("exceedances_a"), late(500), "counts are exact");
+    assert_eq!(number("exceedances_b"), late(100));
+    assert!(number("lower") > 1.0 && number("lower") < number("ratio"));
+    assert_eq!(run(["compare", &b, &a, "--fail-if-worse"]).status.code(), Some(0), "better");
+}
+
+#[test]
+fn where_nothing_can_be_told_it_says_what_it_would_take() {
+    let dir = Dir::new("compare-untold");
+    let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new("idle", 10_000, 300)]);
+    let b = samples(&dir.path("b.punctual"), LATER, &[Made::new("idle", 10_001, 300)]);
+    let out = run(["compare", &a, &b]);
+    let page = flowing(&stdout(&out));
+    assert!(page.contains("idle: no difference can be told; "), "{page}");
+    assert!(page.contains("; it would take about "), "{page}");
+    assert!(page.contains("more cycles a side to tell a ratio of 2 at"), "{page}");
+    assert_eq!(run(["compare", &a, &b, "--fail-if-worse"]).status.code(), Some(0));
+}
+
+#[test]
+fn several_results_a_side_measured_in_turn() {
+    let dir = Dir::new("compare-turns");
+    let file = |name: &str, minute: u32, n: u64, every: u64| {
+        let at = format!("2026-11-21T20:{minute:02}:00Z");
+        samples(&dir.path(name), &at, &[Made::new("idle", n, every)])
+    };
+    let a = [file("a1", 0, 20_000, 400), file("a2", 2, 20_001, 400), file("a3", 4, 20_002, 400)];
+    let b = [file("b1", 1, 20_003, 90), file("b2", 3, 20_004, 90), file("b3", 5, 20_005, 90)];
+    let out = run(["compare", "--a", &a.join(","), "--b", &b.join(","), "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let report = json(&out);
+    let pair = &report["compare"]["pairs"][0];
+    assert_eq!(pair["verdict"], "worse");
+    assert_eq!(pair["runs"][0]["n_a"], 60_003);
+    assert!(!pair["notes"].to_string().contains("after the other"), "{}", pair["notes"]);
+    // Three against the first one: two pairs.
+    let out = run(["compare", &a[0], &a[1], &b[0], "--json", "-"]);
+    let pairs = json(&out)["compare"]["pairs"].as_array().expect("pairs").len();
+    assert_eq!(pairs, 2);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_the_reason() {
+    let dir = Dir::new("compare-refused");
+    let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new("idle", 2_000, 300)]);
+    let other = samples(&dir.path("o.punctual"), LATER, &[Made::new("cpu", 2_001, 300)]);
+    let empty = samples(&dir.path("e.punctual"), LATER, &[Made::new("idle", 0, 1)]);
+    refused(&run(["compare", &a]), &["two results or more"]);
+    refused(&run(["compare", &a, "/nonexistent"]), &["cannot read /nonexistent"]);
+    refused(&run(["compare", &a, &a]), &["a.punctual", "given twice"]);
+    let copy = dir.path("copy.punctual");
+    fs::copy(&a, &copy).expect("writable");
+    let copy = copy.to_str().expect("UTF-8");
+    refused(&run(["compare", &a, copy]), &["hold the same recording"]);
+    let same = run(["compare", &a, copy, "--anyway"]);
+    assert!(stdout(&same).contains("no difference can be told"), "{}", stderr(&same));
+    refused(&run(["compare", &a, &other]), &["no run of the same name: idle against cpu"]);
+    assert!(stdout(&run(["compare", &a, &other, "--anyway"])).contains("differs: run: idle → cpu"));
+    let out = run(["compare", &a, &empty]);
+    assert!(stdout(&out).contains("a run has no cycles"), "{}", stderr(&out));
+    let directory = dir.0.to_str().expect("UTF-8");
+    refused(&run(["compare", &a, directory]), &["result.json"]);
+    refused(&run(["compare", &a, &other, "--json", &a]), &["the same file"]);
+    refused(&run(["compare", &a, &other, "--threshold", "50"]), &["--threshold"]);
+    let newer = dir.path("newer.json");
+    fs::write(&newer, r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
+    refused(&run(["compare", &a, newer.to_str().expect("UTF-8")]), &["newer.json", "schema 2"]);
+    let cut = dir.path("damaged.punctual");
+    let mut bytes = fs::read(&a).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&cut, bytes).expect("writable");
+    refused(&run(["compare", &a, cut.to_str().expect("UTF-8")]), &["damaged at byte"]);
+    let made = std::process::Command::new("mkfifo").arg(dir.path("fifo")).status();
+    if made.is_ok_and(|status| status.success()) {
+        let fifo = dir.path("fifo");
+        refused(&run(["compare", &a, fifo.to_str().expect("UTF-8")]), &["fifo"]);
+    }
+}
+
+#[test]
+fn a_hostile_name_does_not_reach_the_terminal() {
+    let dir = Dir::new("compare-hostile");
+    let name = "\u{1b}[2J\u{7}idle";
+    let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new(name, 2_000, 300)]);
+    let b = samples(&dir.path("b.punctual"), LATER, &[Made::new(name, 2_001, 300)]);
+    let out = run(["compare", &a, &b]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(!stdout(&out).contains('\u{1b}') && stdout(&out).contains("\\u{1b}[2J"));
+}
+
+/// A measured run kept as a baseline.
+fn baseline(dir: &Dir) -> (String, PathBuf) {
+    let baselines = dir.path("baselines").to_str().expect("UTF-8").to_owned();
+    let out = measure(&baselines, &["--baseline", "before"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let file = dir.path("baselines").join("before.json");
+    assert!(file.is_file(), "{}", stderr(&out));
+    (baselines, file)
+}
+
+fn measure(baselines: &str, more: &[&str]) -> std::process::Output {
+    let mut command = punctual();
+    command.args(["measure", "periodic", "--duration", "1500ms", "--baselines", baselines]);
+    command.args(more).output().expect("the program starts")
+}
+
+/// All counts of a baseline moved to one cell.
+fn move_to(file: &Path, cell: u16) {
+    let mut kept = json_file(file);
+    let runs = kept["recorded"]["runs"].as_array_mut().expect("runs");
+    for chunk in runs
+        .iter_mut()
+        .flat_map(|run| run["parts"].as_array_mut().expect("parts"))
+        .flat_map(|part| part["chunks"].as_array_mut().expect("chunks"))
+    {
+        let count: u64 =
+            chunk.as_array().expect("cells").iter().filter_map(|c| c[1].as_u64()).sum();
+        *chunk = json!([[cell, count]]);
+    }
+    fs::write(file, kept.to_string()).expect("writable");
+}
+
+#[test]
+fn a_baseline_is_kept_listed_held_against_and_removed() {
+    let dir = Dir::new("baseline-life");
+    let (baselines, file) = baseline(&dir);
+    let size = fs::metadata(&file).expect("there").len();
+    assert!(size < 300_000, "{size} bytes");
+    refused(
+        &measure(&baselines, &["--baseline", "before"]),
+        &["there is such a baseline", "--force"],
+    );
+    let list = run(["baseline", "list", "--baselines", &baselines]);
+    assert!(stdout(&list).contains("before"), "{}", stdout(&list));
+    let shown = run(["baseline", "show", "before", "--baselines", &baselines]);
+    assert!(stdout(&shown).contains("cpu_model"), "{}", stdout(&shown));
+
+    // Everything at one nanosecond: no machine is as good as that.
+    move_to(&file, 2);
+    let out = measure(&baselines, &["--against", "before", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let report = json(&out);
+    assert_eq!(report["compare"]["pairs"][0]["verdict"], "worse");
+    assert!(report["verdict"]["reasons"].to_string().contains("against before: idle: worse"));
+    // Everything later than half an hour: any machine is better, and another kernel is said.
+    move_to(&file, 4_000);
+    let mut kept = json_file(&file);
+    kept["recorded"]["machine"]["kernel"] = json!({ "value": "6.1.0-old", "origin": "test" });
+    fs::write(&file, kept.to_string()).expect("writable");
+    let out = measure(&baselines, &["--against", "before"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("differs: kernel: 6.1.0-old →"), "{}", stdout(&out));
+
+    let out = measure(&baselines, &["--baseline", "before", "--force"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let out = run(["baseline", "remove", "before", "--baselines", &baselines]);
+    assert_eq!((out.status.code(), file.exists()), (Some(0), false));
+    refused(&measure(&baselines, &["--against", "before"]), &["there is no baseline before"]);
+}
+
+#[test]
+fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
+    let dir = Dir::new("baseline-refused");
+    let (baselines, file) = baseline(&dir);
+    let kept = json_file(&file);
+    let refused_as = |change: &dyn Fn(&mut Value), words: &[&str]| {
+        let mut changed = kept.clone();
+        change(&mut changed);
+        fs::write(&file, changed.to_string()).expect("writable");
+        refused(&measure(&baselines, &["--against", "before"]), words);
+    };
+    refused_as(
+        &|kept| kept["recorded"]["machine"]["cpu_model"]["value"] = json!("Another \u{1b}[2J CPU"),
+        &["another machine", "cpu_model", "Another"],
+    );
+    refused_as(&|kept| kept["baseline"] = json!(2), &["before.json", "layout 2"]);
+    refused_as(&|kept| kept["tool"] = json!("other"), &["no baseline of punctual's"]);
+    refused_as(
+        &|kept| kept["recorded"]["runs"][0]["parts"][0]["chunks"] = json!([[[60_000, 1]]]),
+        &["damaged baseline"],
+    );
+    fs::write(&file, "{").expect("writable");
+    refused(&measure(&baselines, &["--against", "before"]), &["before.json", "line 1"]);
+    for name in ["../x", "a/b", "", ".", "-x y"] {
+        let option = format!("--baseline={name}");
+        refused(&measure(&baselines, &[&option]), &["--baseline", "letters, digits"]);
+        let option = format!("--against={name}");
+        refused(&measure(&baselines, &[&option]), &["--against", "letters, digits"]);
+    }
+}

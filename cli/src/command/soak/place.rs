@@ -12,15 +12,15 @@ use punctual_host::identity;
 use punctual_host::root::Root;
 use serde_json::Value;
 
-/// Facts with which lateness changes: cycles under another value of these are not added up.
-const DECIDING: [&str; 21] = [
+/// Facts with which lateness changes: cycles under another value of these are not added up. Only
+/// such as every user may read: what a process may see is no change of the machine.
+const DECIDING: [&str; 20] = [
     "kernel",
     "kernel_version",
     "hz",
     "no_hz",
     "preemption",
     "preemption_mode",
-    "virtualization",
     "clocksource",
     "online_cpus",
     "smt",

@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use punctual_analysis::claim::dependence::Exceedances;
+use punctual_analysis::extremes::peaks::Peaks;
 use punctual_analysis::gridfit::GridFit;
 use punctual_analysis::recording::{Recording, Setup};
 use punctual_analysis::summary::Distribution;
@@ -64,6 +65,10 @@ fn main() {
     timed("exceedances", n, |samples| {
         samples.iter().for_each(|s| exceedances.push(s.lateness.as_ns(), 0, 0));
     });
+    let mut peaks = Peaks::default();
+    timed("peaks", n, |samples| {
+        samples.iter().for_each(|s| peaks.push(s.lateness.as_ns()));
+    });
     let mut recording = Recording::new(Setup { period: Some(period), ..Setup::default() });
     timed("recording", n, |samples| recording.extend(samples));
     let start = Instant::now();
@@ -76,5 +81,5 @@ fn main() {
     for claim in &outcome.claims {
         println!("{:?} {}: {}", claim.level, claim.statement, claim.given);
     }
-    black_box((distribution, grid.finish(), exceedances.finish(0)));
+    black_box((peaks, distribution, grid.finish(), exceedances.finish(0)));
 }

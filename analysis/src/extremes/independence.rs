@@ -11,6 +11,8 @@ use super::test::{About, Test};
 
 /// Exceedances within this many cycles are company.
 const WINDOW: u64 = 20;
+/// Stretches among which few exceedances are told apart.
+const COARSE: usize = 16;
 /// Stretches that may hold a change.
 const LEFT_OUT: usize = 2;
 /// Counts of company are exceeded in fewer than this share of runs.
@@ -27,9 +29,8 @@ const LJUNG_BOX: f64 = 29.0;
 pub(super) fn company_within(places: &[u64], n: u64) -> Test {
     let length = n as f64 / STRETCHES as f64;
     let near = WINDOW as f64 * (2.0 * length - WINDOW as f64 - 1.0) / (length * (length - 1.0));
-    let stretch = |place: &u64| u128::from(*place) * STRETCHES as u128 / u128::from(n);
     let mut stretches: Vec<(f64, f64)> = places
-        .chunk_by(|a, b| stretch(a) == stretch(b))
+        .chunk_by(|a, b| stretch(*a, n, STRETCHES) == stretch(*b, n, STRETCHES))
         .map(|within| {
             let count = within.len() as f64;
             (pairs(within) as f64, 0.5 * count * (count - 1.0) * near)
@@ -42,11 +43,22 @@ pub(super) fn company_within(places: &[u64], n: u64) -> Test {
     verdict(found, expected, "late cycles come in company")
 }
 
-/// The same over the whole run, for exceedances too few for that.
+/// The same for exceedances too few for that: over the whole run, with as many more pairs expected
+/// as there are in the same of 16 stretches.
 pub(super) fn company(places: &[u64], n: u64) -> Test {
-    let count = places.len() as f64;
-    let expected = count * (count - 1.0) * WINDOW as f64 / n as f64;
+    let both = |count: f64| count * (count - 1.0);
+    let same: f64 = places
+        .chunk_by(|a, b| stretch(*a, n, COARSE) == stretch(*b, n, COARSE))
+        .map(|within| both(within.len() as f64))
+        .sum();
+    let crowding = (COARSE as f64 * same / both(places.len() as f64)).max(1.0);
+    let expected = both(places.len() as f64) * WINDOW as f64 / n as f64 * crowding;
     verdict(pairs(places) as f64, expected, "the latest cycles come in company")
+}
+
+/// Which of so many stretches of the n cycles a place lies in.
+fn stretch(place: u64, n: u64, stretches: usize) -> u128 {
+    u128::from(place) * stretches as u128 / u128::from(n)
 }
 
 /// Pairs of places (rising) within the window.
@@ -122,6 +134,8 @@ mod tests {
         let dense = (0..1_000).map(|i| 900_000 + i * 100 + i * 7_919 % 80);
         let places: Vec<u64> = sparse.chain(dense).collect();
         assert!(company_within(&places, N).passes());
+        let few: Vec<u64> = places.iter().copied().step_by(20).collect();
+        assert!(company(&few, N).passes());
     }
 
     #[test]

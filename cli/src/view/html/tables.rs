@@ -99,13 +99,17 @@ pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
             format!("{:?}", claim.level),
             format!("{given}{}", claim.statement),
             show::count(claim.n),
-            claim.confidence.map_or_else(|| "observed".to_owned(), show::share),
+            claim.confidence.map_or_else(
+                || if claim.given { "observed" } else { "refused" }.to_owned(),
+                show::share,
+            ),
             claim.conditions.clone(),
         ]
     };
     let mut body =
         "<p>L0 was observed. L1 bounds how often a cycle is later than a time, L2 where \
-                    a quantile lies; both hold for the machine as it was, under what ran.</p>"
+                    a quantile lies; both hold for the machine as it was, under what ran. L3 is \
+                    what a model says of rarer cycles, or why it may not.</p>"
             .to_owned();
     let mut any = false;
     for (name, run) in runs(source) {

@@ -51,7 +51,6 @@ fn main() -> ExitCode {
         Command::Report(args) => command::report::run(&args),
         Command::Compare(args) => command::compare::run(&args),
         Command::Baseline { command } => command::baseline::run(&command),
-        Command::Impact { model: Impact::Stepper(args) } => command::impact::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Facts(args) => command::facts::run(&args),
         Command::Capture(args) => command::capture::run(&args),

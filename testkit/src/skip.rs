@@ -50,6 +50,19 @@ pub fn need(part: &str, present: bool) -> bool {
     false
 }
 
+/// Set by `cargo xtask arm64`: the processor is emulated, and so are the kernel's answers.
+pub const EMULATED: &str = "PUNCTUAL_EMULATED";
+
+/// As [`need`], for what an emulated processor has not: `part` names it, as in "real timing".
+///
+/// # Panics
+/// As [`need`] does.
+#[track_caller]
+#[must_use = "a test without it must return"]
+pub fn need_native(part: &str) -> bool {
+    need(&format!("{part} (the processor is emulated)"), std::env::var_os(EMULATED).is_none())
+}
+
 /// As [`need`], for a program on the path.
 ///
 /// # Panics

@@ -3,6 +3,7 @@
 //! One subcommand, one file; this page is their list. Nothing here is part of what users install.
 #![forbid(unsafe_code)]
 
+mod arm64;
 mod fuzz;
 mod licences;
 mod man;
@@ -29,6 +30,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
+    ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
     ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
 ];
 

@@ -49,6 +49,18 @@ pub(crate) fn on_path(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
+/// Whether the effective user is root.
+pub(crate) fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    effective_uid(&status) == Some(0)
+}
+
+/// The second number of the line `Uid:` of `/proc/PID/status` (proc_pid_status(5)).
+fn effective_uid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +80,12 @@ mod tests {
     #[test]
     fn the_path_is_searched() {
         assert!(on_path("sh") && !on_path("no-such-program"));
+    }
+
+    #[test]
+    fn the_effective_user_counts() {
+        assert_eq!(effective_uid("Name:\tx\nUid:\t1000\t0\t1000\t1000\n"), Some(0));
+        assert_eq!(effective_uid("Uid:\t0\t1000\t0\t0\n"), Some(1000));
+        assert_eq!(effective_uid("Name:\tx\n"), None);
     }
 }

@@ -13,7 +13,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::{licences, man, msrv, process, root, schema, tidy};
-use report::{Counts, Report};
+pub(crate) use packages::install_one;
+use report::Report;
+pub(crate) use report::{Counts, Skip};
+pub(crate) use suite::{Outcome, count, judge};
 
 /// A step that counts no tests.
 type Step = fn(&Path) -> Result<(), String>;
@@ -76,7 +79,7 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
     step(report, "tests", || {
         let (ended, counted, skipped) = suite::run(root)?;
         (counts, skips) = (counted, skipped);
-        suite::judge(ended, counts, ci)
+        judge(ended, counts, ci)
     });
     report.count(counts, skips);
 }

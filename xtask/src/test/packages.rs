@@ -19,16 +19,25 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
     ("python3-venv", "python3", "the packages that read exports back"),
     ("systemd", "systemd-analyze", "whether the service unit is one"),
+    ("mmdebstrap", "mmdebstrap", "a Debian system with AArch64, for `cargo xtask arm64`"),
     ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
     ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
 ];
 
 /// Installs what is missing.
 pub(crate) fn install() -> Result<(), String> {
-    let missing: Vec<&str> =
-        PACKAGES.iter().map(|(name, ..)| *name).filter(|name| !installed(name)).collect();
+    install_those(&PACKAGES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())
+}
+
+/// Installs one of them if it is missing.
+pub(crate) fn install_one(name: &str) -> Result<(), String> {
+    install_those(&[name])
+}
+
+fn install_those(names: &[&str]) -> Result<(), String> {
+    let missing: Vec<&str> = names.iter().copied().filter(|name| !installed(name)).collect();
     if missing.is_empty() {
-        println!("packages: all {} are here", PACKAGES.len());
+        println!("packages: all {} are here", names.len());
         return Ok(());
     }
     for (name, programs, what_for) in PACKAGES.iter().filter(|(name, ..)| missing.contains(name)) {
@@ -61,7 +70,7 @@ fn installed(name: &str) -> bool {
 /// apt-get without questions, waiting for another one to finish, as root.
 fn apt_get(args: &[&str]) -> Command {
     let mut words = Vec::new();
-    if !is_root() && process::on_path("sudo") {
+    if !process::is_root() && process::on_path("sudo") {
         words.extend(["sudo", "-n"]);
     }
     words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
@@ -72,27 +81,9 @@ fn apt_get(args: &[&str]) -> Command {
     command
 }
 
-fn is_root() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    effective_uid(&status) == Some(0)
-}
-
-/// The second number of the line `Uid:` of `/proc/PID/status` (proc_pid_status(5)).
-fn effective_uid(status: &str) -> Option<u32> {
-    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_effective_user_counts() {
-        assert_eq!(effective_uid("Name:\tx\nUid:\t1000\t0\t1000\t1000\n"), Some(0));
-        assert_eq!(effective_uid("Uid:\t0\t1000\t0\t0\n"), Some(1000));
-        assert_eq!(effective_uid("Name:\tx\n"), None);
-    }
 
     #[test]
     fn apt_get_never_asks() {

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use super::report::{Counts, Skip};
 use crate::process;
 
 /// How the tests ended, how many of each kind, and which were skipped.
-type Outcome = (Result<(), String>, Counts, Vec<Skip>);
+pub(crate) type Outcome = (Result<(), String>, Counts, Vec<Skip>);
 
 /// Runs all tests; fails only when they could not be run.
 pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
@@ -21,7 +21,11 @@ pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
     std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
     let mut cargo = process::cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
     cargo.env("PUNCTUAL_SKIP_LOG", &log).stdout(Stdio::piped());
-    let mut child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
+    count(cargo.spawn().map_err(|error| format!("cargo test: {error}"))?, &log)
+}
+
+/// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`.
+pub(crate) fn count(mut child: Child, log: &Path) -> Result<Outcome, String> {
     let mut counts = Counts::default();
     let mut skips = Vec::new();
     for line in BufReader::new(child.stdout.take().ok_or("cargo test: no output")?).split(b'\n') {
@@ -31,9 +35,9 @@ pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
         read_line(&line, &mut counts, &mut skips);
     }
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    let logged = std::fs::read_to_string(&log).unwrap_or_default();
+    let logged = std::fs::read_to_string(log).unwrap_or_default();
     // Left over in the temporary folder at worst.
-    let _ = std::fs::remove_file(&log);
+    let _ = std::fs::remove_file(log);
     let logged = read_log(&logged);
     // The runner counts a test that gave up early as passed.
     counts.passed = counts.passed.saturating_sub(logged.len());

@@ -28,6 +28,14 @@ pub enum Dimension {
     Rate,
     /// A part of a whole.
     Share,
+    /// A length.
+    Length,
+    /// A speed along a line.
+    LinearSpeed,
+    /// Bits in a time.
+    BitRate,
+    /// An amount of memory.
+    Size,
 }
 
 /// A torque in newton metres; finite and positive.
@@ -52,6 +60,30 @@ pub struct Speed {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Rate {
     hz: f64,
+}
+
+/// A length in metres; finite and positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Length {
+    m: f64,
+}
+
+/// A speed along a line in metres per second; finite and positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct LinearSpeed {
+    m_s: f64,
+}
+
+/// A rate of data in bits per second; finite and positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct BitRate {
+    bit_s: f64,
+}
+
+/// An amount of memory in bytes; finite and positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Size {
+    bytes: f64,
 }
 
 /// A share in (0, 1].
@@ -104,6 +136,28 @@ newtype!(
     "15rev/s"
 );
 newtype!(Rate, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
+newtype!(Length, m, from_m, as_m, length, Dimension::Length, "metres", "10um");
+newtype!(
+    LinearSpeed,
+    m_s,
+    from_m_s,
+    as_m_s,
+    linear_speed,
+    Dimension::LinearSpeed,
+    "metres per second",
+    "10m/min"
+);
+newtype!(
+    BitRate,
+    bit_s,
+    from_bit_s,
+    as_bit_s,
+    bit_rate,
+    Dimension::BitRate,
+    "bits per second",
+    "1Gbit/s"
+);
+newtype!(Size, bytes, from_bytes, as_bytes, size, Dimension::Size, "bytes", "8KiB");
 
 impl Share {
     /// From a number; `None` unless in (0, 1].
@@ -263,6 +317,12 @@ mod tests {
         assert!(near(speed("60rpm").unwrap().as_rad_s(), 2.0 * std::f64::consts::PI));
         assert!(near(speed("360deg/s").unwrap().as_rad_s(), 2.0 * std::f64::consts::PI));
         assert_eq!(rate("16.7kHz").unwrap().as_hz(), 16_700.0);
+        assert!(near(length("10um").unwrap().as_m(), 1e-5));
+        assert!(near(length("0.5in").unwrap().as_m(), 0.0127));
+        assert!(near(linear_speed("6m/min").unwrap().as_m_s(), 0.1));
+        assert!(near(linear_speed("60in/min").unwrap().as_m_s(), 0.0254));
+        assert_eq!(bit_rate("1Gbit/s").unwrap().as_bit_s(), 1e9);
+        assert_eq!(size("8KiB").unwrap().as_bytes(), 8_192.0);
     }
 
     #[test]
@@ -295,6 +355,7 @@ mod tests {
         fn no_text_panics(text in "\\PC{0,30}") {
             let _ = (duration(&text), period(&text), torque(&text), angle(&text));
             let _ = (speed(&text), rate(&text), share(&text));
+            let _ = (length(&text), linear_speed(&text), bit_rate(&text), size(&text));
         }
 
         #[test]

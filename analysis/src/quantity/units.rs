@@ -27,7 +27,7 @@ const TURN: f64 = 2.0 * std::f64::consts::PI;
 /// One avoirdupois ounce (0.028 349 523 125 kg) at 9.806 65 m/s² on one inch (0.0254 m).
 const OUNCE_INCH_NM: f64 = 0.028_349_523_125 * 9.806_65 * 0.025_4;
 
-static UNITS: [Unit; 26] = [
+static UNITS: [Unit; 45] = [
     time(&["ns"], 1, 0),
     time(&["us", "µs", "μs"], 1, 3),
     time(&["ms"], 1, 6),
@@ -54,6 +54,25 @@ static UNITS: [Unit; 26] = [
     other(&["kstep/s", "ksteps/s"], Dimension::Rate, 1e3),
     other(&["%"], Dimension::Share, 1e-2),
     other(&["ppm"], Dimension::Share, 1e-6),
+    other(&["m"], Dimension::Length, 1.0),
+    other(&["mm"], Dimension::Length, 1e-3),
+    other(&["um", "µm", "μm"], Dimension::Length, 1e-6),
+    other(&["in"], Dimension::Length, 0.025_4),
+    other(&["m/s"], Dimension::LinearSpeed, 1.0),
+    other(&["m/min"], Dimension::LinearSpeed, 1.0 / 60.0),
+    other(&["mm/s"], Dimension::LinearSpeed, 1e-3),
+    other(&["mm/min"], Dimension::LinearSpeed, 1e-3 / 60.0),
+    other(&["in/s"], Dimension::LinearSpeed, 0.025_4),
+    other(&["in/min", "ipm"], Dimension::LinearSpeed, 0.025_4 / 60.0),
+    other(&["bit/s"], Dimension::BitRate, 1.0),
+    other(&["kbit/s"], Dimension::BitRate, 1e3),
+    other(&["Mbit/s"], Dimension::BitRate, 1e6),
+    other(&["Gbit/s"], Dimension::BitRate, 1e9),
+    other(&["B"], Dimension::Size, 1.0),
+    other(&["kB"], Dimension::Size, 1e3),
+    other(&["MB"], Dimension::Size, 1e6),
+    other(&["KiB"], Dimension::Size, 1_024.0),
+    other(&["MiB"], Dimension::Size, 1_048_576.0),
 ];
 
 /// The unit of that name; case counts (mNm is no MNm).
@@ -71,6 +90,10 @@ impl Dimension {
             Self::Speed => "a rotational speed",
             Self::Rate => "a rate",
             Self::Share => "a share",
+            Self::Length => "a length",
+            Self::LinearSpeed => "a speed along a line",
+            Self::BitRate => "a rate of data",
+            Self::Size => "an amount of memory",
         }
     }
 
@@ -83,6 +106,10 @@ impl Dimension {
             Self::Speed => "rev/s, rpm, rad/s, deg/s",
             Self::Rate => "Hz, kHz",
             Self::Share => "10% or 0.1",
+            Self::Length => "m, mm, um, in",
+            Self::LinearSpeed => "m/s, m/min, mm/s, mm/min, in/min",
+            Self::BitRate => "bit/s, kbit/s, Mbit/s, Gbit/s",
+            Self::Size => "B, kB, MB, KiB, MiB",
         }
     }
 
@@ -95,6 +122,10 @@ impl Dimension {
             Self::Speed => "rev/s",
             Self::Rate => "Hz",
             Self::Share => "%",
+            Self::Length => "mm",
+            Self::LinearSpeed => "m/min",
+            Self::BitRate => "Mbit/s",
+            Self::Size => "KiB",
         }
     }
 
@@ -107,6 +138,10 @@ impl Dimension {
             Self::Speed => "15rev/s",
             Self::Rate => "10kHz",
             Self::Share => "10%",
+            Self::Length => "10um",
+            Self::LinearSpeed => "10m/min",
+            Self::BitRate => "1Gbit/s",
+            Self::Size => "8KiB",
         }
     }
 }

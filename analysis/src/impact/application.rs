@@ -1,0 +1,112 @@
+//! What a time error does to an application: the answer that all models of this folder give.
+//!
+//! Plain data, with one way to show each number; computes nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::timing::Basis;
+
+/// Whether it is good enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Suits {
+    /// By what the recording shows.
+    Yes,
+    /// It is not.
+    No,
+    /// The recording is too short to tell.
+    Unknown,
+}
+
+/// One number of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// What it is: "phase lost".
+    pub name: String,
+    /// Its value; null where it is not known.
+    pub value: Option<f64>,
+    /// Its unit: "ns", "deg", "Hz", "dB", "bit", "m", "m/s", "byte", or "1" for a share.
+    pub unit: String,
+}
+
+/// What a time error does to one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Application {
+    /// "servo", "sampling", "audio", "quadrature", "position", "velocity", "ethercat", "tsn",
+    /// "pacing", "pwm" or "safety".
+    pub model: String,
+    /// The run that the timing was taken from; null when it was given.
+    pub run: Option<String>,
+    /// Whether it is good enough; null when nothing was asked for.
+    pub answer: Option<Suits>,
+    /// The result in words.
+    pub statement: String,
+    /// 1 − used/allowed: what is left of what the application bears; negative when it is too much,
+    /// null when nothing was asked for.
+    pub margin: Option<f64>,
+    /// What it rests on, the statistic that decides first.
+    pub basis: Vec<Basis>,
+    /// The numbers: what went in, then what came out.
+    pub figures: Vec<Figure>,
+    /// Formula and where it is from.
+    pub source: String,
+}
+
+impl Application {
+    /// A result of `model` by the formula of `source`.
+    pub(super) fn new(model: &str, source: &str, statement: String, basis: Vec<Basis>) -> Self {
+        Self {
+            model: model.to_owned(),
+            run: None,
+            answer: None,
+            statement,
+            margin: None,
+            basis,
+            figures: Vec::new(),
+            source: source.to_owned(),
+        }
+    }
+
+    /// With one more number.
+    pub(super) fn figure(mut self, name: &str, value: impl Into<Option<f64>>, unit: &str) -> Self {
+        let value = value.into().filter(|value| value.is_finite());
+        self.figures.push(Figure { name: name.to_owned(), value, unit: unit.to_owned() });
+        self
+    }
+
+    /// With one more demand: `used` of `allowed`, both ≥ 0. The tightest decides; none is met by
+    /// using up all of it.
+    pub(super) fn demand(mut self, used: f64, allowed: f64) -> Self {
+        let margin = if allowed > 0.0 { 1.0 - used / allowed } else { f64::MIN };
+        let margin = margin.max(f64::MIN);
+        if self.margin.is_none_or(|so_far| margin < so_far) {
+            self.margin = Some(margin);
+            self.answer = Some(if margin > 0.0 { Suits::Yes } else { Suits::No });
+        }
+        self
+    }
+
+    /// With an answer that the recording is too short for.
+    pub(super) fn unknown(mut self) -> Self {
+        (self.answer, self.margin) = (Some(Suits::Unknown), None);
+        self
+    }
+
+    /// What of `self` and `other`, of one model, is the worse: the answer first, then the margin,
+    /// then the statistic itself.
+    pub fn is_worse_than(&self, other: &Self) -> bool {
+        let rank = |suits: Option<Suits>| match suits {
+            Some(Suits::No) => 0,
+            Some(Suits::Unknown) => 1,
+            Some(Suits::Yes) | None => 2,
+        };
+        let value = |of: &Self| of.basis.first().map_or(0.0, |basis| basis.value_ns);
+        let margin = |of: &Self| of.margin.unwrap_or(f64::MAX);
+        rank(self.answer)
+            .cmp(&rank(other.answer))
+            .then(margin(self).total_cmp(&margin(other)))
+            .then(value(other).total_cmp(&value(self)))
+            .is_lt()
+    }
+}

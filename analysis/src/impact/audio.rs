@@ -1,0 +1,132 @@
+//! Audio: how long between dropouts.
+//!
+//! With n buffers of B frames at the rate f_s, and C of computing, a wake may be late by
+//! (n − 1)·B/f_s − C; a buffer later than that is a dropout. So the mean time between them is
+//! B/(f_s·P(lateness > slack)). What decides is the *tail*: an upper bound of that probability,
+//! hence a lower one of the time. Where no wake was that late it is the rule of three (about 3/n at
+//! 95 %, over the extremal index), never "none".
+
+use punctual_core::time::Span;
+
+use super::application::Application;
+use super::timing::{Lack, Timing};
+use crate::quantity::Rate;
+
+const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
+
+/// How the sound card is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Audio {
+    /// Frames per second.
+    pub rate: Rate,
+    /// Frames in a buffer, ≥ 1.
+    pub frames: u32,
+    /// Buffers, ≥ 2.
+    pub buffers: u32,
+    /// Computing time of a buffer, ns; ≥ 0.
+    pub compute_ns: f64,
+    /// Mean time between dropouts that is wanted, ns; `None`: not judged.
+    pub wanted_ns: Option<f64>,
+}
+
+impl Audio {
+    /// The impact of the timing.
+    ///
+    /// # Errors
+    /// The timing has no lateness.
+    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+        let largest = timing.largest_lateness()?;
+        let buffer_ns = f64::from(self.frames) / self.rate.as_hz() * 1e9;
+        let slack_ns = f64::from(self.buffers.saturating_sub(1)) * buffer_ns - self.compute_ns;
+        let shown = |ns: f64| Span::from_ns(ns.round() as i64);
+        let bound = timing.p_above(slack_ns).filter(|_| slack_ns > 0.0);
+        let between_ns = bound.map(|bound| buffer_ns / bound.p);
+        let statement = match between_ns {
+            _ if slack_ns <= 0.0 => format!(
+                "the computing takes {} more than the buffers hold: every buffer drops out",
+                shown(-slack_ns)
+            ),
+            Some(between_ns) => format!(
+                "a wake may be {} late; dropouts are at least {} apart on average",
+                shown(slack_ns),
+                seconds(between_ns)
+            ),
+            None => format!(
+                "a wake may be {} late; how often one is later is not known",
+                shown(slack_ns)
+            ),
+        };
+        let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
+        let impact = Application::new("audio", SOURCE, statement, basis.collect())
+            .figure("buffer", buffer_ns, "ns")
+            .figure("slack", slack_ns, "ns")
+            .figure("share of later cycles", bound.map(|bound| bound.p), "1")
+            .figure("time between dropouts", between_ns, "ns");
+        Ok(match (self.wanted_ns, between_ns) {
+            _ if slack_ns <= 0.0 => impact.demand(self.compute_ns, 0.0),
+            (None, _) => impact,
+            (Some(wanted_ns), Some(between_ns)) if between_ns > wanted_ns => {
+                impact.demand(wanted_ns, between_ns)
+            }
+            // What was never seen is not refuted by a bound that is only too high.
+            (Some(_), _) if largest.value_ns <= slack_ns => impact.unknown(),
+            (Some(wanted_ns), Some(between_ns)) => impact.demand(wanted_ns, between_ns),
+            (Some(_), None) => impact.unknown(),
+        })
+    }
+}
+
+/// A long time in the unit that people wait in.
+fn seconds(ns: f64) -> String {
+    match ns / 1e9 {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::impact::application::Suits;
+    use crate::impact::tests::{run_like, value};
+    use crate::quantity::rate;
+
+    fn audio(frames: u32, wanted_ns: Option<f64>) -> Audio {
+        let rate = rate("48kHz").unwrap();
+        Audio { rate, frames, buffers: 2, compute_ns: 0.0, wanted_ns }
+    }
+
+    #[test]
+    fn never_late_is_three_over_n() {
+        // 64 frames at 48 kHz: 1.333 ms. 10⁶ cycles, none that late: p ≤ 3.0e-6, so 445 s.
+        let timing = Timing::given(500_000.0, Some(1_000_000));
+        let impact = audio(64, Some(60e9)).impact(&timing).unwrap();
+        assert!((value(&impact, "slack") - 1_333_333.3).abs() < 0.1);
+        let between_s = value(&impact, "time between dropouts") * 1e-9;
+        assert!((between_s - 1.333_333e-3 / 2.995_73e-6).abs() < 0.01, "{between_s}");
+        assert_eq!(impact.answer, Some(Suits::Yes));
+        let hour = audio(64, Some(3_600e9)).impact(&timing).unwrap();
+        assert_eq!(hour.answer, Some(Suits::Unknown), "too short to say");
+    }
+
+    #[test]
+    fn what_was_seen_later_than_the_slack_counts() {
+        // P(lateness > 1 ms) ≤ 0.01 by the run: at least 0.133 s apart.
+        let impact = audio(64, Some(1e9)).impact(&run_like(2e6, &[(1e6, 0.01)])).unwrap();
+        let between_s = value(&impact, "time between dropouts") * 1e-9;
+        assert!((between_s - 0.133_333).abs() < 1e-6, "{between_s}");
+        assert_eq!(impact.answer, Some(Suits::No));
+        assert!(impact.basis[0].words().starts_with("L1"), "{}", impact.basis[0].words());
+    }
+
+    #[test]
+    fn no_slack_is_no() {
+        let tight = Audio { compute_ns: 2e6, ..audio(64, None) };
+        let impact = tight.impact(&Timing::given(0.0, Some(1_000_000))).unwrap();
+        assert_eq!(impact.answer, Some(Suits::No));
+        let nothing = audio(64, Some(1.0)).impact(&Timing::given(1e3, None)).unwrap();
+        assert_eq!(nothing.answer, Some(Suits::Unknown), "n was not given");
+    }
+}

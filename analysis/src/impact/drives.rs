@@ -1,0 +1,135 @@
+//! What stepper drives need, as LinuxCNC's users collected it.
+//!
+//! Facts from the table of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name,
+//! step time, step space, direction hold, direction setup. Where that table has no number, neither
+//! has this one. Data, and how to find a row.
+
+use super::step_generation::DriveTimings;
+
+/// A drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// What to call it by.
+    pub id: &'static str,
+    /// Maker and model.
+    pub name: &'static str,
+    /// Whether the table has it as confirmed.
+    pub confirmed: bool,
+    /// Step time, step space, direction hold, direction setup, ns; `None` where nobody noted it.
+    pub needs_ns: [Option<u64>; 4],
+}
+
+impl Drive {
+    /// Its timings; those that the table has not are `otherwise`.
+    pub fn timings(&self, otherwise: DriveTimings) -> DriveTimings {
+        let [step_time, step_space, dir_hold, dir_setup] = self.needs_ns;
+        DriveTimings {
+            step_time_ns: step_time.unwrap_or(otherwise.step_time_ns),
+            step_space_ns: step_space.unwrap_or(otherwise.step_space_ns),
+            dir_hold_ns: dir_hold.unwrap_or(otherwise.dir_hold_ns),
+            dir_setup_ns: dir_setup.unwrap_or(otherwise.dir_setup_ns),
+        }
+    }
+}
+
+/// The drive of that id, in any case.
+pub fn find(id: &str) -> Option<&'static Drive> {
+    DRIVES.iter().find(|drive| drive.id.eq_ignore_ascii_case(id.trim()))
+}
+
+const fn drive(
+    id: &'static str,
+    name: &'static str,
+    confirmed: bool,
+    needs_ns: [Option<u64>; 4],
+) -> Drive {
+    Drive { id, name, confirmed, needs_ns }
+}
+
+/// All drives, in the order of LinuxCNC's table.
+#[rustfmt::skip]
+pub static DRIVES: [Drive; 57] = [
+    drive("blue-board-tb6560", "Blue board TB6560", true, [Some(150_000), Some(150_000), Some(150_000), Some(150_000)]),
+    drive("gecko-201", "Gecko 201", true, [Some(500), Some(4_000), Some(20_000), Some(1_000)]),
+    drive("gecko-202", "Gecko 202", true, [Some(500), Some(4_500), Some(20_000), Some(1_000)]),
+    drive("gecko-203v", "Gecko 203v", true, [Some(1_000), Some(2_000), Some(200), Some(200)]),
+    drive("gecko-201x", "Gecko 201x", true, [Some(500), Some(3_000), Some(20_000), Some(1_000)]),
+    drive("gecko-212", "Gecko 212", true, [Some(500), Some(4_000), Some(20_000), Some(1_000)]),
+    drive("gecko-213v", "Gecko 213v", true, [Some(2_000), Some(1_000), Some(200), Some(200)]),
+    drive("gecko-320", "Gecko 320", true, [Some(3_500), Some(500), Some(200), Some(200)]),
+    drive("gecko-320x", "Gecko 320x", true, [Some(1_000), Some(2_500), Some(200), Some(200)]),
+    drive("granite-devices-vsd-e-xe-evolution", "Granite Devices VSD-E/XE Evolution", true, [Some(125), Some(125), Some(125), Some(125)]),
+    drive("granite-devices-vsd-e-xe-dualdc", "Granite Devices VSD-E/XE DualDC", true, [Some(150), Some(1_850), Some(150), Some(800)]),
+    drive("jvl-smd41", "JVL SMD41", true, [Some(500), Some(500), Some(2_500), Some(2_500)]),
+    drive("jvl-smd42", "JVL SMD42", true, [Some(500), Some(500), Some(2_500), Some(2_500)]),
+    drive("linistepper-rulms1", "Linistepper RULMS1", true, [Some(30_000), Some(100_000), Some(4_000), Some(4_000)]),
+    drive("linistepper-thb6064", "Linistepper THB6064", true, [Some(2_300), Some(2_300), Some(4_600), Some(1_000)]),
+    drive("motion-control-msd542", "Motion Control MSD542", false, [Some(1_500), Some(2_000), Some(2_000), Some(2_000)]),
+    drive("parker-oem750", "Parker OEM750", true, [Some(200), Some(300), Some(0), Some(200_000)]),
+    drive("st-l297", "ST L297", true, [None, Some(500), Some(4_000), Some(1_000)]),
+    drive("xylotex-xs-3525-8s-3", "Xylotex XS-3525/8S-3", true, [Some(2_000), Some(1_000), Some(200), Some(200)]),
+    drive("xylotex-xs-3525-8s-4", "Xylotex XS-3525/8S-4", true, [Some(1_000), Some(1_000), Some(200), Some(200)]),
+    drive("lin-engineering-silverpak-17d-de", "Lin Engineering Silverpak 17D/DE", true, [Some(20_000), Some(20_000), Some(200), Some(200)]),
+    drive("hobbycnc-pro-chopper-board", "Hobbycnc Pro Chopper Board", true, [Some(2_000), Some(2_000), Some(2_000), Some(2_000)]),
+    drive("routout-2.5-a", "Routout 2.5 A", false, [Some(200), Some(1_000), Some(1_000), None]),
+    drive("ims-im483", "IMS IM483", false, [Some(1_000), Some(1_000), Some(1_000), Some(1_000)]),
+    drive("keling-4030", "Keling 4030", true, [Some(5_000), Some(5_000), Some(20_000), Some(20_000)]),
+    drive("keling-6852", "Keling 6852", true, [Some(1_750), Some(1_750), Some(10_000), Some(10_000)]),
+    drive("sherline-8760", "Sherline 8760", true, [Some(1_000), Some(6_000), Some(24_000), Some(24_000)]),
+    drive("lewetz-step3s", "Lewetz Step3S", true, [Some(6_000), Some(15_000), None, Some(5_000)]),
+    drive("parker-zeta-4", "Parker Zeta 4", false, [Some(200), Some(200), Some(200), Some(200)]),
+    drive("cncdrive-dugong", "cncdrive Dugong", true, [Some(1_000), Some(2_500), Some(1_000), Some(1_000)]),
+    drive("cncdrive-dg2s-08020", "cncdrive DG2S-08020", true, [Some(1_000), Some(2_500), Some(1_000), Some(1_000)]),
+    drive("wantai-dq542ma", "Wantai DQ542MA", true, [Some(5_050), Some(5_050), Some(500), Some(500)]),
+    drive("leadshine-dm422", "Leadshine DM422", true, [Some(7_500), Some(7_500), Some(20_000), Some(5_000)]),
+    drive("leadshine-dm556", "Leadshine DM556", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-dm856", "Leadshine DM856", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-dm870", "Leadshine DM870", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-dm1182", "Leadshine DM1182", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-em402", "Leadshine EM402", true, [Some(10_000), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-em503", "Leadshine EM503", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-em705", "Leadshine EM705", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-em806", "Leadshine EM806", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-m415b", "Leadshine M415B", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
+    drive("leadshine-m542", "Leadshine M542", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
+    drive("leadshine-m752", "Leadshine M752", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
+    drive("leadshine-m880a", "Leadshine M880A", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
+    drive("leadshine-m860h", "Leadshine M860H", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
+    drive("leadshine-dcs303", "Leadshine DCS303", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-dcs810", "Leadshine DCS810", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-dcs810s", "Leadshine DCS810S", true, [Some(1_000), Some(1_000), Some(7_000), Some(5_000)]),
+    drive("leadshine-acs306", "Leadshine ACS306", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
+    drive("leadshine-acs606", "Leadshine ACS606", true, [Some(850), Some(850), Some(6_700), Some(5_000)]),
+    drive("leadshine-acs806", "Leadshine ACS806", true, [Some(850), Some(850), Some(6_700), Some(5_000)]),
+    drive("stepperonline-dm860t-v1.0", "StepperOnline DM860T v1.0", true, [Some(5_000), Some(5_000), Some(5_000), Some(5_000)]),
+    drive("stepperonline-dm860t-v3.0", "StepperOnline DM860T v3.0", true, [Some(5_000), Some(5_000), Some(5_000), Some(5_000)]),
+    drive("pololu-a4988", "Pololu A4988", true, [Some(1_000), Some(1_000), Some(200), Some(200)]),
+    drive("pololu-drv8825", "Pololu DRV8825", true, [Some(1_900), Some(1_900), Some(650), Some(650)]),
+    drive("cnc4you-cw5045", "cnc4you CW5045", true, [Some(2_000), Some(8_000), Some(5_000), Some(5_000)]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_drive_is_found_by_an_id_of_its_own() {
+        for (at, drive) in DRIVES.iter().enumerate() {
+            assert_eq!(find(drive.id), Some(drive), "{}", drive.id);
+            assert!(DRIVES[..at].iter().all(|other| other.id != drive.id), "{} twice", drive.id);
+            let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
+            assert!(drive.id.chars().all(sound), "{}", drive.id);
+        }
+        assert_eq!(find("GECKO-201 ").map(|drive| drive.name), Some("Gecko 201"));
+        assert_eq!(find("no-such-drive"), None);
+    }
+
+    #[test]
+    fn what_nobody_noted_is_taken_from_elsewhere() {
+        let timings = find("st-l297").unwrap().timings(DriveTimings::default());
+        assert_eq!((timings.step_time_ns, timings.step_space_ns), (5_000, 500));
+        let gecko = find("gecko-203v").unwrap().timings(DriveTimings::default());
+        assert_eq!((gecko.step_time_ns, gecko.step_space_ns), (1_000, 2_000));
+        assert_eq!((gecko.dir_hold_ns, gecko.dir_setup_ns), (200, 200));
+    }
+}

@@ -1,0 +1,88 @@
+//! Sending at an exact time with the earliest-txtime-first queue (TSN).
+//!
+//! The queue wakes `delta` before a packet's time and hands it to the card; a wake later than that
+//! loses the packet: P(drop) = P(lateness > delta), so delta ≥ Q(1 − p) for a share p of losses
+//! (tc-etf(8), iproute2 6). What decides is the *tail* at delta, as an upper bound.
+
+use punctual_core::time::Span;
+
+use super::application::Application;
+use super::timing::{Lack, Timing};
+use crate::quantity::Share;
+
+const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-etf(8))";
+
+/// How the queue is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Etf {
+    /// How long before its time a packet is handed over, ns; ≥ 0.
+    pub delta_ns: f64,
+    /// Share of packets that may be lost; `None`: not judged.
+    pub losses: Option<Share>,
+}
+
+impl Etf {
+    /// The impact of the timing.
+    ///
+    /// # Errors
+    /// The timing has no lateness.
+    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+        let largest = timing.largest_lateness()?;
+        let bound = timing.p_above(self.delta_ns);
+        let shown = |ns: f64| Span::from_ns(ns.round() as i64);
+        let losses = bound.map(|bound| bound.p);
+        let statement = match losses {
+            Some(p) => format!("at most {p:.1e} of the packets are dropped, at 95 % confidence"),
+            None => {
+                format!("how often a wake is more than {} late is not known", shown(self.delta_ns))
+            }
+        };
+        let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
+        let impact = Application::new("tsn", SOURCE, statement, basis.collect())
+            .figure("delta", self.delta_ns, "ns")
+            .figure("share of packets dropped", losses, "1");
+        let Some(allowed) = self.losses.map(Share::as_one) else { return Ok(impact) };
+        let wanted = timing.exceeded_by(allowed);
+        let mut impact = impact.figure("share that may be dropped", allowed, "1").figure(
+            "delta needed",
+            wanted.map(|bound| bound.above_ns),
+            "ns",
+        );
+        if let Some(wanted) = wanted {
+            impact.statement +=
+                &format!("; {allowed:.1e} needs a delta of {}", shown(wanted.above_ns));
+        }
+        Ok(match losses {
+            Some(p) if p < allowed => impact.demand(p, allowed),
+            // What was never seen is not refuted by a bound that is only too high.
+            _ if largest.value_ns <= self.delta_ns => impact.unknown(),
+            Some(p) => impact.demand(p, allowed),
+            None => impact.unknown(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::impact::application::Suits;
+    use crate::impact::tests::{run_like, value};
+    use crate::quantity::share;
+
+    #[test]
+    fn the_tail_at_delta_is_what_is_lost() {
+        let timing = run_like(400e3, &[(100e3, 1e-2), (200e3, 1e-3), (400e3, 3e-5)]);
+        let queue = |delta_ns, losses| Etf { delta_ns, losses: Some(share(losses).unwrap()) };
+        let impact = queue(300e3, "1%").impact(&timing).unwrap();
+        assert_eq!(value(&impact, "share of packets dropped"), 1e-3);
+        assert_eq!(value(&impact, "delta needed"), 100e3, "p is at most 1 % from there on");
+        assert_eq!(impact.answer, Some(Suits::Yes));
+        assert_eq!(queue(300e3, "0.0001").impact(&timing).unwrap().answer, Some(Suits::No));
+        assert_eq!(queue(400e3, "0.0001").impact(&timing).unwrap().answer, Some(Suits::Yes));
+        let unseen = queue(500e3, "0.000001").impact(&timing).unwrap();
+        assert_eq!(unseen.answer, Some(Suits::Unknown), "none was later, of too few");
+        assert_eq!(unseen.figures.last().unwrap().value, None);
+        let below = queue(50e3, "1%").impact(&timing).unwrap();
+        assert_eq!(below.answer, Some(Suits::Unknown), "no bound that low");
+    }
+}

@@ -1,0 +1,80 @@
+//! A speed that is computed by dividing the way by the *nominal* period.
+//!
+//! δv/v = δt/h: the speed is wrong by as much as the time from look to look was. What decides is
+//! the *largest |interval|*; its standard deviation is the usual ripple. Dividing by the measured
+//! time instead makes both vanish.
+
+use super::application::Application;
+use super::timing::{Lack, Timing};
+use crate::quantity::Share;
+
+const SOURCE: &str = "δv/v = δt/h for a speed by differencing with the nominal period";
+
+/// How the speed is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Velocity {
+    /// Nominal period, ns; `None`: that of the recording.
+    pub period_ns: Option<f64>,
+    /// Ripple that may be; `None`: not judged.
+    pub tolerance: Option<Share>,
+}
+
+impl Velocity {
+    /// The impact of the timing.
+    ///
+    /// # Errors
+    /// The timing lacks period or interval.
+    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+        let (largest, usual) = (timing.largest_interval()?, timing.interval_stddev()?);
+        let period_ns = timing.period_ns(self.period_ns)?;
+        let (worst, rms) = (largest.value_ns / period_ns, usual.value_ns / period_ns);
+        let statement = format!(
+            "a speed computed with the nominal period is off by up to {:.3} %, {:.3} % rms; \
+             dividing by measured time takes that away",
+            worst * 100.0,
+            rms * 100.0
+        );
+        let impact = Application::new("velocity", SOURCE, statement, vec![largest, usual])
+            .figure("period", period_ns, "ns")
+            .figure("largest ripple", worst, "1")
+            .figure("rms ripple", rms, "1");
+        Ok(match self.tolerance {
+            None => impact,
+            Some(share) => {
+                impact.figure("tolerance", share.as_one(), "1").demand(worst, share.as_one())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::impact::application::Suits;
+    use crate::impact::tests::value;
+    use crate::quantity::share;
+    use proptest::prelude::*;
+
+    #[test]
+    fn by_hand() {
+        // 50 µs of 1 ms: 5 %.
+        let tolerance = Some(share("5%").unwrap());
+        let speed = Velocity { period_ns: Some(1e6), tolerance };
+        let impact = speed.impact(&Timing::given(50_000.0, None)).unwrap();
+        assert!((value(&impact, "largest ripple") - 0.05).abs() < 1e-12);
+        assert_eq!(impact.answer, Some(Suits::No), "none to spare");
+        let less = speed.impact(&Timing::given(10_000.0, None)).unwrap();
+        assert_eq!(less.answer, Some(Suits::Yes));
+    }
+
+    proptest! {
+        #[test]
+        fn more_time_error_is_never_better(
+            ns in 1.0f64..1e12, less in 0.0f64..1e15, more in 0.0f64..1e15,
+        ) {
+            let speed = Velocity { period_ns: Some(ns), tolerance: Some(share("1%").unwrap()) };
+            let margin = |ns| speed.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
+            prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
+        }
+    }
+}

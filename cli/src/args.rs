@@ -13,6 +13,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
+use crate::command::impact::args::Impact;
 use crate::parse::{self, Phase};
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
 pub(crate) use export::ExportArgs;
@@ -78,13 +79,6 @@ pub(crate) enum Command {
 pub(crate) enum Measure {
     /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
     Periodic(PeriodicArgs),
-}
-
-/// Applications.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Impact {
-    /// Torque that a stepper motor loses, and the step rate that software can make
-    Stepper(StepperArgs),
 }
 
 /// Where a report goes, and what it is held to.
@@ -263,53 +257,6 @@ pub(crate) struct ReportPageArgs {
     /// Write each plot as an SVG and a PNG file into DIR too; it is made if need be
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
-}
-
-/// `punctual impact stepper`.
-#[derive(Debug, Args)]
-pub(crate) struct StepperArgs {
-    /// Holding torque of the motor: 23ozin, 0.16Nm
-    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
-    pub(crate) holding_torque: String,
-    /// Angle of a step: 1.8deg, 0.0314rad
-    #[arg(long, allow_hyphen_values = true, value_name = "ANGLE")]
-    pub(crate) step_angle: String,
-    /// Speed at which it runs: 15rev/s, 900rpm, 94rad/s
-    #[arg(long, allow_hyphen_values = true, value_name = "SPEED")]
-    pub(crate) speed: String,
-    /// Peak-to-peak deviation of the pulses from their grid
-    #[arg(
-        long = "jitter",
-        allow_hyphen_values = true,
-        value_name = "TIME",
-        conflicts_with = "from",
-        required_unless_present = "from"
-    )]
-    pub(crate) jitter_pp: Option<String>,
-    /// Take it from a result: a directory of 'punctual check', or a result.json
-    #[arg(long, value_name = "RESULT")]
-    pub(crate) from: Option<PathBuf>,
-    /// Torque that the motor has at that speed [default: half of the holding torque]
-    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
-    pub(crate) available_torque: Option<String>,
-    /// Share of the available torque that may be lost, for the highest step rate
-    #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
-    pub(crate) share: String,
-    /// Step pulse length of the drive, for software stepping
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "5us")]
-    pub(crate) step_time: String,
-    /// Time between step pulses that the drive needs
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "5us")]
-    pub(crate) step_space: String,
-    /// Time that the direction must stand before a step
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "20us")]
-    pub(crate) dir_setup: String,
-    /// Time that the direction must stand after a step
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "20us")]
-    pub(crate) dir_hold: String,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
 }
 
 /// `punctual facts`.

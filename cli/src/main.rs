@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, Impact, Measure};
+use args::{Cli, Command, Measure};
 
 /// How a subcommand that could run came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => command::compare::run(&args),
         Command::Baseline { command } => command::baseline::run(&command),
         Command::Export(args) => command::export::run(&args),
+        Command::Impact { model } => command::impact::run(&model),
         Command::Facts(args) => command::facts::run(&args),
         Command::Capture(args) => command::capture::run(&args),
         Command::Schema => command::schema::run(),

@@ -13,8 +13,9 @@ mod run;
 mod verdict;
 mod words;
 
+use punctual_analysis::impact::application::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
-use punctual_analysis::impact::stepper::Impact;
+use punctual_analysis::impact::stepper;
 use punctual_analysis::limit::Judgement;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::Facts;
@@ -90,6 +91,26 @@ pub(crate) struct Report {
     /// Where the samples are, for the views.
     #[serde(skip)]
     pub(crate) results: Option<String>,
+}
+
+/// What the lateness does to an application.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Impact {
+    /// Of `impact stepper`.
+    Stepper(stepper::Impact),
+    /// Of every other application.
+    Application(Application),
+}
+
+impl Impact {
+    /// The result in words.
+    pub(crate) fn statement(&self) -> &String {
+        match self {
+            Self::Stepper(impact) => &impact.statement,
+            Self::Application(impact) => &impact.statement,
+        }
+    }
 }
 
 /// The CPU that was measured.

@@ -1,4 +1,4 @@
-//! `punctual impact stepper`: the published figures, and dimensions refused by name.
+//! `punctual impact`: the published figures, dimensions refused by name, results by run.
 
 use std::fs;
 
@@ -95,4 +95,120 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     fs::write(dir.path("text"), "hello").expect("writable");
     refused(&from(dir.path("text").to_str().expect("UTF-8")), &["no result"]);
     refused(&from(dir.path("absent").to_str().expect("UTF-8")), &["cannot read"]);
+}
+
+/// (model and its arguments, what a dimension mismatch of the first quantity is refused with).
+const MODELS: [(&[&str], &str); 11] = [
+    (&["servo", "--crossover", "100Hz", "--period", "1ms"], "--crossover"),
+    (&["sampling", "--signal", "1kHz", "--bits", "3"], "--signal"),
+    (&["audio", "--rate", "48kHz", "--frames", "64"], "--rate"),
+    (&["quadrature", "--period", "25us", "--edges", "20kHz"], "--period"),
+    (&["position", "--speed", "10m/min", "--tolerance", "10um"], "--speed"),
+    (&["velocity", "--period", "1ms", "--tolerance", "6%"], "--period"),
+    (&["ethercat", "--shift", "300us", "--frame", "120us"], "--shift"),
+    (&["tsn", "--delta", "100us", "--losses", "1%"], "--delta"),
+    (&["pacing", "--rate", "1Gbit/s", "--buffer", "64KiB"], "--rate"),
+    (&["pwm", "--pulses", "1kHz", "--bits", "4"], "--pulses"),
+    (&["safety", "--period", "1ms", "--reaction", "5ms"], "--period"),
+];
+
+#[test]
+fn each_application_says_its_answer_and_what_it_rests_on() {
+    for (model, _) in MODELS {
+        let by_hand = ["--time-error", "15us", "--cycles", "1000000"];
+        let said = |extra: &[&str]| {
+            run(["impact"].iter().chain(model).chain(&by_hand).chain(extra).copied())
+        };
+        let out = said(&[]);
+        assert_eq!(out.status.code(), Some(0), "{model:?}: {}{}", stdout(&out), stderr(&out));
+        let text = stdout(&out);
+        assert!(text.contains("rests on") && text.contains("as given"), "{text}");
+        let impact = json(&said(&["--json", "-"]))["impact"].clone();
+        assert_eq!(impact["model"], model[0]);
+        assert!(impact["basis"][0]["statistic"].is_string() && impact["figures"][0].is_object());
+        assert!(impact["source"].is_string() && !impact["statement"].is_null());
+    }
+}
+
+#[test]
+fn each_application_refuses_other_dimensions_zero_and_what_is_negative() {
+    for (model, option) in MODELS {
+        let at = model.iter().position(|arg| *arg == option).expect("an option") + 1;
+        for bad in ["5", "0.9deg", "-1us", "0s", "", "1e999Hz", "x"] {
+            let mut args: Vec<&str> = ["impact"].iter().chain(model).copied().collect();
+            args[at + 1] = bad;
+            args.extend(["--time-error", "15us"]);
+            refused(&run(args), &[option]);
+        }
+        let hand = ["impact"].iter().chain(model).copied();
+        refused(&run(hand.clone().chain(["--time-error", "0us"])), &["zero"]);
+        refused(&run(hand.clone().chain(["--time-error", "-1us"])), &["negative"]);
+        refused(&run(hand.clone().chain(["--time-error", "15"])), &["unit"]);
+        refused(&run(hand.clone().chain(["--run", "idle"])), &["--from"]);
+        refused(&run(hand), &["--from"]);
+    }
+}
+
+#[test]
+fn no_is_exit_1_and_so_is_what_cannot_be_told() {
+    let tsn = ["impact", "tsn", "--delta", "100us", "--losses", "1ppm", "--time-error"];
+    let code = |rest: &[&str]| run(tsn.iter().chain(rest)).status.code();
+    assert_eq!(code(&["50us", "--cycles", "10000000"]), Some(0));
+    assert_eq!(code(&["50us", "--cycles", "1000"]), Some(1), "too few cycles for 1 ppm");
+    assert_eq!(code(&["150us", "--cycles", "10000000"]), Some(1));
+    let huge = run(["impact", "pacing", "--rate", "1e300Gbit/s", "--time-error", "292y"]);
+    refused(&huge, &["--rate", "too large"]);
+}
+
+#[test]
+fn of_a_result_the_worst_run_is_taken_or_the_one_that_is_named() {
+    let dir = Dir::new("impact-runs");
+    let late: String = (0..5_000).map(|k| format!("{}\n", 5 + k % 7)).collect();
+    fs::write(dir.path("late.csv"), late).expect("writable");
+    let csv = dir.path("late.csv");
+    let columns = ["--column", "lateness:us", "--period", "1ms", "--json", "-"];
+    let args = ["analyse", csv.to_str().expect("UTF-8")];
+    let mut result = json(&run(args.into_iter().chain(columns)));
+    let mut worse = result["runs"][0].clone();
+    worse["name"] = json!("\u{1b}[2Jworse");
+    worse["lateness_ns"]["max"] = json!(900_000.0);
+    worse["grid"]["jitter_pp_ns"] = json!(900_000.0);
+    result["runs"][0]["name"] = json!("better");
+    result["runs"] = json!([result["runs"][0], worse]);
+    fs::write(dir.path("result.json"), result.to_string()).expect("writable");
+    let position = |rest: &[&str]| {
+        let args = ["impact", "position", "--speed", "1m/s", "--from"];
+        run(args.iter().chain(&[dir.0.to_str().expect("UTF-8")]).chain(rest))
+    };
+    let worst = json(&position(&["--json", "-"]))["impact"].clone();
+    assert_eq!(worst["run"], "\u{1b}[2Jworse");
+    assert_eq!(
+        (&worst["basis"][0]["level"], &worst["basis"][0]["n"]),
+        (&json!("L0"), &json!(5_000))
+    );
+    let named = json(&position(&["--json", "-", "--run", "better"]))["impact"].clone();
+    let spread = &result["runs"][0]["grid"]["jitter_pp_ns"];
+    assert_eq!((&named["run"], &named["basis"][0]["value_ns"]), (&json!("better"), spread));
+    refused(&position(&["--run", "none"]), &["no run", "better"]);
+    assert!(!stdout(&position(&[])).contains('\u{1b}'), "a hostile name reached the terminal");
+    let written = dir.path("impact.json");
+    position(&["--json", written.to_str().expect("UTF-8")]);
+    let read = ["impact", "position", "--speed", "1m/s", "--from"];
+    let read = run(read.into_iter().chain([written.to_str().expect("UTF-8")]));
+    refused(&read, &["it has no runs"]);
+}
+
+#[test]
+fn drives_are_listed_and_their_timings_taken() {
+    let list = stdout(&run(["impact", "stepper", "--drives"]));
+    assert!(list.contains("gecko-201 ") && list.contains("20.0 µs"), "{list}");
+    let mut args = stepper("1Nm", "1.8deg", "1rev/s", "10us");
+    args.extend(["--json", "-", "--drive", "gecko-203v", "--dir-hold", "7us"]);
+    let steps = json(&run(args))["step_generation"].clone();
+    assert_eq!(steps["drive"]["step_time_ns"], 1_000);
+    assert_eq!(steps["base_period_ns"], 10_000 + 1_000 + 2_000 + 5_000);
+    assert_eq!((&steps["dir_hold_ns"], &steps["dir_setup_ns"]), (&json!(17_000), &json!(10_200)));
+    let mut args = stepper("1Nm", "1.8deg", "1rev/s", "10us");
+    args.extend(["--drive", "no-such"]);
+    refused(&run(args), &["no-such", "--drives"]);
 }

@@ -118,7 +118,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
     if report.verdicts.is_empty() {
         html += &paragraph("muted", "These data say nothing of lateness, so there is no verdict.");
     }
-    for words in report.impact.iter().map(|impact| &impact.statement) {
+    for words in report.impact.iter().map(|impact| impact.statement()) {
         html += &paragraph("", words);
     }
     for words in report.step_generation.iter().map(|steps| &steps.statement) {

@@ -17,6 +17,7 @@ use crate::report::Report;
 pub(crate) use claims::plans;
 pub(crate) use compare::page as compare;
 pub(crate) use impact::page as impact;
+pub(crate) use impact::{drives, page as impact};
 
 /// The page of `check`: the short form, and what to do next.
 pub(crate) fn check(report: &Report) -> String {

@@ -1,0 +1,198 @@
+//! `punctual impact stepper`: what a time error costs a stepper motor, and what rate software can
+//! step at.
+//!
+//! NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7]; LinuxCNC's
+//! StepConf for software stepping.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use punctual_analysis::impact::drives;
+use punctual_analysis::impact::step_generation::{DriveTimings, step_generation};
+use punctual_analysis::impact::stepper::Stepper;
+use punctual_analysis::quantity::{self, QuantityError};
+
+use crate::Exit;
+use crate::output::Json;
+use crate::report::{Impact, Report};
+use crate::stored;
+use crate::view;
+
+/// `punctual impact stepper`.
+#[derive(Debug, Args)]
+pub(crate) struct StepperArgs {
+    /// Print the drives that --drive knows, and nothing else
+    #[arg(long, exclusive = true)]
+    pub(crate) drives: bool,
+    /// Holding torque of the motor: 23ozin, 0.16Nm
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "TORQUE",
+        required_unless_present = "drives"
+    )]
+    pub(crate) holding_torque: Option<String>,
+    /// Angle of a step: 1.8deg, 0.0314rad
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "ANGLE",
+        required_unless_present = "drives"
+    )]
+    pub(crate) step_angle: Option<String>,
+    /// Speed at which it runs: 15rev/s, 900rpm, 94rad/s
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "SPEED",
+        required_unless_present = "drives"
+    )]
+    pub(crate) speed: Option<String>,
+    /// Peak-to-peak deviation of the pulses from their grid
+    #[arg(
+        long = "jitter",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        conflicts_with = "from",
+        required_unless_present_any = ["from", "drives"]
+    )]
+    pub(crate) jitter_pp: Option<String>,
+    /// Take it from a result: a directory of 'punctual check', or a result.json
+    #[arg(long, value_name = "RESULT")]
+    pub(crate) from: Option<PathBuf>,
+    /// Take that run of the result instead of the worst of all
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) run: Option<String>,
+    /// Torque that the motor has at that speed [default: half of the holding torque]
+    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
+    pub(crate) available_torque: Option<String>,
+    /// Share of the available torque that may be lost, for the highest step rate
+    #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
+    pub(crate) share: String,
+    /// The drive, by its name in --drives: its timings for software stepping
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drive: Option<String>,
+    /// Step pulse length of the drive, for software stepping [default: the drive's,
+    /// or 5us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    pub(crate) step_time: Option<String>,
+    /// Time between step pulses that the drive needs [default: the drive's,
+    /// or 5us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    pub(crate) step_space: Option<String>,
+    /// Time that the direction must stand before a step [default: the drive's,
+    /// or 20us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    pub(crate) dir_setup: Option<String>,
+    /// Time that the direction must stand after a step [default: the drive's,
+    /// or 20us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    pub(crate) dir_hold: Option<String>,
+    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
+    if args.drives {
+        print!("{}", view::text::drives());
+        return Ok(Exit::Fine);
+    }
+    let timed = match (&args.jitter_pp, &args.from) {
+        (Some(text), _) => {
+            let span = read("--jitter", text, quantity::duration)?.as_ns() as f64;
+            // The interval of two pulses is off by no more than the whole range.
+            Timed { grid_pp_ns: span, interval_max_abs_ns: span, started_at: None }
+        }
+        (None, Some(path)) => Timed::from(path, args.run.as_deref())?,
+        (None, None) => bail!("--jitter or --from is needed"),
+    };
+    let stepper = Stepper {
+        holding_torque: needed(
+            "--holding-torque",
+            args.holding_torque.as_deref(),
+            quantity::torque,
+        )?,
+        available_torque: match &args.available_torque {
+            Some(text) => Some(read("--available-torque", text, quantity::torque)?),
+            None => None,
+        },
+        step_angle: needed("--step-angle", args.step_angle.as_deref(), quantity::angle)?,
+        speed: needed("--speed", args.speed.as_deref(), quantity::speed)?,
+        jitter_pp_ns: timed.grid_pp_ns,
+        share: read("--share", &args.share, quantity::share)?,
+    };
+    if stepper.available_torque.is_some_and(|torque| torque > stepper.holding_torque) {
+        bail!("--available-torque: no motor has more than its holding torque while it turns");
+    }
+    let drive = drive(args)?;
+    let mut report = Report::empty("impact stepper");
+    report.started_at = timed.started_at;
+    report.impact = Some(Impact::Stepper(stepper.impact()));
+    report.step_generation = Some(step_generation(timed.interval_max_abs_ns.ceil() as u64, drive));
+    let json = Json::open(args.json.as_deref())?;
+    json.write(&view::json::of(&report)?, &view::text::impact(&report))?;
+    Ok(Exit::Fine)
+}
+
+/// A quantity; a wrong dimension is refused under the option's name.
+fn read<T>(option: &str, text: &str, parse: fn(&str) -> Result<T, QuantityError>) -> Result<T> {
+    parse(text).map_err(|why| anyhow!("{option}: {why}"))
+}
+
+/// As `read`, of what can be left out only with `--drives`.
+fn needed<T>(
+    option: &str,
+    text: Option<&str>,
+    parse: fn(&str) -> Result<T, QuantityError>,
+) -> Result<T> {
+    read(option, text.with_context(|| format!("{option} is needed"))?, parse)
+}
+
+/// What the drive needs: as said, else as its row says, else enough for nearly every drive.
+fn drive(args: &StepperArgs) -> Result<DriveTimings> {
+    let known = match &args.drive {
+        None => DriveTimings::default(),
+        Some(name) => drives::find(name)
+            .ok_or_else(|| anyhow!("--drive: no drive {name:?} is known; --drives lists them"))?
+            .timings(DriveTimings::default()),
+    };
+    let time = |option: &str, text: &Option<String>, otherwise: u64| -> Result<u64> {
+        let Some(text) = text else { return Ok(otherwise) };
+        Ok(read(option, text, quantity::duration)?.as_ns().unsigned_abs())
+    };
+    Ok(DriveTimings {
+        step_time_ns: time("--step-time", &args.step_time, known.step_time_ns)?,
+        step_space_ns: time("--step-space", &args.step_space, known.step_space_ns)?,
+        dir_hold_ns: time("--dir-hold", &args.dir_hold, known.dir_hold_ns)?,
+        dir_setup_ns: time("--dir-setup", &args.dir_setup, known.dir_setup_ns)?,
+    })
+}
+
+/// What a result says of timing: the worst of all its runs.
+struct Timed {
+    grid_pp_ns: f64,
+    interval_max_abs_ns: f64,
+    started_at: Option<String>,
+}
+
+impl Timed {
+    /// Reads a result, or the one in a directory; of the run `name`, or the worst of all.
+    fn from(path: &Path, name: Option<&str>) -> Result<Self> {
+        let stored = stored::read(path)?;
+        let runs = super::runs(&stored, name)?;
+        let runs = runs.iter().map(|run| &run.outcome);
+        let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
+        let grid_pp_ns =
+            worst(&mut runs.clone().filter_map(|run| Some(run.grid.as_ref()?.jitter_pp_ns)));
+        let interval = worst(&mut runs.filter_map(|run| run.jitters.interval_max_abs_ns));
+        match (grid_pp_ns, interval) {
+            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => {
+                Ok(Self { grid_pp_ns, interval_max_abs_ns, started_at: stored.report.started_at })
+            }
+            _ => bail!("{}: it has no run with a fitted grid", stored.path.display()),
+        }
+    }
+}

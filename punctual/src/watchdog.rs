@@ -147,6 +147,7 @@ pub fn watch<P: Fn() -> u64>(charges: &[Charge<'_, P>], stop: &AtomicBool, done:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_testkit::skip;
 
     #[test]
     fn only_an_armed_loop_that_gets_nowhere_passes_its_bound() {
@@ -168,6 +169,9 @@ mod tests {
 
     #[test]
     fn a_loop_that_does_not_yield_is_demoted_and_stopped() {
+        if !skip::need_native("real timing") {
+            return;
+        }
         let (watched, stop, done) =
             (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
         let policy = std::thread::scope(|scope| {

@@ -85,6 +85,10 @@ fn environment() -> Vec<(&'static str, String)> {
         ("CARGO_PROFILE_DEV_DEBUG", "0".to_owned()),
         (linker, "aarch64-linux-gnu-gcc".to_owned()),
         ("RUST_BACKTRACE", "1".to_owned()),
+        // Far quicker where each instruction is emulated; overflow is checked all the same.
+        ("CARGO_PROFILE_DEV_OPT_LEVEL", "1".to_owned()),
+        // An emulated processor takes ten times as long for each.
+        ("PROPTEST_CASES", "32".to_owned()),
         ("PUNCTUAL_EMULATED", "1".to_owned()),
         ("PUNCTUAL_SKIP_LOG", "/punctual/target/arm64/skips".to_owned()),
     ]

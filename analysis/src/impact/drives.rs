@@ -1,6 +1,6 @@
 //! What stepper drives need, as LinuxCNC's users collected it.
 //!
-//! Facts from the table of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name,
+//! Facts of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name,
 //! step time, step space, direction hold, direction setup. Where that table has no number, neither
 //! has this one. Data, and how to find a row.
 
@@ -37,75 +37,108 @@ pub fn find(id: &str) -> Option<&'static Drive> {
     DRIVES.iter().find(|drive| drive.id.eq_ignore_ascii_case(id.trim()))
 }
 
-const fn drive(
-    id: &'static str,
-    name: &'static str,
-    confirmed: bool,
-    needs_ns: [Option<u64>; 4],
-) -> Drive {
+/// Nobody noted it.
+const UNKNOWN: u64 = u64::MAX;
+
+const fn drive(id: &'static str, name: &'static str, confirmed: bool, needs_ns: [u64; 4]) -> Drive {
+    let [step_time, step_space, dir_hold, dir_setup] = needs_ns;
+    let needs_ns = [known(step_time), known(step_space), known(dir_hold), known(dir_setup)];
     Drive { id, name, confirmed, needs_ns }
 }
 
+const fn known(ns: u64) -> Option<u64> {
+    if ns == UNKNOWN { None } else { Some(ns) }
+}
+
 /// All drives, in the order of LinuxCNC's table.
-#[rustfmt::skip]
 pub static DRIVES: [Drive; 57] = [
-    drive("blue-board-tb6560", "Blue board TB6560", true, [Some(150_000), Some(150_000), Some(150_000), Some(150_000)]),
-    drive("gecko-201", "Gecko 201", true, [Some(500), Some(4_000), Some(20_000), Some(1_000)]),
-    drive("gecko-202", "Gecko 202", true, [Some(500), Some(4_500), Some(20_000), Some(1_000)]),
-    drive("gecko-203v", "Gecko 203v", true, [Some(1_000), Some(2_000), Some(200), Some(200)]),
-    drive("gecko-201x", "Gecko 201x", true, [Some(500), Some(3_000), Some(20_000), Some(1_000)]),
-    drive("gecko-212", "Gecko 212", true, [Some(500), Some(4_000), Some(20_000), Some(1_000)]),
-    drive("gecko-213v", "Gecko 213v", true, [Some(2_000), Some(1_000), Some(200), Some(200)]),
-    drive("gecko-320", "Gecko 320", true, [Some(3_500), Some(500), Some(200), Some(200)]),
-    drive("gecko-320x", "Gecko 320x", true, [Some(1_000), Some(2_500), Some(200), Some(200)]),
-    drive("granite-devices-vsd-e-xe-evolution", "Granite Devices VSD-E/XE Evolution", true, [Some(125), Some(125), Some(125), Some(125)]),
-    drive("granite-devices-vsd-e-xe-dualdc", "Granite Devices VSD-E/XE DualDC", true, [Some(150), Some(1_850), Some(150), Some(800)]),
-    drive("jvl-smd41", "JVL SMD41", true, [Some(500), Some(500), Some(2_500), Some(2_500)]),
-    drive("jvl-smd42", "JVL SMD42", true, [Some(500), Some(500), Some(2_500), Some(2_500)]),
-    drive("linistepper-rulms1", "Linistepper RULMS1", true, [Some(30_000), Some(100_000), Some(4_000), Some(4_000)]),
-    drive("linistepper-thb6064", "Linistepper THB6064", true, [Some(2_300), Some(2_300), Some(4_600), Some(1_000)]),
-    drive("motion-control-msd542", "Motion Control MSD542", false, [Some(1_500), Some(2_000), Some(2_000), Some(2_000)]),
-    drive("parker-oem750", "Parker OEM750", true, [Some(200), Some(300), Some(0), Some(200_000)]),
-    drive("st-l297", "ST L297", true, [None, Some(500), Some(4_000), Some(1_000)]),
-    drive("xylotex-xs-3525-8s-3", "Xylotex XS-3525/8S-3", true, [Some(2_000), Some(1_000), Some(200), Some(200)]),
-    drive("xylotex-xs-3525-8s-4", "Xylotex XS-3525/8S-4", true, [Some(1_000), Some(1_000), Some(200), Some(200)]),
-    drive("lin-engineering-silverpak-17d-de", "Lin Engineering Silverpak 17D/DE", true, [Some(20_000), Some(20_000), Some(200), Some(200)]),
-    drive("hobbycnc-pro-chopper-board", "Hobbycnc Pro Chopper Board", true, [Some(2_000), Some(2_000), Some(2_000), Some(2_000)]),
-    drive("routout-2.5-a", "Routout 2.5 A", false, [Some(200), Some(1_000), Some(1_000), None]),
-    drive("ims-im483", "IMS IM483", false, [Some(1_000), Some(1_000), Some(1_000), Some(1_000)]),
-    drive("keling-4030", "Keling 4030", true, [Some(5_000), Some(5_000), Some(20_000), Some(20_000)]),
-    drive("keling-6852", "Keling 6852", true, [Some(1_750), Some(1_750), Some(10_000), Some(10_000)]),
-    drive("sherline-8760", "Sherline 8760", true, [Some(1_000), Some(6_000), Some(24_000), Some(24_000)]),
-    drive("lewetz-step3s", "Lewetz Step3S", true, [Some(6_000), Some(15_000), None, Some(5_000)]),
-    drive("parker-zeta-4", "Parker Zeta 4", false, [Some(200), Some(200), Some(200), Some(200)]),
-    drive("cncdrive-dugong", "cncdrive Dugong", true, [Some(1_000), Some(2_500), Some(1_000), Some(1_000)]),
-    drive("cncdrive-dg2s-08020", "cncdrive DG2S-08020", true, [Some(1_000), Some(2_500), Some(1_000), Some(1_000)]),
-    drive("wantai-dq542ma", "Wantai DQ542MA", true, [Some(5_050), Some(5_050), Some(500), Some(500)]),
-    drive("leadshine-dm422", "Leadshine DM422", true, [Some(7_500), Some(7_500), Some(20_000), Some(5_000)]),
-    drive("leadshine-dm556", "Leadshine DM556", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-dm856", "Leadshine DM856", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-dm870", "Leadshine DM870", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-dm1182", "Leadshine DM1182", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-em402", "Leadshine EM402", true, [Some(10_000), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-em503", "Leadshine EM503", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-em705", "Leadshine EM705", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-em806", "Leadshine EM806", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-m415b", "Leadshine M415B", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
-    drive("leadshine-m542", "Leadshine M542", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
-    drive("leadshine-m752", "Leadshine M752", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
-    drive("leadshine-m880a", "Leadshine M880A", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
-    drive("leadshine-m860h", "Leadshine M860H", true, [Some(1_500), Some(1_500), Some(8_000), Some(5_000)]),
-    drive("leadshine-dcs303", "Leadshine DCS303", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-dcs810", "Leadshine DCS810", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-dcs810s", "Leadshine DCS810S", true, [Some(1_000), Some(1_000), Some(7_000), Some(5_000)]),
-    drive("leadshine-acs306", "Leadshine ACS306", true, [Some(2_500), Some(2_500), Some(10_000), Some(5_000)]),
-    drive("leadshine-acs606", "Leadshine ACS606", true, [Some(850), Some(850), Some(6_700), Some(5_000)]),
-    drive("leadshine-acs806", "Leadshine ACS806", true, [Some(850), Some(850), Some(6_700), Some(5_000)]),
-    drive("stepperonline-dm860t-v1.0", "StepperOnline DM860T v1.0", true, [Some(5_000), Some(5_000), Some(5_000), Some(5_000)]),
-    drive("stepperonline-dm860t-v3.0", "StepperOnline DM860T v3.0", true, [Some(5_000), Some(5_000), Some(5_000), Some(5_000)]),
-    drive("pololu-a4988", "Pololu A4988", true, [Some(1_000), Some(1_000), Some(200), Some(200)]),
-    drive("pololu-drv8825", "Pololu DRV8825", true, [Some(1_900), Some(1_900), Some(650), Some(650)]),
-    drive("cnc4you-cw5045", "cnc4you CW5045", true, [Some(2_000), Some(8_000), Some(5_000), Some(5_000)]),
+    drive("blue-board-tb6560", "Blue board TB6560", true, [150_000, 150_000, 150_000, 150_000]),
+    drive("gecko-201", "Gecko 201", true, [500, 4_000, 20_000, 1_000]),
+    drive("gecko-202", "Gecko 202", true, [500, 4_500, 20_000, 1_000]),
+    drive("gecko-203v", "Gecko 203v", true, [1_000, 2_000, 200, 200]),
+    drive("gecko-201x", "Gecko 201x", true, [500, 3_000, 20_000, 1_000]),
+    drive("gecko-212", "Gecko 212", true, [500, 4_000, 20_000, 1_000]),
+    drive("gecko-213v", "Gecko 213v", true, [2_000, 1_000, 200, 200]),
+    drive("gecko-320", "Gecko 320", true, [3_500, 500, 200, 200]),
+    drive("gecko-320x", "Gecko 320x", true, [1_000, 2_500, 200, 200]),
+    drive(
+        "granite-devices-vsd-e-xe-evolution",
+        "Granite Devices VSD-E/XE Evolution",
+        true,
+        [125, 125, 125, 125],
+    ),
+    drive(
+        "granite-devices-vsd-e-xe-dualdc",
+        "Granite Devices VSD-E/XE DualDC",
+        true,
+        [150, 1_850, 150, 800],
+    ),
+    drive("jvl-smd41", "JVL SMD41", true, [500, 500, 2_500, 2_500]),
+    drive("jvl-smd42", "JVL SMD42", true, [500, 500, 2_500, 2_500]),
+    drive("linistepper-rulms1", "Linistepper RULMS1", true, [30_000, 100_000, 4_000, 4_000]),
+    drive("linistepper-thb6064", "Linistepper THB6064", true, [2_300, 2_300, 4_600, 1_000]),
+    drive("motion-control-msd542", "Motion Control MSD542", false, [1_500, 2_000, 2_000, 2_000]),
+    drive("parker-oem750", "Parker OEM750", true, [200, 300, 0, 200_000]),
+    drive("st-l297", "ST L297", true, [UNKNOWN, 500, 4_000, 1_000]),
+    drive("xylotex-xs-3525-8s-3", "Xylotex XS-3525/8S-3", true, [2_000, 1_000, 200, 200]),
+    drive("xylotex-xs-3525-8s-4", "Xylotex XS-3525/8S-4", true, [1_000, 1_000, 200, 200]),
+    drive(
+        "lin-engineering-silverpak-17d-de",
+        "Lin Engineering Silverpak 17D/DE",
+        true,
+        [20_000, 20_000, 200, 200],
+    ),
+    drive(
+        "hobbycnc-pro-chopper-board",
+        "Hobbycnc Pro Chopper Board",
+        true,
+        [2_000, 2_000, 2_000, 2_000],
+    ),
+    drive("routout-2.5-a", "Routout 2.5 A", false, [200, 1_000, 1_000, UNKNOWN]),
+    drive("ims-im483", "IMS IM483", false, [1_000, 1_000, 1_000, 1_000]),
+    drive("keling-4030", "Keling 4030", true, [5_000, 5_000, 20_000, 20_000]),
+    drive("keling-6852", "Keling 6852", true, [1_750, 1_750, 10_000, 10_000]),
+    drive("sherline-8760", "Sherline 8760", true, [1_000, 6_000, 24_000, 24_000]),
+    drive("lewetz-step3s", "Lewetz Step3S", true, [6_000, 15_000, UNKNOWN, 5_000]),
+    drive("parker-zeta-4", "Parker Zeta 4", false, [200, 200, 200, 200]),
+    drive("cncdrive-dugong", "cncdrive Dugong", true, [1_000, 2_500, 1_000, 1_000]),
+    drive("cncdrive-dg2s-08020", "cncdrive DG2S-08020", true, [1_000, 2_500, 1_000, 1_000]),
+    drive("wantai-dq542ma", "Wantai DQ542MA", true, [5_050, 5_050, 500, 500]),
+    drive("leadshine-dm422", "Leadshine DM422", true, [7_500, 7_500, 20_000, 5_000]),
+    drive("leadshine-dm556", "Leadshine DM556", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-dm856", "Leadshine DM856", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-dm870", "Leadshine DM870", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-dm1182", "Leadshine DM1182", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-em402", "Leadshine EM402", true, [10_000, 2_500, 10_000, 5_000]),
+    drive("leadshine-em503", "Leadshine EM503", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-em705", "Leadshine EM705", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-em806", "Leadshine EM806", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-m415b", "Leadshine M415B", true, [1_500, 1_500, 8_000, 5_000]),
+    drive("leadshine-m542", "Leadshine M542", true, [1_500, 1_500, 8_000, 5_000]),
+    drive("leadshine-m752", "Leadshine M752", true, [1_500, 1_500, 8_000, 5_000]),
+    drive("leadshine-m880a", "Leadshine M880A", true, [1_500, 1_500, 8_000, 5_000]),
+    drive("leadshine-m860h", "Leadshine M860H", true, [1_500, 1_500, 8_000, 5_000]),
+    drive("leadshine-dcs303", "Leadshine DCS303", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-dcs810", "Leadshine DCS810", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-dcs810s", "Leadshine DCS810S", true, [1_000, 1_000, 7_000, 5_000]),
+    drive("leadshine-acs306", "Leadshine ACS306", true, [2_500, 2_500, 10_000, 5_000]),
+    drive("leadshine-acs606", "Leadshine ACS606", true, [850, 850, 6_700, 5_000]),
+    drive("leadshine-acs806", "Leadshine ACS806", true, [850, 850, 6_700, 5_000]),
+    drive(
+        "stepperonline-dm860t-v1.0",
+        "StepperOnline DM860T v1.0",
+        true,
+        [5_000, 5_000, 5_000, 5_000],
+    ),
+    drive(
+        "stepperonline-dm860t-v3.0",
+        "StepperOnline DM860T v3.0",
+        true,
+        [5_000, 5_000, 5_000, 5_000],
+    ),
+    drive("pololu-a4988", "Pololu A4988", true, [1_000, 1_000, 200, 200]),
+    drive("pololu-drv8825", "Pololu DRV8825", true, [1_900, 1_900, 650, 650]),
+    drive("cnc4you-cw5045", "cnc4you CW5045", true, [2_000, 8_000, 5_000, 5_000]),
 ];
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Servo {
             .figure("phase lost", lost, "deg")
             .figure("phase lost to lateness", by_lateness, "deg")
             .figure("varying delay", varying_ns, "ns")
-            .figure("jitter margin", margin_ns, "ns")
+            .figure("varying delay allowed", margin_ns, "ns")
             .demand(varying_ns, margin_ns);
         Ok(match self.phase_allowed {
             Some(allowed) => impact.demand(lost.max(0.0), allowed.as_rad().to_degrees()),
@@ -123,7 +123,7 @@ mod tests {
         let impact = servo("100Hz").impact(&Timing::given(50_000.0, None)).unwrap();
         assert!((value(&impact, "phase lost to lateness") - 1.8).abs() < 1e-9);
         assert!((value(&impact, "phase lost") - 19.8).abs() < 1e-9, "h/2 is 18°");
-        assert!((value(&impact, "jitter margin") - 1_591_549.43).abs() < 0.01);
+        assert!((value(&impact, "varying delay allowed") - 1_591_549.43).abs() < 0.01);
         assert_eq!(impact.answer, Some(Suits::Yes));
         // 1 kHz, 100 µs: 36°, and a margin of 159 µs.
         let impact = servo("1kHz").impact(&Timing::given(100_000.0, None)).unwrap();

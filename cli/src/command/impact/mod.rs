@@ -69,6 +69,13 @@ pub(crate) fn run(model: &Impact) -> Result<Exit> {
             let speed = Velocity { period_ns: args.period.map(ns), tolerance: args.tolerance };
             tell(&args.timed, "velocity", |timing| speed.impact(timing))
         }
+        _ => run_more(model),
+    }
+}
+
+/// As `run`, of what is sent, switched or must react.
+fn run_more(model: &Impact) -> Result<Exit> {
+    match model {
         Impact::Ethercat(args) => {
             let bus = ethercat(args)?;
             tell(&args.timed, "ethercat", |timing| bus.impact(timing))
@@ -93,6 +100,8 @@ pub(crate) fn run(model: &Impact) -> Result<Exit> {
             };
             tell(&args.timed, "safety", |timing| safety.impact(timing))
         }
+        // All others are `run`'s.
+        _ => bail!("no such application"),
     }
 }
 

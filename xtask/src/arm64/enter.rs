@@ -32,16 +32,24 @@ mount -t tmpfs tmpfs "$system/run"
 exec chroot "$system" /bin/sh -c "$INSIDE" arm64 "$@" </dev/null
 "#;
 
-/// Inside: registers the emulator for 64-bit little-endian ELF files of machine 183 (AArch64), of
-/// the types 2 and 3, then runs cargo. As a child: the first process of a namespace must reap.
+/// Inside: registers the emulator ($HANDLER), then runs cargo. As a child: the first process of a
+/// namespace must reap what others leave behind.
 const INSIDE: &str = r#"
 set -e
-printf '%s' ':qemu-aarch64:M::\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00:\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff:/usr/bin/qemu-aarch64:PF' >/proc/sys/fs/binfmt_misc/register
+printf '%s' "$HANDLER" >/proc/sys/fs/binfmt_misc/register
 cd /punctual
 ended=0
 cargo "$@" || ended=$?
 exit "$ended"
 "#;
+
+/// For binfmt_misc: 64-bit little-endian ELF files of machine 183 (AArch64) and of the types 2 and
+/// 3, by magic and mask; P keeps argv[0], F opens the emulator at once.
+fn handler() -> String {
+    let magic = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00";
+    let ones = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff";
+    format!(r":qemu-aarch64:M::{magic}:{ones}\xfe\xff\xff\xff:/usr/bin/qemu-aarch64:PF")
+}
 
 /// Runs cargo in the system and waits for it.
 pub(super) fn run(places: &Places, args: &[&str]) -> Result<(), String> {
@@ -77,6 +85,7 @@ fn environment() -> Vec<(&'static str, String)> {
         ("HOME", "/root".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
         ("INSIDE", INSIDE.to_owned()),
+        ("HANDLER", handler()),
         ("CARGO_HOME", "/punctual/target/arm64/cargo".to_owned()),
         ("CARGO_TARGET_DIR", "/punctual/target/arm64/build".to_owned()),
         ("CARGO_BUILD_TARGET", TARGET.to_owned()),

@@ -72,6 +72,7 @@ fn of_rate(rate: &RateRatio) -> String {
 
 fn figures(value: f64) -> String {
     match value {
+        v if v >= 9_999.5 => format!("{v:.0e}"),
         v if v >= 99.5 => format!("{v:.0}"),
         v if v >= 9.95 => format!("{v:.1}"),
         v => format!("{v:.2}"),

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::Facts;
+use punctual_host::identity::machine;
+use punctual_host::root::Root;
 use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded};
@@ -32,6 +34,9 @@ pub(crate) struct Baseline {
     pub(crate) name: Name,
     /// When it was kept, in UTC (RFC 3339).
     pub(crate) kept_at: String,
+    /// Hash of the machine's identifier, where it has one: two of a kind are two machines.
+    #[serde(default)]
+    pub(crate) machine_id: Option<String>,
     /// Digest of the facts that say which machine it is of.
     pub(crate) machine_digest: String,
     /// Digest of the facts that say how the machine was set up, the kernel among them.
@@ -146,6 +151,7 @@ impl Store {
             baseline: LAYOUT,
             name: name.clone(),
             kept_at: jiff::Timestamp::now().to_string(),
+            machine_id: machine_id(),
             machine_digest: digest(MACHINE, facts),
             setup_digest: digest(SETUP, facts),
             recorded,
@@ -174,6 +180,15 @@ impl Baseline {
         let Some(mine) = &self.recorded.machine else {
             bail!("baseline {} does not say which machine it is of", self.name.as_str());
         };
+        if let (Some(kept), Some(here)) = (&self.machine_id, machine_id())
+            && *kept != here
+        {
+            bail!(
+                "baseline {} is of another machine: its identifier (/etc/machine-id) is not this \
+                 one's; 'punctual compare' takes results of any two",
+                self.name.as_str()
+            );
+        }
         let other = changed(MACHINE, mine, facts);
         let Some(first) = other.first() else { return Ok(()) };
         bail!(
@@ -185,6 +200,11 @@ impl Baseline {
             first.to
         )
     }
+}
+
+/// The machine that this runs on.
+fn machine_id() -> Option<String> {
+    machine(&Root::live()).value().cloned()
 }
 
 fn parse(text: &str) -> Result<Baseline> {

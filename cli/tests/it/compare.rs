@@ -296,6 +296,9 @@ fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
         &|kept| kept["recorded"]["machine"]["cpu_model"]["value"] = json!("Another \u{1b}[2J CPU"),
         &["another machine", "cpu_model", "Another"],
     );
+    if kept["machine_id"].is_string() {
+        refused_as(&|kept| kept["machine_id"] = json!("0"), &["another machine", "identifier"]);
+    }
     refused_as(&|kept| kept["baseline"] = json!(2), &["before.json", "layout 2"]);
     refused_as(&|kept| kept["tool"] = json!("other"), &["no baseline of punctual's"]);
     refused_as(

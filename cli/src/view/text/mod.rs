@@ -16,7 +16,6 @@ use crate::report::Report;
 
 pub(crate) use claims::plans;
 pub(crate) use compare::page as compare;
-pub(crate) use impact::page as impact;
 pub(crate) use impact::{drives, page as impact};
 
 /// The page of `check`: the short form, and what to do next.

@@ -7,6 +7,7 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::import::imported::{Holds, Imported};
 use crate::quantile::Probability;
 use crate::quantity::{QuantityError, decimal::Decimal, decimal::Scaled, duration};
 use crate::recording::Outcome;
@@ -202,32 +203,69 @@ impl Metric {
         }
     }
 
+    /// Why another program's data cannot be held to it; `Ok` where they can.
+    fn told(self, outcome: &Outcome, imported: &Imported) -> Result<(), String> {
+        let holds = imported.holds;
+        match self {
+            Self::Missed if outcome.missed.is_some() => Ok(()),
+            Self::Missed => Err(format!("missed is not in what {} tells", imported.program)),
+            Self::Unrecorded if outcome.unrecorded > 0 => Ok(()),
+            Self::Unrecorded => {
+                Err(format!("unrecorded is not in what {} tells", imported.program))
+            }
+            _ if holds != Holds::Lateness => {
+                Err(format!("{self} is about lateness, and this run holds {}", holds.many()))
+            }
+            Self::Quantile(p) if imported.is_beyond(p, outcome.lateness.count()) => {
+                let limit = imported.limit_ns.map_or_else(
+                    || "which it does not have".to_owned(),
+                    |ns| format!("which ends at {}", Span::from_ns(ns)),
+                );
+                Err(format!("{self} is beyond the histogram of the file, {limit}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn is_count(self) -> bool {
         matches!(self, Self::Missed | Self::Unrecorded)
     }
 
     /// The figure, in ns or as a count; why there is none otherwise.
     fn measured(self, outcome: &Outcome) -> Result<f64, String> {
+        if let Some(imported) = &outcome.imported {
+            self.told(outcome, imported)?;
+        }
+        let rounding_ns = outcome.imported.as_ref().map_or(0.0, |told| told.rounding_ns);
         let stats = &outcome.lateness_ns;
         let n = outcome.lateness.count();
         let (value, needed) = match self {
             // A run that did not run has lost nothing, and shows nothing.
-            Self::Missed | Self::Unrecorded if outcome.cycles + outcome.missed == 0 => (None, 1),
-            Self::Missed => return Ok(outcome.missed as f64),
+            Self::Missed | Self::Unrecorded
+                if outcome.cycles == 0 && outcome.missed.is_none_or(|missed| missed == 0) =>
+            {
+                (None, 1)
+            }
+            Self::Missed => {
+                let missed = outcome.missed.map(|missed| missed as f64);
+                return missed.ok_or_else(|| "missed: the data do not say".to_owned());
+            }
             Self::Unrecorded => return Ok(outcome.unrecorded as f64),
             Self::Quantile(p) => {
                 (outcome.lateness.quantile(p).map(|ns| ns as f64), p.samples_needed())
             }
-            Self::Max => (stats.max, 1),
-            Self::Min => (stats.min, 1),
-            Self::Mean => (stats.mean, 1),
+            Self::Max => (stats.max.map(|ns| ns + rounding_ns), 1),
+            Self::Min => (stats.min.map(|ns| ns + rounding_ns), 1),
+            Self::Mean => (stats.mean.map(|ns| ns + rounding_ns), 1),
             Self::Stddev => (stats.stddev, 2),
             Self::JitterPp => (outcome.jitters.grid_pp_ns, 2),
             Self::JitterRms => (outcome.jitters.grid_rms_ns, 2),
         };
         let is_grid = matches!(self, Self::JitterPp | Self::JitterRms);
         value.ok_or_else(|| {
-            if is_grid {
+            if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
+                format!("{self} is not in what {} tells", imported.program)
+            } else if is_grid {
                 format!("{self} needs a fitted grid, which this run does not give")
             } else if outcome.cycles > 0 && n == 0 {
                 format!("{self} needs latenesses, and this run holds none")

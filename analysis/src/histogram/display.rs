@@ -71,8 +71,8 @@ pub fn columns(histogram: &Histogram, columns: usize) -> Vec<Column> {
     for bucket in histogram.buckets() {
         add((bucket.lowest_ns as f64 + bucket.highest_ns as f64) / 2.0, bucket.count);
     }
-    add(f64::INFINITY, histogram.beyond);
-    add(f64::NEG_INFINITY, histogram.below);
+    add(max as f64, histogram.beyond);
+    add(min as f64, histogram.below);
     drawn
 }
 

@@ -61,6 +61,32 @@ impl Histogram {
         }
     }
 
+    /// Takes in `count` values; those of magnitude 2⁴² ns or more are overflow, as in
+    /// [`Self::push`]. The caller keeps the sum of all counts within `u64`.
+    pub fn push_many(&mut self, value_ns: i64, count: u64) {
+        let Some(more) = count.checked_sub(1) else { return };
+        self.push(value_ns);
+        self.n += more;
+        let bucket = bucket_of(value_ns.unsigned_abs());
+        match (value_ns >= 0, bucket < BUCKETS) {
+            (true, true) => self.positive[bucket] += more,
+            (false, true) => self.negative[bucket] += more,
+            (true, false) => self.beyond += more,
+            (false, false) => self.below += more,
+        }
+    }
+
+    /// Takes in `count` values of which is known only that none is above `most_ns`, and that they
+    /// are above all others: they are overflow.
+    pub(crate) fn push_beyond(&mut self, most_ns: i64, count: u64) {
+        if count > 0 {
+            self.n += count;
+            self.beyond += count;
+            let (min, max) = self.range.unwrap_or((most_ns, most_ns));
+            self.range = Some((min, max.max(most_ns)));
+        }
+    }
+
     /// The rare rest of `push`: a half that does not exist yet, or a value beyond its end.
     #[cold]
     fn push_outside(&mut self, value_ns: i64, bucket: usize) {
@@ -222,6 +248,18 @@ mod tests {
         let values: Vec<i64> = (1..=999).collect();
         assert_eq!(of(&values).quantile(Probability::P99), Some(990));
         assert_eq!(of(&values).quantile(Probability::P99_9), None);
+    }
+
+    #[test]
+    fn many_at_once_are_the_same_as_one_by_one() {
+        let mut at_once = Histogram::new();
+        let each = [(-7, 2), (5, 3), (0, 0), (1 << 50, 2), (-(1 << 50), 1)];
+        each.iter().for_each(|&(value, count)| at_once.push_many(value, count));
+        let one_by_one: Vec<i64> =
+            each.iter().flat_map(|&(value, count)| vec![value; count as usize]).collect();
+        assert_eq!(at_once, of(&one_by_one));
+        at_once.push_beyond(1 << 51, 4);
+        assert_eq!((at_once.count(), at_once.max(), at_once.overflow()), (12, Some(1 << 51), 7));
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Recording {
                 Releases::Known => self.cold_max.map(|ns| ns as f64),
                 Releases::Unknown | Releases::Fitted(_) => None,
             },
-            missed,
+            missed: Some(missed),
             unrecorded,
             lateness_ns: self.lateness.stats(),
             interval_ns: self.interval.stats(),
@@ -241,6 +241,7 @@ impl Recording {
             histogram: HistogramView::of(histogram),
             claims,
             worst: self.worst.finish(&self.setup),
+            imported: None,
             line,
             asked: self.asked.finish(missed),
             tails,
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn nothing_recorded_is_an_outcome_too() {
         let outcome = outcome(setup(), &[], 0);
-        assert_eq!((outcome.cycles, outcome.missed), (0, 0));
+        assert_eq!((outcome.cycles, outcome.missed), (0, Some(0)));
         assert_eq!(outcome.lateness_ns, Stats::default());
         assert!(outcome.claims.is_empty() && outcome.grid.is_none() && outcome.worst.is_empty());
     }
@@ -303,8 +304,8 @@ mod tests {
             sample(101, 10, Flags::NONE),
         ];
         let all = outcome(setup(), &samples, 0);
-        assert_eq!((all.cycles, all.missed, all.unrecorded), (5, 3, 0));
-        assert_eq!(outcome(setup(), &samples, 2).missed, 1);
+        assert_eq!((all.cycles, all.missed, all.unrecorded), (5, Some(3), 0));
+        assert_eq!(outcome(setup(), &samples, 2).missed, Some(1));
         // Intervals 20, 3 periods − 10, 0; none into cycle 100.
         assert_eq!(all.interval_ns.max, Some(2_990.0));
         assert_eq!(all.interval_ns.mean, Some((20.0 + 2_990.0) / 3.0));
@@ -343,7 +344,7 @@ mod tests {
         let mut samples: Vec<Sample> = (0..50).map(|k| sample(k, 10, Flags::NONE)).collect();
         samples.push(sample(52, 10, Flags::NONE));
         let outcome = outcome(setup(), &samples, 0);
-        assert_eq!(outcome.missed, 2);
+        assert_eq!(outcome.missed, Some(2));
         assert_eq!(outcome.tails.exceedances(500), Some(2));
         assert_eq!(outcome.tails.exceedances(1_000_000_000), Some(0));
         assert_eq!(outcome.tails.n(), 53);
@@ -372,7 +373,7 @@ mod tests {
         let far = punctual_core::sample::CYCLE_MAX;
         let samples = [sample(0, i64::MIN, Flags::NONE), sample(far, i64::MAX, Flags::NONE)];
         let outcome = outcome(setup(), &samples, 0);
-        assert_eq!(outcome.missed, far - 1);
+        assert_eq!(outcome.missed, Some(far - 1));
         assert_eq!(outcome.interval_ns.max, Some(i64::MAX as f64));
     }
 }

@@ -15,21 +15,22 @@ use crate::claim::judge::Counted;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
+use crate::import::imported::Imported;
 use crate::jitters::Jitters;
 use crate::summary::Stats;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// Recorded cycles, cold ones included.
+    /// Recorded cycles, cold ones included; 0 for imported data that tell no count.
     pub cycles: u64,
     /// Recorded cycles that were flagged cold.
     pub cold: u64,
     /// Largest lateness among the cold cycles, whether they count or are left out; null without
     /// any.
     pub cold_max_ns: Option<f64>,
-    /// Releases that never ran.
-    pub missed: u64,
+    /// Releases that never ran; null for data that do not say.
+    pub missed: Option<u64>,
     /// Cycles that ran but did not fit in the recorder.
     pub unrecorded: u64,
     /// wake − release.
@@ -44,12 +45,15 @@ pub struct Outcome {
     pub grid: Option<Grid>,
     /// Every measure that goes by that name.
     pub jitters: Jitters,
-    /// Lateness, for people.
+    /// Lateness, for people; for imported data, whatever they hold.
     pub histogram: HistogramView,
     /// What the run supports.
     pub claims: Vec<Claim>,
     /// The latest wakes, latest first.
     pub worst: Vec<Worst>,
+    /// What another program's data hold and cannot tell; null for the project's own.
+    #[serde(default)]
+    pub imported: Option<Imported>,
     /// The line behind `grid`, for a second pass over instants.
     #[serde(skip)]
     pub line: Option<Line>,

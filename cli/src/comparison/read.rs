@@ -140,7 +140,8 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
         let lateness = &run.outcome.lateness_ns;
         let mut buckets = run.outcome.histogram.buckets.clone();
         let mut beyond = run.outcome.histogram.overflow;
-        let missed = run.outcome.missed;
+        // What other programs do not tell is in none of their counts.
+        let missed = run.outcome.missed.unwrap_or_default();
         match run.setup.period_ns.and_then(|ns| i64::try_from(ns).ok()) {
             // As late as a period at least.
             Some(period) if missed > 0 => buckets.push((period, period.saturating_add(1), missed)),

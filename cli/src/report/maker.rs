@@ -62,7 +62,7 @@ impl Maker<'_> {
         Row {
             load: self.experiment.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
-            missed: outcome.missed,
+            missed: outcome.missed.unwrap_or_default(),
             lateness_ns: outcome.lateness_ns,
             loads: loads(&self.loads[condition]),
         }

@@ -23,7 +23,11 @@ const CYCLES_MIN: u64 = 1_000;
 pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
     if judged.is_empty() {
-        return Vec::new();
+        // Another program's intervals say at least what software can step with.
+        let holds = |run: &&Run| run.outcome.imported.is_some();
+        let intervals: Vec<&Run> = runs.iter().filter(holds).collect();
+        let n = intervals.iter().map(|run| run.outcome.cycles).sum();
+        return stepping(&intervals, n).into_iter().collect();
     }
     let loaded = judged.iter().any(|run| !run.setup.load.is_empty());
     let known = judged.iter().all(|run| run.setup.wait.is_some());
@@ -31,6 +35,9 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
     let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
     let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
+    if judged.iter().any(|run| run.outcome.missed.is_none()) {
+        verdicts[0].statement += "; missed releases are not in the data";
+    }
     // Without a real-time policy it is another machine, as it were: the answer itself says so.
     if judged.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
         verdicts[0].statement += "; measured as SCHED_OTHER, not real-time";

@@ -65,6 +65,11 @@ pub(crate) fn count(value: u64) -> String {
     shown
 }
 
+/// A count, or `-` where the data do not tell it.
+pub(crate) fn told(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), count)
+}
+
 /// A rate with three figures: `169 k`, `8 842`, `87.3`, `0.52`.
 pub(crate) fn rate(value: f64) -> String {
     let figures = |value: f64| match value {

@@ -11,6 +11,9 @@ pub struct Tail {
     pub threshold_ns: i64,
     /// Recorded cycles whose lateness was above it.
     pub exceedances: u64,
+    /// How many of those may not have been: they are in a bucket that the threshold cuts. 0 where
+    /// every cycle was recorded.
+    pub unsure: u64,
     /// Missed releases that would have been above it, as far as the gaps in k tell.
     pub missed: u64,
     /// Extremal index with its uncertainty taken off, in (0, 1]; `None` when there are too few
@@ -35,6 +38,22 @@ pub struct Tails {
 }
 
 impl Tails {
+    /// Exceedances that were counted without their order, so that nothing is known of dependence:
+    /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
+    /// cycles.
+    pub(crate) fn counted(n: u64, exceedances: impl Iterator<Item = (i64, u64, u64)>) -> Self {
+        let tail = |(threshold_ns, exceedances, unsure)| Tail {
+            threshold_ns,
+            exceedances,
+            unsure,
+            missed: 0,
+            theta: None,
+            theta_few: None,
+            asked: true,
+        };
+        Self { tails: exceedances.map(tail).collect(), recorded: n, missed: 0, unplaced: 0 }
+    }
+
     /// All thresholds in rising order.
     pub fn tails(&self) -> &[Tail] {
         &self.tails
@@ -59,11 +78,11 @@ impl Tails {
         let (below, above) =
             self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
         let most = count(below.last());
-        if below.last().is_some_and(|tail| tail.threshold_ns == threshold_ns) {
-            return (most.unwrap_or(0), most.unwrap_or(0));
+        if let Some(tail) = below.last().filter(|tail| tail.threshold_ns == threshold_ns) {
+            return (self.exceeding(tail) - tail.unsure, self.exceeding(tail));
         }
         // Releases that no cycle followed exceed every threshold.
-        let least = count(above.first()).unwrap_or(self.unplaced);
+        let least = above.first().map_or(self.unplaced, |tail| self.exceeding(tail) - tail.unsure);
         (least, most.unwrap_or_else(|| self.n()))
     }
 

@@ -116,6 +116,7 @@ impl Counts {
         Tail {
             threshold_ns: self.threshold_ns,
             exceedances: self.exceedances,
+            unsure: 0,
             missed: self.missed,
             theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
             theta_few: self.runs(releases),

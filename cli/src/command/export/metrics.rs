@@ -50,7 +50,9 @@ const NUMBERS: [(&str, &str, Value); 3] = [
     ("punctual_cycles", "Recorded cycles, cold ones included.", |run| {
         Some(run.outcome.cycles as f64)
     }),
-    ("punctual_missed_releases", "Releases that never ran.", |run| Some(run.outcome.missed as f64)),
+    ("punctual_missed_releases", "Releases that never ran.", |run| {
+        run.outcome.missed.map(|missed| missed as f64)
+    }),
     ("punctual_unrecorded_cycles", "Cycles that ran but did not fit in the recorder.", |run| {
         Some(run.outcome.unrecorded as f64)
     }),

@@ -61,7 +61,7 @@ fn row(name: &str, run: &Run) -> Vec<String> {
         show::ns(lateness.p99_9),
         show::ns(lateness.p99_99),
         show::ns(lateness.max),
-        show::count(outcome.missed),
+        show::told(outcome.missed),
         show::count(outcome.unrecorded),
         run.cpu_load.map_or_else(|| "-".to_owned(), show::share),
     ]

@@ -62,7 +62,7 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         show::ns(lateness.p50),
         show::ns(lateness.p99_9),
         show::ns(lateness.max),
-        show::count(run.outcome.missed),
+        show::told(run.outcome.missed),
         limits.to_owned(),
     ]
 }

@@ -70,7 +70,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 show::ns(lateness.p50),
                 show::ns(lateness.p99_9),
                 show::ns(lateness.max),
-                show::count(run.outcome.missed),
+                show::told(run.outcome.missed),
                 run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }

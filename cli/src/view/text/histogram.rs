@@ -77,6 +77,9 @@ pub(super) fn drawn(report: &Report) -> String {
 
 fn clusters(run: &Run) -> String {
     let clusters = &run.outcome.histogram.clusters;
+    if clusters.is_empty() {
+        return String::new();
+    }
     let named: Vec<String> = clusters
         .iter()
         .map(|cluster| {

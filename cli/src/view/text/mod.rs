@@ -9,6 +9,7 @@ mod compare;
 mod head;
 mod histogram;
 mod impact;
+mod imported;
 mod table;
 mod verdict;
 
@@ -60,6 +61,7 @@ pub(crate) fn measure(report: &Report) -> String {
     [
         head::of(report),
         table::of(report),
+        imported::of(report),
         histogram::drawn(report),
         table::other_names(report),
         table::instruments(report),

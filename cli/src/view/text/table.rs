@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use punctual_analysis::import::imported::Holds;
+
 use crate::report::{Load, Report, Run};
 use crate::view::show;
 
@@ -16,17 +18,25 @@ pub(super) fn of(report: &Report) -> String {
         "how late a wake is", "typical", "1 in 1000", "worst of n", "missed"
     );
     for run in &report.runs {
-        let lateness = &run.outcome.lateness_ns;
-        let judged = run.outcome.lateness.count();
+        let imported = run.outcome.imported.as_ref();
+        let lateness = imported.map_or(&run.outcome.lateness_ns, |told| &told.values_ns);
+        let judged = match imported {
+            Some(_) => run.outcome.cycles,
+            None => run.outcome.lateness.count(),
+        };
         let worst = format!("{} {:>10}", show::ns(lateness.max), show::count(judged));
+        let other = imported.filter(|told| told.holds != Holds::Lateness);
+        let name = match other {
+            Some(told) => format!("{} ({})", run.name, told.holds.many()),
+            None => run.name.clone(),
+        };
         // Writing to a String cannot fail.
         let _infallible = writeln!(
             page,
-            "  {:NAME$}{:>10} {:>11} {worst:>21} {:>8}",
-            run.name,
+            "  {name:NAME$}{:>10} {:>11} {worst:>21} {:>8}",
             show::ns(lateness.p50),
             show::ns(lateness.p99_9),
-            show::count(run.outcome.missed),
+            show::told(run.outcome.missed),
         );
     }
     page + &notes(report)
@@ -135,7 +145,9 @@ pub(super) fn other_names(report: &Report) -> String {
     ];
     let source = ["NIST", "NIST", "LinuxCNC", "LinuxCNC", "AnT", ""];
     let mut page = String::new();
-    for runs in report.runs.chunks(3) {
+    // Of another program's data only what they hold stands under its name.
+    let own: Vec<&Run> = report.runs.iter().filter(|run| run.outcome.imported.is_none()).collect();
+    for runs in own.chunks(3) {
         page += &format!("\n  {:NAME$}{:9}", "by other names", "");
         page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
         page.push('\n');

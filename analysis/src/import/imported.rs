@@ -1,0 +1,101 @@
+//! What is known of a run that another program recorded: which quantity its values are, how coarse
+//! they are, and what they cannot tell.
+//!
+//! Plain data, part of [`crate::recording::Outcome`]; reads nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::quantile::Probability;
+use crate::summary::Stats;
+
+/// Which quantity of the glossary the values of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// wake − release.
+    Lateness,
+    /// Start of the timer's interrupt handler − release: the first part of a lateness.
+    InterruptLateness,
+    /// wake − previous wake − period, signed.
+    Interval,
+    /// A time that the CPU was elsewhere, inside a spin.
+    Stall,
+    /// From a stimulus to the answer.
+    Response,
+}
+
+impl Holds {
+    /// Several of them, in words.
+    pub fn many(self) -> &'static str {
+        match self {
+            Self::Lateness => "latenesses",
+            Self::InterruptLateness => "latenesses of the interrupt",
+            Self::Interval => "intervals",
+            Self::Stall => "stalls",
+            Self::Response => "responses",
+        }
+    }
+
+    /// One of them, in a word.
+    pub fn one(self) -> &'static str {
+        match self {
+            Self::Lateness => "lateness",
+            Self::InterruptLateness => "lateness of the interrupt",
+            Self::Interval => "interval",
+            Self::Stall => "stall",
+            Self::Response => "response",
+        }
+    }
+
+    /// How a claim says that one is above a bound.
+    pub(crate) fn above(self) -> &'static str {
+        match self {
+            Self::Lateness | Self::InterruptLateness => "later than",
+            Self::Interval | Self::Stall | Self::Response => "longer than",
+        }
+    }
+}
+
+/// What another program's data hold and cannot tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Imported {
+    /// The format: "cyclictest --json".
+    pub format: String,
+    /// The program that wrote it.
+    pub program: String,
+    /// Its version; null where the file does not say.
+    pub version: Option<String>,
+    /// Its command line; null where the file does not say.
+    pub command: Option<String>,
+    /// Which quantity of the glossary the values are.
+    pub holds: Holds,
+    /// The nine numbers of that quantity; min, mean and max as the program told them, quantiles at
+    /// the upper end of their bucket, null where the file does not tell.
+    pub values_ns: Stats,
+    /// Width of a bucket, or of the unit of the values; null where it grows with the value.
+    pub resolution_ns: Option<f64>,
+    /// A true value is at most this much above the min, mean and max told.
+    pub rounding_ns: f64,
+    /// Where the program's histogram ends; null where there is none.
+    pub limit_ns: Option<i64>,
+    /// Values beyond the program's histogram: that they are beyond it is all that is known.
+    pub overflow: u64,
+    /// What the file cannot tell, one line each.
+    pub cannot_know: Vec<String>,
+}
+
+impl Imported {
+    /// Whether the quantile of n values lies beyond the program's histogram.
+    pub(crate) fn is_beyond(&self, p: Probability, n: u64) -> bool {
+        p.is_supported(n) && p.rank(n) > n - self.overflow.min(n) && self.told(p).is_none()
+    }
+
+    /// A quantile that stands in `values_ns`.
+    fn told(&self, p: Probability) -> Option<f64> {
+        let values = &self.values_ns;
+        let told = [values.p50, values.p90, values.p99, values.p99_9, values.p99_99];
+        let at = Probability::SUMMARY.iter().position(|summary| *summary == p)?;
+        told[at]
+    }
+}

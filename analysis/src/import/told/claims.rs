@@ -1,0 +1,192 @@
+//! What another program's numbers support: claims of level L0 to L2 that name what they lack.
+//!
+//! For [`super::finish`]. A claim that the file's histogram ends before is not given, and says so.
+
+use punctual_core::time::Span;
+
+use crate::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
+use crate::claim::dependence::Tails;
+use crate::claim::{Claim, Level, rounded_up};
+use crate::histogram::Histogram;
+use crate::import::imported::Imported;
+use crate::quantile::Probability;
+
+/// Exceedances up to this share of the values make a tail worth a claim.
+const TAIL_SHARE: f64 = 0.1;
+
+/// What claims are made from.
+pub(super) struct Evidence<'a> {
+    pub(super) imported: &'a Imported,
+    pub(super) tails: &'a Tails,
+    /// Values at the upper end of their bucket.
+    pub(super) upper: &'a Histogram,
+    pub(super) n: u64,
+    pub(super) width_ns: Option<i64>,
+    pub(super) widest_ns: i64,
+    pub(super) ordered: bool,
+}
+
+/// All claims, in rising level.
+pub(super) fn claims(evidence: &Evidence<'_>) -> Vec<Claim> {
+    let Some(max_ns) = evidence.imported.values_ns.max else { return Vec::new() };
+    let mut claims = vec![evidence.largest(max_ns)];
+    if evidence.n > 0 {
+        claims.push(evidence.none_above(max_ns));
+        claims.extend(evidence.thresholds(max_ns));
+        let summary = Probability::SUMMARY.into_iter().enumerate();
+        claims.extend(summary.filter_map(|(at, p)| evidence.quantile(at, p)));
+    }
+    claims
+}
+
+fn shown(ns: f64) -> Span {
+    Span::from_ns(ns.round() as i64)
+}
+
+impl Evidence<'_> {
+    fn conditions(&self) -> String {
+        let theta = if self.ordered {
+            "dependence as the order of the values shows it"
+        } else {
+            "values taken for independent, as their order is not in the file"
+        };
+        format!("as {} told it; {theta}", self.imported.program)
+    }
+
+    fn claim(&self, level: Level, statement: String) -> Claim {
+        Claim {
+            level,
+            statement,
+            p: None,
+            bound_ns: None,
+            confidence: (level != Level::L0).then_some(CONFIDENCE),
+            n: self.n,
+            given: true,
+            conditions: self.conditions(),
+        }
+    }
+
+    fn largest(&self, max_ns: f64) -> Claim {
+        let many = self.imported.holds.many();
+        let told = format!("as {} told it; an observation, not a bound", self.imported.program);
+        if self.n == 0 {
+            let statement = format!("{} was seen, of how many {many} is not told", shown(max_ns));
+            return Claim { given: false, conditions: told, ..self.claim(Level::L0, statement) };
+        }
+        let statement = format!("the largest of {} {many} was {}", self.n, shown(max_ns));
+        Claim { bound_ns: Some(max_ns), conditions: told, ..self.claim(Level::L0, statement) }
+    }
+
+    /// No value was above the largest that the maximum told may stand for.
+    fn none_above(&self, max_ns: f64) -> Claim {
+        let bound_ns = max_ns + self.imported.rounding_ns;
+        let p = p_upper(0, self.n, self.theta(bound_ns));
+        self.probability(bound_ns, p, "none")
+    }
+
+    fn theta(&self, ns: f64) -> f64 {
+        if self.ordered { self.tails.theta_at(ns as i64) } else { 1.0 }
+    }
+
+    fn probability(&self, bound_ns: f64, p: f64, count: &str) -> Claim {
+        let holds = self.imported.holds;
+        let statement = format!(
+            "{} {} in at most {} of all {} ({count} of {} were)",
+            holds.above(),
+            shown(bound_ns),
+            rounded_up(p),
+            holds.many(),
+            self.n
+        );
+        let claim = self.claim(Level::L1, statement);
+        Claim { p: Some(p), bound_ns: Some(bound_ns), ..claim }
+    }
+
+    /// The thresholds that lie in the tail; those between the end of the histogram and the maximum
+    /// are refused.
+    fn thresholds(&self, max_ns: f64) -> Vec<Claim> {
+        let most_ns = max_ns + self.imported.rounding_ns;
+        let mut claims = Vec::new();
+        for tail in self.tails.tails().iter().filter(|tail| tail.asked) {
+            let ns = tail.threshold_ns as f64;
+            let exceedances = self.tails.exceedances(tail.threshold_ns).unwrap_or(self.n);
+            if ns >= most_ns {
+                break;
+            }
+            let unplaced = self.imported.overflow > 0
+                && self.imported.limit_ns.is_none_or(|limit| tail.threshold_ns >= limit);
+            if unplaced {
+                let statement = format!(
+                    "{} {}: not told, as {} of {} values are beyond the histogram and no more is \
+                     known of them",
+                    self.imported.holds.above(),
+                    shown(ns),
+                    self.imported.overflow,
+                    self.n
+                );
+                let claim = self.claim(Level::L1, statement);
+                claims.push(Claim { given: false, bound_ns: Some(ns), ..claim });
+                continue;
+            }
+            if exceedances as f64 > TAIL_SHARE * self.n as f64 {
+                continue;
+            }
+            let p = p_upper(exceedances, self.n, self.theta(ns));
+            claims.push(self.probability(ns, p, &format!("at most {exceedances}")));
+        }
+        claims
+    }
+
+    /// The interval of one quantile: from the lower end of the lower bucket to the upper end of the
+    /// upper one.
+    fn quantile(&self, at: usize, p: Probability) -> Option<Claim> {
+        if !p.is_supported(self.n) {
+            return None;
+        }
+        let placed = self.n - self.imported.overflow.min(self.n);
+        let (lower, upper) = quantile_ranks(p, self.n, self.theta(self.imported.rounding_ns));
+        let percent = p.to_string();
+        let percent = percent.trim_start_matches('p');
+        let values = &self.imported.values_ns;
+        let told = [values.p50, values.p90, values.p99, values.p99_9, values.p99_99][at];
+        let lower = lower.filter(|&rank| rank <= placed);
+        let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
+            // Only a number that the program told itself stands here; it says nothing of doubt.
+            let statement = match told {
+                Some(ns) => format!(
+                    "the {percent} % quantile of these {} was {}; for an interval the file has no \
+                     histogram that reaches it",
+                    self.n,
+                    shown(ns)
+                ),
+                None => format!("the {percent} % quantile is beyond the histogram of the file"),
+            };
+            let claim = self.claim(Level::L2, statement);
+            return Some(Claim { given: false, p: Some(p.share()), ..claim });
+        };
+        let upper = upper.filter(|&rank| rank <= placed);
+        let upper = upper.and_then(|rank| self.upper.order_statistic(rank));
+        let statement = match upper {
+            Some(upper) => format!(
+                "the {percent} % quantile lies from {} to {}",
+                shown(lower),
+                shown(upper as f64)
+            ),
+            None => format!(
+                "the {percent} % quantile is at least {}; an upper end is not in the data",
+                shown(lower)
+            ),
+        };
+        let claim = self.claim(Level::L2, statement);
+        Some(Claim { p: Some(p.share()), bound_ns: upper.map(|ns| ns as f64), ..claim })
+    }
+
+    fn lower_end(&self, rank: u64) -> Option<f64> {
+        let floor = self.upper.order_statistic_floor(rank)? as f64;
+        Some(match self.width_ns {
+            Some(width_ns) => floor - (width_ns.max(self.widest_ns) - 1) as f64,
+            // Buckets that grow with the value are at most a tenth of it wide.
+            None => floor - (floor.abs() / 10.0).max(self.widest_ns as f64),
+        })
+    }
+}

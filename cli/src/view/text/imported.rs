@@ -1,0 +1,56 @@
+//! What another program's data hold and what they cannot tell: once for the runs that share it.
+//!
+//! For the page of `analyse`.
+
+use punctual_analysis::import::imported::Imported;
+
+use crate::report::Report;
+use crate::view::show;
+
+/// A paragraph for each kind of run.
+pub(super) fn of(report: &Report) -> String {
+    let mut page = String::new();
+    let mut told: Vec<String> = Vec::new();
+    for run in &report.runs {
+        let Some(imported) = &run.outcome.imported else { continue };
+        let text = paragraph(imported);
+        if !told.contains(&text) {
+            page += &text;
+            told.push(text);
+        }
+        if imported.overflow > 0 {
+            let where_ends = imported
+                .limit_ns
+                .map(|ns| format!(", which ends at {}", show::ns(Some(ns as f64))))
+                .unwrap_or_default();
+            let text = format!(
+                "    {}: {} of {} values are beyond the histogram{where_ends}; drawn at their \
+                 maximum",
+                run.name,
+                show::count(imported.overflow),
+                show::count(run.outcome.cycles),
+            );
+            page += &(show::wrap(&text, 6) + "\n");
+        }
+    }
+    page
+}
+
+fn paragraph(imported: &Imported) -> String {
+    let version = imported.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
+    let fine = match imported.resolution_ns {
+        Some(ns) => format!("known to {}", show::ns(Some(ns))),
+        None => "in buckets that grow with the value".to_owned(),
+    };
+    let holds = format!(
+        "  from {}{version} ({}): {}, {fine}",
+        imported.program,
+        imported.format,
+        imported.holds.many()
+    );
+    let mut page = format!("\n{}\n  it cannot tell\n", show::wrap(&holds, 4));
+    for line in &imported.cannot_know {
+        page += &(show::wrap(&format!("    - {line}"), 6) + "\n");
+    }
+    page
+}

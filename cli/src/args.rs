@@ -230,13 +230,17 @@ pub(crate) struct PeriodicArgs {
 /// `punctual analyse`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
-    /// A sample file of punctual's or a directory of 'punctual check', or CSV with one instant or
-    /// one lateness a line; '-' for standard input
+    /// A sample file of punctual's or a directory of 'punctual check'; a file of another program,
+    /// told by its content (docs/importing.md); or, with --column, CSV with one instant or one
+    /// lateness a line. Each also compressed by gzip; '-' for standard input
     pub(crate) file: PathBuf,
     /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
     /// the first line is a header, NAME picks the column
     #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
     pub(crate) column: Option<punctual_analysis::import::csv::ColumnSpec>,
+    /// The unit of the values in a file that does not tell it: ns, us, ms or s
+    #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
+    pub(crate) unit: Option<parse::Unit>,
     /// The nominal period of CSV data
     #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
     pub(crate) period: Option<parse::Duration>,

@@ -71,6 +71,28 @@ pub(crate) fn column(text: &str) -> Result<ColumnSpec, String> {
     ColumnSpec::parse(text).map_err(|why| why.to_string())
 }
 
+/// The unit of values that do not tell it, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit(i64);
+
+impl Unit {
+    /// Its length in ns.
+    pub(crate) fn ns(self) -> i64 {
+        self.0
+    }
+}
+
+/// `us`.
+pub(crate) fn unit(text: &str) -> Result<Unit, String> {
+    match text {
+        "ns" => Ok(Unit(1)),
+        "us" | "µs" => Ok(Unit(1_000)),
+        "ms" => Ok(Unit(1_000_000)),
+        "s" => Ok(Unit(1_000_000_000)),
+        _ => Err("a unit of time is ns, us, ms or s".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

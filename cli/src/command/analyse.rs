@@ -1,18 +1,19 @@
 //! `punctual analyse FILE`: judges recorded data without measuring.
 //!
-//! Reads the project's own sample files, told by their first bytes, and CSV, told by `--column`.
-//! One pass in memory that does not grow with the file; instants need a second one to turn
-//! deviations from the grid into lateness.
+//! Reads the project's own sample files and those of other programs, told by their content, and
+//! CSV, told by `--column`. One pass in memory that does not grow with the file; instants need a
+//! second one to turn deviations from the grid into lateness.
 
 mod csv;
+mod foreign;
 pub(super) mod samples;
+mod source;
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual::core::file::FILE_MAGIC;
+use punctual_analysis::import::detect::{HEAD_BYTES, detect};
 
 use crate::Exit;
 use crate::args::{AnalyseArgs, ReportArgs};
@@ -47,43 +48,28 @@ fn thresholds(args: &ReportArgs) -> Vec<i64> {
     experiment::thresholds(&args.limits, &args.claims)
 }
 
-/// A file, or standard input for `-`. A directory is refused here: it opens, and does not read.
-fn open(path: &Path) -> Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    let meta = file.metadata().with_context(|| format!("cannot read {shown}"))?;
-    if meta.is_dir() {
-        bail!("cannot read {shown}: it is a directory");
-    }
-    Ok(Box::new(file))
-}
-
 fn recorded(args: &AnalyseArgs) -> Result<Report> {
     // A directory that `check` wrote stands for the samples in it.
     let inside = args.file.join(SAMPLES);
     let path = if inside.is_file() { &inside } else { &args.file };
     let shown = path.display();
+    // A name that cannot be read is refused for that, whatever else was asked.
+    let mut reader = source::open(path)?;
     if args.period.is_some() {
-        bail!("--period: a sample file states its own; it goes with --column");
+        bail!("--period: a recording states its own; it goes with --column");
     }
-    let mut reader = open(path)?;
-    let mut head = [0; FILE_MAGIC.len()];
-    let mut filled = 0;
-    while filled < head.len() {
-        match reader.read(&mut head[filled..]).with_context(|| format!("cannot read {shown}"))? {
-            0 => break,
-            more => filled += more,
-        }
+    let head = source::head(&mut reader, HEAD_BYTES);
+    let head = head.with_context(|| format!("cannot read {shown}"))?;
+    if head.starts_with(&FILE_MAGIC) {
+        let reader = io::Cursor::new(head).chain(reader);
+        return samples::read(&args.report, reader).with_context(|| shown.to_string());
     }
-    if head != FILE_MAGIC {
+    let Some(format) = detect(&head) else {
         bail!(
-            "{shown}: no sample file of punctual's; for CSV say what a column holds, e.g. \
-             --column lateness:us"
+            "{shown}: no recording of punctual's nor of a program that is known; for CSV say what \
+             a column holds, e.g. --column lateness:us"
         );
-    }
-    samples::read(&args.report, io::Cursor::new(head).chain(reader))
-        .with_context(|| path.display().to_string())
+    };
+    let reader = io::Cursor::new(head).chain(reader);
+    foreign::read(args, format, reader).with_context(|| shown.to_string())
 }

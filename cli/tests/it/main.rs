@@ -11,6 +11,7 @@ mod compare;
 mod crash;
 mod export;
 mod impact;
+mod import;
 mod measure;
 mod report;
 mod report_browser;

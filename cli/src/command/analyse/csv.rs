@@ -69,7 +69,7 @@ fn pass(
     releases: Releases,
 ) -> Result<Outcome> {
     let shown = || args.file.display().to_string();
-    let reader = super::open(&args.file)?;
+    let reader = super::source::open(&args.file)?;
     let mut file = CsvFile::open(reader, column.clone(), period).with_context(shown)?;
     let mut recording = Recording::new(Recorded {
         period,
@@ -87,7 +87,12 @@ fn pass(
         recording.extend(block);
     }
     recording.set_epoch(file.epoch().unwrap_or_default());
-    Ok(recording.finish(0))
+    let mut outcome = recording.finish(0);
+    if file.kind() == Kind::Lateness {
+        // A column of lateness does not say which releases it leaves out.
+        outcome.missed = None;
+    }
+    Ok(outcome)
 }
 
 /// The claims that such data can be held to: latenesses alone do not tell what was missed between

@@ -1,0 +1,36 @@
+//! Another program's file, as runs of a report.
+//!
+//! What it cannot tell goes with each run (`imported`), what its unit was taken for into the
+//! warnings.
+
+use std::io::Read;
+
+use anyhow::Result;
+use punctual_analysis::import::detect::Format;
+use punctual_analysis::import::foreign::{self, Asked};
+
+use crate::args::AnalyseArgs;
+use crate::report::{Report, Run, Setup};
+
+/// Reads a whole file of `format`.
+pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<Report> {
+    let asked = Asked {
+        thresholds_ns: super::thresholds(&args.report),
+        unit_ns: args.unit.map(|unit| unit.ns()),
+    };
+    let import = foreign::read(format, reader, &asked)?;
+    let mut report = Report::empty("analyse");
+    report.started_at = import.started_at;
+    report.warnings = import.warnings;
+    for run in import.runs {
+        let setup = Setup {
+            cpu: run.cpu,
+            period_ns: run.period_ns,
+            policy: run.policy,
+            priority: run.priority,
+            ..Setup::default()
+        };
+        report.runs.push(Run::recorded(run.name, setup, run.outcome));
+    }
+    Ok(report)
+}

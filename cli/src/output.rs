@@ -2,12 +2,16 @@
 //!
 //! For all subcommands. An output that cannot be written is found out here, before the work.
 
+mod whole;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+
+pub(crate) use whole::{replace, whole};
 
 /// One line on standard error, whatever the text holds. A standard error that is gone is nobody's
 /// loss.
@@ -125,17 +129,6 @@ pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Path
         }
     }
     bail!("{} is full of runs of this second", under.display())
-}
-
-/// Writes `text` to `path` by way of a file beside it, so that it is there whole or not at all.
-pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    let aside = path.with_extension("new");
-    let written = fs::write(&aside, text).and_then(|()| fs::rename(&aside, path));
-    if written.is_err() {
-        // The half-written one is of no use to anybody; the error below says why it is missing.
-        let _gone = fs::remove_file(&aside);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     }
     let links = gather::links(&found.stored, &out);
     let page = Page::of(found.stored, links)?;
-    output::replace(&out, &view::html::page(&page))?;
+    output::replace(&out, view::html::page(&page))?;
     let mut said = format!("{}\n", out.display());
     if let Some(dir) = &args.plots {
         for file in plots::write(&page, dir)? {
@@ -52,5 +52,5 @@ pub(crate) fn beside(results: &Path, samples: &Path, report: &Report) -> Result<
     let out = results.join(PAGE);
     let page = Page::measured(report, samples, results.display().to_string())
         .with_context(|| format!("cannot write {}", out.display()))?;
-    output::replace(&out, &view::html::page(&page))
+    output::replace(&out, view::html::page(&page))
 }

@@ -1,16 +1,16 @@
 //! Where an export goes: a file that has its name once it is whole, or standard output.
 //!
-//! Replaces what had the name, as `--json` does. What is no regular file (a pipe, a device) is
-//! written to directly. A reader that has seen enough is no error.
+//! In large pieces. A reader that has seen enough is no error.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
+
+use crate::output;
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -53,51 +53,7 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut Out) -> Result<()>) -> R
     if path == Path::new("-") {
         return through(Box::new(io::stdout()), body).context("cannot write to standard output");
     }
-    let shown = path.display();
-    let there = fs::metadata(path).ok();
-    if there.as_ref().is_some_and(fs::Metadata::is_dir) {
-        bail!("cannot write {shown}: it is a directory");
-    }
-    let direct = there.as_ref().is_some_and(|meta| !meta.is_file());
-    // One that may not be written is not replaced either.
-    let opened = there.is_some().then(|| OpenOptions::new().write(true).open(path)).transpose();
-    let opened = opened.with_context(|| format!("cannot write {shown}"))?;
-    if let Some(device) = opened.filter(|_| direct) {
-        return through(Box::new(device), body).with_context(|| format!("cannot write {shown}"));
-    }
-    // What a link points to is replaced, not the link.
-    let target = if there.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let aside = aside(&target);
-    let written = whole(&aside, &target, there.as_ref(), body);
-    if written.is_err() {
-        // A half is of no use to anybody; the error below says why it is missing.
-        let _gone = fs::remove_file(&aside);
-    }
-    written.with_context(|| format!("cannot write {shown}"))
-}
-
-/// The name under which `target` is written until it is whole, in the same directory.
-fn aside(target: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.new", std::process::id()));
-    target.with_file_name(name)
-}
-
-fn whole(
-    aside: &Path,
-    target: &Path,
-    replaced: Option<&fs::Metadata>,
-    body: impl FnOnce(&mut Out) -> Result<()>,
-) -> Result<()> {
-    let file = OpenOptions::new().write(true).create_new(true).open(aside)?;
-    let handle = file.try_clone()?;
-    if let Some(replaced) = replaced {
-        file.set_permissions(replaced.permissions())?;
-    }
-    through(Box::new(file), body)?;
-    handle.sync_all()?;
-    Ok(fs::rename(aside, target)?)
+    output::whole(path, |file| through(Box::new(file), body))
 }
 
 /// Passes the writer on, in large pieces.

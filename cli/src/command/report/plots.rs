@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use punctual_plot::{png, svg};
 
+use crate::output;
 use crate::pages::Page;
 use crate::view::plots::{self, Axes, Kind};
 
@@ -21,8 +22,7 @@ pub(super) fn write(page: &Page, dir: &Path) -> Result<Vec<PathBuf>> {
             let png = png::file(&scene).with_context(|| plot.id.clone())?;
             for (ending, bytes) in [("svg", svg::file(&scene).into_bytes()), ("png", png)] {
                 let file = dir.join(format!("{}.{ending}", plot.id));
-                fs::write(&file, bytes)
-                    .with_context(|| format!("cannot write {}", file.display()))?;
+                output::replace(&file, bytes)?;
                 files.push(file);
             }
         }

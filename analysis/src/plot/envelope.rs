@@ -17,7 +17,8 @@ pub struct Stretch {
     pub max_ns: i64,
     /// Sum of the latenesses, ns.
     sum_ns: i128,
-    /// Releases that never ran, right before cycles of this stretch.
+    /// Releases without a sample right before cycles of this stretch: missed, or unrecorded where
+    /// the run counts such.
     pub missed: u64,
 }
 

@@ -71,27 +71,28 @@ impl Asked {
 }
 
 /// What was counted of the event of a claim: of lateness by `lateness`, which holds `latenesses`
-/// recorded ones of `cycles`.
+/// recorded ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
 ///
 /// # Errors
 /// In one line, why the data cannot tell.
 pub(super) fn counted(
     ask: &Ask,
     lateness: &Tails,
-    (latenesses, cycles): (u64, u64),
+    (latenesses, cycles, unrecorded): (u64, u64, u64),
     asked: &AskedTails,
 ) -> Result<Counted, String> {
     let of = |tails: &Tails, above_ns: i64| {
         let (least, most) = tails.exceedances_within(above_ns);
         Counted { n: tails.n(), least, most, theta: tails.theta_at(above_ns) }
     };
+    let seen = |tails: &Tails, above_ns: i64| of(tails, above_ns).with_unseen(unrecorded);
     match ask.event() {
         Event::Lateness { .. } if latenesses == 0 && cycles > 0 => {
             Err("it is about lateness, and this run holds none".to_owned())
         }
-        Event::Lateness { above_ns } => Ok(of(lateness, above_ns)),
+        Event::Lateness { above_ns } => Ok(seen(lateness, above_ns)),
         Event::Interval { above_ns } => match &asked.interval {
-            Some(interval) => Ok(of(interval, above_ns)),
+            Some(interval) => Ok(seen(interval, above_ns)),
             None => Err("it is about intervals, and these data do not hold them".to_owned()),
         },
         Event::Missed => match &asked.missed {
@@ -150,6 +151,16 @@ mod tests {
         let near = recording(&[(0, 5), (1, 900), (2, 760)], Releases::Known).finish(0);
         let between = near.counted(&ask("p(lateness>700ns)<0.1")).unwrap();
         assert_eq!((between.least, between.most), (1, 2));
+    }
+
+    #[test]
+    fn what_went_unrecorded_may_have_been_late_and_was_not_missed() {
+        let samples: Vec<(u64, i64)> = (0..100).map(|k| (k, 5)).collect();
+        let outcome = recording(&samples, Releases::Known).finish_with(0, 30);
+        let [lateness, interval, missed] = asks().map(|ask| outcome.counted(&ask).unwrap());
+        assert_eq!((lateness.n, lateness.least, lateness.most), (130, 0, 30));
+        assert_eq!((interval.n, interval.least, interval.most), (129, 0, 30));
+        assert_eq!((missed.n, missed.least, missed.most), (100, 0, 0));
     }
 
     #[test]

@@ -202,8 +202,9 @@ impl Recording {
     /// In one line, why the data cannot tell.
     pub fn counted_so_far(&self, ask: &Ask) -> Result<Counted, String> {
         let tails = self.exceedances.clone().finish(self.gaps);
-        let latenesses = self.lateness.histogram().count();
-        asked::counted(ask, &tails, (latenesses, self.samples), &self.asked.so_far(self.gaps))
+        // What went unrecorded is a gap so far, and counts as missed.
+        let of = (self.lateness.histogram().count(), self.samples, 0);
+        asked::counted(ask, &tails, of, &self.asked.so_far(self.gaps))
     }
 
     /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases

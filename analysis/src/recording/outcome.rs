@@ -75,7 +75,8 @@ impl Outcome {
     /// # Errors
     /// In one line, why the data cannot tell.
     pub fn counted(&self, ask: &Ask) -> Result<Counted, String> {
-        asked::counted(ask, &self.tails, (self.lateness.count(), self.cycles), &self.asked)
+        let of = (self.lateness.count(), self.cycles, self.unrecorded);
+        asked::counted(ask, &self.tails, of, &self.asked)
     }
 }
 

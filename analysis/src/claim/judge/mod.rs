@@ -42,6 +42,14 @@ impl Counted {
         }
         counted
     }
+
+    /// The same where `unseen` more came that nobody looked at: any of them may be one of the
+    /// event.
+    #[must_use]
+    pub fn with_unseen(self, unseen: u64) -> Self {
+        let n = self.n.saturating_add(unseen);
+        Self { n, most: self.most.saturating_add(unseen), ..self }
+    }
 }
 
 /// When a run came to its end.
@@ -86,7 +94,8 @@ pub struct Judged {
     pub n: Option<u64>,
     /// How many of them exceeded the threshold, at least.
     pub exceedances: Option<u64>,
-    /// And at most: more than `exceedances` where only buckets are known.
+    /// And at most: more than `exceedances` where only buckets are known, or cycles went
+    /// unrecorded.
     pub exceedances_at_most: Option<u64>,
     /// Extremal index that the bounds are adjusted by, in (0, 1]; 1: independent cycles.
     pub theta: Option<f64>,
@@ -196,7 +205,7 @@ fn reason(
         }
     };
     if counted.least < counted.most {
-        text += "; the threshold lies within a bucket";
+        text += "; those between are not known: in the bucket of the threshold, or unrecorded";
     }
     if counted.theta < 1.0 {
         // Rounded down, because it is a lower end.

@@ -53,7 +53,10 @@ fn a_bucket_that_is_cut_counts_as_both() {
         [Holds::Yes, Holds::Undecided, Holds::No]
     );
     let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, Ended::AsPlanned).reason;
-    assert!(text.contains("3 to 10 of 900010") && text.contains("within a bucket"), "{text}");
+    assert!(
+        text.contains("3 to 10 of 900010") && text.contains("in the bucket of the threshold"),
+        "{text}"
+    );
 }
 
 #[test]

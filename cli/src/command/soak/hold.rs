@@ -82,7 +82,7 @@ pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
         });
         Counted::of_buckets(above_ns, cut, values.overflow())
     };
-    let missed = total.effort().missed;
+    let (missed, unrecorded) = (total.effort().missed, total.effort().unrecorded);
     let counted = match ask.event() {
         Event::Lateness { above_ns } => {
             let theta = tails.theta_at(above_ns);
@@ -94,10 +94,11 @@ pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
                     Counted { n, most, theta, ..counted }
                 }
             }
+            .with_unseen(unrecorded)
         }
         Event::Interval { above_ns } => {
             let counted = buckets(total.interval().histogram(), above_ns, true);
-            Counted { theta: tails.theta_at(above_ns), ..counted }
+            Counted { theta: tails.theta_at(above_ns), ..counted }.with_unseen(unrecorded)
         }
         Event::Missed => {
             let theta = tails.theta_at(i64::try_from(period_ns).unwrap_or(i64::MAX));

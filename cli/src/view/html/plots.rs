@@ -130,7 +130,7 @@ fn stretches(page: &Page, line: &Line) -> String {
             line.name,
             times.width_s(&envelope)
         ),
-        &["from", ">cycles", ">smallest", ">mean", ">largest", ">missed"],
+        &["from", ">cycles", ">smallest", ">mean", ">largest", &format!(">{}", times.gaps)],
         &rows,
     )
 }

@@ -16,6 +16,8 @@ const DRAWN: usize = 400;
 pub(crate) struct Times<'a> {
     /// The series.
     pub(crate) thinned: &'a Thinned,
+    /// What a release without a sample was.
+    pub(crate) gaps: &'static str,
     period_s: f64,
 }
 
@@ -25,8 +27,10 @@ type Placed<'a> = (f64, &'a Stretch);
 impl<'a> Times<'a> {
     /// The time series of a line; `None` without samples.
     pub(crate) fn of(page: &'a Page, line: &Line) -> Option<Self> {
-        let period_s = page.run(line).setup.period_ns? as f64 / 1e9;
-        Some(Self { thinned: page.series(line)?, period_s })
+        let run = page.run(line);
+        let period_s = run.setup.period_ns? as f64 / 1e9;
+        let gaps = if run.outcome.unrecorded > 0 { "missed or unrecorded" } else { "missed" };
+        Some(Self { thinned: page.series(line)?, gaps, period_s })
     }
 
     /// When a cycle was released.
@@ -126,5 +130,5 @@ pub(crate) fn said(times: &Times<'_>) -> String {
             show::ns(Some(above as f64))
         ),
     };
-    format!("{width}{dots}; marks at the foot: missed releases.")
+    format!("{width}{dots}; marks at the foot: {} releases.", times.gaps)
 }

@@ -31,6 +31,12 @@ pub(crate) struct Stored {
     pub(crate) samples: Option<PathBuf>,
 }
 
+/// Whether samples of a recording that began at `started_at` are those of this result: each run
+/// says when it began, to the nanosecond.
+pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
+    report.started_at.as_deref().unwrap_or_default() == started_at
+}
+
 /// The part that every schema has.
 #[derive(Deserialize)]
 struct Head {

@@ -13,6 +13,7 @@ use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
 
 use super::{OUTLIERS, OUTLIERS_OF_ONE, STRETCHES, STRETCHES_OF_ONE, judged};
 use crate::report::{Report, Run};
+use crate::stored;
 
 /// What is said where there is no sample file.
 pub(super) const NONE: &str =
@@ -31,8 +32,7 @@ pub(super) fn read(
         Ok(file) => file,
         Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
     };
-    let started = report.started_at.as_deref().unwrap_or_default();
-    if file.info().started_at != started {
+    if !stored::is_of(report, &file.info().started_at) {
         let why = format!("no time series: the samples in {shown} are those of another run");
         return Ok((Vec::new(), vec![why]));
     }

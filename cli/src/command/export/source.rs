@@ -22,6 +22,8 @@ pub(super) struct Source {
     pub(super) shown: String,
     stored: Option<Stored>,
     samples: Option<PathBuf>,
+    /// Samples beside the result that are another run's.
+    foreign: Option<PathBuf>,
 }
 
 impl Source {
@@ -33,22 +35,27 @@ impl Source {
             if !samples.is_file() {
                 bail!("{shown}: neither {RESULT} nor {SAMPLES} in this directory");
             }
-            return Ok(Self { shown, stored: None, samples: Some(samples) });
+            return Ok(Self { shown, stored: None, samples: Some(samples), foreign: None });
         }
         if !path.is_dir() && is_samples(path)? {
-            return Ok(Self { shown, stored: None, samples: Some(path.to_owned()) });
+            let samples = Some(path.to_owned());
+            return Ok(Self { shown, stored: None, samples, foreign: None });
         }
         let stored = stored::read(path)?;
         // Another file of any name has samples of its own, if any.
         let named = stored.path.file_name().is_some_and(|name| name == RESULT);
-        let samples = stored.samples.clone().filter(|_| named);
-        Ok(Self { shown, stored: Some(stored), samples })
+        let beside = stored.samples.clone().filter(|_| named);
+        let (samples, foreign) = match beside {
+            Some(path) if !are_of(&path, &stored.report)? => (None, Some(path)),
+            own => (own, None),
+        };
+        Ok(Self { shown, stored: Some(stored), samples, foreign })
     }
 
     /// Refuses an output that is one of the inputs.
     pub(super) fn spare(&self, output: &Path) -> Result<()> {
         let inputs = self.stored.iter().map(|stored| &stored.path).chain(&self.samples);
-        for input in inputs {
+        for input in inputs.chain(&self.foreign) {
             if same(output, input) {
                 bail!("-o {}: that is what is read", output.display());
             }
@@ -67,15 +74,10 @@ impl Source {
     /// The report with histograms as fine as they are: from the samples where there are any.
     pub(super) fn histograms(&self, keep_cold: bool) -> Result<Report> {
         match (&self.samples, &self.stored) {
-            (Some(path), stored) => {
+            (Some(path), _) => {
                 let args = ReportArgs { keep_cold, ..ReportArgs::default() };
                 let file = BufReader::new(regular(path)?);
-                let mut report = analyse::samples::read(&args, file)
-                    .with_context(|| path.display().to_string())?;
-                if let Some(stored) = stored {
-                    report.started_at.clone_from(&stored.report.started_at);
-                }
-                Ok(report)
+                analyse::samples::read(&args, file).with_context(|| path.display().to_string())
             }
             (None, Some(stored)) => Ok(stored.report.clone()),
             (None, None) => bail!("{}: nothing to export", self.shown),
@@ -84,6 +86,14 @@ impl Source {
 
     /// The samples.
     pub(super) fn samples(&self) -> Result<(SampleFile<BufReader<File>>, String)> {
+        if let Some(path) = &self.foreign {
+            bail!(
+                "{}: the samples beside it, {}, are those of another run: name that file to export \
+                 it",
+                self.shown,
+                path.display()
+            );
+        }
         let Some(path) = &self.samples else {
             bail!(
                 "{}: no samples: they are in {SAMPLES} beside the {RESULT} of 'punctual check', or \
@@ -112,6 +122,12 @@ impl Source {
     pub(super) fn stored(&self) -> Option<&Report> {
         self.stored.as_ref().map(|stored| &stored.report)
     }
+}
+
+/// Whether a sample file is of this result; one that cannot be read is, and says why later.
+fn are_of(path: &Path, report: &Report) -> Result<bool> {
+    let file = SampleFile::open(BufReader::new(regular(path)?));
+    Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))
 }
 
 /// Whether a file begins as a sample file does.

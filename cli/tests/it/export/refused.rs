@@ -51,6 +51,22 @@ fn a_result_without_samples_says_what_is_missing_and_gives_the_rest() {
 }
 
 #[test]
+fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
+    let dir = Dir::new("export-foreign");
+    let path = result(&dir, &["idle"]);
+    let mut other = json_file(&path);
+    other["started_at"] = "2001-01-01T00:00:00Z".into();
+    fs::write(&path, other.to_string()).expect("writable");
+    let path = text(&path);
+    for format in ["--csv", "--parquet"] {
+        refused(&run(["export", format, &path]), &["another run", "samples.punctual"]);
+    }
+    // What the result itself holds is there.
+    let out = stdout(&run(["export", "--csv", "--histogram", &path]));
+    assert!(out.lines().count() > 1, "{out}");
+}
+
+#[test]
 fn a_cut_or_damaged_file_is_exported_up_to_there_and_said() {
     let dir = Dir::new("export-cut");
     let file = recorded(&dir, &["idle", "cpu"]);

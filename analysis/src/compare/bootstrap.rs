@@ -69,17 +69,21 @@ impl Quantiles {
         student_p(p, self.df)
     }
 
-    /// The interval of the difference that holds with confidence 1 − `alpha`, ns.
-    pub(super) fn interval(&self, alpha: f64) -> (f64, f64) {
+    /// The interval of the difference that holds with confidence 1 − `alpha`, ns; `None` where so
+    /// few resamples lie beyond its ends that they do not tell where these are.
+    pub(super) fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         if let Some((error, df)) = self.few {
             let half = student_quantile_above(alpha / 2.0, df) * error + self.resolution_ns;
-            return (self.difference_ns() - half, self.difference_ns() + half);
+            return Some((self.difference_ns() - half, self.difference_ns() + half));
         }
         let n = self.replicates.len();
         let each = student_level(alpha / 2.0, self.df);
-        let rank = ((each * (n + 1) as f64).floor() as usize).clamp(1, n);
-        let (lower, upper) = (self.replicates[rank - 1], self.replicates[n - rank]);
-        (lower - self.resolution_ns, upper + self.resolution_ns)
+        // A difference that every resample tells must not be lost to a rounding.
+        let rank = (each * (n + 1) as f64 + 1e-6).floor() as usize;
+        (1..=n).contains(&rank).then(|| {
+            let (lower, upper) = (self.replicates[rank - 1], self.replicates[n - rank]);
+            (lower - self.resolution_ns, upper + self.resolution_ns)
+        })
     }
 }
 
@@ -293,8 +297,9 @@ mod tests {
         for quantile in &found {
             assert!(quantile.is_tested(), "{}", quantile.p);
             let truth = 500.0 * (1.0 - 0.2 * (1.0 - quantile.p.share()).ln());
-            let (lower, upper) = quantile.interval(0.001);
+            let (lower, upper) = quantile.interval(0.01).expect("resamples enough");
             assert!(lower < truth && truth < upper, "{}: {lower} {upper}", quantile.p);
+            assert_eq!(quantile.interval(0.000_5), None, "no resample lies that far out");
         }
         assert!(found[0].p_value() < 0.002, "all resamples say so");
         let again = quantiles([&a, &b], true);

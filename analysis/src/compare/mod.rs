@@ -154,7 +154,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
 }
 
 fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> QuantileDifference {
-    let interval = test.map(|test| of.interval(test.level));
+    let interval = test.and_then(|test| of.interval(test.level));
     let told = test.is_some_and(|test| test.adjusted <= alpha);
     QuantileDifference {
         p: of.p.share(),

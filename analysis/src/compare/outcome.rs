@@ -64,7 +64,8 @@ pub struct QuantileDifference {
     pub b_ns: f64,
     /// B − A.
     pub difference_ns: f64,
-    /// Lower end of its interval, the width of a bucket included; null where n is too small.
+    /// Lower end of its interval, the width of a bucket included; null where n is too small, or
+    /// the tests are too many.
     pub lower_ns: Option<f64>,
     /// Upper end.
     pub upper_ns: Option<f64>,

@@ -96,9 +96,10 @@ fn undecided(run: &RunComparison) -> String {
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
     let mut text = "no difference can be told".to_owned();
     if let Some(rate) = enough {
-        text += &format!("; twice as often later than {} would have shown", {
+        text += &format!(
+            "; twice as often later than {} would have shown four times in five",
             shown(rate.threshold_ns)
-        });
+        );
     }
     if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
         text += &format!(

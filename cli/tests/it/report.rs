@@ -166,6 +166,13 @@ fn what_is_no_result_is_refused_in_a_line() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
     assert!(made.success());
     refused(&run(["report", text(&pipe)]), &["pipe", "regular file"]);
+    // Nothing of them is read: three of 60 MiB are more than a page can hold.
+    for name in ["x", "y", "z"] {
+        let big = fs::File::create(dir.path(name)).expect("writable");
+        big.set_len(60 << 20).expect("a file with a hole");
+    }
+    let big = ["x", "y", "z"].map(|name| text(&dir.path(name)).to_owned());
+    refused(&run([&["report".to_owned()], &big[..]].concat()), &["3 results of 180 MiB"]);
     // A result is never written over.
     let lateness = dir.path("a.csv");
     fs::write(&lateness, "1\n2\n").expect("writable");

@@ -9,6 +9,9 @@ use super::PAGE;
 use crate::pages::RESULTS_MAX;
 use crate::stored::{self, RESULT, Stored};
 
+/// The most bytes of all results of a page together: they are held at once, several times as big.
+const BYTES_MAX: u64 = 128 << 20;
+
 /// What was found.
 pub(super) struct Found {
     /// The results, those of a directory by name.
@@ -25,6 +28,10 @@ pub(super) fn all(paths: &[PathBuf]) -> Result<Found> {
         if files.len() > RESULTS_MAX {
             bail!("{}: more than {RESULTS_MAX} results for one page", path.display());
         }
+    }
+    let bytes = files.iter().map(|file| bytes(file)).fold(0, u64::saturating_add);
+    if bytes > BYTES_MAX {
+        bail!("{} results of {} MiB: more than a page takes", files.len(), bytes >> 20);
     }
     let stored = files.iter().map(|file| stored::read(file)).collect::<Result<Vec<_>>>()?;
     let beside = match paths {
@@ -57,6 +64,12 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     }
     inside.sort();
     Ok(inside)
+}
+
+/// How long the result at `path` is; what cannot be read is refused when it is.
+fn bytes(path: &Path) -> u64 {
+    let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
+    fs::metadata(file).map_or(0, |kind| kind.len())
 }
 
 /// Links from a page at `out` to the pages beside results, where these are and lie below it.

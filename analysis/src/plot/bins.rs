@@ -33,7 +33,8 @@ pub struct Bins {
 /// The bins of `views`, between the smallest and the largest positive value of all.
 pub fn bins(views: &[&HistogramView]) -> Bins {
     let sum = |view: &HistogramView, keep: fn(&(i64, i64, u64)) -> bool| {
-        view.buckets.iter().filter(|bucket| keep(bucket)).map(|b| b.2).sum::<u64>()
+        let kept = view.buckets.iter().filter(|bucket| keep(bucket));
+        kept.map(|bucket| bucket.2).fold(0, u64::saturating_add)
     };
     let mut all = Bins {
         not_positive: views.iter().map(|view| sum(view, |b| middle(b) < 1.0)).collect(),
@@ -112,12 +113,19 @@ mod tests {
     #[test]
     fn what_a_file_claims_is_counted_without_panic() {
         let wild = HistogramView {
-            buckets: vec![(i64::MIN, i64::MAX, 1), (5, 1, u64::MAX), (5, 1, 9), (1, i64::MAX, 3)],
+            buckets: vec![
+                (i64::MIN, i64::MAX, 1),
+                (i64::MIN, 0, u64::MAX),
+                (5, 1, u64::MAX),
+                (5, 1, 9),
+                (1, i64::MAX, 3),
+            ],
             overflow: u64::MAX,
             ..HistogramView::default()
         };
         let drawn = bins(&[&wild]);
         assert!(drawn.counts[0].len() <= BINS_MAX);
+        assert_eq!(drawn.not_positive, [u64::MAX]);
     }
 
     proptest! {

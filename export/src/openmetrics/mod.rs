@@ -82,9 +82,9 @@ fn histogram(
         writeln!(writer, "{name}_bucket{{{labels},le=\"{}\"}} {count}", seconds(bound_ns))?;
     }
     writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
-    let sum = of.mean_ns.map_or(0.0, |mean_ns| mean_ns * n as f64 / 1e9);
+    let sum = if n == 0 { Some(0.0) } else { of.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
     // A sum below zero, of wakes that were early, is none that the format allows.
-    if sum.is_finite() && sum >= 0.0 {
+    if let Some(sum) = sum.filter(|sum| sum.is_finite() && *sum >= 0.0) {
         writeln!(writer, "{name}_sum{{{labels}}} {sum}")?;
         writeln!(writer, "{name}_count{{{labels}}} {n}")?;
     }
@@ -146,8 +146,13 @@ mod tests {
         ] {
             assert!(shown.contains(&format!("{name}{line}\n")), "{line} in {shown}");
         }
-        let early = Distribution { mean_ns: Some(-1.0), ..of };
-        let shown = text(&[family(Points::Histograms(vec![(Labels::new(), early)]))]);
-        assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
+        // A sum that the format does not allow, and one that is not known.
+        for mean_ns in [Some(-1.0), None] {
+            let of = Distribution { mean_ns, ..of.clone() };
+            let shown = text(&[family(Points::Histograms(vec![(Labels::new(), of)]))]);
+            assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
+        }
+        let none = Points::Histograms(vec![(Labels::new(), Distribution::default())]);
+        assert!(text(&[family(none)]).contains("_sum{} 0\n"));
     }
 }

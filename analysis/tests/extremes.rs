@@ -12,8 +12,8 @@ use series::{Kind, UNIT_NS, simulated};
 
 #[test]
 fn stationary_independent_series_get_intervals_that_hold() {
-    const SERIES: u64 = 20;
-    const N: u64 = 10_000;
+    const SERIES: u64 = 10;
+    const N: u64 = 40_000;
     let (mut given, mut spoken, mut held) = (0, 0, 0);
     for parent in &PARENTS {
         for seed in 0..SERIES {
@@ -31,9 +31,9 @@ fn stationary_independent_series_get_intervals_that_hold() {
     }
     let share = |of: u64, all: u64| of as f64 / all as f64;
     println!("given {given}, held {held} of {spoken}");
-    // 95 % expected of 180 and of 360: three standard errors below.
-    assert!(share(given, SERIES * PARENTS.len() as u64) >= 0.89, "{given}");
-    assert!(share(held, spoken) >= 0.90, "{held} of {spoken}");
+    // 95 % expected of 90 and of some 170: three standard errors below.
+    assert!(share(given, SERIES * PARENTS.len() as u64) >= 0.88, "{given}");
+    assert!(share(held, spoken) >= 0.89, "{held} of {spoken}");
     // An interval that always held would be too wide.
     assert!(held < spoken, "{held} of {spoken}");
 }

@@ -6,7 +6,7 @@ use punctual_analysis::extremes::peaks::Peaks;
 use punctual_analysis::extremes::{CUT, Tail, gev};
 use serde_json::Value;
 
-const CYCLES: usize = 19_200;
+const CYCLES: usize = 40_960;
 const GOLDEN: &str = include_str!("../../fixtures/extremes/golden.json");
 
 /// The run of `golden.py`: splitmix64 from 1, and nothing but exact operations.

@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn what_is_given_is_called_a_models_word_with_its_interval() {
-        let claim = claim(&exponential(20_000), 2).unwrap();
+        let claim = claim(&exponential(50_000), 2).unwrap();
         assert!(claim.given && claim.level == Level::L3);
-        assert_eq!((claim.p, claim.confidence, claim.n), (Some(1e-6), Some(0.95), 20_000));
+        assert_eq!((claim.p, claim.confidence, claim.n), (Some(1e-6), Some(0.95), 50_000));
         // The truth is 138 us.
         assert!(claim.bound_ns.is_some_and(|ns| ns > 138_000.0), "{claim:?}");
         assert!(claim.statement.starts_with("model-based: a share of 1e-6 of all cycles"));
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_is_refused_names_the_test_and_gives_no_bound() {
-        let mut peaks = exponential(20_000);
-        (0..20_000).for_each(|i| peaks.push(i % 1_000 * 100));
+        let mut peaks = exponential(50_000);
+        (0..50_000).for_each(|i| peaks.push(i % 1_000 * 100));
         let refused = claim(&peaks, 0).unwrap();
         assert_eq!((refused.given, refused.bound_ns, refused.confidence), (false, None, None));
         assert!(refused.statement.contains(" test failed: "), "{}", refused.statement);

@@ -204,16 +204,16 @@ mod tests {
         for (n, p) in pairs {
             assert!((rarest(n) / p - 1.0f64).abs() < 1e-12, "{n}: {}", rarest(n));
         }
-        let found = assess(&exponential(20_000, 1e4), 0, 1e-30);
-        assert_eq!(found.p, rarest(20_000));
-        assert_eq!(assess(&exponential(20_000, 1e4), 0, 0.5).p, 1.0 / 20_000.0);
+        let found = assess(&exponential(50_000, 1e4), 0, 1e-30);
+        assert_eq!(found.p, rarest(50_000));
+        assert_eq!(assess(&exponential(50_000, 1e4), 0, 0.5).p, 1.0 / 50_000.0);
     }
 
     #[test]
     fn rarer_is_later_and_less_sure() {
-        let peaks = exponential(20_000, 1e4);
+        let peaks = exponential(50_000, 1e4);
         let at = |p| assess(&peaks, 0, p).outcome.unwrap().value_ns;
-        let (near, far) = (at(1.0 / 20_000.0), at(1e-6));
+        let (near, far) = (at(1.0 / 50_000.0), at(rarest(50_000)));
         assert!(near.lower < near.estimate && near.estimate < near.upper);
         assert!(far.estimate > near.estimate);
         assert!(far.upper - far.lower > near.upper - near.lower);
@@ -221,25 +221,24 @@ mod tests {
 
     #[test]
     fn each_reason_to_refuse_is_found() {
-        assert_eq!(refusal(&exponential(9_999, 1e4), 0), Refusal::Few);
-        assert_eq!(refusal(&exponential(20_000, 1e4), 6), Refusal::Missed(6));
-        assert_eq!(refusal(&exponential(20_000, 0.3), 0), Refusal::Ties);
-        assert!(matches!(refusal(&exponential(20_000, 3.0), 0), Refusal::Coarse { .. }));
-        let mut clipped = exponential(20_000, 1e4);
+        assert_eq!(refusal(&exponential(39_999, 1e4), 0), Refusal::Few);
+        assert_eq!(refusal(&exponential(50_000, 1e4), 6), Refusal::Missed(6));
+        assert!(matches!(refusal(&exponential(50_000, 3.0), 0), Refusal::Coarse { .. }));
+        let mut clipped = exponential(50_000, 1e4);
         (0..30).for_each(|_| clipped.push(1_000_000));
         assert_eq!(refusal(&clipped, 0), Refusal::Equal(30));
         let mut equal = Peaks::default();
-        (0..20_000).for_each(|_| equal.push(5));
+        (0..50_000).for_each(|_| equal.push(5));
         assert_eq!(refusal(&equal, 0), Refusal::Ties);
-        let mut changed = exponential(20_000, 1e4);
-        exponential(20_000, 2e4).kept().iter().for_each(|peak| changed.push(peak.value_ns));
+        let mut changed = exponential(50_000, 1e4);
+        exponential(50_000, 2e4).kept().iter().for_each(|peak| changed.push(peak.value_ns));
         assert!(matches!(refusal(&changed, 0), Refusal::Failed(_)));
     }
 
     #[test]
     fn values_at_the_ends_of_the_range_break_nothing() {
         for value in [i64::MIN, i64::MAX, 0] {
-            let mut peaks = exponential(20_000, 1e4);
+            let mut peaks = exponential(50_000, 1e4);
             peaks.push(value);
             peaks.push(value);
             let _ = assess(&peaks, 0, 0.0);

@@ -14,10 +14,14 @@ extern crate std;
 
 pub mod bucket;
 pub mod clock;
+pub mod dispatch;
+pub mod earliest;
 pub mod executive;
 pub mod file;
 pub mod grid;
+pub mod ready;
 pub mod recorder;
 pub mod sample;
+pub mod table;
 pub mod time;
 pub mod wait;

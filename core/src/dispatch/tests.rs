@@ -1,0 +1,251 @@
+//! The dispatcher against a model that keeps every release in a list.
+
+use super::*;
+use crate::earliest::entries;
+use crate::ready::words;
+use crate::table::{Class, Mask, Run};
+use std::collections::VecDeque;
+use std::vec;
+use std::vec::Vec;
+
+/// A task as a person would write it down; its rank is its place.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    num_ns: u64,
+    den: u64,
+    phase_ns: u64,
+    policy: Policy,
+}
+
+/// The parts of a table, and its storage.
+struct Parts {
+    classes: Vec<Class>,
+    runs: Vec<Run>,
+    masks: Vec<Mask>,
+    slots: Vec<Slot>,
+}
+
+/// Sorts tasks into classes and runs, as a builder does.
+fn parts(tasks: &[Task]) -> Parts {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    let alone = |rank: usize| if tasks[rank].policy == Policy::Delay { rank + 1 } else { 0 };
+    let key = |rank: usize| (tasks[rank].num_ns, tasks[rank].den, alone(rank));
+    order.sort_by_key(|&rank| (key(rank), tasks[rank].phase_ns, rank));
+    let blank =
+        Slot { class: 0, run: 0, deadline_ns: 50, budget_ns: 9, start_ns: 3, policy: Policy::Skip };
+    let mut made =
+        Parts { classes: vec![], runs: vec![], masks: vec![], slots: vec![blank; tasks.len()] };
+    let mut before: Option<usize> = None;
+    for rank in order {
+        let task = &tasks[rank];
+        let same_class = before.is_some_and(|other| key(other) == key(rank));
+        let same_run = same_class && before.is_some_and(|b| tasks[b].phase_ns == task.phase_ns);
+        let (runs, masks) = (made.runs.len() as u32, made.masks.len() as u32);
+        if !same_class {
+            let moves = task.policy == Policy::Delay;
+            let (num_ns, den) = (task.num_ns, task.den);
+            made.classes.push(Class { num_ns, den, runs: (runs, runs), moves });
+        }
+        if !same_run {
+            made.runs.push(Run { phase_ns: task.phase_ns, masks: (masks, masks) });
+            made.classes.last_mut().expect("pushed").runs.1 += 1;
+        }
+        let run = made.runs.last_mut().expect("pushed");
+        let word = (rank / 64) as u32;
+        match made.masks.last_mut() {
+            Some(mask) if same_run && mask.word == word => mask.bits |= 1 << (rank % 64),
+            _ => {
+                made.masks.push(Mask { word, bits: 1 << (rank % 64) });
+                run.masks.1 += 1;
+            }
+        }
+        made.slots[rank].class = made.classes.len() as u32 - 1;
+        made.slots[rank].run = made.runs.len() as u32 - 1;
+        made.slots[rank].policy = task.policy;
+        before = Some(rank);
+    }
+    made
+}
+
+/// The slow model: a queue of released cycles for each task.
+struct Model<'m> {
+    tasks: &'m [Task],
+    epoch: u64,
+    /// For each task: the next cycle to be released, those that wait, missed ones not yet told, the
+    /// phase's move, and whether it is held until its finish.
+    next: Vec<u64>,
+    waiting: Vec<VecDeque<u64>>,
+    untold: Vec<u64>,
+    moved: Vec<u64>,
+    held: Vec<bool>,
+    missed: Vec<u64>,
+}
+
+impl<'m> Model<'m> {
+    fn new(tasks: &'m [Task], epoch: u64, from: u64) -> Self {
+        let n = tasks.len();
+        let mut model = Self {
+            tasks,
+            epoch,
+            next: vec![0; n],
+            waiting: vec![VecDeque::new(); n],
+            untold: vec![0; n],
+            moved: vec![0; n],
+            held: vec![false; n],
+            missed: vec![0; n],
+        };
+        for rank in 0..n {
+            while model.at(rank, model.next[rank]) < from {
+                model.next[rank] += 1;
+            }
+        }
+        model
+    }
+
+    fn at(&self, rank: usize, cycle: u64) -> u64 {
+        let Task { num_ns, den, phase_ns, .. } = self.tasks[rank];
+        self.epoch + self.moved[rank] + cycle * num_ns / den + phase_ns
+    }
+
+    fn release(&mut self, now: u64) {
+        for rank in 0..self.tasks.len() {
+            while !self.held[rank] && self.at(rank, self.next[rank]) <= now {
+                self.waiting[rank].push_back(self.next[rank]);
+                self.next[rank] += 1;
+                self.held[rank] = self.tasks[rank].policy == Policy::Delay;
+            }
+        }
+    }
+
+    /// Rank, cycle, release, next release, missed; or when the next release is.
+    fn step(&mut self, now: u64) -> Result<(usize, u64, u64, u64, u64), u64> {
+        self.release(now);
+        let Some(rank) = self.waiting.iter().position(|queue| !queue.is_empty()) else {
+            let free = (0..self.tasks.len()).filter(|&rank| !self.held[rank]);
+            return Err(free.map(|rank| self.at(rank, self.next[rank])).min().unwrap_or(u64::MAX));
+        };
+        let keep = match self.tasks[rank].policy {
+            Policy::Burst(most) => most as usize,
+            _ => 1,
+        };
+        let mut missed = std::mem::take(&mut self.untold[rank]);
+        while self.waiting[rank].len() > keep {
+            self.waiting[rank].pop_front();
+            missed += 1;
+            self.missed[rank] += 1;
+        }
+        let cycle = self.waiting[rank].pop_front().expect("not empty");
+        Ok((rank, cycle, self.at(rank, cycle), self.at(rank, cycle + 1), missed))
+    }
+
+    fn finish(&mut self, rank: usize, cycle: u64, now: u64) {
+        match self.tasks[rank].policy {
+            Policy::Delay => {
+                let (planned, task) = (self.at(rank, cycle + 1), self.tasks[rank]);
+                if planned <= now {
+                    self.moved[rank] += now - planned + task.num_ns.div_ceil(task.den);
+                }
+                self.held[rank] = false;
+            }
+            Policy::Burst(_) => {}
+            _ if self.at(rank, cycle + 1) <= now => {
+                self.release(now);
+                self.untold[rank] += self.waiting[rank].len() as u64;
+                self.missed[rank] += self.waiting[rank].len() as u64;
+                self.waiting[rank].clear();
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Runs both for `steps` decisions; the machine is idle, busy or stalled at random.
+fn agree(tasks: &[Task], seed: u64, steps: u32) {
+    let parts = parts(tasks);
+    let epoch = 1_000 + seed % 97;
+    let table = Table::new(
+        Instant::from_ns(epoch),
+        &parts.classes,
+        &parts.runs,
+        &parts.masks,
+        &parts.slots,
+    )
+    .expect("a table");
+    let mut cursors = vec![Cursor::default(); table.classes()];
+    let mut matches = vec![Entry::default(); entries(table.classes())];
+    let mut bits = vec![0; words(tasks.len())];
+    let mut counters = vec![Counters::default(); tasks.len()];
+    let storage = Storage {
+        cursors: &mut cursors,
+        matches: &mut matches,
+        words: &mut bits,
+        counters: &mut counters,
+    };
+    let mut random = Random(seed);
+    let mut now = epoch + random.below(200);
+    let mut state = State::begin(&table, storage, Instant::from_ns(now)).expect("it fits");
+    let mut model = Model::new(tasks, epoch, now);
+    for at in 0..steps {
+        let shown = (at, now, tasks);
+        match (step(&table, &mut state, Instant::from_ns(now)), model.step(now)) {
+            (Step::Idle(until), Err(slow)) => {
+                assert_eq!(until.as_ns(), slow, "{shown:?}");
+                let stall = if random.below(50) == 0 { random.below(5_000) } else { 0 };
+                now = until.as_ns() + random.below(4) + stall;
+            }
+            (Step::Run(job), Ok((rank, cycle, release, next, missed))) => {
+                let fast = (job.rank, job.cycle, job.release.as_ns(), job.next.as_ns(), job.missed);
+                assert_eq!(fast, (rank, cycle, release, next, missed), "{shown:?}");
+                let start = now + random.below(3);
+                let long = if random.below(20) == 0 { random.below(400) } else { 1 };
+                now = start + random.below(5) + long;
+                let end = Instant::from_ns(now);
+                let overruns = finish(&table, &mut state, &job, Instant::from_ns(start), end);
+                assert_eq!(overruns.over_release, now >= next);
+                assert_eq!(overruns.over_budget, now - start > 9);
+                assert_eq!(overruns.started_late, start - release > 3);
+                assert_eq!(overruns.over_deadline, now - release > 50);
+                model.finish(rank, cycle, now);
+            }
+            (fast, slow) => panic!("{fast:?} against {slow:?}: {shown:?}"),
+        }
+    }
+    for rank in 0..tasks.len() {
+        assert_eq!(state.counters(rank).missed, model.missed[rank], "{rank} of {tasks:?}");
+        assert_eq!(state.counters(rank).moved_ns, model.moved[rank], "{rank} of {tasks:?}");
+    }
+}
+
+fn some(random: &mut Random, policy: Option<Policy>) -> Vec<Task> {
+    let mixed =
+        [Policy::Skip, Policy::Burst(2), Policy::Burst(5), Policy::Delay, Policy::Terminate];
+    (0..=random.below(6))
+        .map(|_| {
+            let (num_ns, den) =
+                [(40, 1), (60, 1), (100, 3), (97, 1), (500, 7), (40, 1)][random.below(6) as usize];
+            let phase_ns = random.below(num_ns / den);
+            let policy = policy.unwrap_or(mixed[random.below(5) as usize]);
+            Task { num_ns, den, phase_ns, policy }
+        })
+        .collect()
+}
+
+#[test]
+fn every_policy_agrees_with_the_model() {
+    let policies = [Policy::Skip, Policy::Burst(3), Policy::Delay, Policy::Terminate, Policy::Stop];
+    let mut random = Random(11);
+    for seed in 0..60 {
+        for policy in policies.into_iter().map(Some).chain([None]) {
+            agree(&some(&mut random, policy), seed, 3_000);
+        }
+    }
+}

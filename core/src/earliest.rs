@@ -1,0 +1,93 @@
+//! Which of a fixed set of instants comes first: a tournament in the caller's storage.
+//!
+//! For the dispatcher, one instant a period class. The winner is known at once; moving one instant
+//! replays its matches alone, ⌈log₂ n⌉ of them. Never grows.
+
+/// Entries of storage for `n` instants.
+///
+/// # Real-time: setup only
+pub const fn entries(n: usize) -> usize {
+    2 * n.next_power_of_two()
+}
+
+/// A match: when the winner is due, and which one it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    at_ns: u64,
+    index: u32,
+}
+
+/// A tournament of instants; the lower index wins a tie.
+#[derive(Debug)]
+pub struct Earliest<'s> {
+    /// `[1]` is the winner; `[leaves ..]` are the instants; entry i played 2i against 2i + 1.
+    matches: &'s mut [Entry],
+    leaves: usize,
+}
+
+impl<'s> Earliest<'s> {
+    /// A tournament of `n` instants, all of them never; `None` when `storage` is too small.
+    ///
+    /// # Real-time: setup only
+    pub fn new(storage: &'s mut [Entry], n: usize) -> Option<Self> {
+        let leaves = n.next_power_of_two();
+        let matches = storage.get_mut(..entries(n))?;
+        for (at, entry) in matches.iter_mut().enumerate() {
+            let index = u32::try_from(at.saturating_sub(leaves)).ok()?;
+            *entry = Entry { at_ns: u64::MAX, index };
+        }
+        let mut tournament = Self { matches, leaves };
+        for index in 0..n {
+            tournament.set(index, u64::MAX);
+        }
+        Some(tournament)
+    }
+
+    /// Moves an instant.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn set(&mut self, index: usize, at_ns: u64) {
+        let mut at = self.leaves + index;
+        self.matches[at].at_ns = at_ns;
+        while at > 1 {
+            at /= 2;
+            self.matches[at] = self.matches[2 * at].min(self.matches[2 * at + 1]);
+        }
+    }
+
+    /// The first instant, `u64::MAX` for never, and whose it is.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn first(&self) -> (u64, usize) {
+        (self.matches[1].at_ns, self.matches[1].index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    #[test]
+    fn agrees_with_a_search() {
+        for n in [1, 2, 3, 7, 64, 100] {
+            let mut storage = vec![Entry::default(); entries(n)];
+            let mut earliest = Earliest::new(&mut storage, n).expect("it fits");
+            assert_eq!(earliest.first(), (u64::MAX, 0));
+            let mut model: Vec<u64> = vec![u64::MAX; n];
+            let mut seed = 3u64;
+            for _ in 0..1_000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (index, at) = ((seed >> 40) as usize % n, seed >> 58);
+                earliest.set(index, at);
+                model[index] = at;
+                let slow = model.iter().copied().enumerate().map(|(i, at)| (at, i)).min();
+                assert_eq!(Some(earliest.first()), slow);
+            }
+        }
+        assert!(Earliest::new(&mut [Entry::default(); 3], 2).is_none());
+    }
+}

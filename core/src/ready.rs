@@ -1,0 +1,133 @@
+//! The ready set: one bit a rank, found in three steps however many there are.
+//!
+//! For the dispatcher. Lives in storage that the caller gives, fixed before the loop; never grows,
+//! never walks. Rank 0 is the most urgent one. The bitmap over priorities is AnT's (*Sophisticated
+//! periodic execution control*, §3); here it is over ranks, so that one word holds 64 tasks, and
+//! the tasks of one release are set by one OR a word.
+
+/// The most ranks: three levels of 64.
+pub const RANKS_MAX: usize = 64 * 64 * 64;
+
+/// Words of storage for `ranks` ranks: the bits, and two levels of summary.
+///
+/// # Real-time: setup only
+pub const fn words(ranks: usize) -> usize {
+    let bits = ranks.div_ceil(64);
+    bits + bits.div_ceil(64)
+}
+
+/// A set of ranks.
+#[derive(Debug)]
+pub struct Ready<'s> {
+    /// A bit a rank.
+    bits: &'s mut [u64],
+    /// A bit a word of `bits` that is not zero.
+    summary: &'s mut [u64],
+    /// A bit a word of `summary` that is not zero.
+    top: u64,
+}
+
+impl<'s> Ready<'s> {
+    /// An empty set over `storage`, or `None` when that has no room for `ranks` ranks, or there are
+    /// more than [`RANKS_MAX`].
+    ///
+    /// # Real-time: setup only
+    pub fn new(storage: &'s mut [u64], ranks: usize) -> Option<Self> {
+        if ranks > RANKS_MAX || storage.len() < words(ranks) {
+            return None;
+        }
+        let used = &mut storage[..words(ranks)];
+        used.fill(0);
+        let (bits, summary) = used.split_at_mut(ranks.div_ceil(64));
+        Some(Self { bits, summary, top: 0 })
+    }
+
+    /// Adds the ranks of `mask` in word `word`, and returns those that were in already.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn add(&mut self, word: usize, mask: u64) -> u64 {
+        let before = self.bits[word];
+        self.bits[word] = before | mask;
+        self.summary[word / 64] |= 1 << (word % 64);
+        self.top |= 1 << (word / 64);
+        before & mask
+    }
+
+    /// Takes a rank out.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn remove(&mut self, rank: usize) {
+        let word = rank / 64;
+        self.bits[word] &= !(1 << (rank % 64));
+        if self.bits[word] == 0 {
+            self.summary[word / 64] &= !(1 << (word % 64));
+            if self.summary[word / 64] == 0 {
+                self.top &= !(1 << (word / 64));
+            }
+        }
+    }
+
+    /// Whether a rank is in.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn has(&self, rank: usize) -> bool {
+        self.bits[rank / 64] >> (rank % 64) & 1 == 1
+    }
+
+    /// The most urgent rank.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn first(&self) -> Option<usize> {
+        if self.top == 0 {
+            return None;
+        }
+        let group = self.top.trailing_zeros() as usize;
+        let word = group * 64 + self.summary[group].trailing_zeros() as usize;
+        Some(word * 64 + self.bits[word].trailing_zeros() as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec;
+
+    #[test]
+    fn agrees_with_a_sorted_set_at_every_size() {
+        for ranks in [1, 63, 64, 65, 4_096, 4_097, RANKS_MAX] {
+            let mut storage = vec![u64::MAX; words(ranks)];
+            let mut ready = Ready::new(&mut storage, ranks).expect("it fits");
+            let mut model = BTreeSet::new();
+            let mut seed = 7u64;
+            for _ in 0..3_000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let rank = (seed >> 33) as usize % ranks;
+                if seed & 2 == 0 {
+                    let was = ready.add(rank / 64, 1 << (rank % 64)) != 0;
+                    assert_eq!(was, !model.insert(rank));
+                } else {
+                    let first = ready.first();
+                    assert_eq!(first, model.first().copied());
+                    let gone = first.unwrap_or(rank);
+                    ready.remove(gone);
+                    model.remove(&gone);
+                }
+                assert_eq!(ready.has(rank), model.contains(&rank));
+            }
+        }
+    }
+
+    #[test]
+    fn too_little_storage_and_too_many_ranks_are_refused() {
+        assert!(Ready::new(&mut [0; 2], 65).is_none());
+        assert!(Ready::new(&mut [], 1).is_none());
+        let mut storage = vec![0; words(RANKS_MAX + 1)];
+        assert!(Ready::new(&mut storage, RANKS_MAX + 1).is_none());
+        assert!(Ready::new(&mut [], 0).is_some_and(|none| none.first().is_none()));
+    }
+}

@@ -1,8 +1,11 @@
-//! The periodic loop itself: wait for a release, record the wake, find the next release.
+//! The periodic loop itself: wait for a release, record the wake, find the next release. One grid
+//! here; many tasks in [`many`].
 //!
 //! For whoever runs a loop, on the machine or in a simulated clock. Everything it needs is decided
 //! before it starts and everything it learns is read after; it never allocates, never fails and
 //! calls nothing but the clock, the wait and the record that it is given.
+
+pub mod many;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,6 +49,8 @@ pub enum Ended {
     Finished,
     /// It was told to stop.
     Stopped,
+    /// The task of this rank overran, and its policy is to stop everything.
+    Overran(usize),
 }
 
 /// A loop: a clock, a way to wait and a place for samples.

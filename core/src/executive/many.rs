@@ -1,0 +1,150 @@
+//! The loop of many tasks: wait for the next release, run what is due in order of urgency.
+//!
+//! For whoever runs a table, on the machine or in a simulated clock. Each task runs to its end in
+//! this thread; [`crate::dispatch`] decides, this obeys. Never allocates, never fails, calls
+//! nothing but the clock, the wait, the tasks and the observer that it is given.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::Ended;
+use crate::clock::Clock;
+use crate::dispatch::{Job, Overruns, State, Step, finish, step};
+use crate::table::{Policy, Table};
+use crate::time::{Instant, Span};
+use crate::wait::Wait;
+
+/// One cycle of one task, as the task sees it.
+#[derive(Debug)]
+pub struct Cycle<'c> {
+    /// The task's cycle: releases since the epoch.
+    pub n: u64,
+    /// When it was due.
+    pub release: Instant,
+    /// start − release.
+    pub lateness: Span,
+    /// Releases of this task that never ran since its last cycle.
+    pub missed: u64,
+    /// From the release of its last cycle to this one: what an integrator has to go on by.
+    pub dt: Span,
+    /// When the task's next cycle is: what runs beyond this is an overrun.
+    pub next: Instant,
+    /// Stays on the thread of its executive.
+    thread: PhantomData<&'c mut *const ()>,
+}
+
+impl Cycle<'_> {
+    /// Whether the next release has passed at `now`, by which the cycle should be over: a task that
+    /// takes long asks this, and returns with its outputs in a safe state.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn overran(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+}
+
+/// What a task says at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    #[default]
+    Continue,
+    /// End the executive.
+    Stop,
+}
+
+/// The tasks behind the ranks.
+pub trait Dispatch {
+    /// Runs one cycle of the task of this rank.
+    ///
+    /// # Real-time: in loop
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow;
+}
+
+/// Who hears of each cycle after it ran.
+pub trait Observe {
+    /// A cycle ran from `start` to `finish`.
+    ///
+    /// # Real-time: in loop
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
+}
+
+impl Observe for () {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
+}
+
+/// The loop of a table: a clock, a way to wait, the tasks and who hears of them.
+#[derive(Debug)]
+pub struct Many<C, W, D, O> {
+    /// Reads and sleeps.
+    pub clock: C,
+    /// Is there at the release.
+    pub wait: W,
+    /// Runs the tasks.
+    pub tasks: D,
+    /// Hears of each cycle.
+    pub observe: O,
+}
+
+impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
+    /// Runs `table` until all releases before `end` ran or were missed, until `stop` is set, or
+    /// until a task says so.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run(
+        &mut self,
+        table: &Table<'_>,
+        state: &mut State<'_>,
+        end: Instant,
+        stop: &AtomicBool,
+    ) -> Ended {
+        let mut now = self.clock.now();
+        while !stop.load(Ordering::Relaxed) {
+            let job = match step(table, state, now) {
+                Step::Idle(until) if until >= end => return Ended::Finished,
+                Step::Idle(until) => match self.wait.until(&mut self.clock, until, stop) {
+                    Some(wake) => {
+                        now = wake;
+                        continue;
+                    }
+                    None => return Ended::Stopped,
+                },
+                Step::Run(job) => job,
+            };
+            let stops = table.slots[job.rank].policy == Policy::Stop;
+            if stops && job.missed > 0 {
+                return Ended::Overran(job.rank);
+            }
+            let start = now;
+            let flow = self.tasks.run(job.rank, &mut Cycle::of(&job, start, table));
+            now = self.clock.now();
+            let overruns = finish(table, state, &job, start, now);
+            self.observe.ran(&job, start, now, overruns);
+            if stops && overruns.over_release {
+                return Ended::Overran(job.rank);
+            }
+            if flow == Flow::Stop {
+                return Ended::Stopped;
+            }
+        }
+        Ended::Stopped
+    }
+}
+
+impl Cycle<'_> {
+    fn of(job: &Job, start: Instant, table: &Table<'_>) -> Self {
+        let class = &table.classes[table.slots[job.rank].class as usize];
+        let cycles = job.missed.saturating_add(1);
+        let dt_ns = class.start_ns(job.cycle) - class.start_ns(job.cycle.saturating_sub(cycles));
+        Self {
+            n: job.cycle,
+            release: job.release,
+            lateness: start - job.release,
+            missed: job.missed,
+            dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
+            next: job.next,
+            thread: PhantomData,
+        }
+    }
+}

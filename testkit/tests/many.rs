@@ -1,0 +1,148 @@
+//! The loop of many tasks in a simulated clock: order, lateness, overruns, stops.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::periodic::{Periodic, Phase, Policy, Rate, Task};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns, State};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Sleep;
+use punctual_testkit::sim::{Noise, SimClock};
+
+/// A simulated clock that the tasks move on too.
+struct Shared<'c>(&'c Cell<u64>, SimClock<std::vec::IntoIter<Noise>>);
+
+impl Clock for Shared<'_> {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.0.get())
+    }
+    fn poll(&mut self) -> Instant {
+        self.now()
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        self.1.now = self.now();
+        self.1.sleep_until(at);
+        self.0.set(self.1.now.as_ns());
+    }
+    fn wake(&mut self) -> Instant {
+        self.now()
+    }
+    fn relax(&mut self) {}
+}
+
+/// Takes from a script how long each cycle of each task is, and keeps what it was told.
+struct Script<'c> {
+    now: &'c Cell<u64>,
+    /// (rank, cycle) → ns; 10 ns otherwise.
+    long: Vec<((usize, u64), u64)>,
+    seen: Vec<(usize, u64, i64, u64, i64)>,
+    stop_at: Option<(usize, u64)>,
+}
+
+impl Dispatch for Script<'_> {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        let told = (rank, cycle.n, cycle.lateness.as_ns(), cycle.missed, cycle.dt.as_ns());
+        self.seen.push(told);
+        let long = self.long.iter().find(|(at, _)| *at == (rank, cycle.n)).map_or(10, |l| l.1);
+        self.now.set(self.now.get() + long);
+        let late = cycle.overran(Instant::from_ns(self.now.get()));
+        assert_eq!(late, self.now.get() >= cycle.next.as_ns());
+        if self.stop_at == Some((rank, cycle.n)) { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+#[derive(Default)]
+struct Heard(Vec<(usize, u64, Overruns)>);
+
+impl Observe for Heard {
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        assert!(job.release <= start && start <= finish);
+        self.0.push((job.rank, job.cycle, overruns));
+    }
+}
+
+fn task(name: &str, period_ns: u64) -> Task {
+    Task::new(name, Rate::new(period_ns, 1).expect("in range")).phase(Phase::At(0))
+}
+
+type Seen = Vec<(usize, u64, i64, u64, i64)>;
+
+fn run(
+    all: Periodic,
+    noise: Vec<Noise>,
+    long: Vec<((usize, u64), u64)>,
+    stop_at: Option<(usize, u64)>,
+) -> (Ended, Seen, Heard) {
+    let plan = all.build().expect("a plan");
+    let table = plan.table(Instant::from_ns(1_000));
+    let mut storage = plan.storage();
+    let now = Cell::new(500);
+    let from = Instant::from_ns(500);
+    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut many = Many {
+        clock: Shared(&now, SimClock::new(from, noise.into_iter())),
+        wait: Sleep,
+        tasks: Script { now: &now, long, seen: Vec::new(), stop_at },
+        observe: Heard::default(),
+    };
+    let end = Instant::from_ns(2_000);
+    let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));
+    (ended, many.tasks.seen, many.observe)
+}
+
+#[test]
+fn the_urgent_one_first_and_each_at_its_release() {
+    let all = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
+    let (ended, seen, heard) = run(all, vec![Noise::Late(Span::from_ns(7))], vec![], None);
+    assert_eq!(ended, Ended::Finished);
+    let first = [(0, 0, 7, 0, 0), (1, 0, 17, 0, 0), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
+    assert_eq!(seen[..4], first);
+    assert_eq!(seen[4], (1, 1, 10, 0, 400));
+    assert_eq!(seen.len(), 5 + 3);
+    assert!(heard.0.iter().all(|(_, _, overruns)| !overruns.over_release));
+}
+
+#[test]
+fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
+    let all = Periodic::new().task(task("a", 200));
+    let (_, seen, heard) = run(all, vec![], vec![((0, 1), 450)], None);
+    // Cycle 1 starts at 1200 and ends at 1650: the releases at 1400 and 1600 are missed.
+    assert_eq!(seen[1..3], [(0, 1, 0, 0, 200), (0, 4, 0, 2, 600)]);
+    assert!(heard.0[1].2.over_release && heard.0[1].2.over_deadline);
+}
+
+#[test]
+fn a_task_of_the_stop_policy_ends_everything() {
+    let all = Periodic::new().task(task("a", 200).policy(Policy::Stop)).task(task("b", 400));
+    let (ended, seen, _) = run(all, vec![], vec![((0, 1), 250)], None);
+    assert_eq!(ended, Ended::Overran(0));
+    assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((0, 1)));
+    // Kept from running for a whole period by another: its release was missed all the same.
+    let all = Periodic::new().task(task("a", 200).policy(Policy::Stop)).task(task("b", 400));
+    let (ended, seen, _) = run(all, vec![], vec![((1, 0), 450)], None);
+    assert_eq!(ended, Ended::Overran(0));
+    assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((1, 0)));
+}
+
+#[test]
+fn a_task_can_end_the_loop_and_so_can_the_flag() {
+    let all = || Periodic::new().task(task("a", 200));
+    let (ended, seen, _) = run(all(), vec![], vec![], Some((0, 2)));
+    assert_eq!((ended, seen.len()), (Ended::Stopped, 3));
+    let plan = all().build().expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let from = Instant::from_ns(1);
+    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let now = Cell::new(1);
+    let stop = AtomicBool::new(false);
+    stop.store(true, Ordering::Relaxed);
+    let tasks = Script { now: &now, long: vec![], seen: vec![], stop_at: None };
+    let clock = SimClock::new(from, std::iter::empty());
+    let mut many = Many { clock, wait: Sleep, tasks, observe: () };
+    let ended = many.run(&table, &mut state, Instant::from_ns(u64::MAX), &stop);
+    assert_eq!((ended, many.tasks.seen.len()), (Ended::Stopped, 0));
+}

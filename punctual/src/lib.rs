@@ -31,6 +31,7 @@
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;
+pub mod periodic;
 pub mod session;
 pub mod watchdog;
 

@@ -1,0 +1,70 @@
+//! Why tasks cannot be an executive, in words for a person.
+
+use std::fmt;
+
+use punctual_core::ready::RANKS_MAX;
+
+use super::rate::Rate;
+
+/// Why tasks cannot be an executive.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A task has no name.
+    NoName,
+    /// Two tasks have this name.
+    SameName(String),
+    /// More tasks than ranks.
+    TooMany(usize),
+    /// A budget, ns, of nothing or above the period.
+    Budget(String, u64, Rate),
+    /// A deadline of nothing.
+    Deadline(String),
+    /// A burst of nothing.
+    Burst(String),
+    /// A phase, ns, that is not below the period.
+    Phase(String, u64, Rate),
+    /// A task is after one that is not there.
+    Unknown(String, String),
+    /// A task is after one of another period, whose phase may move, or after itself.
+    After(String, String),
+    /// The first has a priority, the second none.
+    SomePriorities(String, String),
+    /// The budgets ask for this share of the CPU.
+    Overload(f64),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoName => f.write_str("a task without a name"),
+            Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
+            Self::TooMany(n) => write!(f, "{n} tasks; an executive has at most {RANKS_MAX}"),
+            Self::Budget(name, 0, _) => write!(f, "task {name:?}: a budget of nothing"),
+            Self::Budget(name, budget, rate) => {
+                write!(f, "task {name:?}: a budget of {budget} ns in a period of {rate}")
+            }
+            Self::Deadline(name) => write!(f, "task {name:?}: a deadline at its own release"),
+            Self::Burst(name) => write!(f, "task {name:?}: a burst of no cycle"),
+            Self::Phase(name, phase, rate) => {
+                write!(f, "task {name:?}: a phase of {phase} ns is not in a period of {rate}")
+            }
+            Self::Unknown(name, of) => write!(f, "task {name:?} is after {of:?}, which is no task"),
+            Self::After(name, of) => write!(
+                f,
+                "task {name:?} cannot be after {of:?}: both need one period and phases that stay, \
+                 and no task is after itself"
+            ),
+            Self::SomePriorities(with, without) => write!(
+                f,
+                "task {with:?} has a priority and task {without:?} has none: give all tasks one, \
+                 or none of them (rate-monotonic)"
+            ),
+            Self::Overload(load) => {
+                write!(f, "the budgets add up to {load:.3} of the CPU, which is more than there is")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

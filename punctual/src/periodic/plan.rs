@@ -1,0 +1,192 @@
+//! A table's parts in memory of their own, and the storage that running it takes.
+//!
+//! For the builder, which makes it, and for whoever runs it. Never changes once made.
+
+use punctual_core::dispatch::{Counters, Cursor, Storage};
+use punctual_core::earliest::{self, Entry};
+use punctual_core::ready;
+use punctual_core::table::{Class, Mask, Policy, Run, Slot, Table};
+use punctual_core::time::Instant;
+
+use super::task::Task;
+
+/// What an executive runs: tasks by rank, each with its period and phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    names: Vec<String>,
+    phases: Vec<u64>,
+    classes: Vec<Class>,
+    runs: Vec<Run>,
+    masks: Vec<Mask>,
+    slots: Vec<Slot>,
+    peak: u64,
+}
+
+/// Storage for the state of one plan.
+#[derive(Clone, Debug)]
+pub struct PlanStorage {
+    cursors: Vec<Cursor>,
+    matches: Vec<Entry>,
+    words: Vec<u64>,
+    counters: Vec<Counters>,
+}
+
+impl PlanStorage {
+    /// The storage as the dispatcher takes it.
+    ///
+    /// # Real-time: setup only
+    pub fn lend(&mut self) -> Storage<'_> {
+        Storage {
+            cursors: &mut self.cursors,
+            matches: &mut self.matches,
+            words: &mut self.words,
+            counters: &mut self.counters,
+        }
+    }
+}
+
+impl Plan {
+    /// Lays out tasks that were checked, with their phases.
+    pub(super) fn of(tasks: &[Task], phases: &[u64], peak: u64) -> Self {
+        let mut ranks: Vec<usize> = (0..tasks.len()).collect();
+        let urgency = |index: usize| u8::MAX - tasks[index].priority.unwrap_or(0);
+        // Within a priority by period and phase, so that the ranks of a run lie side by side.
+        ranks.sort_by_key(|&i| (urgency(i), tasks[i].rate, phases[i]));
+        let moves = |rank: usize| tasks[ranks[rank]].policy == Policy::Delay;
+        let class = |rank: usize| {
+            let alone = if moves(rank) { rank + 1 } else { 0 };
+            (tasks[ranks[rank]].rate, alone)
+        };
+        let phase = |rank: usize| phases[ranks[rank]];
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_by_key(|&rank| (class(rank), phase(rank), rank));
+        let mut plan = Self {
+            names: ranks.iter().map(|&index| tasks[index].name.clone()).collect(),
+            phases: ranks.iter().map(|&index| phases[index]).collect(),
+            classes: Vec::new(),
+            runs: Vec::new(),
+            masks: Vec::new(),
+            slots: ranks.iter().map(|&index| slot(&tasks[index])).collect(),
+            peak,
+        };
+        let mut before: Option<usize> = None;
+        for rank in order {
+            let same_class = before.is_some_and(|other| class(other) == class(rank));
+            if !same_class {
+                plan.push_class(&tasks[ranks[rank]], moves(rank));
+            }
+            if !same_class || before.is_some_and(|other| phase(other) != phase(rank)) {
+                plan.push_run(phase(rank));
+            }
+            plan.push_rank(rank);
+            before = Some(rank);
+        }
+        plan
+    }
+
+    fn push_class(&mut self, task: &Task, moves: bool) {
+        let run = index(self.runs.len());
+        let (num_ns, den) = (task.rate.num_ns(), task.rate.den());
+        self.classes.push(Class { num_ns, den, runs: (run, run), moves });
+    }
+
+    fn push_run(&mut self, phase_ns: u64) {
+        let mask = index(self.masks.len());
+        self.runs.push(Run { phase_ns, masks: (mask, mask) });
+        if let Some(class) = self.classes.last_mut() {
+            class.runs.1 += 1;
+        }
+    }
+
+    fn push_rank(&mut self, rank: usize) {
+        let (word, bit) = (index(rank / 64), 1 << (rank % 64));
+        let Some(run) = self.runs.last_mut() else { return };
+        match self.masks.last_mut() {
+            Some(mask) if run.masks.0 < run.masks.1 && mask.word == word => mask.bits |= bit,
+            _ => {
+                self.masks.push(Mask { word, bits: bit });
+                run.masks.1 += 1;
+            }
+        }
+        self.slots[rank].class = index(self.classes.len() - 1);
+        self.slots[rank].run = index(self.runs.len() - 1);
+    }
+
+    /// The table whose release 0 of phase 0 is at `epoch`; at the zero of CLOCK_MONOTONIC, separate
+    /// processes agree on all releases without talking.
+    ///
+    /// # Panics
+    ///
+    /// Never: the builder made what the table checks.
+    ///
+    /// # Real-time: setup only
+    pub fn table(&self, epoch: Instant) -> Table<'_> {
+        Table::new(epoch, &self.classes, &self.runs, &self.masks, &self.slots)
+            .expect("the builder makes whole tables")
+    }
+
+    /// Storage for a run of this plan.
+    ///
+    /// # Real-time: setup only
+    pub fn storage(&self) -> PlanStorage {
+        PlanStorage {
+            cursors: vec![Cursor::default(); self.classes.len()],
+            matches: vec![Entry::default(); earliest::entries(self.classes.len())],
+            words: vec![0; ready::words(self.slots.len())],
+            counters: vec![Counters::default(); self.slots.len()],
+        }
+    }
+
+    /// How many tasks there are.
+    ///
+    /// # Real-time: setup only
+    pub fn tasks(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The name of the task of this rank; rank 0 is the most urgent.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self, rank: usize) -> &str {
+        &self.names[rank]
+    }
+
+    /// The phase of the task of this rank, ns after the epoch.
+    ///
+    /// # Real-time: setup only
+    pub fn phase_ns(&self, rank: usize) -> u64 {
+        self.phases[rank]
+    }
+
+    /// The most releases that fall on one instant; an upper bound of it where the periods have a
+    /// long common multiple.
+    ///
+    /// # Real-time: setup only
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Bytes of the table, without the names and what each task alone has.
+    ///
+    /// # Real-time: setup only
+    pub fn table_bytes(&self) -> usize {
+        size_of_val(&*self.classes) + size_of_val(&*self.runs) + size_of_val(&*self.masks)
+    }
+}
+
+/// What a table says of a task; its class and run come later.
+fn slot(task: &Task) -> Slot {
+    Slot {
+        class: 0,
+        run: 0,
+        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.rate.whole_ns()),
+        budget_ns: task.budget_ns.unwrap_or(u64::MAX),
+        start_ns: task.start_ns.unwrap_or(u64::MAX),
+        policy: task.policy,
+    }
+}
+
+/// An index that fits, because there are at most `RANKS_MAX` of anything.
+fn index(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,146 @@
+//! The builder as a user meets it: what it refuses, what it lays out, how big that is.
+
+use punctual_core::dispatch::{State, Step, finish, step};
+use punctual_core::time::Instant;
+
+use super::*;
+
+fn ms(ms: u64) -> Rate {
+    Rate::new(ms * 1_000_000, 1).expect("in range")
+}
+
+fn task(name: &str, period_ms: u64) -> Task {
+    Task::new(name, ms(period_ms))
+}
+
+fn many(periods_ms: &[u64], n: usize) -> Periodic {
+    (0..n).fold(Periodic::new(), |all, at| {
+        all.task(task(&format!("t{at}"), periods_ms[at % periods_ms.len()]))
+    })
+}
+
+/// Runs a plan until `end`, each task taking no time; how many ran at each instant.
+fn releases(plan: &Plan, end_ns: u64) -> Vec<(u64, usize)> {
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let mut now = Instant::from_ns(0);
+    let mut state = State::begin(&table, storage.lend(), now).expect("its own storage");
+    let mut seen: Vec<(u64, usize)> = Vec::new();
+    while now.as_ns() < end_ns {
+        match step(&table, &mut state, now) {
+            Step::Idle(until) => now = until,
+            Step::Run(job) => {
+                assert_eq!((job.release, job.missed), (now, 0));
+                let _fine = finish(&table, &mut state, &job, now, now);
+                match seen.last_mut() {
+                    Some((at, n)) if *at == now.as_ns() => *n += 1,
+                    _ => seen.push((now.as_ns(), 1)),
+                }
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_hundred_tasks_of_100_ms_are_released_one_a_millisecond() {
+    // AnT §4.4; its quantum is the tick of 1 ms, so a task of 1 ms is there as well.
+    let plan = many(&[100], 100).task(task("tick", 1)).build().expect("a plan");
+    assert_eq!(plan.peak(), 2);
+    let seen = releases(&plan, 1_000_000_000);
+    assert_eq!(seen.len(), 1000);
+    assert!(seen.iter().all(|(_, n)| *n == 2));
+}
+
+#[test]
+fn awkward_periods_make_small_tables() {
+    for periods in [&[3, 7, 11, 13, 17, 19, 23][..], &[10, 33, 100, 167, 200, 250, 1000]] {
+        let plan = many(periods, 100).build().expect("a plan");
+        assert!(plan.table_bytes() < 64 << 10, "{}", plan.table_bytes());
+        let most = releases(&plan, 5_000_000_000).iter().map(|(_, n)| *n as u64).max();
+        assert!(most <= Some(plan.peak()), "{most:?} of {}", plan.peak());
+    }
+}
+
+#[test]
+fn automotive_periods_peak_at_the_bound_or_one_above() {
+    // Shares of periods as in engine control (Kramer et al., WATERS 2015), 100 tasks.
+    let shares =
+        [(1, 4), (2, 2), (5, 2), (10, 29), (20, 29), (50, 3), (100, 24), (200, 1), (1000, 6)];
+    let mut all = Periodic::new();
+    let mut bound = 0.0;
+    for (period, n) in shares {
+        bound += f64::from(n) / period as f64;
+        for at in 0..n {
+            all = all.task(task(&format!("{period}-{at}"), period));
+        }
+    }
+    let plan = all.build().expect("a plan");
+    assert_eq!(plan.tasks(), 100);
+    assert!(plan.peak() as f64 <= bound.ceil() + 1.0, "{} with a bound of {bound}", plan.peak());
+    let most = releases(&plan, 2_000_000_000).iter().map(|(_, n)| *n as u64).max();
+    assert_eq!(most, Some(plan.peak()));
+}
+
+#[test]
+fn ranks_follow_priority_or_else_the_shorter_period() {
+    let plan = Periodic::new().task(task("slow", 10)).task(task("fast", 1)).build().expect("fine");
+    assert_eq!((plan.name(0), plan.name(1)), ("fast", "slow"));
+    let plan = Periodic::new()
+        .task(task("fast", 1).priority(3))
+        .task(task("slow", 10).priority(9))
+        .build()
+        .expect("fine");
+    assert_eq!((plan.name(0), plan.name(1)), ("slow", "fast"));
+}
+
+#[test]
+fn chains_and_fixed_phases_are_kept_to_the_nanosecond() {
+    let after = |of: &str, ns| Phase::After(of.to_owned(), ns);
+    let plan = Periodic::new()
+        .task(task("sense", 10).phase(Phase::At(1_234_567)))
+        .task(task("think", 10).phase(after("sense", 2_000_001)))
+        .task(task("act", 10).phase(after("think", 7_000_000)))
+        .task(task("other", 1))
+        .build()
+        .expect("a plan");
+    let phase = |name| (0..4).find(|&rank| plan.name(rank) == name).map(|r| plan.phase_ns(r));
+    assert_eq!(phase("sense"), Some(1_234_567));
+    assert_eq!(phase("think"), Some(3_234_568));
+    assert_eq!(phase("act"), Some(234_568));
+}
+
+#[test]
+fn periods_without_a_common_measure_are_laid_out_all_the_same() {
+    let odd = Task::new("odd", Rate::new(333_333_333, 1_000).expect("in range"));
+    let third = Task::new("third", Rate::hertz(3).expect("in range"));
+    let plan = Periodic::new().task(odd).task(third).task(task("ms", 1)).build().expect("a plan");
+    assert_eq!(plan.peak(), 3);
+    let cycles = releases(&plan, 10_000_000_000).iter().map(|(_, n)| n).sum::<usize>();
+    assert_eq!(cycles, 30_001 + 30 + 10_000);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_names() {
+    let refused = |all: Periodic, words: &[&str]| {
+        let why = all.build().expect_err("refused").to_string();
+        words.iter().for_each(|word| assert!(why.contains(word), "{word:?} in {why:?}"));
+    };
+    let with = |task: Task| Periodic::new().task(task);
+    refused(with(task("", 1)), &["without a name"]);
+    refused(with(task("a", 1)).task(task("a", 2)), &["\"a\""]);
+    refused(with(task("a", 1).budget_ns(1_000_001)), &["\"a\"", "1000001 ns", "1000000 ns"]);
+    refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "nothing"]);
+    refused(with(task("a", 1).deadline_ns(0)), &["\"a\"", "deadline"]);
+    refused(with(task("a", 1).policy(Policy::Burst(0))), &["\"a\"", "burst"]);
+    refused(with(task("a", 1).phase(Phase::At(1_000_000))), &["\"a\"", "1000000 ns"]);
+    let after = |of: &str| Phase::After(of.to_owned(), 5);
+    refused(with(task("a", 1).phase(after("b"))), &["\"a\"", "\"b\""]);
+    refused(with(task("a", 1).phase(after("a"))), &["after itself"]);
+    refused(with(task("a", 1).phase(after("b"))).task(task("b", 2)), &["one period"]);
+    refused(with(task("a", 1).priority(1)).task(task("b", 1)), &["\"a\"", "\"b\""]);
+    let half = |name: &str| task(name, 1).budget_ns(600_000);
+    refused(with(half("a")).task(half("b")), &["1.200"]);
+    assert!(with(half("a")).task(half("b")).allow_overload().build().is_ok());
+    assert_eq!(Periodic::new().build().map(|plan| plan.tasks()), Ok(0));
+}

@@ -32,6 +32,7 @@ pub mod clocks;
 pub mod disturbance;
 pub mod drain;
 pub mod periodic;
+pub mod quiet;
 pub mod session;
 pub mod watchdog;
 

@@ -79,6 +79,8 @@ pub(crate) enum Command {
 pub(crate) enum Measure {
     /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
     Periodic(PeriodicArgs),
+    /// The ways to wait held against each other on this machine: how late each is, what it costs
+    Wait(WaitArgs),
 }
 
 /// Where a report goes, and what it is held to.
@@ -143,7 +145,8 @@ pub(crate) struct CheckArgs {
     /// The loop's period
     #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
     pub(crate) period: parse::Duration,
-    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
+    /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
     /// Directory in which each run gets a directory of its own
@@ -177,6 +180,42 @@ pub(crate) enum WaitName {
     Sleep,
     /// Sleep for a tenth of the period, then spin: the CPU is busy nine tenths of the time
     Spin,
+    /// Sleep until --margin before the release, then spin
+    Fixed,
+    /// NIST's: look every --margin, by default as often as costs least, then spin
+    Rearm,
+    /// Learn how early to wake and whether to sleep in hops, within --budget
+    Adaptive,
+}
+
+/// `punctual measure wait`.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// The CPU to measure [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// The loop's period
+    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// How long to measure, in all; each way has an equal share of it, in turns
+    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
+    /// kernel's tick), zero or a duration
+    #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// The share of the CPU that the adaptive way may take
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    pub(crate) budget: f64,
+    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    pub(crate) load: Loads,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
 }
 
 /// `punctual measure periodic`.
@@ -207,7 +246,15 @@ pub(crate) struct PeriodicArgs {
     /// How to wait for a release
     #[arg(long, value_enum, default_value = "sleep")]
     pub(crate) wait: WaitName,
-    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// For --wait fixed: how long before the release the sleep ends [default: 125us]; for --wait
+    /// rearm: the distance of the early calls
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) margin: Option<parse::Duration>,
+    /// For --wait adaptive: the share of the CPU that waiting may take
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    pub(crate) budget: f64,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
+    /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
     /// What to load the machine with meanwhile, separated by commas: none, cpu, cache, memory,

@@ -14,9 +14,24 @@ use punctual_lab::load::Loads;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duration(pub(crate) Span);
 
-/// An offset of a grid, in ns.
+/// Where a grid lies on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Phase(pub(crate) u64);
+pub(crate) enum Phase {
+    /// This many ns after multiples of its period.
+    At(u64),
+    /// Away from the kernel's tick, as far as that is heard.
+    Quiet,
+}
+
+impl Phase {
+    /// The offset as far as it is known before anything is heard, ns.
+    pub(crate) fn at_ns(self) -> u64 {
+        match self {
+            Self::At(ns) => ns,
+            Self::Quiet => 0,
+        }
+    }
+}
 
 impl Duration {
     /// The duration as a period.
@@ -38,12 +53,18 @@ pub(crate) fn period(text: &str) -> Result<Duration, String> {
     Ok(Duration(Span::from_ns(ns)))
 }
 
-/// `zero` or `50us`.
+/// `10%`, as a number in (0, 1].
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
+}
+
+/// `zero`, `quiet` or `50us`.
 pub(crate) fn phase(text: &str) -> Result<Phase, String> {
-    if text == "zero" {
-        return Ok(Phase(0));
+    match text {
+        "zero" => Ok(Phase::At(0)),
+        "quiet" => Ok(Phase::Quiet),
+        _ => duration(text).map(|phase| Phase::At(phase.0.as_ns().unsigned_abs())),
     }
-    duration(text).map(|phase| Phase(phase.0.as_ns().unsigned_abs()))
 }
 
 /// `p99.9<50us`.
@@ -99,8 +120,8 @@ mod tests {
 
     #[test]
     fn phases_are_zero_or_a_duration() {
-        assert_eq!(phase("zero"), Ok(Phase(0)));
-        assert_eq!(phase("50us"), Ok(Phase(50_000)));
+        assert_eq!(phase("zero"), Ok(Phase::At(0)));
+        assert_eq!(phase("50us"), Ok(Phase::At(50_000)));
         assert!(phase("50").is_err(), "a unit is needed");
     }
 

@@ -49,7 +49,7 @@ fn stream(period_ns: u64, wait: WaitKind, policy: Policy) -> Stream {
 }
 
 fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> Plan {
-    let conditions = (0..=loads).map(|n| Condition { name: format!("c{n}") }).collect();
+    let conditions = (0..=loads).map(|n| Condition { name: format!("c{n}"), wait: None }).collect();
     Plan { streams, conditions, blocks: interleave(loads, 1, total), housekeeping: vec![], cold: 3 }
 }
 

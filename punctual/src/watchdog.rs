@@ -21,6 +21,8 @@ pub struct Watched {
     tid: AtomicU64,
     /// How the loop was ended by force: 0, or a [`Force`] as a number.
     ended: AtomicU8,
+    /// Cycles that no recorder counts.
+    beats: AtomicU64,
 }
 
 /// How a loop was ended by force.
@@ -47,6 +49,21 @@ impl Watched {
     /// # Real-time: setup only
     pub fn disarm(&self) {
         self.tid.store(0, Ordering::Release);
+    }
+
+    /// One more cycle that no recorder counts.
+    ///
+    /// # Real-time: in loop
+    pub fn beat(&self) {
+        // One writer, so that no locked instruction is needed.
+        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Cycles that no recorder counted, as progress to look at.
+    ///
+    /// # Real-time: reader side
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
     }
 
     /// How the loop was ended by force, if it was.

@@ -169,7 +169,7 @@ fn a_stall_inside_a_spin_is_counted_and_measured() {
     let stop = AtomicBool::new(false);
     let wake = spin.until(&mut clock, release, &stop).expect("not stopped");
     assert!(wake >= release && wake < release + Span::from_ns(40));
-    let stalls = Wait::<Gap>::stalls(&spin);
+    let stalls = Wait::<Gap>::take_stalls(&mut spin);
     assert_eq!(stalls.count, 1);
     assert_eq!(stalls.longest, Span::from_ns(10_020));
     stop.store(true, Ordering::Relaxed);

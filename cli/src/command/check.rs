@@ -5,6 +5,7 @@
 //! `result.json` and `samples.punctual` into a directory of its own.
 
 use std::fs;
+use std::slice;
 
 use anyhow::{Context, Result, bail};
 use punctual::core::time::{Period, Span};
@@ -18,7 +19,7 @@ use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 use crate::Exit;
 use crate::args::CheckArgs;
 use crate::comparison::gate::Gate;
-use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, startable};
+use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, quiet, startable};
 use crate::output::{self, Json};
 use crate::report::{Choice, PlannedRun};
 use crate::stored::{RESULT, SAMPLES};
@@ -36,13 +37,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let facts = Facts::collect(&super::root(root)?);
     let here = super::here(&facts, root);
     let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
-    let stream = stream(args, cpu)?;
+    let mut stream = stream(args, cpu)?;
     let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.plan.plan {
         let plans = claims_take(args, &stream, &here, &LoadSpec::ALL);
         return super::planned("check", plans, args.duration.0, json);
     }
+    let placed = quiet::settle(slice::from_mut(&mut stream), args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let path = results.join(SAMPLES);
     let samples = output::create(&path)?;
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         plans,
         keep_cold: args.report.keep_cold,
         samples: Some((samples, path.clone())),
-        warnings: super::foreign(root).into_iter().chain(left_out).collect(),
+        warnings: super::foreign(root).into_iter().chain(left_out).chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run().inspect_err(|_| {
         // Nothing was measured: an empty directory would only be in the way.
@@ -92,7 +94,8 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
     Ok(Stream {
         cpu: Some(cpu),
         period: args.period.period()?,
-        phase_ns: args.phase.0,
+        // A quiet one is settled once it is sure that something is measured.
+        phase_ns: args.phase.at_ns(),
         policy: Policy::Fifo(PRIORITY),
         wait: WaitKind::Sleep,
     })
@@ -151,7 +154,7 @@ fn conditions(loads: Vec<LoadSpec>, duration: Span) -> (Vec<Condition>, Vec<Vec<
         [one] => one.to_string(),
         _ => "all loads".to_owned(),
     };
-    (specs.iter().map(|specs| Condition { name: name(specs) }).collect(), specs)
+    (specs.iter().map(|specs| Condition { name: name(specs), wait: None }).collect(), specs)
 }
 
 /// As many rounds as leave each block at least fifty cycles, one every half minute at most.

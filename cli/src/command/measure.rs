@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use punctual::core::time::Span;
+use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
 use punctual_host::choose::{check_cpus, choose, helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
@@ -15,7 +16,7 @@ use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
 use crate::comparison::gate::Gate;
-use crate::experiment::{COLD_CYCLES, Experiment, claims};
+use crate::experiment::{COLD_CYCLES, Experiment, claims, quiet};
 use crate::output::{self, Json};
 use crate::parse;
 use crate::report::Choice;
@@ -39,11 +40,11 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         duration: args.duration.0,
         policy: args.policy,
         priority: args.priority,
-        wait: args.wait,
+        wait: wait(args.wait, args.margin, args.budget)?,
         phase: args.phase,
         load: &args.load,
     };
-    let Planned { plan, specs, choice } = loops.plan(&here)?;
+    let Planned { mut plan, specs, choice } = loops.plan(&here)?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
     let json = Json::open(args.report.json.as_deref())?;
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         return super::planned("measure periodic", plans, args.duration.0, json);
     }
     claims::announce(&plans, args.duration.0);
+    let placed = quiet::settle(&mut plan.streams, args.phase)?;
     let samples = match &args.samples {
         Some(path) => Some((output::create(path)?, path.clone())),
         None => None,
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         plans,
         keep_cold: args.report.keep_cold,
         samples,
-        warnings: super::foreign(root),
+        warnings: super::foreign(root).into_iter().chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run()?;
     gate.judge(&mut report)?;
@@ -92,7 +94,7 @@ pub(crate) struct Loops<'a> {
     /// The priority of the shortest period.
     pub(crate) priority: u8,
     /// How to wait.
-    pub(crate) wait: WaitName,
+    pub(crate) wait: WaitKind,
     /// The grid's offset.
     pub(crate) phase: parse::Phase,
     /// What to load the machine with.
@@ -125,7 +127,7 @@ impl Loops<'_> {
     }
 }
 
-fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice)> {
+pub(super) fn pick(asked: Option<&str>, facts: &Facts) -> Result<(CpuList, Choice)> {
     let chosen = choose(facts);
     match asked {
         None => {
@@ -165,20 +167,35 @@ fn streams(args: &Loops<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
             streams.push(Stream {
                 cpu: Some(cpu),
                 period,
-                phase_ns: args.phase.0,
+                // A quiet one is settled once it is sure that something is measured.
+                phase_ns: args.phase.at_ns(),
                 policy: match args.policy {
                     PolicyName::Other => Policy::Other,
                     PolicyName::Fifo => Policy::Fifo(priority),
                     PolicyName::Rr => Policy::RoundRobin(priority),
                 },
-                wait: match args.wait {
-                    WaitName::Sleep => WaitKind::Sleep,
-                    WaitName::Spin => WaitKind::Spin,
-                },
+                wait: args.wait,
             });
         }
     }
     Ok(streams)
+}
+
+/// The way to wait of this name; what only some ways have is refused for the others.
+pub(crate) fn wait(
+    name: WaitName,
+    margin: Option<parse::Duration>,
+    budget: f64,
+) -> Result<WaitKind> {
+    Ok(match (name, margin) {
+        (WaitName::Fixed, margin) => WaitKind::Fixed(margin.map_or(Spin::FIXED, |m| m.0)),
+        (WaitName::Rearm, Some(margin)) => WaitKind::Rearm(Some(margin.period()?)),
+        (WaitName::Rearm, None) => WaitKind::Rearm(None),
+        (_, Some(_)) => bail!("--margin: only --wait fixed and --wait rearm have one"),
+        (WaitName::Sleep, None) => WaitKind::Sleep,
+        (WaitName::Spin, None) => WaitKind::Spin,
+        (WaitName::Adaptive, None) => WaitKind::Adaptive(budget),
+    })
 }
 
 fn conditions(load: &Loads) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
@@ -187,7 +204,7 @@ fn conditions(load: &Loads) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
         let names: Vec<String> = specs.iter().map(ToString::to_string).collect();
         if names.is_empty() { "idle".to_owned() } else { names.join(",") }
     };
-    (specs.iter().map(|specs| Condition { name: name(specs) }).collect(), specs)
+    (specs.iter().map(|specs| Condition { name: name(specs), wait: None }).collect(), specs)
 }
 
 /// Blocks that visit each condition in turn, `duration` in all.

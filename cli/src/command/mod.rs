@@ -14,6 +14,7 @@ pub(crate) mod measure;
 pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod soak;
+pub(crate) mod wait;
 
 use std::path::Path;
 

@@ -167,8 +167,10 @@ mod tests {
         };
         // As check: all loads at once while there is little time.
         let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };
-        let name =
-            |at| Condition { name: if at == 0 { "idle".into() } else { format!("load {at}") } };
+        let name = |at| Condition {
+            name: if at == 0 { "idle".into() } else { format!("load {at}") },
+            wait: None,
+        };
         Plan {
             streams: vec![stream],
             conditions: (0..=loads).map(name).collect(),

@@ -6,6 +6,7 @@
 mod background;
 pub(crate) mod claims;
 mod live;
+pub(crate) mod quiet;
 mod safety;
 mod sink;
 
@@ -171,7 +172,7 @@ impl Experiment {
                     phase_ns: grid.phase_ns(),
                     policy: policy.to_owned(),
                     priority,
-                    wait: stream.wait.name().to_owned(),
+                    wait: plan.wait(stream, index).name().to_owned(),
                     load: self.specs[index].iter().map(ToString::to_string).collect(),
                     duration_ns: report::duration_ns(plan, index),
                     floor_ns: Some(prepared.cost().now_ns),

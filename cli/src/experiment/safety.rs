@@ -62,8 +62,7 @@ pub(crate) fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
     }
     let restless = |stream: &&Stream| {
         is_real_time(stream.policy)
-            && (stream.wait == WaitKind::Spin
-                || stream.period.as_ns() < RESTLESS.as_ns().unsigned_abs())
+            && (stream.cpu_share() > 0.5 || stream.period.as_ns() < RESTLESS.as_ns().unsigned_abs())
     };
     let Some(throttling) = Throttling::of(here) else {
         let all = here.limits.cpuset_cpus.value().or(here.cpu.online_cpus.value());

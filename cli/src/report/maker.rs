@@ -7,10 +7,10 @@ use punctual::core::time::Span;
 use punctual::os::scheduler::Policy;
 use punctual_analysis::recording::{Outcome, Recording as Accumulator};
 use punctual_lab::load::LoadReport;
-use punctual_lab::periodic::{RunOutcome, WaitKind};
+use punctual_lab::periodic::RunOutcome;
 
 use super::build::{UNDER_LOAD, duration_ns, run_name};
-use super::{Load, Row, Run, Setup};
+use super::{Approach, Load, Row, Run, Setup};
 use crate::experiment::{Experiment, Recordings, policy_words};
 
 /// What runs are made from.
@@ -73,7 +73,7 @@ impl Maker<'_> {
         let stream = &plan.streams[number];
         let of: Vec<&RunOutcome> =
             conditions.iter().map(|&c| &self.outcome[plan.run(number, c)]).collect();
-        let spins = stream.wait == WaitKind::Spin;
+        let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
         let stall_max = of.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
         let busy: f64 = of.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
         let wall: f64 = of.iter().map(|run| run.wall_ns as f64).sum();
@@ -88,6 +88,7 @@ impl Maker<'_> {
             ),
             preempted: Some(of.iter().map(|run| run.usage.involuntary_switches).sum()),
             floor_ns: Some(self.floor_ns),
+            approach: of.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
             outcome,
         }
@@ -103,12 +104,25 @@ impl Maker<'_> {
             phase_ns: Some(self.grids[number].phase_ns()),
             policy: Some(policy.to_owned()),
             priority,
-            wait: Some(stream.wait.name().to_owned()),
+            wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
             load: conditions
                 .iter()
                 .flat_map(|&c| self.experiment.specs[c].iter().map(ToString::to_string))
                 .collect(),
             duration_ns: Some(conditions.iter().map(|&c| duration_ns(plan, c)).sum()),
+        }
+    }
+}
+
+impl Approach {
+    fn of(run: &RunOutcome) -> Self {
+        let learned = run.learned.as_ref();
+        Self {
+            hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),
+            margin_ns: run.approach.margin_ns,
+            late_share: learned.map(|learned| learned.late),
+            reachable: learned.map(|learned| learned.reachable),
+            extrapolated: learned.map(|learned| learned.extrapolated),
         }
     }
 }

@@ -10,6 +10,7 @@ mod claims;
 mod compare;
 mod maker;
 mod run;
+pub(crate) mod strategies;
 mod verdict;
 mod words;
 
@@ -29,7 +30,8 @@ pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use maker::loads;
-pub(crate) use run::{Load, Row, Run, Setup};
+pub(crate) use run::{Approach, Load, Row, Run, Setup};
+pub(crate) use strategies::StrategyRow;
 pub(crate) use verdict::of as verdicts;
 pub(crate) use words::{session, warnings};
 
@@ -65,6 +67,9 @@ pub(crate) struct Report {
     pub(crate) runs: Vec<Run>,
     /// Of `check`: one row a load, the same cycles as in the run "under load".
     pub(crate) rows: Vec<Row>,
+    /// Of `measure wait`: one row a way to wait, the same figures as in `runs`.
+    #[serde(default)]
+    pub(crate) strategies: Vec<StrategyRow>,
     /// What it is good for.
     pub(crate) verdicts: Vec<Verdict>,
     /// What the lateness does to an application; null unless asked.
@@ -256,6 +261,7 @@ impl Report {
             session: None,
             runs: Vec::new(),
             rows: Vec::new(),
+            strategies: Vec::new(),
             verdicts: Vec::new(),
             impact: None,
             step_generation: None,

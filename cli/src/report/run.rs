@@ -29,8 +29,26 @@ pub(crate) struct Run {
     pub(crate) preempted: Option<u64>,
     /// Cost of a stamp: no number here is finer.
     pub(crate) floor_ns: Option<f64>,
+    /// How the wait came to its releases at the end; null for a wait that does not spin.
+    #[serde(default)]
+    pub(crate) approach: Option<Approach>,
     /// What each load did.
     pub(crate) loads: Vec<Load>,
+}
+
+/// How a wait that spins comes to its releases.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Approach {
+    /// The longest sleep; null for one sleep however long.
+    pub(crate) hop_ns: Option<u64>,
+    /// How long before the release the last sleep ends.
+    pub(crate) margin_ns: u64,
+    /// Of a wait that learns: the share of wakes since it last calibrated that were late.
+    pub(crate) late_share: Option<f64>,
+    /// Of a wait that learns: whether what it aims at is within its budget on this machine.
+    pub(crate) reachable: Option<bool>,
+    /// Of a wait that learns: whether the margin rests on more than was seen.
+    pub(crate) extrapolated: Option<bool>,
 }
 
 impl Run {
@@ -46,6 +64,7 @@ impl Run {
             page_faults: None,
             preempted: None,
             floor_ns: None,
+            approach: None,
             loads: Vec::new(),
         }
     }

@@ -20,3 +20,4 @@ mod support;
 mod syscalls;
 mod terminal;
 mod unprivileged;
+mod wait;

@@ -117,7 +117,7 @@ pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
             .zip(views.chunks(conditions))
             .map(|((stream, watched), views)| Charge {
                 watched,
-                progress: || views.iter().map(View::count).sum(),
+                progress: || watched.beats() + views.iter().map(View::count).sum::<u64>(),
                 bound: bound(stream),
             })
             .collect();

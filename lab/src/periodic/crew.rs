@@ -70,6 +70,9 @@ impl Crew {
                 grid: site.grids[number],
                 cold: site.plan.cold,
                 clock: site.clock.clone(),
+                waits: (0..site.plan.conditions.len())
+                    .map(|condition| site.plan.wait(stream, condition))
+                    .collect(),
                 recorders: recorders.by_ref().take(site.plan.conditions.len()).collect(),
                 watched: &site.watched[number],
                 stop: site.stop,

@@ -6,7 +6,7 @@ use std::io;
 
 use punctual::clocks::{Rate, Slew, StampCost};
 use punctual::core::time::Span;
-use punctual::core::wait::Stalls;
+use punctual::core::wait::{Approach, Learned, Stalls};
 use punctual::disturbance::Disturbance;
 use punctual::os::scheduler::Policy;
 use punctual::os::usage::Usage;
@@ -76,6 +76,10 @@ pub struct RunOutcome {
     pub usage: Usage,
     /// The policy that the thread really had.
     pub policy: Policy,
+    /// How the wait approached releases at the end.
+    pub approach: Approach,
+    /// What the wait learned, as far as it does.
+    pub learned: Option<Learned>,
 }
 
 /// What stamps were taken with.

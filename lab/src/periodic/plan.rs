@@ -3,23 +3,39 @@
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
 use punctual::core::time::{Period, Span};
+use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
 use punctual::os::scheduler::Policy;
 
 /// How a stream waits for its releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WaitKind {
     /// An absolute sleep.
     Sleep,
     /// A sleep of a tenth of the period, and 20 µs at least, then a spin.
     Spin,
+    /// A sleep that ends this much before the release, then a spin.
+    Fixed(Span),
+    /// NIST's: early calls this far apart, √(T·S) if that is not said, then a spin.
+    Rearm(Option<Period>),
+    /// Learned: hops and margin, for this share of the CPU at most.
+    Adaptive(f64),
 }
 
 impl WaitKind {
+    /// Whether it spins before a release.
+    pub const fn spins(self) -> bool {
+        !matches!(self, Self::Sleep)
+    }
+
     /// Its name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",
             Self::Spin => "spin",
+            Self::Fixed(_) => "fixed",
+            Self::Rearm(_) => "rearm",
+            Self::Adaptive(_) => "adaptive",
         }
     }
 }
@@ -35,7 +51,7 @@ const SPIN_REST_MIN: Span = Span::from_us(20);
 pub const SPIN_PERIOD_MIN: Span = Span::from_us(40);
 
 /// One loop: a thread with a CPU and a period.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
     /// Where it runs; `None` to leave that to the kernel.
     pub cpu: Option<u32>,
@@ -50,6 +66,24 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// The strategy behind a way to wait, for this loop. `cost` measures NIST's S, and is called
+    /// where that is needed.
+    pub(super) fn strategy(&self, wait: WaitKind, cost: impl FnOnce() -> Span) -> Strategy {
+        match wait {
+            WaitKind::Sleep => Strategy::Sleep(Sleep),
+            WaitKind::Spin => Strategy::Spin(Spin::new(self.margin())),
+            WaitKind::Fixed(margin) => Strategy::Spin(Spin::new(margin)),
+            WaitKind::Rearm(every) => {
+                let every = every.unwrap_or_else(|| Rearm::best(self.period, cost()));
+                Strategy::Rearm(Rearm::new(every))
+            }
+            WaitKind::Adaptive(budget) => {
+                let aim = Aim { budget, wake_cost: cost(), ..Aim::of(self.period) };
+                Strategy::Adaptive(Adaptive::new(aim))
+            }
+        }
+    }
+
     /// For a spinning loop, how long before each release its sleep ends.
     pub fn margin(&self) -> Span {
         let period_ns = i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX);
@@ -57,20 +91,28 @@ impl Stream {
         Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
     }
 
-    /// The share of a CPU that it takes by its plan; for a sleeping loop next to nothing.
+    /// The share of a CPU that it takes by its plan, at most; for a sleeping loop next to nothing.
     pub fn cpu_share(&self) -> f64 {
+        let period_ns = self.period.as_ns() as f64;
         match self.wait {
             WaitKind::Sleep => 0.0,
-            WaitKind::Spin => self.margin().as_ns() as f64 / self.period.as_ns() as f64,
+            WaitKind::Spin => self.margin().as_ns() as f64 / period_ns,
+            WaitKind::Fixed(margin) => (margin.as_ns() as f64 / period_ns).min(1.0),
+            WaitKind::Rearm(every) => {
+                every.map_or(0.5, |a| (a.as_ns() as f64 / period_ns).min(1.0))
+            }
+            WaitKind::Adaptive(budget) => budget,
         }
     }
 }
 
 /// What else the machine does meanwhile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// How results name it: `idle`, `cpu`, …
     pub name: String,
+    /// How the streams wait under it, where not as they do otherwise.
+    pub wait: Option<WaitKind>,
 }
 
 /// A stretch of the experiment under one condition.
@@ -101,6 +143,11 @@ impl Plan {
     /// The run of stream `stream` under condition `condition`.
     pub fn run(&self, stream: usize, condition: usize) -> usize {
         stream * self.conditions.len() + condition
+    }
+
+    /// How a stream waits under a condition.
+    pub fn wait(&self, stream: &Stream, condition: usize) -> WaitKind {
+        self.conditions[condition].wait.unwrap_or(stream.wait)
     }
 
     /// How many runs there are: one for each stream and condition.

@@ -232,6 +232,8 @@ fn outcomes(
             missed: view.missed(),
             unrecorded: view.unrecorded(),
             stalls: tally.stalls,
+            approach: tally.approach,
+            learned: tally.learned,
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,
             usage: tally.usage,

@@ -12,7 +12,7 @@ use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::Recorder;
 use punctual::core::time::{Instant, Span};
-use punctual::core::wait::{Sleep, Spin, Stalls, Wait};
+use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::Policy;
@@ -21,6 +21,7 @@ use punctual::session::{Refusal, Thread};
 use punctual::watchdog::Watched;
 
 use super::plan::{Stream, WaitKind};
+use crate::cost;
 
 /// From the order to the first release: time to get from the order into the loop.
 const LEAD: Span = Span::from_ms(1);
@@ -56,6 +57,10 @@ pub(super) struct Tally {
     pub(super) stalls: Stalls,
     /// Page faults and context switches.
     pub(super) usage: Usage,
+    /// How the wait approached releases at the end.
+    pub(super) approach: Approach,
+    /// What the wait learned, as far as it does.
+    pub(super) learned: Option<Learned>,
 }
 
 impl Tally {
@@ -70,6 +75,8 @@ impl Tally {
         self.usage.major_faults += other.usage.major_faults;
         self.usage.voluntary_switches += other.usage.voluntary_switches;
         self.usage.involuntary_switches += other.usage.involuntary_switches;
+        self.approach = other.approach;
+        self.learned = other.learned.or(self.learned);
     }
 }
 
@@ -80,6 +87,8 @@ pub(super) struct Worker<'a> {
     pub(super) grid: Grid,
     pub(super) cold: u32,
     pub(super) clock: MachineClock,
+    /// How to wait under each condition.
+    pub(super) waits: Vec<WaitKind>,
     /// One for each condition.
     pub(super) recorders: Vec<Recorder<'a>>,
     pub(super) watched: &'a Watched,
@@ -101,20 +110,11 @@ impl Drop for Farewell {
 
 impl Worker<'_> {
     /// Obeys orders until there are no more. An answer that nobody waits for any more is dropped.
-    pub(super) fn run(self) {
-        match self.stream.wait {
-            WaitKind::Sleep => self.work(|| Sleep),
-            WaitKind::Spin => {
-                let margin = self.stream.margin();
-                self.work(|| Spin::new(margin));
-            }
-        }
-    }
-
-    fn work<W: Wait<MachineClock>>(mut self, wait: impl Fn() -> W) {
+    pub(super) fn run(mut self) {
         let _farewell = Farewell(self.answers.clone());
         let session = Thread::enter(self.stream.cpu, self.stream.policy);
         let tid = process::tid();
+        let mut waits = self.strategies(tid);
         let _gone = self.answers.send(Answer::Ready {
             stream: self.number,
             tid,
@@ -123,6 +123,7 @@ impl Worker<'_> {
         });
         while let Ok(order) = self.orders.recv() {
             let Some(recorder) = self.recorders.get_mut(order.condition) else { break };
+            let Some(wait) = waits.get_mut(order.condition) else { break };
             self.clock.discipline();
             let now = self.clock.now();
             let segment = Segment {
@@ -132,7 +133,7 @@ impl Worker<'_> {
                 cold: self.cold,
             };
             let mut executive =
-                Executive { clock: self.clock.clone(), wait: wait(), record: Borrowed(recorder) };
+                Executive { clock: self.clock.clone(), wait, record: Borrowed(recorder) };
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
             self.watched.arm(tid);
             let ended = executive.run(&segment, self.stop);
@@ -140,8 +141,10 @@ impl Worker<'_> {
             let tally = Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((self.clock.now() - now).as_ns()).unwrap_or(0),
-                stalls: executive.wait.stalls(),
+                stalls: Wait::<MachineClock>::take_stalls(executive.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
+                approach: Wait::<MachineClock>::approach(executive.wait),
+                learned: Wait::<MachineClock>::learned(executive.wait),
             };
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -150,6 +153,49 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+impl Worker<'_> {
+    /// One for each condition; those that learn have rehearsed.
+    fn strategies(&mut self, tid: i32) -> Vec<Strategy> {
+        let kinds: Vec<WaitKind> = self.waits.clone();
+        let strategy = |kind: &WaitKind| {
+            let mut wait = self.stream.strategy(*kind, || cost::wake(&mut self.clock));
+            if Wait::<MachineClock>::learned(&wait).is_some() {
+                self.rehearse(&mut wait, tid);
+            }
+            wait
+        };
+        kinds.iter().map(strategy).collect()
+    }
+
+    /// Runs the loop without keeping anything, so that a wait that learns has learned.
+    fn rehearse(&mut self, wait: &mut Strategy, tid: i32) {
+        self.clock.discipline();
+        let now = self.clock.now();
+        let first = self.grid.cycle_at(now + LEAD);
+        let end = now + Adaptive::calibration(self.stream.period);
+        let segment = Segment { grid: self.grid, first, end, cold: 0 };
+        let mut executive =
+            Executive { clock: self.clock.clone(), wait, record: Nowhere(self.watched) };
+        self.watched.arm(tid);
+        // A stop is seen by the first order too.
+        let _ended = executive.run(&segment, self.stop);
+        self.watched.disarm();
+        // What stalled while it learned is not counted.
+        let _stalls = Wait::<MachineClock>::take_stalls(executive.wait);
+    }
+}
+
+/// A record that keeps nothing, and shows the watchdog that the loop gets on.
+struct Nowhere<'a>(&'a Watched);
+
+impl punctual::core::executive::Record for Nowhere<'_> {
+    fn push(&mut self, _: punctual::core::sample::Sample) {
+        self.0.beat();
+    }
+
+    fn miss(&mut self, _: u64) {}
 }
 
 /// A recorder that outlives the executive that writes to it.

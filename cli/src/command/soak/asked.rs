@@ -13,9 +13,10 @@ use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
+use punctual_lab::periodic::WaitKind;
 
 use crate::args::{PolicyName, SoakArgs, WaitName};
-use crate::command::measure::Loops;
+use crate::command::measure::{Loops, wait};
 use crate::parse::{self, Duration, Phase};
 
 /// The longest value that a campaign keeps, in characters.
@@ -79,7 +80,7 @@ impl Asked {
                 number.ok_or_else(|| "not from 1 to 98".to_owned())
             })?,
             wait: kept.or(args.wait, "wait", WaitName::Sleep, |t| WaitName::from_str(t, false))?,
-            phase: kept.or(args.phase, "phase", Phase(0), parse::phase)?,
+            phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
             load: match (&args.load, kept.get("load")) {
                 (Some(load), _) => load.clone(),
                 (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
@@ -111,6 +112,9 @@ impl Asked {
         if self.every < EVERY_MIN {
             bail!("--every: a stretch is {EVERY_MIN} at least");
         }
+        if self.phase == Phase::Quiet {
+            bail!("--phase quiet: where it is may differ from boot to boot; give a duration");
+        }
         for (name, value) in self.words() {
             if value.chars().count() > VALUE_MAX || value.contains(char::is_control) {
                 bail!(
@@ -129,8 +133,11 @@ impl Asked {
         let limits = joined(self.limits.iter().map(ToString::to_string).collect());
         let claims = joined(self.claims.iter().map(ToString::to_string).collect());
         let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
-        let phase =
-            if self.phase.0 == 0 { "zero".to_owned() } else { format!("{}ns", self.phase.0) };
+        let phase = match self.phase {
+            Phase::At(0) => "zero".to_owned(),
+            Phase::At(ns) => format!("{ns}ns"),
+            Phase::Quiet => "quiet".to_owned(),
+        };
         let words = [
             ("cpu", self.cpu.clone()),
             ("period", periods),
@@ -166,7 +173,7 @@ impl Asked {
             duration: length,
             policy: self.policy,
             priority: self.priority,
-            wait: self.wait,
+            wait: wait(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
             phase: self.phase,
             load: &self.load,
         }
@@ -174,6 +181,8 @@ impl Asked {
 }
 
 const HOUR: Duration = Duration(Span::from_ms(3_600_000));
+/// The share of the CPU that an adaptive wait may take.
+const WAIT_BUDGET: f64 = 0.1;
 /// The shortest stretch: each begins and ends a thread, and calibrates the clock.
 const EVERY_MIN: Span = Span::from_ms(1_000);
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use punctual_analysis::import::imported::Holds;
 
-use crate::report::{Load, Report, Run};
+use crate::report::{Approach, Load, Report, Run};
 use crate::view::show;
 
 /// The name of a run or measure, padded to its column.
@@ -65,8 +65,8 @@ fn notes(report: &Report) -> String {
                 show::ns(run.stall_max_ns)
             ));
         }
-        if let Some(load) = run.cpu_load.filter(|_| run.setup.wait.as_deref() == Some("spin")) {
-            parts.push(format!("costs {} of the CPU", show::share(load)));
+        if let Some(approach) = &run.approach {
+            parts.push(self::approach(approach, run.cpu_load));
         }
         if !parts.is_empty() {
             let text = format!("    {}: {}", run.name, parts.join(" · "));
@@ -74,6 +74,22 @@ fn notes(report: &Report) -> String {
         }
     }
     page
+}
+
+/// How a wait that spins comes to its releases, and what that costs.
+fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
+    let margin = format!("{} early", show::ns(Some(approach.margin_ns as f64)));
+    let mut text = match approach.hop_ns {
+        Some(hop) => format!("sleeps of {} at most, the last ends {margin}", show::period(hop)),
+        None => format!("one sleep, which ends {margin}"),
+    };
+    if let Some(load) = cpu_load {
+        text += &format!(", costs {} of the CPU", show::share(load));
+    }
+    if approach.reachable == Some(false) {
+        text += "; what it aims at takes more than its budget on this machine";
+    }
+    text
 }
 
 /// The worst under each load, worst first.

@@ -1,0 +1,42 @@
+//! `--phase quiet`: where each loop is put, and what is said of it.
+//!
+//! For the measuring subcommands. Listens on each loop's CPU before the experiment; decides nothing
+//! that `punctual::quiet` does not.
+
+use anyhow::{Context, Result};
+use punctual_lab::periodic::Stream;
+use punctual_lab::quiet;
+
+use crate::parse::Phase;
+use crate::view::show;
+
+/// Puts every loop where `phase` says; what to say of it, one line a loop that was put somewhere
+/// else than at zero by what was heard, or could not be.
+pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>> {
+    let mut said = Vec::new();
+    if phase != Phase::Quiet {
+        return Ok(said);
+    }
+    for stream in streams {
+        let quiet = quiet::find(stream.cpu, stream.policy, stream.period)
+            .context("cannot start a thread")?;
+        let cpu = stream.cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+        let period = show::period(stream.period.as_ns());
+        said.push(match quiet {
+            Some(quiet) => {
+                stream.phase_ns = quiet.phase_ns;
+                format!(
+                    "quiet phase: the tick{cpu} comes every {}; releases every {period} are put \
+                     {} from it",
+                    show::period(quiet.tick_ns),
+                    show::ns(Some(quiet.clear_ns as f64))
+                )
+            }
+            None => format!(
+                "no quiet phase: no tick{cpu} was heard that releases every {period} could be \
+                 kept away from, so they stay at phase zero"
+            ),
+        });
+    }
+    Ok(said)
+}

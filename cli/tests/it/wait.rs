@@ -1,0 +1,85 @@
+//! The ways to wait, for real: what each says of itself, and all of them in turns.
+
+use crate::support::{json, refused, run, stderr, stdout};
+
+fn periodic(args: &[&str]) -> serde_json::Value {
+    let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
+    let out = run(all.iter().chain(args));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    json(&out)["runs"][0].clone()
+}
+
+#[test]
+fn each_way_says_how_it_came_to_its_releases() {
+    let fixed = periodic(&["--wait", "fixed", "--margin", "50us"]);
+    assert_eq!(
+        (&fixed["setup"]["wait"], &fixed["approach"]["margin_ns"]),
+        (&"fixed".into(), &50_000.into())
+    );
+    assert!(fixed["approach"]["hop_ns"].is_null() && fixed["approach"]["reachable"].is_null());
+    let default = periodic(&["--wait", "fixed"]);
+    assert_eq!(default["approach"]["margin_ns"], 125_000);
+    let rearm = periodic(&["--wait", "rearm"]);
+    // √(T·S), S between half a microsecond and a tenth of the period.
+    let every = rearm["approach"]["hop_ns"].as_u64().expect("measured");
+    assert!((22_000..320_000).contains(&every), "{every}");
+    assert!(periodic(&["--wait", "sleep"])["approach"].is_null());
+}
+
+#[test]
+fn the_adaptive_way_learns_before_it_is_recorded_and_keeps_its_budget() {
+    let run = periodic(&["--wait", "adaptive", "--budget", "20%"]);
+    let approach = &run["approach"];
+    assert!(approach["margin_ns"].as_u64().is_some_and(|ns| ns >= 2_000), "{approach}");
+    assert!(approach["late_share"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));
+    assert!(approach["reachable"].is_boolean() && approach["extrapolated"].is_boolean());
+    assert_eq!(run["setup"]["wait"], "adaptive");
+}
+
+#[test]
+fn what_only_some_ways_have_is_refused_for_the_others() {
+    let with = |args: &[&str]| run(["measure", "periodic"].iter().chain(args));
+    refused(&with(&["--margin", "50us"]), &["--margin", "fixed"]);
+    refused(&with(&["--wait", "adaptive", "--margin", "50us"]), &["--margin"]);
+    for budget in ["0", "-1%", "200%", "x"] {
+        let out = with(&["--wait", "adaptive", &format!("--budget={budget}")]);
+        assert_eq!(out.status.code(), Some(2), "{budget}");
+        assert!(stderr(&out).contains("--budget"), "{budget}: {}", stderr(&out));
+    }
+}
+
+#[test]
+fn a_quiet_phase_is_said_or_that_there_is_none() {
+    let out =
+        run(["measure", "periodic", "--phase", "quiet", "--duration", "100ms", "--json", "-"]);
+    let result = json(&out);
+    let said = result["warnings"].as_array().expect("warnings").iter().filter_map(|w| w.as_str());
+    let said: Vec<&str> = said.filter(|w| w.contains("quiet phase")).collect();
+    assert_eq!(said.len(), 1, "{}", result["warnings"]);
+    let phase = result["runs"][0]["setup"]["phase_ns"].as_u64().expect("a phase");
+    assert_eq!(said[0].starts_with("no quiet phase"), phase == 0, "{said:?} {phase}");
+    // 7 µs come near any tick.
+    let short =
+        ["measure", "periodic", "--phase", "quiet", "--duration", "100ms", "--period", "7us"];
+    assert!(stdout(&run(short)).contains("no quiet phase"));
+}
+
+#[test]
+fn the_ways_take_turns_and_stand_side_by_side() {
+    let out = run(["measure", "wait", "--duration", "2s", "--phase", "300us", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["experiment"], "measure wait");
+    let rows = result["strategies"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["sleep", "fixed", "rearm", "adaptive"]);
+    for (row, run) in rows.iter().zip(result["runs"].as_array().expect("runs")) {
+        assert_eq!(row["lateness_ns"], run["lateness_ns"]);
+        assert_eq!(row["phase_ns"], 300_000);
+        assert!(row["cpu_load"].as_f64().is_some_and(|load| (0.0..=1.0).contains(&load)));
+        assert!(run["cycles"].as_u64().is_some_and(|n| n > 100), "{}", run["name"]);
+    }
+    assert!(rows[0]["margin_ns"].is_null() && rows[1]["margin_ns"] == 125_000);
+    refused(&run(["measure", "wait", "--cpu", "0-1"]), &["--cpu", "one CPU"]);
+    refused(&run(["measure", "wait", "--load", "all"]), &["--load"]);
+}

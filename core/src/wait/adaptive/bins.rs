@@ -1,0 +1,188 @@
+//! How late sleeps came back of late: a histogram that forgets.
+//!
+//! For the learner. 256 bins of 12.5 %, 1 KiB; when it is full, every count is halved, so that the
+//! past fades. Never allocates.
+
+/// Bins: eight a power of two, up to 2³³ ns (8.6 s).
+const BINS: usize = 256;
+/// The count at which all are halved: what is known is of this many sleeps at most, and of half as
+/// many at least.
+pub(super) const FULL: u32 = 1 << 15;
+
+/// A decayed histogram of latenesses, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bins {
+    counts: [u32; BINS],
+    n: u32,
+}
+
+impl Bins {
+    pub(super) const fn new() -> Self {
+        Self { counts: [0; BINS], n: 0 }
+    }
+
+    /// One more sleep came back this late.
+    #[inline]
+    pub(super) fn push(&mut self, ns: u64) {
+        self.counts[bin(ns)] += 1;
+        self.n += 1;
+        if self.n >= FULL {
+            self.halve();
+        }
+    }
+
+    /// Makes the past count half.
+    pub(super) fn halve(&mut self) {
+        self.n = 0;
+        for count in &mut self.counts {
+            *count /= 2;
+            self.n += *count;
+        }
+    }
+
+    pub(super) fn n(&self) -> u32 {
+        self.n
+    }
+
+    /// The time that a margin is spun on average, ns: ∫F(w)dw up to it, F the share of sleeps that
+    /// came back within w. All of it while nothing is known.
+    pub(super) fn spin_ns(&self, margin_ns: u64) -> f64 {
+        let mut spun = 0.0;
+        let mut known = 0;
+        for (lowest, upper, share) in self.shares() {
+            if lowest >= margin_ns {
+                break;
+            }
+            known = upper.min(margin_ns);
+            spun += share * (known - lowest) as f64;
+        }
+        spun + (margin_ns - known.min(margin_ns)) as f64
+    }
+
+    /// The widest margin that is spun for `spin_ns` on average, ns.
+    pub(super) fn margin_ns(&self, spin_ns: f64) -> u64 {
+        let mut spun = 0.0;
+        let mut known = 0;
+        for (lowest, upper, share) in self.shares() {
+            let more = share * (upper - lowest) as f64;
+            if spun + more > spin_ns {
+                return lowest + ((spin_ns - spun) / share) as u64;
+            }
+            spun += more;
+            known = upper;
+        }
+        known.saturating_add((spin_ns - spun).max(0.0) as u64)
+    }
+
+    /// For each bin up to the last that holds something: its ends, and the share of sleeps that
+    /// came back before its middle.
+    fn shares(&self) -> impl Iterator<Item = (u64, u64, f64)> + '_ {
+        let used = self.counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        let mut before = 0;
+        self.counts[..used].iter().enumerate().map(move |(bin, &count)| {
+            let within = f64::from(before) + f64::from(count) / 2.0;
+            before += count;
+            (lowest(bin), lowest(bin + 1), within / f64::from(self.n.max(1)))
+        })
+    }
+
+    /// A lateness that no more than a share `p` of the sleeps exceeded, ns: the upper end of a bin.
+    /// Beyond what the count can tell, a decade of `p` is as far as the last one before it was.
+    pub(super) fn exceeded_by_ns(&self, p: f64) -> u64 {
+        let floor = 10.0 / f64::from(self.n.max(1));
+        if p >= floor {
+            return self.upper_ns(p);
+        }
+        let (known, before) = (self.upper_ns(floor), self.upper_ns((floor * 10.0).min(1.0)));
+        let mut decades = 0;
+        let mut at = floor;
+        while at > p && decades < 20 {
+            at /= 10.0;
+            decades += 1;
+        }
+        let beyond = known.saturating_add((known - before).saturating_mul(decades));
+        beyond.max(self.upper_ns(0.0))
+    }
+
+    /// The share of sleeps that came back later than `ns`, as far as the bins tell.
+    pub(super) fn share_above(&self, ns: u64) -> f64 {
+        let above: u32 = self.counts[bin(ns) + 1..].iter().sum();
+        f64::from(above) / f64::from(self.n.max(1))
+    }
+
+    fn upper_ns(&self, p: f64) -> u64 {
+        let most = (p * f64::from(self.n)) as u32;
+        let mut above = 0;
+        for bin in (0..BINS).rev() {
+            above += self.counts[bin];
+            if above > most {
+                return lowest(bin + 1) - 1;
+            }
+        }
+        0
+    }
+}
+
+#[inline]
+fn bin(ns: u64) -> usize {
+    // Below 8 ns a bin is 1 ns; then the three bits after the leading one.
+    let high = 63 - (ns | 8).leading_zeros();
+    let shift = high - 3;
+    let at = ((shift << 3) as usize) + (ns >> shift) as usize;
+    at.min(BINS - 2)
+}
+
+fn lowest(bin: usize) -> u64 {
+    if bin < 16 {
+        return bin as u64;
+    }
+    ((bin as u64 & 7) + 8) << ((bin >> 3) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_join_and_are_narrow() {
+        for at in 0..BINS - 2 {
+            assert_eq!(bin(lowest(at)), at);
+            assert_eq!(bin(lowest(at + 1) - 1), at);
+            assert!(at < 16 || (lowest(at + 1) - lowest(at)) * 8 <= lowest(at));
+        }
+        assert_eq!(bin(u64::MAX), BINS - 2);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_what_was_pushed() {
+        let mut bins = Bins::new();
+        (0..20_000).for_each(|i| bins.push(i));
+        let near = |p, exact: f64| (bins.exceeded_by_ns(p) as f64 / exact - 1.0).abs() < 0.13;
+        assert!(near(0.5, 10_000.0) && near(1e-2, 19_800.0) && near(1e-3, 19_980.0));
+        assert!((bins.share_above(9_999) - 0.5).abs() < 0.07);
+        // A wake uniform in 0 to 20 µs: a margin m in it is spun for m²/2 of 20 µs.
+        assert!((bins.spin_ns(10_000) / 2_500.0 - 1.0).abs() < 0.02);
+        assert!((bins.spin_ns(30_000) / 20_000.0 - 1.0).abs() < 0.02);
+        assert!((bins.margin_ns(2_500.0) as f64 / 10_000.0 - 1.0).abs() < 0.02);
+        assert!((bins.margin_ns(20_000.0) as f64 / 30_000.0 - 1.0).abs() < 0.02);
+        assert_eq!((Bins::new().spin_ns(7), Bins::new().margin_ns(7.0)), (7.0, 7));
+    }
+
+    #[test]
+    fn a_short_record_is_extrapolated_never_below_its_largest() {
+        let mut bins = Bins::new();
+        (0..1_000).for_each(|i| bins.push(1_000 + i));
+        assert!(bins.exceeded_by_ns(1e-4) >= bins.exceeded_by_ns(1e-2));
+        bins.push(500_000);
+        assert!(bins.exceeded_by_ns(1e-4) >= 500_000);
+    }
+
+    #[test]
+    fn the_past_fades() {
+        let mut bins = Bins::new();
+        (0..FULL).for_each(|_| bins.push(100_000));
+        (0..FULL * 20).for_each(|_| bins.push(1_000));
+        assert!(bins.exceeded_by_ns(1e-3) < 1_200, "{}", bins.exceeded_by_ns(1e-3));
+        assert!(bins.n() < FULL);
+    }
+}

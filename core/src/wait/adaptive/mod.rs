@@ -1,0 +1,130 @@
+//! A wait that learns: how early to wake, and whether to sleep in hops.
+//!
+//! For the executive, the library's default. Short hops keep the CPU, or the host of a virtual one,
+//! from sinking into deep idle; then a small margin covers what a warm wake is late. Which of them
+//! pays differs from machine to machine, so both are learned, under a CPU budget, for a share of
+//! late wakes that is asked for. Nothing is decided from its own consequences alone: every sleep
+//! that ends the approach is a sample whether it was late or not, the past fades, and a cheaper
+//! approach is tried again now and then.
+
+mod bins;
+mod learner;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::spin::Spinner;
+use super::{Approach, Stalls, Wait};
+use crate::clock::Clock;
+use crate::time::{Instant, Period, Span};
+
+use learner::Learner;
+pub use learner::{Learned, Phase};
+
+/// What a wait is to reach, and at what price.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aim {
+    /// The distance of two releases.
+    pub period: Period,
+    /// The share of wakes that may be late, in (0, 1).
+    pub late: f64,
+    /// The share of the CPU that waiting may take, in (0, 1].
+    pub budget: f64,
+    /// CPU time of one sleep and wake, the kernel's part included.
+    pub wake_cost: Span,
+}
+
+impl Aim {
+    /// One wake in a thousand late, a tenth of the CPU, 3 µs a wake.
+    ///
+    /// # Real-time: setup only
+    pub const fn of(period: Period) -> Self {
+        Self { period, late: 1e-3, budget: 0.1, wake_cost: Span::from_us(3) }
+    }
+}
+
+/// A wait that learns its hops and its margin.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    learner: Learner,
+    spinner: Spinner,
+    /// How late the last final sleep was, to be learned from when there is time: ns.
+    seen: Option<u64>,
+}
+
+impl Approach {
+    /// When the next sleep ends, from `now` on; `None` when the margin has begun.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    fn next(self, now: Instant, release: Instant) -> Option<Instant> {
+        let last = release.as_ns().saturating_sub(self.margin_ns);
+        let away = last.checked_sub(now.as_ns()).filter(|&ns| ns > 0)?;
+        if self.hop_ns == 0 {
+            return Some(Instant::from_ns(last));
+        }
+        // A first hop of less than a quarter is joined to the one after it.
+        let hops = (away - away.min(self.hop_ns / 4)) / self.hop_ns;
+        Some(Instant::from_ns(last - hops * self.hop_ns))
+    }
+}
+
+impl Adaptive {
+    /// A wait that knows nothing yet: its first two seconds or so are spent on finding out.
+    ///
+    /// # Real-time: setup only
+    pub fn new(aim: Aim) -> Self {
+        Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
+    }
+
+    /// How long it takes to find out, about: the time before which its wakes say little.
+    ///
+    /// # Real-time: setup only
+    pub fn calibration(period: Period) -> Span {
+        learner::calibration(period)
+    }
+}
+
+impl<C: Clock> Wait<C> for Adaptive {
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        if let Some(late_ns) = self.seen.take() {
+            self.learner.learn(late_ns);
+        }
+        let approach = self.learner.approach();
+        let last = release - Span::from_ns(i64::try_from(approach.margin_ns).unwrap_or(i64::MAX));
+        let mut now = clock.poll();
+        let mut slept = false;
+        while let Some(at) = approach.next(now, release) {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            clock.sleep_until(at);
+            now = clock.wake();
+            slept = true;
+        }
+        if slept {
+            self.seen = Some((now - last).as_ns().max(0).unsigned_abs());
+        } else {
+            // Nothing was slept, so nothing is anchored yet.
+            now = clock.wake();
+        }
+        if now >= release {
+            return Some(now);
+        }
+        self.spinner.spin(clock, now, release, stop)
+    }
+
+    fn take_stalls(&mut self) -> Stalls {
+        core::mem::take(&mut self.spinner.stalls)
+    }
+
+    fn approach(&self) -> Approach {
+        self.learner.approach()
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        Some(self.learner.learned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The adaptive wait on machines that are made up: what it finds, what it says, how it recovers.
+
+use super::*;
+use crate::clock::Clock;
+
+/// A machine whose sleeps come back late by how long they were.
+struct Machine {
+    now: u64,
+    seed: u64,
+    /// Lateness of a sleep of this length, ns, with a random number below a million.
+    late: fn(u64, u64) -> u64,
+    sleeps: u64,
+    spun: u64,
+}
+
+impl Machine {
+    fn new(late: fn(u64, u64) -> u64) -> Self {
+        Self { now: 1_000_000, seed: 9, late, sleeps: 0, spun: 0 }
+    }
+}
+
+impl Clock for Machine {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.now)
+    }
+    fn poll(&mut self) -> Instant {
+        // Coarse, so that a test of many cycles is short.
+        self.now += 500;
+        self.spun += 500;
+        Instant::from_ns(self.now)
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        if at.as_ns() <= self.now {
+            return;
+        }
+        self.sleeps += 1;
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let random = (self.seed >> 33) % 1_000_000;
+        self.now = at.as_ns() + (self.late)(at.as_ns() - self.now, random);
+    }
+    fn wake(&mut self) -> Instant {
+        Instant::from_ns(self.now)
+    }
+    fn relax(&mut self) {}
+}
+
+/// Runs cycles of 1 ms; the share of late ones (1 µs or more) among the last half.
+fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
+    let first = machine.now / 1_000_000 + 2;
+    let mut late = 0;
+    for cycle in 0..cycles {
+        let release = Instant::from_ns((first + cycle) * 1_000_000);
+        let wake = wait.until(machine, release, &AtomicBool::new(false)).expect("not stopped");
+        assert!(wake >= release);
+        late += u64::from(cycle >= cycles / 2 && (wake - release).as_ns() >= 1_000);
+        machine.now += 10_000;
+    }
+    late as f64 / (cycles - cycles / 2) as f64
+}
+
+fn told(wait: &Adaptive) -> Learned {
+    Wait::<Machine>::learned(wait).expect("it learns")
+}
+
+fn wait() -> Adaptive {
+    Adaptive::new(Aim::of(Period::from_ns(1_000_000).expect("positive")))
+}
+
+/// A CPU that does not go deep: a few µs, whatever the length.
+fn bare(_: u64, random: u64) -> u64 {
+    2_000 + random % 1_500 + if random < 500 { 20_000 } else { 0 }
+}
+
+/// A virtual CPU that is halted in long sleeps.
+fn virtual_cpu(slept: u64, random: u64) -> u64 {
+    if slept > 250_000 { 10_000 + random / 5 } else { 3_000 + random % 4_000 }
+}
+
+/// Nothing helps.
+fn hopeless(_: u64, random: u64) -> u64 {
+    random
+}
+
+#[test]
+fn a_machine_that_wakes_well_gets_one_sleep_and_a_small_margin() {
+    let (mut wait, mut machine) = (wait(), Machine::new(bare));
+    let late = run(&mut wait, &mut machine, 60_000);
+    let learned = told(&wait);
+    assert_eq!(learned.approach.hop_ns, 0, "{learned:?}");
+    assert!(learned.approach.margin_ns < 10_000, "{learned:?}");
+    assert!(learned.reachable && late < 2e-3, "{late} {learned:?}");
+}
+
+#[test]
+fn a_machine_that_sinks_into_idle_gets_hops() {
+    let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
+    let late = run(&mut wait, &mut machine, 60_000);
+    let learned = told(&wait);
+    assert_eq!(learned.approach.hop_ns, 200_000, "{learned:?}");
+    assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_and_the_budget_holds() {
+    let (mut wait, mut machine) = (wait(), Machine::new(hopeless));
+    let (spun, cycles) = (machine.spun, 60_000);
+    run(&mut wait, &mut machine, cycles);
+    let learned = told(&wait);
+    assert!(!learned.reachable && learned.late > 1e-3, "{learned:?}");
+    let share = (machine.spun - spun) as f64 / (cycles as f64 * 1e6);
+    assert!(share < 0.1, "{share}");
+}
+
+#[test]
+fn one_unlucky_start_locks_nothing_out_and_a_changed_machine_is_learned_anew() {
+    let (mut wait, mut machine) = (wait(), Machine::new(hopeless));
+    run(&mut wait, &mut machine, 20_000);
+    machine.late = bare;
+    let late = run(&mut wait, &mut machine, 400_000);
+    let learned = told(&wait);
+    assert!(learned.reachable && learned.approach.margin_ns < 10_000, "{learned:?}");
+    assert!(late < 2e-3, "{late}");
+    machine.late = virtual_cpu;
+    let late = run(&mut wait, &mut machine, 400_000);
+    assert!(late < 2e-3, "{late} {:?}", told(&wait));
+    assert_eq!(told(&wait).approach.hop_ns, 200_000);
+}
+
+#[test]
+fn a_stop_ends_the_wait() {
+    let mut machine = Machine::new(bare);
+    let release = Instant::from_ns(50_000_000);
+    assert_eq!(wait().until(&mut machine, release, &AtomicBool::new(true)), None);
+}
+
+#[test]
+fn hops_end_at_the_margin() {
+    let approach = Approach { hop_ns: 100, margin_ns: 20 };
+    let next = |now| approach.next(Instant::from_ns(now), Instant::from_ns(1_000));
+    let at = |ns| Some(Instant::from_ns(ns));
+    assert_eq!(next(0), at(80));
+    assert_eq!(next(70), at(180));
+    assert_eq!(next(880), at(980));
+    assert_eq!(next(979), at(980));
+    assert_eq!(next(980), None);
+    let once = Approach { hop_ns: 0, margin_ns: 20 };
+    assert_eq!(once.next(Instant::from_ns(0), Instant::from_ns(1_000)), at(980));
+}

@@ -1,0 +1,110 @@
+//! Ways to be there at a release: sleep, or sleep a little and spin.
+//!
+//! [`Sleep`] is what a plain loop does, [`Spin`] wakes early by a constant, [`Rearm`] is NIST's
+//! way, [`Adaptive`] learns what this machine needs.
+//!
+//! For the executive, over any [`Clock`]. Each wait is absolute; relative sleeps exist nowhere.
+//! Never decides which release is next, never records.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock::Clock;
+use crate::time::{Instant, Span};
+
+pub mod adaptive;
+mod rearm;
+mod spin;
+mod strategy;
+
+pub use adaptive::{Adaptive, Learned};
+pub use rearm::Rearm;
+pub use spin::Spin;
+pub use strategy::Strategy;
+
+/// A way to wait for releases.
+pub trait Wait<C: Clock> {
+    /// Waits until `release` and returns the wake; at once when that has passed already. `None`
+    /// when `stop` was set first.
+    ///
+    /// # Real-time: in loop, waits
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant>;
+
+    /// Gaps seen inside spins since this was last called.
+    ///
+    /// # Real-time: in loop
+    fn take_stalls(&mut self) -> Stalls {
+        Stalls::default()
+    }
+
+    /// How it approaches a release at present.
+    ///
+    /// # Real-time: in loop
+    fn approach(&self) -> Approach {
+        Approach::default()
+    }
+
+    /// What it learned of this machine; `None` for a wait that learns nothing.
+    ///
+    /// # Real-time: in loop
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
+}
+
+/// How a release is approached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Approach {
+    /// The longest sleep, ns; 0 for one sleep however long it is.
+    pub hop_ns: u64,
+    /// How long before the release the last sleep ends, ns.
+    pub margin_ns: u64,
+}
+
+impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        (**self).until(clock, release, stop)
+    }
+
+    fn take_stalls(&mut self) -> Stalls {
+        (**self).take_stalls()
+    }
+
+    fn approach(&self) -> Approach {
+        (**self).approach()
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        (**self).learned()
+    }
+}
+
+/// Gaps between two polls of a spin that were longer than [`Spin::STALL`]: the CPU was elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// The longest one.
+    pub longest: Span,
+    /// All of them together.
+    pub sum: Span,
+}
+
+/// An absolute sleep, nothing else: what a plain loop does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sleep;
+
+impl<C: Clock> Wait<C> for Sleep {
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            clock.sleep_until(release);
+            let wake = clock.wake();
+            // Early only when a signal interrupted the sleep.
+            if wake >= release {
+                return Some(wake);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Every way to wait behind one type, for loops that choose when they start.
+//!
+//! For programs that take the strategy from their user. A match per wait, about a nanosecond; a
+//! loop that knows its strategy uses that directly.
+
+use core::sync::atomic::AtomicBool;
+
+use super::{Adaptive, Approach, Learned, Rearm, Sleep, Spin, Stalls, Wait};
+use crate::clock::Clock;
+use crate::time::Instant;
+
+/// A way to wait, chosen at run time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "nothing allocates here, and a loop has one of it")]
+pub enum Strategy {
+    /// An absolute sleep.
+    Sleep(Sleep),
+    /// A sleep that ends a constant time early, then a spin.
+    Spin(Spin),
+    /// NIST's early calls, then a spin.
+    Rearm(Rearm),
+    /// Learned hops and margin, then a spin.
+    Adaptive(Adaptive),
+}
+
+impl<C: Clock> Wait<C> for Strategy {
+    #[inline]
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        match self {
+            Self::Sleep(wait) => wait.until(clock, release, stop),
+            Self::Spin(wait) => wait.until(clock, release, stop),
+            Self::Rearm(wait) => wait.until(clock, release, stop),
+            Self::Adaptive(wait) => wait.until(clock, release, stop),
+        }
+    }
+
+    fn take_stalls(&mut self) -> Stalls {
+        match self {
+            Self::Sleep(wait) => Wait::<C>::take_stalls(wait),
+            Self::Spin(wait) => Wait::<C>::take_stalls(wait),
+            Self::Rearm(wait) => Wait::<C>::take_stalls(wait),
+            Self::Adaptive(wait) => Wait::<C>::take_stalls(wait),
+        }
+    }
+
+    fn approach(&self) -> Approach {
+        match self {
+            Self::Sleep(wait) => Wait::<C>::approach(wait),
+            Self::Spin(wait) => Wait::<C>::approach(wait),
+            Self::Rearm(wait) => Wait::<C>::approach(wait),
+            Self::Adaptive(wait) => Wait::<C>::approach(wait),
+        }
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        match self {
+            Self::Adaptive(wait) => Wait::<C>::learned(wait),
+            _ => None,
+        }
+    }
+}

@@ -6,6 +6,7 @@
 
 mod asked;
 mod campaign;
+mod foreign;
 mod machine;
 mod recorded;
 
@@ -13,6 +14,11 @@ use std::fmt::Display;
 
 pub use asked::{claim, column_spec, duration, limit, loads, quantity};
 pub use campaign::campaign;
+pub use foreign::{
+    import_cyclictest_histogram, import_cyclictest_verbose, import_detect, import_hdr,
+    import_jitterdebugger_samples, import_latency_histogram, import_latencybins, import_latmus,
+    import_rtla, import_stress_ng, import_threads, import_xenomai_gnuplot, import_xenomai_text,
+};
 pub use machine::{cmdline, cpulist, facts, manifest, scrub};
 pub use recorded::{csv, samples_file};
 
@@ -29,6 +35,19 @@ pub const ALL: &[(&str, Body)] = &[
     ("csv", csv),
     ("duration", duration),
     ("facts", facts),
+    ("import_cyclictest_histogram", import_cyclictest_histogram),
+    ("import_cyclictest_verbose", import_cyclictest_verbose),
+    ("import_detect", import_detect),
+    ("import_hdr", import_hdr),
+    ("import_jitterdebugger_samples", import_jitterdebugger_samples),
+    ("import_latency_histogram", import_latency_histogram),
+    ("import_latencybins", import_latencybins),
+    ("import_latmus", import_latmus),
+    ("import_rtla", import_rtla),
+    ("import_stress_ng", import_stress_ng),
+    ("import_threads", import_threads),
+    ("import_xenomai_gnuplot", import_xenomai_gnuplot),
+    ("import_xenomai_text", import_xenomai_text),
     ("limit", limit),
     ("loads", loads),
     ("manifest", manifest),

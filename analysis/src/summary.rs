@@ -60,6 +60,19 @@ impl Moments {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
+    /// Takes in values of a magnitude below 2²⁷, at most 256 of them: their sums fit in words.
+    #[inline]
+    fn extend_near(&mut self, values_ns: &[i64]) {
+        let (mut sum, mut squares) = (0i64, 0i64);
+        for &ns in values_ns {
+            sum += ns;
+            squares += ns * ns;
+        }
+        self.n += values_ns.len() as u64;
+        self.sum += i128::from(sum);
+        self.squares = self.squares.saturating_add(u128::from(squares.cast_unsigned()));
+    }
+
     /// How many values.
     pub fn count(&self) -> u64 {
         self.n
@@ -123,6 +136,13 @@ impl Distribution {
         let (min, max) = (self.histogram.min().unwrap_or(0), self.histogram.max().unwrap_or(0));
         let between = (i128::from(n) * i128::from(min))..=(i128::from(n) * i128::from(max));
         n == self.histogram.count() && between.contains(&sum)
+    }
+
+    /// Takes in values of a magnitude below 2²⁷ ns, 1 to 256 of them; returns the largest.
+    #[inline]
+    pub(crate) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
+        self.moments.extend_near(values_ns);
+        self.histogram.extend_near(values_ns)
     }
 
     /// The exact sums.

@@ -45,6 +45,16 @@ impl Peaks {
         }
     }
 
+    /// Takes in the next values, of which `largest_ns` is the largest.
+    #[inline]
+    pub(crate) fn extend(&mut self, values_ns: &[i64], largest_ns: i64) {
+        if largest_ns > self.bar_ns {
+            values_ns.iter().for_each(|&ns| self.push(ns));
+        } else {
+            self.n += values_ns.len() as u64;
+        }
+    }
+
     #[cold]
     fn keep(&mut self, peak: Peak) {
         if self.kept.capacity() == 0 {

@@ -53,11 +53,23 @@ impl Hull {
     pub(super) fn push(&mut self, x: u64, y: i64) {
         self.block.push(Point { x, y });
         if self.block.len() == BLOCK {
-            self.upper.take(&self.block);
-            self.block.iter_mut().for_each(|point| *point = point.mirrored());
-            self.lower.take(&self.block);
-            self.block.clear();
+            self.take_block();
         }
+    }
+
+    /// Takes in neighbouring points, the first at x; at most a block of them.
+    #[inline]
+    pub(super) fn extend(&mut self, x: u64, ys: &[i64]) {
+        self.take_block();
+        self.upper.take(ys.len(), |at| Point { x: x + at as u64, y: ys[at] });
+        self.lower.take(ys.len(), |at| Point { x: x + at as u64, y: !ys[at] });
+    }
+
+    fn take_block(&mut self) {
+        let block = &self.block;
+        self.upper.take(block.len(), |at| block[at]);
+        self.lower.take(block.len(), |at| block[at].mirrored());
+        self.block.clear();
     }
 
     /// Whether no vertex was ever dropped.
@@ -92,33 +104,40 @@ struct Half {
 }
 
 impl Half {
-    /// Takes in a block. Left of its highest point only new records can be on the hull: any other
-    /// point lies under the chord from an earlier, no lower one to the highest. Right of it, the
-    /// same read backwards.
-    fn take(&mut self, block: &[Point]) {
-        let mut top = 0;
-        for (at, point) in block.iter().enumerate() {
-            if point.y > block[top].y {
-                top = at;
+    /// Takes in a block of `len` points. Left of its highest point only new records can be on the
+    /// hull: any other point lies under the chord from an earlier, no lower one to the highest.
+    /// Right of it, the same read backwards.
+    #[inline]
+    fn take(&mut self, len: usize, point: impl Fn(usize) -> Point) {
+        if len == 0 {
+            return;
+        }
+        let (mut top, mut highest) = (0, i64::MIN);
+        for at in 0..len {
+            let y = point(at).y;
+            if y > highest {
+                (top, highest) = (at, y);
             }
         }
         let mut record = i64::MIN;
-        for (at, point) in block[..=top].iter().enumerate() {
+        for at in 0..=top {
+            let point = point(at);
             if point.y > record || at == 0 {
                 record = point.y;
-                self.push(*point);
+                self.push(point);
             }
         }
         let mut kept = [0u16; BLOCK];
         let (mut many, mut record) = (0, i64::MIN);
-        for (at, point) in block.iter().enumerate().skip(top + 1).rev() {
-            if point.y > record || at + 1 == block.len() {
-                record = point.y;
+        for at in (top + 1..len).rev() {
+            let y = point(at).y;
+            if y > record || at + 1 == len {
+                record = y;
                 kept[many] = at as u16;
                 many += 1;
             }
         }
-        kept[..many].iter().rev().for_each(|&at| self.push(block[usize::from(at)]));
+        kept[..many].iter().rev().for_each(|&at| self.push(point(usize::from(at))));
     }
 
     fn push(&mut self, point: Point) {

@@ -117,6 +117,17 @@ impl GridFit {
         self.blocks.push(x, deviation_ns);
     }
 
+    /// Takes in wakes of neighbouring cycles with a magnitude below 2²⁶ ns, at most 256 of them.
+    #[inline]
+    pub(crate) fn extend_near(&mut self, first_cycle: u64, deviations_ns: &[i64]) {
+        let Some(x) = self.sums.extend_near(first_cycle, deviations_ns) else {
+            let cycles = first_cycle..;
+            return cycles.zip(deviations_ns).for_each(|(cycle, &ns)| self.push(cycle, ns));
+        };
+        self.hull.extend(x, deviations_ns);
+        (x..).zip(deviations_ns).for_each(|(x, &ns)| self.blocks.push(x, ns));
+    }
+
     /// Wakes that were left out because their cycle stood before the previous one.
     pub fn left_out(&self) -> u64 {
         self.sums.left_out()

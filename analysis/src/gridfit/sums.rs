@@ -65,6 +65,38 @@ impl Sums {
         Some(x)
     }
 
+    /// Takes in neighbouring cycles, at most 256 with a magnitude below 2²⁶ ns, and returns the x of
+    /// the first; `None`, with nothing taken in, where they must come one by one.
+    #[inline]
+    pub(super) fn extend_near(&mut self, first_cycle: u64, deviations_ns: &[i64]) -> Option<u64> {
+        let n = deviations_ns.len() as u64;
+        let x = first_cycle.checked_sub(self.origin)?;
+        if self.n == 0 || first_cycle < self.last || x >= X_MAX / 2 - n {
+            return None;
+        }
+        let (mut d, mut dd, mut id) = (0i64, 0i64, 0i64);
+        for (i, &ns) in (0i64..).zip(deviations_ns) {
+            d += ns;
+            dd += ns * ns;
+            id += i * ns;
+        }
+        // Of i = 0 .. n − 1, which x counts on from: Σi and Σi².
+        let (i, ii) = (n * (n - 1) / 2, (n - 1) * n * (2 * n - 1) / 6);
+        // n·x² stays below 2¹²⁶.
+        let (wide_x, wide_n) = (i128::from(x), i128::from(n));
+        self.last = first_cycle + n - 1;
+        self.n += n;
+        self.x += wide_n * wide_x + i128::from(i);
+        self.d += i128::from(d);
+        let xx = (wide_n * wide_x + 2 * i128::from(i)) * wide_x + i128::from(ii);
+        let (xx, over_x) = self.xx.overflowing_add(xx);
+        let (dd, over_d) = self.dd.overflowing_add(i128::from(dd));
+        let (xd, over) = self.xd.overflowing_add(wide_x * i128::from(d) + i128::from(id));
+        (self.xx, self.dd, self.xd) = (xx, dd, xd);
+        self.overflowed |= over_x | over_d | over;
+        Some(x)
+    }
+
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -136,6 +168,22 @@ mod tests {
         assert_eq!(sums.push(8, 1_000), None);
         assert_eq!(sums.left_out(), 1);
         assert_eq!(sums.fit(40).unwrap().slope, 0);
+    }
+
+    #[test]
+    fn neighbours_at_once_give_what_they_give_one_by_one() {
+        let deviations: Vec<i64> = (0..256).map(|k| (k * 7_919 % 4_001) - 1_000).collect();
+        let (mut one, mut all) = (Sums::default(), Sums::default());
+        assert_eq!(all.extend_near(5, &deviations), None, "the first one is the origin");
+        for sums in [&mut one, &mut all] {
+            sums.push(1 << 40, 3);
+        }
+        let first = (1 << 40) + 9;
+        (first..).zip(&deviations).for_each(|(k, &d)| assert!(one.push(k, d).is_some()));
+        assert_eq!(all.extend_near(first, &deviations), Some(9));
+        assert_eq!(format!("{one:?}"), format!("{all:?}"));
+        assert_eq!(all.extend_near(first, &deviations), None, "they stand before the last");
+        assert_eq!(all.extend_near((1 << 40) + X_MAX / 2 - 9, &deviations), None, "too far");
     }
 
     #[test]

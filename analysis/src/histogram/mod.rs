@@ -85,6 +85,30 @@ impl Histogram {
             let (min, max) = self.range.unwrap_or((most_ns, most_ns));
             self.range = Some((min, max.max(most_ns)));
         }
+    /// Takes in values of a magnitude below 2³², at least one; returns the largest.
+    #[inline]
+    pub(crate) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        for &ns in values_ns {
+            (min, max) = (min.min(ns), max.max(ns));
+        }
+        self.n += values_ns.len() as u64;
+        let (so_far_min, so_far_max) = self.range.unwrap_or((min, max));
+        self.range = Some((so_far_min.min(min), so_far_max.max(max)));
+        if max >= 0 && self.positive.is_empty() {
+            self.positive.resize(BUCKETS, 0);
+        }
+        if min < 0 && self.negative.is_empty() {
+            self.negative.resize(BUCKETS, 0);
+        }
+        // The sign picks the half without a branch: of intervals it is a coin's.
+        let halves = [&mut self.positive[..], &mut self.negative[..]];
+        for &ns in values_ns {
+            if let Some(count) = halves[usize::from(ns < 0)].get_mut(bucket_of(ns.unsigned_abs())) {
+                *count += 1;
+            }
+        }
+        max
     }
 
     /// The rare rest of `push`: a half that does not exist yet, or a value beyond its end.

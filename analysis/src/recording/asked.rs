@@ -57,6 +57,17 @@ impl Asked {
         }
     }
 
+    /// Intervals of releases that ran, with none missed between.
+    #[inline]
+    pub(super) fn extend(&mut self, interval_ns: &[i64]) {
+        if self.interval.is_some() || self.missed.is_some() {
+            for &ns in interval_ns {
+                self.push_interval(ns);
+                self.push_release(0);
+            }
+        }
+    }
+
     pub(super) fn finish(self, missed: u64) -> AskedTails {
         AskedTails {
             interval: self.interval.map(|interval| interval.finish(0)),

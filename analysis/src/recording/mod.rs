@@ -5,6 +5,7 @@
 
 mod asked;
 mod outcome;
+mod stretch;
 mod worst;
 
 use punctual_core::sample::{Flags, Sample};
@@ -163,11 +164,6 @@ impl Recording {
             self.cold_max = self.cold_max.max(Some(sample.lateness.as_ns()));
         }
         cold && self.setup.leave_out_cold
-    }
-
-    /// Takes in a block of samples.
-    pub fn extend(&mut self, samples: &[Sample]) {
-        samples.iter().for_each(|sample| self.push(sample));
     }
 
     /// Takes in a response (finish − release), where one was recorded.

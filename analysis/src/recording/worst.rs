@@ -49,9 +49,15 @@ impl Default for WorstList {
 impl WorstList {
     #[inline]
     pub(super) fn push(&mut self, cycle: u64, lateness_ns: i64, deviation_ns: i64) {
-        if self.bar_ns.is_none_or(|bar| lateness_ns > bar) {
+        if self.takes(lateness_ns) {
             self.insert(Kept { lateness_ns, cycle, deviation_ns });
         }
+    }
+
+    /// Whether a lateness would be kept.
+    #[inline]
+    pub(super) fn takes(&self, lateness_ns: i64) -> bool {
+        self.bar_ns.is_none_or(|bar| lateness_ns > bar)
     }
 
     #[cold]

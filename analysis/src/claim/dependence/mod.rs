@@ -10,6 +10,7 @@
 //! at least one period, for a loop of that period gained nothing from it.
 
 mod pooled;
+mod stretch;
 mod tails;
 mod watch;
 

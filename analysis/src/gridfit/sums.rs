@@ -65,8 +65,8 @@ impl Sums {
         Some(x)
     }
 
-    /// Takes in neighbouring cycles, at most 256 with a magnitude below 2²⁶ ns, and returns the x of
-    /// the first; `None`, with nothing taken in, where they must come one by one.
+    /// Takes in neighbouring cycles, at most 256 with a magnitude below 2²⁶ ns, and returns the x
+    /// of the first; `None`, with nothing taken in, where they must come one by one.
     #[inline]
     pub(super) fn extend_near(&mut self, first_cycle: u64, deviations_ns: &[i64]) -> Option<u64> {
         let n = deviations_ns.len() as u64;

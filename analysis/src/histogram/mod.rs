@@ -85,6 +85,8 @@ impl Histogram {
             let (min, max) = self.range.unwrap_or((most_ns, most_ns));
             self.range = Some((min, max.max(most_ns)));
         }
+    }
+
     /// Takes in values of a magnitude below 2³², at least one; returns the largest.
     #[inline]
     pub(crate) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {

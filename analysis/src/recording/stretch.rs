@@ -1,9 +1,9 @@
 //! Samples by the stretch: what most of a recording is, reckoned a pass an accumulator.
 //!
-//! A stretch is at most [`STRETCH`] cycles without a gap or a flag, each within 67 ms of its release:
-//! their sums fit in words, none starts or ends anything, and each accumulator keeps its state
-//! in registers while it passes over them. What it gives is exactly what `Recording::push` gives
-//! sample by sample; whatever else a sample may be goes there.
+//! A stretch is at most [`STRETCH`] cycles without a gap or a flag, each within 67 ms of its
+//! release: their sums fit in words, none starts or ends anything, and each accumulator keeps its
+//! state in registers while it passes over them. What it gives is exactly what `Recording::push`
+//! gives sample by sample; whatever else a sample may be goes there.
 
 use punctual_core::sample::{Flags, Sample};
 

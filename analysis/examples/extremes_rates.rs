@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p punctual-analysis --example extremes_rates [SERIES [CYCLES …]]`: so many
 //! series of each kind (1000), of so many cycles (100 000). With `critical` before that, what the
-//! statistics of the tests exceed instead. Judges nothing.
+//! statistics of the tests exceed instead; a word that is no number picks the stationary kinds that
+//! have it in their names, alone. Judges nothing.
 
 #[path = "../tests/series/mod.rs"]
 mod series;
@@ -24,13 +25,15 @@ fn main() {
     let mut numbers = arguments.iter().filter_map(|argument| argument.parse::<u64>().ok());
     let count = numbers.next().unwrap_or(1_000);
     let lengths: Vec<u64> = numbers.collect();
+    let word = arguments.iter().find(|argument| argument.parse::<u64>().is_err());
+    let picked = |parent: &&Parent| word.is_none_or(|word| parent.name.contains(word));
     let lengths = if lengths.is_empty() { vec![100_000] } else { lengths };
     for n in lengths {
         println!("\n{count} series of {n} cycles each");
-        for parent in &PARENTS {
+        for parent in PARENTS.iter().filter(picked) {
             if critical { quantiles(parent, n, count) } else { coverage(parent, n, count) }
         }
-        if !critical {
+        if !critical && word.is_none() {
             refusals("change", &CHANGES, n, count);
             refusals("dependence", &DEPENDENT, n, count);
             refusals("mixture", &MIXTURES, n, count);

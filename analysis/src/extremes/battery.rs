@@ -15,8 +15,8 @@ pub(super) const LATE_MIN: usize = 900;
 const BETWEEN: usize = 400;
 /// Values that are fitted.
 pub const FITTED: usize = 100;
-/// Cycles below which nothing is prolonged: with 10 000 half of the mixtures that the tests are made
-/// to see passed them (`examples/extremes_rates.rs`).
+/// Cycles below which nothing is prolonged: with 10 000 half of the mixtures that the tests are
+/// made to see passed them (`examples/extremes_rates.rs`).
 pub const CYCLES_MIN: u64 = 40_000;
 
 /// One test of the battery; `None` where a run has too many equal values for it.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`peaks`] | what a stream keeps: its largest values, in constant memory |
 //! | `ordered` | those in falling order, ties taken apart; block maxima |
-//! | `stationarity`, `independence`, `tail`, [`battery`], [`test`] | the tests |
+//! | `stationarity`, `independence`, `tail`, [`battery`], [`mod@test`] | the tests |
 //! | [`gpd`], [`gev`], [`profile`], `search` | fits and the interval |
 //! | [`claim`] | the words |
 

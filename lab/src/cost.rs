@@ -25,7 +25,7 @@ pub struct RecordCost {
 }
 
 /// CPU time of one short sleep and wake, the kernel's part included: NIST's S. The mean of
-/// [`WAKES`], on the calling thread.
+/// 200 sleeps of 50 µs, on the calling thread.
 pub fn wake(clock: &mut MachineClock) -> Span {
     let before = now_ns(ClockId::ThreadCpu);
     for _ in 0..WAKES {

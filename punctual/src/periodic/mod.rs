@@ -14,7 +14,8 @@
 //!     .task(Task::new("log", Rate::hertz(3).expect("in range")))
 //!     .build()?;
 //! assert_eq!(plan.name(0), "servo");
-//! assert_eq!(plan.peak(), 1);
+//! // Wherever the log is, one release of the servo falls on each of its own.
+//! assert_eq!(plan.peak(), 2);
 //! # Ok::<(), punctual::periodic::BuildError>(())
 //! ```
 

@@ -59,7 +59,9 @@ pub(super) fn run(places: &Places, args: &[&str]) -> Result<(), String> {
 
 /// Starts cargo in the system; of `cargo test`, standard output is left for the caller to read.
 pub(super) fn start(places: &Places, args: &[&str]) -> Result<Child, String> {
-    let mut unshare = Command::new("unshare");
+    // Whatever ends this ends that, and with it all that runs in the namespaces.
+    let mut unshare = Command::new("setpriv");
+    unshare.args(["--pdeathsig", "KILL", "unshare"]);
     unshare.args(["--user", "--mount", "--pid", "--fork", "--kill-child"]);
     unshare.args(["--propagation", "private", "sh", "-c", OUTSIDE, "arm64"]);
     unshare.arg(&places.system).arg(&places.clone).args(args);

@@ -70,7 +70,7 @@ pub(crate) fn missing() -> Option<String> {
     if !process::is_root() {
         return Some("arm64 needs root, to make a Debian system and to enter it".to_owned());
     }
-    let programs = ["mmdebstrap", "unshare", "mount", "chroot", "apt-get"];
+    let programs = ["mmdebstrap", "setpriv", "unshare", "mount", "chroot", "apt-get"];
     let missing = programs.into_iter().find(|name| !process::on_path(name))?;
     Some(format!("arm64 needs {missing} (`cargo xtask arm64 --install` gets mmdebstrap)"))
 }

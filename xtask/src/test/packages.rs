@@ -19,7 +19,6 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
     ("python3-venv", "python3", "the packages that read exports back"),
     ("systemd", "systemd-analyze", "whether the service unit is one"),
-    ("mmdebstrap", "mmdebstrap", "a Debian system with AArch64, for `cargo xtask arm64`"),
     ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
     ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
 ];
@@ -29,7 +28,7 @@ pub(crate) fn install() -> Result<(), String> {
     install_those(&PACKAGES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())
 }
 
-/// Installs one of them if it is missing.
+/// Installs a package that no step of `test` needs, if it is missing.
 pub(crate) fn install_one(name: &str) -> Result<(), String> {
     install_those(&[name])
 }

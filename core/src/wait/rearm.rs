@@ -27,8 +27,8 @@ impl Rearm {
         Self { every, spinner: Spinner::default() }
     }
 
-    /// The A that costs the least CPU, √(T·S), for a period T and a cost S of one early call (NIST
-    /// eq. [2]); at least 1 ns.
+    /// The A that costs the least CPU, √(T·S), for a period T and a cost S of one early call (NIST,
+    /// equation 2); at least 1 ns.
     ///
     /// # Real-time: setup only
     pub fn best(period: Period, cost: Span) -> Period {

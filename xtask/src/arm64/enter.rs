@@ -44,7 +44,7 @@ exit "$ended"
 "#;
 
 /// For binfmt_misc: 64-bit little-endian ELF files of machine 183 (AArch64) and of the types 2 and
-/// 3, by magic and mask; P keeps argv[0], F opens the emulator at once.
+/// 3, by magic and mask; P keeps `argv[0]`, F opens the emulator at once.
 fn handler() -> String {
     let magic = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00";
     let ones = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff";

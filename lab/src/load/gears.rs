@@ -31,7 +31,7 @@ const THREADS_MAX: usize = 16;
 /// How often the guard looks at its orders.
 const LOOK: Duration = Duration::from_millis(50);
 /// Xvfb has so long to say its display.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(12);
 /// Xvfb removes its socket and its lock file when it is asked to end, and has so long for it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 

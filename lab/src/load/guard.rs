@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_os::process::{self, Ending};
 
@@ -61,6 +61,15 @@ impl Program {
     /// The next line that it says, on either output; `None` when it says nothing within `wait`.
     pub(super) fn line(&self, wait: Duration) -> Option<String> {
         self.lines.recv_timeout(wait).ok()
+    }
+
+    /// What it says until both of its outputs have ended, for `patience` at most: for one that has
+    /// ended, whose last lines may still be on their way.
+    pub(super) fn rest(&self, patience: Duration) -> impl Iterator<Item = String> {
+        let deadline = Instant::now() + patience;
+        std::iter::from_fn(move || {
+            self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+        })
     }
 
     /// Whether it has ended.

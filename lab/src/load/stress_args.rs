@@ -92,7 +92,7 @@ impl StressArgs {
             options.push(option);
         }
         let args = Self { options };
-        if args.stressors().next().is_none() {
+        if !args.options.iter().any(|(name, _)| is_stressor(name)) {
             return Err(LoadError::stress_ng(
                 "no stressor is named: say for instance --cpu 2 --fork 2",
             ));
@@ -136,12 +136,6 @@ impl StressArgs {
         Ok(words)
     }
 
-    /// The stressors asked for, without their dashes.
-    pub(super) fn stressors(&self) -> impl Iterator<Item = &str> {
-        let names = self.options.iter().map(|(name, _)| name.as_str());
-        names.filter(|name| is_stressor(name)).map(|name| name.trim_start_matches('-'))
-    }
-
     /// Bytes for each of `count` instances of `vm`. Releases differ in whether they divide the
     /// number themselves, so this is within bounds either way.
     fn vm_bytes(&self, count: usize) -> u64 {
@@ -158,6 +152,12 @@ impl fmt::Display for StressArgs {
         }
         Ok(())
     }
+}
+
+/// The stressors that such words ask for, without their dashes. A value never begins with one.
+pub(super) fn stressors(words: &[String]) -> impl Iterator<Item = &str> {
+    let names = words.iter().map(String::as_str).filter(|name| is_stressor(name));
+    names.map(|name| name.trim_start_matches('-'))
 }
 
 fn is_stressor(name: &str) -> bool {
@@ -246,6 +246,13 @@ mod tests {
         let asked = words("--vm 1 --vm-bytes 1m", 2);
         assert_eq!(asked, Ok(format!("--vm-bytes 1048576 --vm 1 {end}")));
         assert!(words("--cpu 3", 2).is_err());
+    }
+
+    #[test]
+    fn words_tell_their_stressors() {
+        let args = StressArgs::parse("-c 2 --fork-ops 9 --fork 0 --vm-bytes 1m").expect("good");
+        let words = args.bounded(2, Duration::from_secs(1), Path::new("/t")).expect("in bounds");
+        assert_eq!(stressors(&words).collect::<Vec<_>>(), ["cpu", "fork"]);
     }
 
     #[test]

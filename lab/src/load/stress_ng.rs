@@ -1,6 +1,7 @@
 //! Load `stress-ng`: stressors of the program of that name, within bounds, and what it counts.
 //!
-//! It counts at its end, so an orderly stop asks it to end and reads what it says.
+//! It counts at its end, so an orderly stop asks it to end and reads what it says. A stressor that
+//! it ended by force it leaves out; that one is reported all the same, without a rate.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use super::life;
 use super::program;
 use super::protocol::Line;
 use super::setup::Setup;
+use super::stress_args::stressors;
 
 /// The program.
 pub(super) const PROGRAM: &str = "stress-ng";
@@ -21,6 +23,12 @@ pub(super) const PROGRAM: &str = "stress-ng";
 const LOOK: Duration = Duration::from_millis(50);
 /// After it was asked to end it has so long to do so and to say its counts.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
+/// After its end its last lines have so long to come through the pipe; usually they need none.
+const REST: Duration = Duration::from_secs(1);
+/// In the line that it says when it starts its stressors.
+const BEGINS: &str = "dispatching hogs";
+/// One that does not say so within this time is taken to work.
+const START: Duration = Duration::from_secs(10);
 
 /// Bogo operations of one stressor.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +51,8 @@ fn metric(line: &str) -> Option<Metric> {
     sound.then_some(Metric { stressor, operations, seconds })
 }
 
-/// Runs it until an order, the limit or its own end.
+/// Runs it until an order, the limit or its own end. Ready is said when it says that it begins:
+/// loading it from a disk alone can take longer than a short run.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -55,25 +64,25 @@ pub(super) fn guard(
     let orders = life::listen(|| ());
     let path = program::find(PROGRAM).ok_or("stress-ng is not installed")?;
     let mut program = Program::start(setup, launcher, &path, &setup.words, &[])?;
-    say(out, &Line::Ready)?;
-    let limit = Instant::now() + setup.limit;
-    let mut last = String::new();
+    let begun = Instant::now();
+    let mut said = Said::default();
     let mut asked = None;
-    let mut counted = false;
     loop {
         while let Some(line) = program.line(Duration::ZERO) {
-            counted |= tell(&line, out)?;
-            last = line;
+            said.hear(line, out)?;
         }
         if program.is_over() {
             break;
+        }
+        if begun.elapsed() > START {
+            said.ready(out)?;
         }
         match asked {
             None if life::stopped(&orders, LOOK) => {
                 program.end(Ending::Interrupt);
                 asked = Some(Instant::now());
             }
-            None if Instant::now() >= limit => {
+            None if begun.elapsed() >= setup.limit => {
                 say(out, &Line::Note(LIMIT.to_owned()))?;
                 program.end(Ending::Interrupt);
                 asked = Some(Instant::now());
@@ -83,26 +92,66 @@ pub(super) fn guard(
             None => {}
         }
     }
-    while let Some(line) = program.line(LOOK) {
-        counted |= tell(&line, out)?;
-        last = line;
+    for line in program.rest(REST) {
+        said.hear(line, out)?;
     }
-    if !counted {
-        say(out, &Line::Note(format!("stress-ng gave no counts; its last line: {last}")))?;
-    }
+    // One that ended at once was started: what it said is told below.
+    said.ready(out)?;
+    said.tell_uncounted(&setup.words, out)?;
     if asked.is_none() {
         say(out, &Line::Note("stress-ng ended before it was asked to".to_owned()))?;
     }
     Ok(())
 }
 
-/// Passes a count on; whether the line had one.
-fn tell(line: &str, out: &mut dyn Write) -> Result<bool, String> {
-    let Some(metric) = metric(line) else { return Ok(false) };
-    let unit = format!("{} bogo ops", metric.stressor);
-    let at_ns = (metric.seconds * 1e9) as u64;
-    say(out, &Line::Count { count: metric.operations, at_ns, unit })?;
-    Ok(true)
+/// What a stressor counts.
+fn unit(stressor: &str) -> String {
+    format!("{stressor} bogo ops")
+}
+
+/// What it has said so far.
+#[derive(Default)]
+struct Said {
+    /// Whether the parent knows that it works.
+    ready: bool,
+    /// The stressors that it counted.
+    counted: Vec<String>,
+    last: String,
+}
+
+impl Said {
+    /// Takes in one line, and passes on what the parent must know.
+    fn hear(&mut self, line: String, out: &mut dyn Write) -> Result<(), String> {
+        if line.contains(BEGINS) {
+            self.ready(out)?;
+        }
+        if let Some(Metric { stressor, operations: count, seconds }) = metric(&line) {
+            let at_ns = (seconds * 1e9) as u64;
+            say(out, &Line::Count { count, at_ns, unit: unit(&stressor) })?;
+            self.counted.push(stressor);
+        }
+        self.last = line;
+        Ok(())
+    }
+
+    fn ready(&mut self, out: &mut dyn Write) -> Result<(), String> {
+        if std::mem::replace(&mut self.ready, true) { Ok(()) } else { say(out, &Line::Ready) }
+    }
+
+    /// Names the stressors among `words` that were not counted: nothing in no time has no rate.
+    fn tell_uncounted(&self, words: &[String], out: &mut dyn Write) -> Result<(), String> {
+        let is_missing = |name: &&str| !self.counted.iter().any(|counted| counted == name);
+        let uncounted: Vec<&str> = stressors(words).filter(is_missing).collect();
+        for stressor in &uncounted {
+            say(out, &Line::Count { count: 0, at_ns: 0, unit: unit(stressor) })?;
+        }
+        let note = match (self.counted.is_empty(), uncounted.is_empty()) {
+            (true, _) => format!("stress-ng gave no counts; its last line: {}", self.last),
+            (false, false) => format!("stress-ng gave no count of {}", uncounted.join(", ")),
+            (false, true) => return Ok(()),
+        };
+        say(out, &Line::Note(note))
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +175,32 @@ stress-ng: info:  [7159] successful run completed in 1.17s";
         let cpu = Metric { stressor: "cpu".into(), operations: 1019, seconds: 1.16 };
         let fork = Metric { stressor: "fork".into(), operations: 155, seconds: 1.16 };
         assert_eq!(read, [cpu, fork]);
+    }
+
+    #[test]
+    fn it_is_ready_once_it_begins_and_then_counts() {
+        let (mut said, mut out) = (Said::default(), Vec::new());
+        SAID.lines().for_each(|line| said.hear(line.to_owned(), &mut out).expect("into memory"));
+        said.ready(&mut out).expect("into memory");
+        let counts = "count 1019 1160000000 cpu bogo ops\ncount 155 1160000000 fork bogo ops\n";
+        assert_eq!(String::from_utf8(out).expect("text"), format!("ready\n{counts}"));
+    }
+
+    #[test]
+    fn what_was_not_counted_is_named() {
+        let words = ["--cpu", "1", "--fork", "2"].map(str::to_owned);
+        let said = |counted: &[&str]| {
+            let counted = counted.iter().map(|&name| name.to_owned()).collect();
+            let said = Said { ready: true, counted, last: "bye".to_owned() };
+            let mut out = Vec::new();
+            said.tell_uncounted(&words, &mut out).expect("into memory");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(said(&["cpu", "fork"]), "");
+        let fork = "count 0 0 fork bogo ops\nnote stress-ng gave no count of fork\n";
+        assert_eq!(said(&["cpu"]), fork);
+        let none = "note stress-ng gave no counts; its last line: bye\n";
+        assert_eq!(said(&[]), format!("count 0 0 cpu bogo ops\ncount 0 0 fork bogo ops\n{none}"));
     }
 
     proptest! {

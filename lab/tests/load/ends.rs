@@ -68,7 +68,8 @@ pub(crate) fn killing_the_parent_ends_every_load() {
 }
 
 /// A stand-in for stress-ng, which leaves processes of its own that know nothing of their parent.
-pub(crate) const FAMILY: &str = "sleep 600 & sleep 600 & sh -c 'sleep 600 & wait' & wait";
+pub(crate) const FAMILY: &str = "sleep 600 & sleep 600 & sh -c 'sleep 600 & wait' &
+    echo dispatching hogs; wait";
 
 pub(crate) fn killing_the_parent_ends_the_family_of_a_program() {
     let programs = Directory::new("family");

@@ -59,6 +59,7 @@ const TESTS: &[(&str, fn())] = tests![
     ends::killing_the_parent_ends_the_family_of_a_program,
     ends::killing_the_guard_ends_the_family_of_a_program,
     programs::counts_of_a_program_are_read_at_its_end,
+    programs::what_a_program_did_not_count_is_named,
     programs::a_program_that_does_not_run_is_seen,
     programs::stress_ng_itself_counts,
     programs::linuxcnc_runs_with_what_is_installed,

@@ -19,6 +19,7 @@ pub mod earliest;
 pub mod executive;
 pub mod file;
 pub mod grid;
+pub mod page;
 pub mod ready;
 pub mod recorder;
 pub mod sample;

@@ -1,0 +1,157 @@
+//! Pages as a reader meets them: whole, while written, broken off, and what is none.
+
+use std::boxed::Box;
+use std::sync::atomic::AtomicBool;
+use std::vec::Vec;
+
+use super::*;
+use crate::executive::Record;
+use crate::grid::Grid;
+use crate::sample::{Flags, Sample};
+use crate::time::Period;
+
+fn words() -> Vec<AtomicU64> {
+    (0..WORDS).map(|_| AtomicU64::new(7)).collect()
+}
+
+fn job(rank: usize, cycle: u64, missed: u64) -> Job {
+    let at = |cycle: u64| Instant::from_ns(cycle * 1_000);
+    Job { rank, cycle, release: at(cycle), next: at(cycle + 1), missed }
+}
+
+fn histogram(view: &View<'_>) -> (Counts, Box<[u64; bucket::COUNT]>) {
+    let mut buckets = Box::new([0; bucket::COUNT]);
+    (view.read(&mut buckets), buckets)
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let words = words();
+    assert_eq!(View::open(&words).err(), Some(PageError::NoPage));
+    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let view = View::open(&words).expect("a page");
+    assert_eq!(view.counts(), Counts { consistent: true, ..Counts::default() });
+    let all =
+        Overruns { started_late: true, over_budget: true, over_release: true, over_deadline: true };
+    let (start, finish) = (Instant::from_ns(5_300), Instant::from_ns(6_100));
+    Observe::ran(&mut page, &job(0, 5, 2), start, finish, all);
+    Observe::ran(&mut page, &job(0, 6, 0), Instant::from_ns(5_990), finish, Overruns::default());
+    let far = Instant::from_ns(9_000 + (1 << 40));
+    Observe::ran(&mut page, &job(0, 9, 2), far, far, Overruns::default());
+    page.missed(3);
+    let (counts, buckets) = histogram(&view);
+    let expected = Counts {
+        consistent: true,
+        ran: 3,
+        missed: 7,
+        started_late: 1,
+        over_budget: 1,
+        over_release: 1,
+        over_deadline: 1,
+        below: 1,
+        above: 1,
+        min: Some(Span::from_ns(-10)),
+        max: Some(Span::from_ns(1 << 40)),
+        sum_ns: 290 + (1 << 40),
+        release: Instant::from_ns(9_000),
+        cycle: 9,
+    };
+    assert_eq!(counts, expected);
+    assert_eq!(buckets.iter().sum::<u64>(), 1);
+    let Place::In(at) = bucket::index(300) else { panic!("300 ns has a bucket") };
+    assert_eq!(buckets[at], 1);
+}
+
+#[test]
+fn each_rank_has_its_page_and_one_without_harms_nobody() {
+    let (first, second) = (words(), words());
+    let page = |words| Page::new(words, Kind::Lateness).expect("large enough");
+    let mut pages = [page(&first), page(&second)];
+    let mut all = &mut pages[..];
+    for (rank, cycle) in [(0, 1), (1, 2), (1, 3), (2, 4)] {
+        let job = job(rank, cycle, 0);
+        all.ran(&job, job.release, job.release, Overruns::default());
+    }
+    let ran = |words| View::open(words).expect("a page").counts().ran;
+    assert_eq!((ran(&first), ran(&second)), (1, 2));
+}
+
+#[test]
+fn a_single_loop_keeps_one_beside_its_record() {
+    struct Both(u64, u64);
+    impl Record for Both {
+        fn push(&mut self, _: Sample) {
+            self.0 += 1;
+        }
+        fn miss(&mut self, releases: u64) {
+            self.1 += releases;
+        }
+    }
+    let words = words();
+    let page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let grid = Grid::new(Instant::from_ns(50), Period::from_ns(100).expect("positive"));
+    let mut beside = Beside { record: Both(0, 0), page, grid };
+    beside.push(Sample { cycle: 4, lateness: Span::from_ns(30), flags: Flags::NONE });
+    beside.miss(5);
+    let counts = View::open(&words).expect("a page").counts();
+    assert_eq!((beside.record.0, beside.record.1), (1, 5));
+    assert_eq!((counts.ran, counts.missed, counts.release.as_ns()), (1, 5, 450));
+    assert_eq!(counts.max, Some(Span::from_ns(30)));
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
+    let words = words();
+    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let view = View::open(&words).expect("a page");
+            let mut whole = 0u32;
+            while whole < 20 || !done.load(Ordering::Relaxed) {
+                let (counts, buckets) = histogram(&view);
+                if counts.consistent {
+                    whole += 1;
+                    assert_eq!(counts.ran, buckets.iter().sum::<u64>());
+                    assert_eq!(counts.ran, counts.missed);
+                    assert_eq!(counts.sum_ns, counts.ran.cast_signed() * 40);
+                }
+            }
+        });
+        for cycle in 0..20_000u64 {
+            let job = job(0, cycle, 1);
+            let start = job.release + Span::from_ns(40);
+            Observe::ran(&mut page, &job, start, start, Overruns::default());
+            if cycle % 64 == 0 {
+                std::thread::yield_now();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        reader.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_writer_that_broke_off_is_told_not_waited_for() {
+    let words = words();
+    let page = Page::new(&words, Kind::Distance).expect("large enough");
+    page.put(SEQUENCE, 1);
+    let view = View::open(&words).expect("a page");
+    assert!(!view.counts().consistent);
+    assert_eq!(view.kind(), Kind::Distance);
+}
+
+#[test]
+fn what_is_no_page_is_refused() {
+    let words = words();
+    assert!(Page::new(&words[1..], Kind::Lateness).is_none());
+    let _page = Page::new(&words, Kind::Lateness).expect("large enough");
+    assert_eq!(View::open(&words[..3]).err(), Some(PageError::NoPage));
+    assert_eq!(View::open(&words[..40]).err(), Some(PageError::Size(40)));
+    words[2].store(12, Ordering::Relaxed);
+    assert_eq!(View::open(&words).err(), Some(PageError::Size(12)));
+    words[1].store(2, Ordering::Relaxed);
+    let why = View::open(&words).expect_err("another version");
+    assert_eq!(why, PageError::Version(2));
+    assert!(std::format!("{why}").contains("version 2"));
+}

@@ -7,6 +7,7 @@ use punctual::periodic::{Periodic, Phase, Policy, Rate, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, State};
 use punctual_core::executive::Ended;
+use punctual_core::executive::cancel::{Cancelling, Token};
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Sleep;
@@ -145,4 +146,39 @@ fn a_task_can_end_the_loop_and_so_can_the_flag() {
     let mut many = Many { clock, wait: Sleep, tasks, observe: () };
     let ended = many.run(&table, &mut state, Instant::from_ns(u64::MAX), &stop);
     assert_eq!((ended, many.tasks.seen.len()), (Ended::Stopped, 0));
+}
+
+#[test]
+fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
+    /// Runs long at cycle 1, and has its watchdog look at each step.
+    struct Polling<'c>(&'c Cell<u64>, &'c Token, Vec<(usize, u64, u64)>);
+    impl Dispatch for Polling<'_> {
+        fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+            let mut steps = 0;
+            while !cycle.cancelled() && steps < if cycle.n == 1 { 50 } else { 1 } {
+                self.0.set(self.0.get() + 10);
+                self.1.cancel_overrun(Instant::from_ns(self.0.get()));
+                steps += 1;
+            }
+            self.2.push((rank, cycle.n, steps));
+            Flow::Continue
+        }
+    }
+    for (policy, steps) in [(Policy::Terminate, 20), (Policy::Skip, 50)] {
+        let plan = Periodic::new().task(task("a", 200).policy(policy)).build().expect("a plan");
+        let table = plan.table(Instant::from_ns(0));
+        let mut storage = plan.storage();
+        let from = Instant::from_ns(0);
+        let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+        let (now, token) = (Cell::new(0), Token::new());
+        let tasks = Cancelling { tasks: Polling(&now, &token, Vec::new()), token: &token };
+        let clock = Shared(&now, SimClock::new(from, Vec::new().into_iter()));
+        let mut many = Many { clock, wait: Sleep, tasks, observe: () };
+        let stop = AtomicBool::new(false);
+        let ended = many.run(&table, &mut state, Instant::from_ns(1_000), &stop);
+        assert_eq!(ended, Ended::Finished);
+        let ran = &many.tasks.tasks.2;
+        assert_eq!(ran[..2], [(0, 0, 1), (0, 1, steps)], "{policy:?}");
+        assert!(ran[2..].iter().all(|cycle| cycle.2 == 1), "a new cycle has a new token");
+    }
 }

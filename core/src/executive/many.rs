@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Ended;
+use super::cancel::Cancel;
 use crate::clock::Clock;
 use crate::dispatch::{Job, Overruns, State, Step, finish, step};
 use crate::table::{Policy, Table};
@@ -29,11 +30,14 @@ pub struct Cycle<'c> {
     pub dt: Span,
     /// When the task's next cycle is: what runs beyond this is an overrun.
     pub next: Instant,
+    /// Whether an overrun cancels it.
+    terminates: bool,
+    cancel: Option<Cancel<'c>>,
     /// Stays on the thread of its executive.
     thread: PhantomData<&'c mut *const ()>,
 }
 
-impl Cycle<'_> {
+impl<'c> Cycle<'c> {
     /// Whether the next release has passed at `now`, by which the cycle should be over: a task that
     /// takes long asks this, and returns with its outputs in a safe state.
     ///
@@ -41,6 +45,32 @@ impl Cycle<'_> {
     #[inline]
     pub fn overran(&self, now: Instant) -> bool {
         now >= self.next
+    }
+
+    /// Whether the cancel token is set: the task is to be terminated, because it was still running
+    /// at its next release, and should return with its outputs in a safe state. Costs one load;
+    /// never set where nobody watches (see [`super::cancel`]) or the policy is another.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.is_set())
+    }
+
+    #[inline]
+    pub(crate) fn terminates(&self) -> bool {
+        self.terminates
+    }
+
+    /// The same cycle with a cancel token.
+    #[inline]
+    pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s>
+    where
+        'c: 's,
+    {
+        let cancel = Some(cancel);
+        let Self { n, release, lateness, missed, dt, next, terminates, .. } = *self;
+        Cycle { n, release, lateness, missed, dt, next, terminates, cancel, thread: PhantomData }
     }
 }
 
@@ -144,6 +174,8 @@ impl Cycle<'_> {
             missed: job.missed,
             dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
             next: job.next,
+            terminates: table.slots[job.rank].policy == Policy::Terminate,
+            cancel: None,
             thread: PhantomData,
         }
     }

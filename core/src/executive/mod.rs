@@ -5,6 +5,7 @@
 //! before it starts and everything it learns is read after; it never allocates, never fails and
 //! calls nothing but the clock, the wait and the record that it is given.
 
+pub mod cancel;
 pub mod many;
 
 use core::sync::atomic::{AtomicBool, Ordering};

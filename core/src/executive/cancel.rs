@@ -1,0 +1,138 @@
+//! The cancel token: how a task that runs to its end in the executive's thread is told, from
+//! another CPU, that it should come to it.
+//!
+//! For tasks with [`crate::table::Policy::Terminate`]. The executive says what runs and until when
+//! it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is torn out
+//! of a task: a termination takes effect when the task returns.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::many::{Cycle, Dispatch, Flow};
+use crate::time::Instant;
+
+/// No turn may be cancelled.
+const NEVER_NS: u64 = u64::MAX;
+
+/// What an executive and its watchdog share.
+#[derive(Debug)]
+pub struct Token {
+    /// Turns begun so far; the last one is the one that runs.
+    begun: AtomicU64,
+    /// When the turn is to be cancelled, ns.
+    until_ns: AtomicU64,
+    /// The last turn that was cancelled.
+    cancelled: AtomicU64,
+}
+
+impl Default for Token {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Token {
+    /// Nothing runs.
+    ///
+    /// # Real-time: setup only
+    pub const fn new() -> Self {
+        Self {
+            begun: AtomicU64::new(0),
+            until_ns: AtomicU64::new(NEVER_NS),
+            cancelled: AtomicU64::new(0),
+        }
+    }
+
+    /// A turn begins, to be cancelled at `until`; its number.
+    #[inline]
+    fn begin(&self, until: Instant) -> u64 {
+        // One writer, so that no locked instruction is needed.
+        let turn = self.begun.load(Ordering::Relaxed) + 1;
+        // Release: who sees this turn sees that the one before is over.
+        self.begun.store(turn, Ordering::Release);
+        self.until_ns.store(until.as_ns(), Ordering::Release);
+        turn
+    }
+
+    /// The turn is over.
+    #[inline]
+    fn end(&self) {
+        self.until_ns.store(NEVER_NS, Ordering::Release);
+    }
+
+    /// Cancels what runs beyond its next release at `now`; whether that is news. For the watchdog,
+    /// on another CPU: where the executive keeps it from running it comes too late.
+    ///
+    /// # Real-time: reader side
+    pub fn cancel_overrun(&self, now: Instant) -> bool {
+        // Acquire: the turn is that of this end or a later one, and a later one shows by another
+        // end, so that none is cancelled for the end of the one before.
+        let until_ns = self.until_ns.load(Ordering::Acquire);
+        let turn = self.begun.load(Ordering::Acquire);
+        if now.as_ns() < until_ns || self.until_ns.load(Ordering::Acquire) != until_ns {
+            return false;
+        }
+        self.cancelled.swap(turn, Ordering::Relaxed) != turn
+    }
+}
+
+/// The cancel token of one cycle, as its task holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cancel<'c> {
+    pub(crate) word: &'c AtomicU64,
+    pub(crate) turn: u64,
+}
+
+impl Cancel<'_> {
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == self.turn
+    }
+}
+
+/// Tasks whose cycles hold the cancel token, where their policy is to be terminated.
+#[derive(Debug)]
+pub struct Cancelling<'t, D> {
+    /// The tasks.
+    pub tasks: D,
+    /// Shared with the watchdog.
+    pub token: &'t Token,
+}
+
+impl<D: Dispatch> Dispatch for Cancelling<'_, D> {
+    #[inline]
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        if !cycle.terminates() {
+            return self.tasks.run(rank, cycle);
+        }
+        let turn = self.token.begin(cycle.next);
+        let cancel = Cancel { word: &self.token.cancelled, turn };
+        let flow = self.tasks.run(rank, &mut cycle.with_cancel(cancel));
+        self.token.end();
+        flow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn only_the_turn_that_overran_is_cancelled_and_once() {
+        let token = Token::new();
+        assert!(!token.cancel_overrun(at(u64::MAX - 1)), "nothing runs");
+        let turn = token.begin(at(100));
+        let cancel = Cancel { word: &token.cancelled, turn };
+        assert!(!token.cancel_overrun(at(99)) && !cancel.is_set());
+        assert!(token.cancel_overrun(at(100)) && cancel.is_set());
+        assert!(!token.cancel_overrun(at(101)), "no news");
+        token.end();
+        let turn = token.begin(at(300));
+        let next = Cancel { word: &token.cancelled, turn };
+        assert!(!next.is_set() && !token.cancel_overrun(at(299)));
+        assert!(cancel.is_set(), "a late reader of the old one");
+    }
+}

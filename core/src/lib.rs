@@ -13,6 +13,7 @@
 extern crate std;
 
 pub mod bucket;
+pub mod calendar;
 pub mod clock;
 pub mod dispatch;
 pub mod earliest;

@@ -65,9 +65,11 @@ pub struct Job {
     pub rank: usize,
     /// Its cycle: releases since the epoch.
     pub cycle: u64,
+    /// How often this cycle was broken off before: 0 but for a unit of a calendar.
+    pub part: u32,
     /// When it was due.
     pub release: Instant,
-    /// When the task's next cycle is.
+    /// When the task's next cycle is; for a unit of a calendar, when its budget is spent.
     pub next: Instant,
     /// Releases of this task that were missed just before.
     pub missed: u64,
@@ -137,6 +139,23 @@ pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Step {
     match state.ready.first() {
         Some(rank) => Step::Run(state.take(table, rank)),
         None => Step::Idle(Instant::from_ns(state.due.first().0)),
+    }
+}
+
+/// What there is to do at `now` when the CPU is needed at `until`: a task is run only if its budget
+/// fits before that. No less urgent one takes its turn instead.
+///
+/// # Real-time: in loop
+#[inline]
+pub fn step_before(table: &Table<'_>, state: &mut State<'_>, now: Instant, until: Instant) -> Step {
+    state.release(table, now);
+    let fits = |rank: usize| {
+        let end_ns = now.as_ns().checked_add(table.slots[rank].budget_ns);
+        end_ns.is_some_and(|ns| ns <= until.as_ns())
+    };
+    match state.ready.first() {
+        Some(rank) if fits(rank) => Step::Run(state.take(table, rank)),
+        _ => Step::Idle(until.min(Instant::from_ns(state.due.first().0))),
     }
 }
 
@@ -233,7 +252,7 @@ impl State<'_> {
             (cursor.start_of_ns(class, table, cycle), cursor.start_of_ns(class, table, cycle + 1))
         };
         let at = |start_ns: u64| Instant::from_ns(start_ns.saturating_add(phase_ns));
-        Job { rank, cycle, release: at(start_ns), next: at(next_ns), missed }
+        Job { rank, cycle, part: 0, release: at(start_ns), next: at(next_ns), missed }
     }
 
     /// A task that moves its phase has finished: its next release is armed, a period from now if

@@ -1,7 +1,7 @@
 //! The loop of many tasks: wait for the next release, run what is due in order of urgency.
 //!
-//! For whoever runs a table, on the machine or in a simulated clock. Each task runs to its end in
-//! this thread; [`crate::dispatch`] decides, this obeys. Never allocates, never fails, calls
+//! For whoever runs a table or a calendar, on the machine or in a simulated clock. Each task runs
+//! to its end in this thread; a [`Source`] decides, this obeys. Never allocates, never fails, calls
 //! nothing but the clock, the wait, the tasks and the observer that it is given.
 
 use core::marker::PhantomData;
@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Ended;
 use super::cancel::Cancel;
+use super::source::{Source, Tasks};
 use crate::clock::Clock;
-use crate::dispatch::{Job, Overruns, State, Step, finish, step};
+use crate::dispatch::{Job, Overruns, State, Step};
 use crate::table::{Policy, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
@@ -18,8 +19,10 @@ use crate::wait::Wait;
 /// One cycle of one task, as the task sees it.
 #[derive(Debug)]
 pub struct Cycle<'c> {
-    /// The task's cycle: releases since the epoch.
+    /// The task's cycle: releases since the epoch, or frames of a calendar.
     pub n: u64,
+    /// How often the task broke this cycle off before: it goes on where it was.
+    pub part: u32,
     /// When it was due.
     pub release: Instant,
     /// start − release.
@@ -28,7 +31,8 @@ pub struct Cycle<'c> {
     pub missed: u64,
     /// From the release of its last cycle to this one: what an integrator has to go on by.
     pub dt: Span,
-    /// When the task's next cycle is: what runs beyond this is an overrun.
+    /// When the task's next cycle is, or, for a unit of a calendar, when its budget is spent: what
+    /// runs beyond this is an overrun.
     pub next: Instant,
     /// Whether an overrun cancels it.
     terminates: bool,
@@ -38,8 +42,9 @@ pub struct Cycle<'c> {
 }
 
 impl<'c> Cycle<'c> {
-    /// Whether the next release has passed at `now`, by which the cycle should be over: a task that
-    /// takes long asks this, and returns with its outputs in a safe state.
+    /// Whether the next release has passed at `now`, or the unit is timed out, by which the cycle
+    /// should be over: a task that takes long asks this, and returns with its outputs in a safe
+    /// state, or breaks off ([`Flow::Break`]).
     ///
     /// # Real-time: in loop
     #[inline]
@@ -69,17 +74,21 @@ impl<'c> Cycle<'c> {
         'c: 's,
     {
         let cancel = Some(cancel);
-        let Self { n, release, lateness, missed, dt, next, terminates, .. } = *self;
-        Cycle { n, release, lateness, missed, dt, next, terminates, cancel, thread: PhantomData }
+        let Self { n, part, release, lateness, missed, dt, next, terminates, .. } = *self;
+        let thread = PhantomData;
+        Cycle { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
     }
 }
 
 /// What a task says at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// Go on: this cycle is done.
     #[default]
     Continue,
+    /// A voluntary break: this cycle goes on in the task's next unit of the calendar. For a task
+    /// that is in none, the same as `Continue`.
+    Break,
     /// End the executive.
     Stop,
 }
@@ -129,9 +138,16 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         end: Instant,
         stop: &AtomicBool,
     ) -> Ended {
+        self.obey(&mut Tasks { table, state }, end, stop)
+    }
+
+    /// Runs whatever `source` says, as [`Many::run`] does: a table, a calendar, or both.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn obey<S: Source>(&mut self, source: &mut S, end: Instant, stop: &AtomicBool) -> Ended {
         let mut now = self.clock.now();
         while !stop.load(Ordering::Relaxed) {
-            let job = match step(table, state, now) {
+            let job = match source.step(now) {
                 Step::Idle(until) if until >= end => return Ended::Finished,
                 Step::Idle(until) => match self.wait.until(&mut self.clock, until, stop) {
                     Some(wake) => {
@@ -142,16 +158,15 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
                 },
                 Step::Run(job) => job,
             };
-            let stops = table.slots[job.rank].policy == Policy::Stop;
-            if stops && job.missed > 0 {
+            if source.ends(&job, Overruns::default()) {
                 return Ended::Overran(job.rank);
             }
             let start = now;
-            let flow = self.tasks.run(job.rank, &mut Cycle::of(&job, start, table));
+            let flow = self.tasks.run(job.rank, &mut Cycle::of(&job, start, source));
             now = self.clock.now();
-            let overruns = finish(table, state, &job, start, now);
+            let overruns = source.finish(&job, start, now, flow);
             self.observe.ran(&job, start, now, overruns);
-            if stops && overruns.over_release {
+            if source.ends(&job, overruns) {
                 return Ended::Overran(job.rank);
             }
             if flow == Flow::Stop {
@@ -163,18 +178,16 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
 }
 
 impl Cycle<'_> {
-    fn of(job: &Job, start: Instant, table: &Table<'_>) -> Self {
-        let class = &table.classes[table.slots[job.rank].class as usize];
-        let cycles = job.missed.saturating_add(1);
-        let dt_ns = class.start_ns(job.cycle) - class.start_ns(job.cycle.saturating_sub(cycles));
+    fn of<S: Source>(job: &Job, start: Instant, source: &S) -> Self {
         Self {
             n: job.cycle,
+            part: job.part,
             release: job.release,
             lateness: start - job.release,
             missed: job.missed,
-            dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
+            dt: Span::from_ns(i64::try_from(source.dt_ns(job)).unwrap_or(i64::MAX)),
             next: job.next,
-            terminates: table.slots[job.rank].policy == Policy::Terminate,
+            terminates: source.policy(job.rank) == Policy::Terminate,
             cancel: None,
             thread: PhantomData,
         }

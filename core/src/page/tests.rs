@@ -16,7 +16,7 @@ fn words() -> Vec<AtomicU64> {
 
 fn job(rank: usize, cycle: u64, missed: u64) -> Job {
     let at = |cycle: u64| Instant::from_ns(cycle * 1_000);
-    Job { rank, cycle, release: at(cycle), next: at(cycle + 1), missed }
+    Job { rank, cycle, part: 0, release: at(cycle), next: at(cycle + 1), missed }
 }
 
 fn histogram(view: &View<'_>) -> (Counts, Box<[u64; bucket::COUNT]>) {

@@ -1,0 +1,248 @@
+//! Which unit is next: the decisions of a calendar.
+//!
+//! For the loop, which obeys; in the simulated clock as on the machine. Pure: time is an argument,
+//! everything is in the caller's storage, nothing grows.
+//!
+//! A task has one cycle a frame, and in it as many units as the calendar names: a *voluntary break*
+//! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
+//! is done hands back what it has left: the rest of its place, and its units in this frame.
+
+use super::{Calendar, Unit};
+use crate::dispatch::{Job, Overruns, Step};
+use crate::executive::many::Flow;
+use crate::table::Policy;
+use crate::time::Instant;
+
+/// What a task of a calendar did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Units that ran.
+    pub ran: u64,
+    /// Units whose deadline had passed before they could start.
+    pub missed_units: u64,
+    /// Units handed back: the task was done before them.
+    pub spare_units: u64,
+    /// Frames in which the task began no cycle.
+    pub missed: u64,
+    /// Voluntary breaks.
+    pub breaks: u64,
+    /// Cycles ended by [`Policy::Terminate`] before they were done.
+    pub terminated: u64,
+    /// Starts later than the unit allows: victims.
+    pub started_late: u64,
+    /// Executions beyond the budget, timed out: the culprits.
+    pub over_budget: u64,
+    /// Units that ran into the place of the next one: culprits or victims.
+    pub over_release: u64,
+    /// Cycles that were not done when their task's next frame came.
+    pub over_frame: u64,
+    /// Finishes after the deadline.
+    pub over_deadline: u64,
+}
+
+/// Where a task is, and what it did: the storage of a [`State`], one a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// The first frame that is neither run nor counted as missed.
+    next: u64,
+    /// The cycle that it is in, or was in.
+    cycle: u64,
+    /// How many breaks this cycle has had.
+    part: u32,
+    /// Whether it took a break and is not done.
+    unfinished: bool,
+    /// Missed frames that it was not told of yet.
+    untold: u64,
+    counters: Counters,
+}
+
+/// What changes while a calendar runs.
+#[derive(Debug)]
+pub struct State<'s> {
+    /// The frame of the next unit, its start, ns, and the unit.
+    frame: u64,
+    start_ns: u64,
+    at: usize,
+    /// The unit that runs, and the start of its frame, ns.
+    running: (usize, u64),
+    tasks: &'s mut [Progress],
+}
+
+impl<'s> State<'s> {
+    /// The state of `calendar` in which all units ready at or after `from` are to come; `None` when
+    /// the storage is smaller than the number of tasks. Frames count from the calendar's epoch.
+    ///
+    /// # Real-time: setup only
+    pub fn begin(
+        calendar: &Calendar<'_>,
+        storage: &'s mut [Progress],
+        from: Instant,
+    ) -> Option<Self> {
+        let tasks = storage.get_mut(..calendar.tasks())?;
+        let frame = from.as_ns().saturating_sub(calendar.epoch.as_ns()) / calendar.frame_ns;
+        let start_ns = calendar.start_ns(frame);
+        let ready = |unit: &Unit| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
+        let at = calendar.units.iter().position(ready).unwrap_or(calendar.units());
+        tasks.fill(Progress { next: frame + 1, ..Progress::default() });
+        // What still has a unit in this frame has its cycle in it.
+        for unit in &calendar.units[at..] {
+            tasks[unit.task as usize].next = frame;
+        }
+        let mut state = Self { frame, start_ns, at, running: (0, 0), tasks };
+        if at == calendar.units() {
+            state.enter(calendar, frame + 1);
+        }
+        Some(state)
+    }
+
+    /// What a task did so far.
+    ///
+    /// # Real-time: in loop
+    pub fn counters(&self, task: usize) -> &Counters {
+        &self.tasks[task].counters
+    }
+
+    #[inline]
+    fn enter(&mut self, calendar: &Calendar<'_>, frame: u64) {
+        (self.frame, self.start_ns, self.at) = (frame, calendar.start_ns(frame), 0);
+    }
+
+    /// On to the next unit.
+    #[inline]
+    fn advance(&mut self, calendar: &Calendar<'_>) {
+        self.at += 1;
+        if self.at == calendar.units() {
+            self.enter(calendar, self.frame.saturating_add(1));
+        }
+    }
+
+    /// At the start of a frame: those that are over with all their deadlines are passed at once.
+    #[inline]
+    fn pass(&mut self, calendar: &Calendar<'_>, now: Instant) {
+        // A deadline is less than two frames after the start of its own.
+        let frames = now.as_ns().saturating_sub(self.start_ns) / calendar.frame_ns;
+        let over = frames.saturating_sub(2);
+        if over == 0 {
+            return;
+        }
+        for unit in calendar.units {
+            self.tasks[unit.task as usize].counters.missed_units += over;
+        }
+        self.enter(calendar, self.frame + over);
+    }
+}
+
+impl Progress {
+    /// Whether it has nothing to do in this frame any more.
+    #[inline]
+    fn is_done(&self, frame: u64) -> bool {
+        !self.unfinished && self.next > frame
+    }
+
+    /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
+    #[inline]
+    fn begin(&mut self, frame: u64, policy: Policy) {
+        let passed = frame.saturating_sub(self.next);
+        if self.unfinished && frame >= self.next {
+            self.counters.over_frame += 1;
+            if policy == Policy::Terminate {
+                self.counters.terminated += 1;
+                self.unfinished = false;
+            }
+        }
+        if self.unfinished {
+            // The frames that it runs into are missed, this one included.
+            let missed = frame.saturating_add(1).saturating_sub(self.next);
+            self.untold += missed;
+            self.counters.missed += missed;
+        } else {
+            (self.cycle, self.part) = (frame, 0);
+            self.untold += passed;
+            self.counters.missed += passed;
+        }
+        self.next = self.next.max(frame.saturating_add(1));
+    }
+}
+
+/// What there is to do at `now`. Idle until the next unit that its task has not handed back.
+///
+/// # Real-time: in loop
+#[inline]
+pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Step {
+    loop {
+        if state.at == 0 {
+            state.pass(calendar, now);
+        }
+        let unit = &calendar.units[state.at];
+        let task = unit.task as usize;
+        if state.tasks[task].is_done(state.frame) {
+            state.tasks[task].counters.spare_units += 1;
+            state.advance(calendar);
+            continue;
+        }
+        let release_ns = state.start_ns.saturating_add(unit.ready_ns);
+        if release_ns > now.as_ns() || release_ns == u64::MAX {
+            return Step::Idle(Instant::from_ns(release_ns));
+        }
+        let (frame, start_ns) = (state.frame, state.start_ns);
+        state.running = (state.at, start_ns);
+        state.advance(calendar);
+        if now.as_ns() >= start_ns.saturating_add(unit.deadline_ns) {
+            state.tasks[task].counters.missed_units += 1;
+            continue;
+        }
+        let progress = &mut state.tasks[task];
+        progress.begin(frame, calendar.tasks[task]);
+        let new = progress.part == 0;
+        return Step::Run(Job {
+            rank: task,
+            cycle: progress.cycle,
+            part: progress.part,
+            release: Instant::from_ns(release_ns),
+            next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
+            missed: if new { core::mem::take(&mut progress.untold) } else { 0 },
+        });
+    }
+}
+
+/// Takes note that the unit of `job` ran from `start` to `finish` and ended by `flow`.
+///
+/// # Real-time: in loop
+#[inline]
+pub fn finish(
+    calendar: &Calendar<'_>,
+    state: &mut State<'_>,
+    job: &Job,
+    start: Instant,
+    finish: Instant,
+    flow: Flow,
+) -> Overruns {
+    let (index, frame_start_ns) = state.running;
+    let unit = &calendar.units[index];
+    let next_ns = state.start_ns.saturating_add(calendar.units[state.at].ready_ns);
+    let took_ns = finish.as_ns().saturating_sub(start.as_ns());
+    let late_ns = start.as_ns().saturating_sub(job.release.as_ns());
+    let overruns = Overruns {
+        started_late: late_ns > unit.start_ns,
+        over_budget: took_ns > unit.budget_ns,
+        over_release: finish.as_ns() > next_ns,
+        over_deadline: finish.as_ns() > frame_start_ns.saturating_add(unit.deadline_ns),
+    };
+    let progress = &mut state.tasks[job.rank];
+    let counters = &mut progress.counters;
+    counters.ran += 1;
+    counters.started_late += u64::from(overruns.started_late);
+    counters.over_budget += u64::from(overruns.over_budget);
+    counters.over_release += u64::from(overruns.over_release);
+    counters.over_deadline += u64::from(overruns.over_deadline);
+    progress.unfinished = flow == Flow::Break;
+    if progress.unfinished {
+        counters.breaks += 1;
+        progress.part = progress.part.saturating_add(1);
+        if overruns.over_budget && calendar.tasks[job.rank] == Policy::Terminate {
+            counters.terminated += 1;
+            progress.unfinished = false;
+        }
+    }
+    overruns
+}

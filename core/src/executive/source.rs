@@ -1,0 +1,186 @@
+//! Where the loop's steps come from: a table of periodic tasks, a calendar, or both.
+//!
+//! For [`super::many::Many`], which runs them all with one loop. Pure: time is an argument.
+
+use super::many::Flow;
+use crate::calendar::{self, Calendar};
+use crate::dispatch::{self, Job, Overruns, State, Step};
+use crate::table::{Policy, Table};
+use crate::time::{Instant, Span};
+
+/// What says what is next.
+pub trait Source {
+    /// What there is to do at `now`.
+    ///
+    /// # Real-time: in loop
+    fn step(&mut self, now: Instant) -> Step;
+
+    /// From the release of the last cycle of the task to this one, ns.
+    ///
+    /// # Real-time: in loop
+    fn dt_ns(&self, job: &Job) -> u64;
+
+    /// What an overrun of the task of this rank does.
+    ///
+    /// # Real-time: in loop
+    fn policy(&self, rank: usize) -> Policy;
+
+    /// Takes note that `job` ran from `start` to `finish` and ended by `flow`.
+    ///
+    /// # Real-time: in loop
+    fn finish(&mut self, job: &Job, start: Instant, finish: Instant, flow: Flow) -> Overruns;
+
+    /// Whether the whole executive ends over this job and what it did.
+    ///
+    /// # Real-time: in loop
+    fn ends(&self, job: &Job, overruns: Overruns) -> bool;
+}
+
+/// A table alone.
+#[derive(Debug)]
+pub struct Tasks<'r, 't, 's> {
+    /// Who is released when.
+    pub table: &'r Table<'t>,
+    /// Where that is.
+    pub state: &'r mut State<'s>,
+}
+
+impl Source for Tasks<'_, '_, '_> {
+    #[inline]
+    fn step(&mut self, now: Instant) -> Step {
+        dispatch::step(self.table, self.state, now)
+    }
+
+    #[inline]
+    fn dt_ns(&self, job: &Job) -> u64 {
+        let class = &self.table.classes[self.table.slots[job.rank].class as usize];
+        let cycles = job.missed.saturating_add(1);
+        class.start_ns(job.cycle) - class.start_ns(job.cycle.saturating_sub(cycles))
+    }
+
+    #[inline]
+    fn policy(&self, rank: usize) -> Policy {
+        self.table.slots[rank].policy
+    }
+
+    #[inline]
+    fn finish(&mut self, job: &Job, start: Instant, finish: Instant, _: Flow) -> Overruns {
+        dispatch::finish(self.table, self.state, job, start, finish)
+    }
+
+    #[inline]
+    fn ends(&self, job: &Job, overruns: Overruns) -> bool {
+        let stops = self.policy(job.rank) == Policy::Stop;
+        stops && (job.missed > 0 || overruns.over_release)
+    }
+}
+
+/// A calendar alone; the ranks are its tasks.
+#[derive(Debug)]
+pub struct Units<'r, 't, 's> {
+    /// Which unit has its place when.
+    pub calendar: &'r Calendar<'t>,
+    /// Where that is.
+    pub state: &'r mut calendar::State<'s>,
+}
+
+impl Source for Units<'_, '_, '_> {
+    #[inline]
+    fn step(&mut self, now: Instant) -> Step {
+        calendar::step(self.calendar, self.state, now)
+    }
+
+    #[inline]
+    fn dt_ns(&self, job: &Job) -> u64 {
+        let cycles = job.missed.saturating_add(1).min(job.cycle);
+        cycles.saturating_mul(self.calendar.frame_ns)
+    }
+
+    #[inline]
+    fn policy(&self, rank: usize) -> Policy {
+        self.calendar.tasks[rank]
+    }
+
+    #[inline]
+    fn finish(&mut self, job: &Job, start: Instant, finish: Instant, flow: Flow) -> Overruns {
+        calendar::finish(self.calendar, self.state, job, start, finish, flow)
+    }
+
+    /// Over a frame that never ran, and over a unit beyond its budget; not over a victim.
+    #[inline]
+    fn ends(&self, job: &Job, overruns: Overruns) -> bool {
+        let stops = self.policy(job.rank) == Policy::Stop;
+        stops && (job.missed > 0 || overruns.over_budget)
+    }
+}
+
+/// A calendar and a table: a task of the table is started only if its budget fits before the next
+/// unit. The ranks are the calendar's tasks, then those of the table.
+#[derive(Debug)]
+pub struct Both<'r, 't, 's> {
+    /// The units, which come first.
+    pub units: Units<'r, 't, 's>,
+    /// The tasks between them.
+    pub tasks: Tasks<'r, 't, 's>,
+    /// The last of these nanoseconds before a unit nothing starts or runs by its budget: what one
+    /// turn of the loop takes.
+    pub guard: Span,
+}
+
+impl Both<'_, '_, '_> {
+    /// The rank of the table's first task.
+    #[inline]
+    fn first(&self) -> usize {
+        self.units.calendar.tasks()
+    }
+
+    /// The job as the table knows it; `None` for one of the calendar.
+    #[inline]
+    fn of_table(&self, job: &Job) -> Option<Job> {
+        Some(Job { rank: job.rank.checked_sub(self.first())?, ..*job })
+    }
+}
+
+impl Source for Both<'_, '_, '_> {
+    #[inline]
+    fn step(&mut self, now: Instant) -> Step {
+        let unit = match self.units.step(now) {
+            Step::Run(job) => return Step::Run(job),
+            Step::Idle(unit) => unit,
+        };
+        let Tasks { table, state } = &mut self.tasks;
+        match dispatch::step_before(table, state, now, unit - self.guard) {
+            Step::Run(job) => Step::Run(Job { rank: job.rank + self.first(), ..job }),
+            // In the guard there is nothing to wait for but the unit.
+            Step::Idle(until) if until > now && until < unit - self.guard => Step::Idle(until),
+            Step::Idle(_) => Step::Idle(unit),
+        }
+    }
+
+    #[inline]
+    fn dt_ns(&self, job: &Job) -> u64 {
+        self.of_table(job).map_or_else(|| self.units.dt_ns(job), |job| self.tasks.dt_ns(&job))
+    }
+
+    #[inline]
+    fn policy(&self, rank: usize) -> Policy {
+        match rank.checked_sub(self.first()) {
+            Some(rank) => self.tasks.policy(rank),
+            None => self.units.policy(rank),
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, job: &Job, start: Instant, finish: Instant, flow: Flow) -> Overruns {
+        match self.of_table(job) {
+            Some(job) => self.tasks.finish(&job, start, finish, flow),
+            None => self.units.finish(job, start, finish, flow),
+        }
+    }
+
+    #[inline]
+    fn ends(&self, job: &Job, overruns: Overruns) -> bool {
+        self.of_table(job)
+            .map_or_else(|| self.units.ends(job, overruns), |job| self.tasks.ends(&job, overruns))
+    }
+}

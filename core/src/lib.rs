@@ -24,6 +24,7 @@ pub mod page;
 pub mod ready;
 pub mod recorder;
 pub mod sample;
+pub mod seat;
 pub mod table;
 pub mod time;
 pub mod wait;

@@ -67,6 +67,20 @@ impl<'c> Cycle<'c> {
         self.terminates
     }
 
+    /// A cycle of a task that runs elsewhere: its number, (release, lateness), (missed, dt), the
+    /// next release.
+    #[inline]
+    pub(crate) fn seated(
+        n: u64,
+        (release, lateness): (Instant, Span),
+        (missed, dt): (u64, Span),
+        next: Instant,
+        cancel: Cancel<'c>,
+    ) -> Self {
+        let (terminates, cancel, thread) = (true, Some(cancel), PhantomData);
+        Self { n, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+
     /// The same cycle with a cancel token.
     #[inline]
     pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s>

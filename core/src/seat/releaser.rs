@@ -1,0 +1,270 @@
+//! The releaser's side of a seat: posts cycles, takes results, believes none of them unchecked.
+//!
+//! For the executive's loop, which owns it. Never waits, never allocates; whether somebody is to be
+//! woken it says. Who sits there changes by a [`Door`], which another thread opens and closes.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{
+    BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
+    OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD, Terms,
+    VERSION, Words, words,
+};
+use crate::time::{Instant, Span};
+
+/// How far the clocks of a task and its releaser may be apart: both follow CLOCK_MONOTONIC by
+/// counters of their own.
+const CLOCKS_APART: Span = Span::from_us(100);
+
+/// Who may be released: opened and closed by the thread that knows who sits there, obeyed by the
+/// loop at the task's next release. In memory that no task can reach.
+#[derive(Debug, Default)]
+pub struct Door {
+    /// The occupant's number, twice; and one more while it is open.
+    says: AtomicU64,
+    /// What the loop has obeyed.
+    obeyed: AtomicU64,
+}
+
+impl Door {
+    /// Closed, with nobody in.
+    ///
+    /// # Real-time: setup only
+    pub const fn new() -> Self {
+        Self { says: AtomicU64::new(0), obeyed: AtomicU64::new(0) }
+    }
+
+    /// Occupant `number`, in [1, 2⁶³) and never used before, is released from now on.
+    ///
+    /// # Real-time: setup only
+    pub fn open(&self, number: u64) {
+        self.says.store(number << 1 | 1, Ordering::Release);
+    }
+
+    /// Occupant `number` is released no more, from the loop's next look on.
+    ///
+    /// # Real-time: setup only
+    pub fn close(&self, number: u64) {
+        self.says.store(number << 1, Ordering::Release);
+    }
+
+    /// Whether the loop has seen that the door was closed behind occupant `number`, and will not
+    /// touch the seat before it is opened again.
+    ///
+    /// # Real-time: setup only
+    pub fn is_left(&self, number: u64) -> bool {
+        self.obeyed.load(Ordering::Acquire) == number << 1
+    }
+}
+
+/// What a post did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    /// Whether to wake one sleeper on the bell.
+    pub wake: bool,
+    /// The earlier cycle that was still running.
+    pub overran: Option<u64>,
+}
+
+/// A cycle that a task says it ran, as far as that can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Its cycle.
+    pub cycle: u64,
+    /// When that was due.
+    pub release: Instant,
+    /// When it started.
+    pub start: Instant,
+    /// When it finished.
+    pub finish: Instant,
+    /// When the next one was due.
+    pub next: Instant,
+    /// Releases just before it that never ran.
+    pub missed: u64,
+}
+
+/// The releaser of one seat.
+#[derive(Debug)]
+pub struct Releaser<'a> {
+    seat: Words<'a>,
+    terms: Terms,
+    /// What the door said last.
+    door: u64,
+    /// What was posted, by our own count: what stands in the seat is not read again.
+    posted: u64,
+    /// The cycle whose result is expected next.
+    next: u64,
+    tail: u64,
+    rubbish: u64,
+}
+
+impl<'a> Releaser<'a> {
+    /// An empty seat over `words`; `None` when they are too few or the output too long.
+    ///
+    /// # Real-time: setup only
+    pub fn new(whole: &'a [AtomicU64], terms: Terms) -> Option<Self> {
+        let seat = Words::of(whole)?;
+        if terms.output_words > OUTPUT_WORDS_MAX || whole.len() < words(terms.output_words) {
+            return None;
+        }
+        clear(whole, &terms);
+        Some(Self { seat, terms, door: 0, posted: 0, next: 0, tail: 0, rubbish: 0 })
+    }
+
+    /// What was agreed.
+    ///
+    /// # Real-time: in loop
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The word that sleepers sleep on.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn bell(&self) -> &'a AtomicU64 {
+        &self.seat.fixed[POSTED]
+    }
+
+    /// Results that cannot be: of cycles that were not posted, or at impossible times.
+    ///
+    /// # Real-time: in loop
+    pub fn rubbish(&self) -> u64 {
+        self.rubbish
+    }
+
+    /// Whether somebody is to be released; takes note of who. When an occupant left, its last
+    /// results go to `each`.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn enter(&mut self, door: &Door, now: Instant, each: impl FnMut(Done)) -> Entered {
+        let says = door.says.load(Ordering::Acquire);
+        let (is_open, was_open) = (says & 1 == 1, self.door & 1 == 1);
+        if says == self.door {
+            return if is_open { Entered::Open } else { Entered::Closed };
+        }
+        let mut vain = 0;
+        if was_open {
+            self.harvest(now, each);
+            vain = self.unharvested();
+        }
+        (self.door, self.posted, self.next, self.tail) = (says, 0, 0, 0);
+        door.obeyed.store(says, Ordering::Release);
+        if is_open { Entered::Open } else { Entered::Left(vain) }
+    }
+
+    /// Posts `cycle`: the task is released. With `cancel`, an earlier one that still runs has its
+    /// cancel token set.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn post(&mut self, cycle: u64, cancel: bool) -> Posted {
+        let get = |at: usize| self.seat.fixed[at].load(Ordering::Acquire);
+        let (state, taken) = (get(STATE), get(TAKEN));
+        let behind = state == State::Running.code() && taken <= cycle;
+        let overran = if behind { taken.checked_sub(1) } else { None };
+        if cancel && overran.is_some() {
+            self.seat.fixed[CANCEL].store(taken, Ordering::Relaxed);
+        }
+        if self.posted == 0 {
+            self.seat.fixed[FIRST].store(cycle, Ordering::Relaxed);
+            self.next = cycle;
+        }
+        self.posted = cycle.saturating_add(1);
+        // Either the task sees what is posted, or this sees that it sleeps.
+        self.bell().store(self.posted, Ordering::SeqCst);
+        let state = self.seat.fixed[STATE].load(Ordering::SeqCst);
+        // Before its first release a task asks, and sleeps without saying so.
+        let wake = state == State::Idle.code() || state == State::Asking.code();
+        Posted { wake, overran }
+    }
+
+    /// Takes the results that the task left, in order.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn harvest(&mut self, now: Instant, mut each: impl FnMut(Done)) {
+        let head = self.seat.fixed[HEAD].load(Ordering::Acquire);
+        if head.wrapping_sub(self.tail) > RESULTS as u64 {
+            self.rubbish += 1;
+            self.tail = head;
+        }
+        while self.tail != head {
+            let at = RING + 3 * (self.tail % RESULTS as u64) as usize;
+            let get = |at: usize| self.seat.fixed[at].load(Ordering::Relaxed);
+            let (cycle, start, finish) = (get(at), get(at + 1), get(at + 2));
+            match self.check(cycle, Instant::from_ns(start), Instant::from_ns(finish), now) {
+                Some(done) => {
+                    self.next = cycle + 1;
+                    each(done);
+                }
+                None => self.rubbish += 1,
+            }
+            self.tail = self.tail.wrapping_add(1);
+        }
+        self.seat.fixed[TAIL].store(self.tail, Ordering::Release);
+    }
+
+    /// A result, if it can be.
+    fn check(&self, cycle: u64, start: Instant, finish: Instant, now: Instant) -> Option<Done> {
+        if cycle < self.next || cycle >= self.posted {
+            return None;
+        }
+        let release = self.terms.timeline.release(cycle);
+        let possible =
+            start >= release - CLOCKS_APART && finish >= start && finish <= now + CLOCKS_APART;
+        let next = self.terms.timeline.release(cycle + 1);
+        let missed = cycle - self.next;
+        possible.then_some(Done { cycle, release, start, finish, next, missed })
+    }
+
+    /// Cycles that were posted and of which no result came, the one that runs left out.
+    ///
+    /// # Real-time: in loop
+    pub fn unharvested(&self) -> u64 {
+        let get = |at: usize| self.seat.fixed[at].load(Ordering::Acquire);
+        let taken = get(TAKEN);
+        let runs = get(STATE) == State::Running.code() && taken > self.next && taken <= self.posted;
+        self.posted.saturating_sub(self.next).saturating_sub(u64::from(runs))
+    }
+
+    /// Ends the task's loop; then wake all that sleep on the bell.
+    ///
+    /// # Real-time: in loop
+    pub fn end(&self) {
+        self.bell().store(END, Ordering::SeqCst);
+    }
+}
+
+/// What a door said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// Somebody is to be released.
+    Open,
+    /// Nobody sits there.
+    Closed,
+    /// Somebody sat there until now; so many cycles were posted and never ran.
+    Left(u64),
+}
+
+/// Makes an empty seat of `whole`, for the next occupant: nobody may use it meanwhile, neither a
+/// task nor a loop (see [`Door::is_left`]). Outputs stay, and who committed them.
+///
+/// # Real-time: setup only
+pub fn clear(whole: &[AtomicU64], terms: &Terms) {
+    let Some(seat) = Words::of(whole) else { return };
+    let put = |at: usize, value: u64| seat.fixed[at].store(value, Ordering::Relaxed);
+    for at in [POSTED, CANCEL, FIRST, TAIL, STATE, TAKEN, START, HEAD, DROPPED, THREAD] {
+        put(at, 0);
+    }
+    (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
+    put(1, VERSION);
+    put(2, words(terms.output_words) as u64);
+    put(FIRST_NS, terms.timeline.first().as_ns());
+    put(NUM_NS, terms.timeline.num_ns());
+    put(DEN, terms.timeline.den());
+    put(BURST, u64::from(terms.burst));
+    put(OUTPUT_WORDS, terms.output_words as u64);
+    seat.fixed[0].store(MAGIC, Ordering::Release);
+}

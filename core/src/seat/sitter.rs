@@ -1,0 +1,234 @@
+//! The task's side of a seat: takes what was posted, says when it started and finished.
+//!
+//! For the thread that runs the task, in this process or another. Makes no call: [`Turn::Wait`]
+//! tells its caller to sleep on [`Sitter::bell`]. Never allocates, never panics whatever the seat
+//! holds.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{
+    BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
+    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, SeatError, State, TAIL, TAKEN,
+    THREAD, Terms, Timeline, VERSION, Words, words,
+};
+use crate::executive::cancel::Cancel;
+use crate::executive::many::Cycle;
+use crate::time::Instant;
+
+/// What there is for a task to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Run a cycle now: call [`Sitter::begin`].
+    Run,
+    /// Sleep while the low half of the bell is this.
+    Wait(u32),
+    /// The releaser ends it.
+    Ended,
+}
+
+/// Who sits on a seat.
+#[derive(Debug)]
+pub struct Sitter<'a> {
+    seat: Words<'a>,
+    whole: &'a [AtomicU64],
+    terms: Terms,
+    /// The cycle that is expected next; `None` before the first one is posted.
+    next: Option<u64>,
+    /// The cycle that is to run or runs, and its start.
+    cycle: u64,
+    start: Instant,
+    /// The cycle before that.
+    last: Option<u64>,
+    /// Missed releases that the task was not told of yet.
+    untold: u64,
+    missed: u64,
+    head: u64,
+}
+
+impl<'a> Sitter<'a> {
+    /// Sits down on the seat in `words`. Everything that the releaser wrote is checked and kept, so
+    /// that it cannot change any more.
+    ///
+    /// # Errors
+    ///
+    /// When they are no seat that this version knows.
+    ///
+    /// # Real-time: setup only
+    pub fn open(whole: &'a [AtomicU64]) -> Result<Self, SeatError> {
+        let seat = Words::of(whole).ok_or(SeatError::NoSeat)?;
+        let get = |at: usize| seat.fixed[at].load(Ordering::Acquire);
+        if get(0) != MAGIC {
+            return Err(SeatError::NoSeat);
+        }
+        if get(1) != VERSION {
+            return Err(SeatError::Version(get(1)));
+        }
+        let output_words = usize::try_from(get(OUTPUT_WORDS)).unwrap_or(usize::MAX);
+        let fits = output_words <= OUTPUT_WORDS_MAX && words(output_words) <= whole.len();
+        if !fits || get(2) != words(output_words) as u64 {
+            return Err(SeatError::Size(get(2)));
+        }
+        let first = Instant::from_ns(get(FIRST_NS));
+        let timeline = Timeline::new(first, get(NUM_NS), get(DEN)).ok_or(SeatError::Period)?;
+        let burst = u32::try_from(get(BURST)).unwrap_or(u32::MAX);
+        let terms = Terms { timeline, burst, output_words };
+        Ok(Self {
+            seat,
+            whole,
+            terms,
+            next: None,
+            cycle: 0,
+            start: Instant::from_ns(0),
+            last: None,
+            untold: 0,
+            missed: 0,
+            head: 0,
+        })
+    }
+
+    /// What was agreed.
+    ///
+    /// # Real-time: in loop
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Where its outputs go.
+    ///
+    /// # Real-time: in loop
+    pub fn outputs(&self) -> Option<Outputs<'a>> {
+        Outputs::of(self.whole, self.terms.output_words)
+    }
+
+    fn put(&self, at: usize, value: u64) {
+        self.seat.fixed[at].store(value, Ordering::Relaxed);
+    }
+
+    /// Asks to be released, as this thread. Nothing is posted before the releaser has seen it.
+    ///
+    /// # Real-time: setup only
+    pub fn ask(&mut self, thread: u64) {
+        self.put(THREAD, thread);
+        self.seat.fixed[STATE].store(State::Asking.code(), Ordering::Release);
+    }
+
+    /// The word to sleep on.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn bell(&self) -> &'a AtomicU64 {
+        &self.seat.fixed[POSTED]
+    }
+
+    /// What there is to do. A seat that goes back in time is waited on.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn turn(&mut self) -> Turn {
+        let mut posted = self.bell().load(Ordering::SeqCst);
+        loop {
+            if posted == END {
+                return Turn::Ended;
+            }
+            if posted != 0 {
+                let next = self.expected(posted);
+                if posted > next {
+                    self.take(posted, next);
+                    return Turn::Run;
+                }
+            }
+            // Either the releaser sees that this sleeps, or this sees what it posted.
+            let seen = posted;
+            if self.next.is_some() {
+                self.seat.fixed[STATE].store(State::Idle.code(), Ordering::SeqCst);
+            }
+            posted = self.bell().load(Ordering::SeqCst);
+            if posted == seen {
+                return Turn::Wait(posted as u32);
+            }
+        }
+    }
+
+    #[inline]
+    fn expected(&mut self, posted: u64) -> u64 {
+        *self.next.get_or_insert_with(|| {
+            let first = self.seat.fixed[FIRST].load(Ordering::Relaxed);
+            first.min(posted - 1)
+        })
+    }
+
+    /// The cycle that is to run of those that were posted.
+    #[inline]
+    fn take(&mut self, posted: u64, next: u64) {
+        self.cycle = match self.terms.burst {
+            0 => posted - 1,
+            most => next.max(posted.saturating_sub(u64::from(most))),
+        };
+        self.missed = self.untold.saturating_add(self.cycle - next);
+        self.untold = 0;
+    }
+
+    /// Begins the cycle of the last [`Turn::Run`]. The stamp is taken by the caller, as late as can
+    /// be.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn begin(&mut self, start: Instant) -> Cycle<'a> {
+        let (cycle, timeline) = (self.cycle, &self.terms.timeline);
+        self.start = start;
+        self.put(TAKEN, cycle.wrapping_add(1));
+        self.put(START, start.as_ns());
+        self.seat.fixed[STATE].store(State::Running.code(), Ordering::Release);
+        let release = timeline.release(cycle);
+        let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
+        let cancel = Cancel { word: &self.seat.fixed[CANCEL], turn: cycle.wrapping_add(1) };
+        Cycle::seated(
+            cycle,
+            (release, start - release),
+            (self.missed, release - timeline.release(before)),
+            timeline.release(cycle.saturating_add(1)),
+            cancel,
+        )
+    }
+
+    /// Ends the cycle that began. One that ran beyond its next release has missed all that passed,
+    /// unless it may catch up.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn done(&mut self, finish: Instant) {
+        let mut next = self.cycle.saturating_add(1);
+        if self.terms.burst == 0 && finish >= self.terms.timeline.release(next) {
+            let released = self.terms.timeline.released(finish).max(next);
+            self.untold = released - next;
+            next = released;
+        }
+        self.next = Some(next);
+        self.last = Some(self.cycle);
+        self.leave_result(finish);
+        self.seat.fixed[STATE].store(State::Idle.code(), Ordering::Release);
+    }
+
+    #[inline]
+    fn leave_result(&mut self, finish: Instant) {
+        let taken = self.seat.fixed[TAIL].load(Ordering::Acquire);
+        if self.head.wrapping_sub(taken) >= RESULTS as u64 {
+            let dropped = self.seat.fixed[DROPPED].load(Ordering::Relaxed);
+            self.put(DROPPED, dropped.wrapping_add(1));
+            return;
+        }
+        let at = RING + 3 * (self.head % RESULTS as u64) as usize;
+        self.put(at, self.cycle);
+        self.put(at + 1, self.start.as_ns());
+        self.put(at + 2, finish.as_ns());
+        self.head = self.head.wrapping_add(1);
+        self.seat.fixed[HEAD].store(self.head, Ordering::Release);
+    }
+
+    /// Gets up: nothing runs here any more.
+    ///
+    /// # Real-time: setup only
+    pub fn leave(&mut self) {
+        self.seat.fixed[STATE].store(State::Gone.code(), Ordering::Release);
+    }
+}

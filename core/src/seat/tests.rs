@@ -1,0 +1,322 @@
+//! Seats with made-up clocks: the same cycles as in the executive, and nothing to be had by
+//! rubbish.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::vec::Vec;
+
+use super::*;
+use crate::time::Instant;
+
+const PERIOD_NS: u64 = 1_000;
+
+fn at(ns: u64) -> Instant {
+    Instant::from_ns(ns)
+}
+
+fn terms(burst: u32) -> Terms {
+    let timeline = Timeline::new(at(5_000), PERIOD_NS, 1).expect("in range");
+    Terms { timeline, burst, output_words: 2 }
+}
+
+fn memory(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0xdead)).collect()
+}
+
+/// A cycle as the task was told of it: its number, start, missed, dt.
+type Told = (u64, u64, u64, i64);
+
+/// Runs cycles of these lengths on a seat, as if each was taken at once; what the task was told,
+/// and what the releaser was.
+fn seated(burst: u32, lengths_ns: &[u64]) -> (Vec<Told>, Vec<Done>) {
+    let memory = memory(words(2));
+    let mut releaser = Releaser::new(&memory, terms(burst)).expect("large enough");
+    let mut sitter = Sitter::open(&memory).expect("a seat");
+    sitter.ask(7);
+    let timeline = terms(burst).timeline;
+    let (mut told, mut done) = (Vec::new(), Vec::new());
+    let (mut now, mut posted) = (at(0), 0);
+    for length_ns in lengths_ns {
+        while sitter.turn() != Turn::Run {
+            now = now.max(timeline.release(posted));
+            releaser.harvest(now, |cycle| done.push(cycle));
+            assert!(releaser.post(posted, false).wake, "it sleeps");
+            posted += 1;
+        }
+        let cycle = sitter.begin(now);
+        told.push((cycle.n, now.as_ns(), cycle.missed, cycle.dt.as_ns()));
+        assert_eq!(cycle.lateness, now - timeline.release(cycle.n));
+        let running = cycle.n;
+        now = at(now.as_ns() + length_ns);
+        while timeline.release(posted) <= now {
+            let posting = releaser.post(posted, false);
+            assert_eq!((posting.wake, posting.overran), (false, Some(running)));
+            posted += 1;
+        }
+        sitter.done(now);
+        releaser.harvest(now, |cycle| done.push(cycle));
+    }
+    assert_eq!((releaser.rubbish(), look(&memory).expect("a seat").dropped), (0, 0));
+    (told, done)
+}
+
+#[test]
+fn a_task_that_keeps_up_runs_each_cycle() {
+    let (told, done) = seated(0, &[10, 999, 500]);
+    assert_eq!(told, [(0, 5_000, 0, 0), (1, 6_000, 0, 1_000), (2, 7_000, 0, 1_000)]);
+    assert_eq!(
+        done.iter().map(|done| done.finish.as_ns()).collect::<Vec<_>>(),
+        [5_010, 6_999, 7_500]
+    );
+    assert!(done.iter().all(|done| done.missed == 0));
+}
+
+#[test]
+fn what_passes_during_a_cycle_is_missed_and_told_exactly() {
+    let (told, done) = seated(0, &[10, 2_500, 10, 1_000, 10]);
+    let expected = [
+        (0, 5_000, 0, 0),
+        (1, 6_000, 0, 1_000),
+        (4, 9_000, 2, 3_000),
+        (5, 10_000, 0, 1_000),
+        (7, 12_000, 1, 2_000),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(done.iter().map(|done| done.missed).sum::<u64>(), 3);
+}
+
+#[test]
+fn a_burst_catches_up_as_far_as_it_may() {
+    let (told, _) = seated(2, &[3_500, 10, 10, 10]);
+    // Cycles 1, 2 and 3 passed; the last two of them run at once.
+    assert_eq!(told[0], (0, 5_000, 0, 0));
+    assert_eq!(told[1], (2, 8_500, 1, 2_000));
+    assert_eq!(told[2], (3, 8_510, 0, 1_000));
+    assert_eq!(told[3], (4, 9_000, 0, 1_000));
+}
+
+#[test]
+fn a_seat_agrees_with_the_executive_whatever_the_lengths() {
+    for burst in [0, 1, 3] {
+        let mut seed = 9u64 + u64::from(burst);
+        let lengths: Vec<u64> = (0..500)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if seed >> 62 == 0 { (seed >> 40) % 5_000 } else { (seed >> 40) % 1_000 }
+            })
+            .collect();
+        let (told, done) = seated(burst, &lengths);
+        let slow = executive(burst, &lengths);
+        assert_eq!(told.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{burst}");
+        let missed = |cycles: &[(u64, u64, u64)]| cycles.iter().map(|c| c.2).sum::<u64>();
+        let harvested = done.iter().map(|done| done.missed).sum::<u64>();
+        assert_eq!(harvested, missed(&slow), "{burst}");
+        assert_eq!(done.len(), lengths.len());
+    }
+}
+
+/// The same task in the executive's own thread.
+fn executive(burst: u32, lengths_ns: &[u64]) -> Vec<(u64, u64, u64)> {
+    use crate::dispatch::{Counters, Cursor, State, Step, Storage, finish, step};
+    use crate::earliest::{Entry, entries};
+    use crate::table::{Class, Mask, Policy, Run, Slot, Table};
+    let policy = if burst == 0 { Policy::Skip } else { Policy::Burst(burst) };
+    let max = u64::MAX;
+    let slots =
+        [Slot { class: 0, run: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
+    let classes = [Class { num_ns: PERIOD_NS, den: 1, runs: (0, 1), moves: false }];
+    let runs = [Run { phase_ns: 0, masks: (0, 1) }];
+    let masks = [Mask { word: 0, bits: 1 }];
+    let table = Table::new(at(5_000), &classes, &runs, &masks, &slots).expect("a table");
+    let (mut cursors, mut matches) = ([Cursor::default(); 1], [Entry::default(); entries(1)]);
+    let (mut ready, mut counters) = ([0; 8], [Counters::default(); 1]);
+    let storage = Storage {
+        cursors: &mut cursors,
+        matches: &mut matches,
+        words: &mut ready,
+        counters: &mut counters,
+    };
+    let mut state = State::begin(&table, storage, at(0)).expect("large enough");
+    let (mut now, mut told) = (at(0), Vec::new());
+    for length_ns in lengths_ns {
+        let job = loop {
+            match step(&table, &mut state, now) {
+                Step::Idle(until) => now = until,
+                Step::Run(job) => break job,
+            }
+        };
+        told.push((job.cycle, now.as_ns(), job.missed));
+        let start = now;
+        now = at(now.as_ns() + length_ns);
+        let _overruns = finish(&table, &mut state, &job, start, now);
+    }
+    told
+}
+
+#[test]
+fn only_the_cycle_that_overran_is_cancelled() {
+    let memory = memory(words(2));
+    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let mut sitter = Sitter::open(&memory).expect("a seat");
+    sitter.ask(7);
+    assert_eq!(releaser.post(3, true), Posted { wake: true, overran: None });
+    assert_eq!(sitter.turn(), Turn::Run);
+    let cycle = sitter.begin(at(8_000));
+    assert!(!cycle.cancelled());
+    assert_eq!(releaser.post(4, true).overran, Some(3));
+    assert!(cycle.cancelled());
+    sitter.done(at(9_100));
+    assert_eq!(sitter.turn(), Turn::Wait(5), "cycle 4 is missed, and told with the next");
+    releaser.post(5, true);
+    assert_eq!(sitter.turn(), Turn::Run);
+    let cycle = sitter.begin(at(10_000));
+    assert_eq!((cycle.n, cycle.missed, cycle.cancelled()), (5, 1, false));
+    sitter.done(at(10_001));
+    releaser.end();
+    assert_eq!(sitter.turn(), Turn::Ended);
+    sitter.leave();
+    assert_eq!(look(&memory).expect("a seat").state, State::Gone);
+}
+
+#[test]
+fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
+    let memory = memory(words(2));
+    let (door, mut all) = (Door::new(), Vec::new());
+    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let mut enter = |releaser: &mut Releaser<'_>, now| {
+        releaser.enter(&door, at(now), |done| all.push(done.cycle))
+    };
+    assert_eq!(enter(&mut releaser, 0), Entered::Closed);
+    door.open(1);
+    assert_eq!(enter(&mut releaser, 0), Entered::Open);
+    let mut sitter = Sitter::open(&memory).expect("a seat");
+    sitter.ask(7);
+    releaser.post(0, false);
+    assert_eq!(sitter.turn(), Turn::Run);
+    let _cycle = sitter.begin(at(5_000));
+    sitter.done(at(5_100));
+    releaser.post(1, false);
+    assert_eq!(sitter.turn(), Turn::Run);
+    let _cycle = sitter.begin(at(6_000));
+    releaser.post(2, false);
+    releaser.post(3, false);
+    // It ends in the middle of cycle 1; 2 and 3 never ran.
+    door.close(1);
+    assert!(!door.is_left(1));
+    assert_eq!(enter(&mut releaser, 9_000), Entered::Left(2));
+    assert!(door.is_left(1));
+    clear(&memory, &terms(0));
+    // One that comes and goes unseen is left all the same.
+    door.open(2);
+    door.close(2);
+    assert!(!door.is_left(2));
+    assert_eq!(enter(&mut releaser, 9_500), Entered::Left(0));
+    assert!(door.is_left(2));
+    door.open(3);
+    assert_eq!(enter(&mut releaser, 10_000), Entered::Open);
+    let mut sitter = Sitter::open(&memory).expect("a seat");
+    sitter.ask(8);
+    releaser.post(5, false);
+    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.begin(at(10_000)).missed, 0, "what was before it is not its own");
+    assert_eq!(all, [0]);
+}
+
+#[test]
+fn rubbish_in_a_seat_is_counted_and_nothing_else() {
+    let memory = memory(words(2));
+    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let mut seed = 5u64;
+    let mut all = 0;
+    for cycle in 0..2_000u64 {
+        releaser.post(cycle, true);
+        for word in memory.iter().skip(3) {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let near = [0, 1, cycle, cycle + 1, 5_000 + cycle * PERIOD_NS, u64::MAX];
+            let value = near.get((seed >> 61) as usize).copied().unwrap_or(seed);
+            word.store(value, Ordering::Relaxed);
+        }
+        let now = terms(0).timeline.release(cycle + 1);
+        releaser.harvest(now, |done| {
+            all += done.missed + 1;
+            assert!(done.cycle <= cycle && done.finish >= done.start, "{done:?}");
+        });
+        assert!(all + releaser.unharvested() <= cycle + 1);
+        let _seen = look(&memory).expect("large enough");
+        if let Ok(mut sitter) = Sitter::open(&memory) {
+            // Whatever the task finds, it goes on.
+            if sitter.turn() == Turn::Run {
+                let _cycle = sitter.begin(now);
+                sitter.done(now);
+            }
+        }
+    }
+    assert!(releaser.rubbish() > 1_000);
+}
+
+#[test]
+fn what_is_no_seat_is_refused() {
+    let open = |memory: &[AtomicU64]| Sitter::open(memory).err();
+    let memory = memory(words(2));
+    assert_eq!(open(&memory), Some(SeatError::NoSeat));
+    assert_eq!(open(&memory[..9]), Some(SeatError::NoSeat));
+    assert!(Releaser::new(&memory[1..], terms(0)).is_none());
+    let _releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    assert_eq!(open(&memory[..words(1)]), Some(SeatError::Size(words(2) as u64)));
+    let with = |at: usize, value: u64| {
+        let before = memory[at].swap(value, Ordering::Relaxed);
+        let why = open(&memory);
+        memory[at].store(before, Ordering::Relaxed);
+        why
+    };
+    assert_eq!(with(1, 9), Some(SeatError::Version(9)));
+    assert_eq!(with(2, 9), Some(SeatError::Size(9)));
+    assert_eq!(with(NUM_NS, 0), Some(SeatError::Period));
+    assert_eq!(with(DEN, 0), Some(SeatError::Period));
+    assert!(matches!(with(OUTPUT_WORDS, u64::MAX), Some(SeatError::Size(_))));
+    assert_eq!(open(&memory), None);
+}
+
+#[test]
+fn outputs_are_whole_and_the_safe_value_takes_over() {
+    let memory = memory(words(2));
+    let _releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let outputs = Outputs::of(&memory, 2).expect("room");
+    let read = || {
+        let mut value = [0; 2];
+        (outputs.read(&mut value), value)
+    };
+    outputs.commit(&[0, 0], Source::Safe);
+    assert_eq!(read(), (Some(Source::Safe), [0, 0]));
+    outputs.commit(&[1, 2], Source::Task);
+    assert_eq!(read(), (Some(Source::Task), [1, 2]));
+    // Half of the next one is written when its task ends.
+    let half = OUTPUT + if memory[COMMIT].load(Ordering::Relaxed) & 1 == 0 { 2 } else { 0 };
+    memory[half].store(9, Ordering::Relaxed);
+    assert_eq!(read(), (Some(Source::Task), [1, 2]));
+    outputs.commit(&[0, 0], Source::Safe);
+    assert_eq!(read(), (Some(Source::Safe), [0, 0]));
+    outputs.commit(&[3, 4], Source::Task);
+    assert_eq!(read(), (Some(Source::Task), [3, 4]));
+    assert!(Outputs::of(&memory, 3).is_none() && Outputs::of(&memory, usize::MAX).is_none());
+}
+
+#[test]
+fn a_reader_never_sees_half_an_output() {
+    let memory = memory(words(2));
+    let outputs = Outputs::of(&memory, 2).expect("room");
+    outputs.commit(&[0, 0], Source::Safe);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut last = 0;
+            while last < 20_000 {
+                let mut value = [0; 2];
+                if outputs.read(&mut value).is_some() {
+                    assert!(value[0] == value[1] && value[0] >= last, "{value:?}");
+                    last = value[0];
+                }
+            }
+        });
+        (1..=20_000u64).for_each(|n| outputs.commit(&[n, n], Source::Task));
+        reader.join().expect("no panic");
+    });
+}

@@ -78,7 +78,7 @@ impl<'c> Cycle<'c> {
         cancel: Cancel<'c>,
     ) -> Self {
         let (terminates, cancel, thread) = (true, Some(cancel), PhantomData);
-        Self { n, release, lateness, missed, dt, next, terminates, cancel, thread }
+        Self { n, part: 0, release, lateness, missed, dt, next, terminates, cancel, thread }
     }
 
     /// The same cycle with a cancel token.

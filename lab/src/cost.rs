@@ -11,7 +11,6 @@ use punctual::core::executive::Record;
 use punctual::core::recorder::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
-use punctual::os::clock::{ClockId, now_ns};
 
 /// Costs of one recorded sample, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,23 +22,6 @@ pub struct RecordCost {
     /// How many single pushes.
     pub cold_n: u32,
 }
-
-/// CPU time of one short sleep and wake, the kernel's part included: NIST's S. The mean of
-/// 200 sleeps of 50 µs, on the calling thread.
-pub fn wake(clock: &mut MachineClock) -> Span {
-    let before = now_ns(ClockId::ThreadCpu);
-    for _ in 0..WAKES {
-        let at = clock.now() + WAKE_AFTER;
-        clock.sleep_until(at);
-        clock.wake();
-    }
-    let spent = now_ns(ClockId::ThreadCpu).saturating_sub(before);
-    Span::from_ns(i64::try_from(spent / WAKES).unwrap_or(i64::MAX))
-}
-
-/// Sleeps in a measurement of [`wake`], and how long each is.
-const WAKES: u64 = 200;
-const WAKE_AFTER: Span = Span::from_us(50);
 
 /// Samples in a batch, all of which fit in the ring, and batches.
 const BATCH: u64 = 4_000;

@@ -35,6 +35,7 @@ pub mod periodic;
 pub mod quiet;
 pub mod session;
 pub mod watchdog;
+pub mod way;
 
 pub use punctual_core as core;
 pub use punctual_os as os;

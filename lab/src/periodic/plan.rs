@@ -3,52 +3,8 @@
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
 use punctual::core::time::{Period, Span};
-use punctual::core::wait::adaptive::Aim;
-use punctual::core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
 use punctual::os::scheduler::Policy;
-
-/// How a stream waits for its releases.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum WaitKind {
-    /// An absolute sleep.
-    Sleep,
-    /// A sleep of a tenth of the period, and 20 µs at least, then a spin.
-    Spin,
-    /// A sleep that ends this much before the release, then a spin.
-    Fixed(Span),
-    /// NIST's: early calls this far apart, √(T·S) if that is not said, then a spin.
-    Rearm(Option<Period>),
-    /// Learned: hops and margin, for this share of the CPU at most.
-    Adaptive(f64),
-}
-
-impl WaitKind {
-    /// Whether it spins before a release.
-    pub const fn spins(self) -> bool {
-        !matches!(self, Self::Sleep)
-    }
-
-    /// Its name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sleep => "sleep",
-            Self::Spin => "spin",
-            Self::Fixed(_) => "fixed",
-            Self::Rearm(_) => "rearm",
-            Self::Adaptive(_) => "adaptive",
-        }
-    }
-}
-
-/// The share of each period in which a spinning loop sleeps: twice what Linux's real-time
-/// throttling keeps for others by default (5 %, `sched_rt_runtime_us`).
-const SPIN_REST: f64 = 0.1;
-
-/// The shortest such sleep: a shorter one is over before the thread has left the CPU.
-const SPIN_REST_MIN: Span = Span::from_us(20);
-
-/// The shortest period that a spinning loop can have: half of it rest.
-pub const SPIN_PERIOD_MIN: Span = Span::from_us(40);
+pub use punctual::way::{SPIN_PERIOD_MIN, Way as WaitKind};
 
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,43 +22,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The strategy behind a way to wait, for this loop. `cost` measures NIST's S, and is called
-    /// where that is needed.
-    pub(super) fn strategy(&self, wait: WaitKind, cost: impl FnOnce() -> Span) -> Strategy {
-        match wait {
-            WaitKind::Sleep => Strategy::Sleep(Sleep),
-            WaitKind::Spin => Strategy::Spin(Spin::new(self.margin())),
-            WaitKind::Fixed(margin) => Strategy::Spin(Spin::new(margin)),
-            WaitKind::Rearm(every) => {
-                let every = every.unwrap_or_else(|| Rearm::best(self.period, cost()));
-                Strategy::Rearm(Rearm::new(every))
-            }
-            WaitKind::Adaptive(budget) => {
-                let aim = Aim { budget, wake_cost: cost(), ..Aim::of(self.period) };
-                Strategy::Adaptive(Adaptive::new(aim))
-            }
-        }
-    }
-
-    /// For a spinning loop, how long before each release its sleep ends.
-    pub fn margin(&self) -> Span {
-        let period_ns = i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX);
-        let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
-        Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
-    }
-
     /// The share of a CPU that it takes by its plan, at most; for a sleeping loop next to nothing.
     pub fn cpu_share(&self) -> f64 {
-        let period_ns = self.period.as_ns() as f64;
-        match self.wait {
-            WaitKind::Sleep => 0.0,
-            WaitKind::Spin => self.margin().as_ns() as f64 / period_ns,
-            WaitKind::Fixed(margin) => (margin.as_ns() as f64 / period_ns).min(1.0),
-            WaitKind::Rearm(every) => {
-                every.map_or(0.5, |a| (a.as_ns() as f64 / period_ns).min(1.0))
-            }
-            WaitKind::Adaptive(budget) => budget,
-        }
+        self.wait.cpu_share(self.period)
     }
 }
 
@@ -206,21 +128,6 @@ mod tests {
         assert_eq!(visits(0), 8);
         assert!((1..=8).all(|load| visits(load) == 2));
         assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
-    }
-
-    #[test]
-    fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
-        let stream = |period_ns, wait| Stream {
-            cpu: None,
-            period: Period::from_ns(period_ns).expect("positive"),
-            phase_ns: 0,
-            policy: Policy::Fifo(1),
-            wait,
-        };
-        let share = |period_ns| stream(period_ns, WaitKind::Spin).cpu_share();
-        assert!((share(1_000_000) - 0.9).abs() < 1e-9);
-        assert!((share(40_000) - 0.5).abs() < 1e-9);
-        assert_eq!((share(5_000), stream(5_000, WaitKind::Sleep).cpu_share()), (0.0, 0.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual::clocks::MachineClock;
+use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::clock::Clock;
 use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
@@ -21,7 +21,6 @@ use punctual::session::{Refusal, Thread};
 use punctual::watchdog::Watched;
 
 use super::plan::{Stream, WaitKind};
-use crate::cost;
 
 /// From the order to the first release: time to get from the order into the loop.
 const LEAD: Span = Span::from_ms(1);
@@ -160,7 +159,7 @@ impl Worker<'_> {
     fn strategies(&mut self, tid: i32) -> Vec<Strategy> {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
-            let mut wait = self.stream.strategy(*kind, || cost::wake(&mut self.clock));
+            let mut wait = kind.strategy(self.stream.period, || wake_cost(&mut self.clock));
             if Wait::<MachineClock>::learned(&wait).is_some() {
                 self.rehearse(&mut wait, tid);
             }

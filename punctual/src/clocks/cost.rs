@@ -1,8 +1,9 @@
-//! What a stamp costs: the floor under every number that is measured with it.
+//! What a stamp costs: the floor under every number that is measured with it; and what a wake does.
 //!
 //! For experiments, at setup. Never assumes: it measures on the clock in use.
 
 use punctual_core::clock::Clock;
+use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
 
 /// Median costs of one call, in ns.
@@ -39,6 +40,25 @@ impl StampCost {
     }
 }
 
+/// Sleeps in a measurement of [`wake_cost`], and how long each is.
+const WAKES: u64 = 200;
+const WAKE_AFTER: Span = Span::from_us(50);
+
+/// CPU time of one short sleep and wake, the kernel's part included: NIST's S. The mean of
+/// 200 sleeps of 50 µs, on the calling thread.
+///
+/// # Real-time: setup only
+pub fn wake_cost(clock: &mut impl Clock) -> Span {
+    let before = now_ns(ClockId::ThreadCpu);
+    for _ in 0..WAKES {
+        let at = clock.now() + WAKE_AFTER;
+        clock.sleep_until(at);
+        clock.wake();
+    }
+    let spent = now_ns(ClockId::ThreadCpu).saturating_sub(before);
+    Span::from_ns(i64::try_from(spent / WAKES).unwrap_or(i64::MAX))
+}
+
 fn median_cost(mut call: impl FnMut()) -> f64 {
     let mut costs = [0.0f64; BATCHES];
     for cost in &mut costs {
@@ -60,5 +80,10 @@ mod tests {
     fn a_stamp_is_not_free() {
         let cost = StampCost::measure(&mut super::super::Vdso);
         assert!(cost.now_ns > 0.0 && cost.poll_ns > 0.0 && cost.wake_ns > 0.0);
+    }
+
+    #[test]
+    fn a_wake_is_not_free() {
+        assert!(wake_cost(&mut super::super::Vdso) > Span::ZERO);
     }
 }

@@ -12,7 +12,7 @@ use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use anchored::{Anchored, Rate};
-pub use cost::StampCost;
+pub use cost::{StampCost, wake_cost};
 pub use slew::{Reading, Slew};
 pub use trust::{Untrusted, counter_trust};
 

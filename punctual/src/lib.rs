@@ -4,7 +4,7 @@
 //! clock that the kernel trusts, [`session`] makes the calling thread a real-time one and says what
 //! was refused, [`drain`] takes samples away and writes them to a file that survives a kill,
 //! [`watchdog`] ends a loop that does not yield, [`disturbance`] notices suspend, clock steps and
-//! CPUs that went away.
+//! CPUs that went away. A loop of one period is [`lone`]'s, one of many tasks [`periodic`]'s.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -31,7 +31,9 @@
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;
+pub mod lone;
 pub mod periodic;
+pub mod quantile;
 pub mod quiet;
 pub mod session;
 pub mod watchdog;

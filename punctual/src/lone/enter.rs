@@ -1,0 +1,132 @@
+//! How a thread becomes a lone loop's, and the memory that it brings.
+//!
+//! Setup only: everything that takes time, memory or the kernel's consent is here.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use punctual_core::page::{self, Kind, Page};
+use punctual_core::time::Span;
+use punctual_core::wait::adaptive::Aim;
+use punctual_core::wait::{Adaptive, Strategy};
+
+use super::Loop;
+use super::guard::Guard;
+use super::options::{BadOptions, Options, Place};
+use super::remote::{Remote, Shared};
+use crate::clocks::{MachineClock, wake_cost};
+use crate::quiet;
+use crate::session::Thread;
+use crate::way::Way;
+
+/// How long the tick is listened for: 75 ticks at 250 Hz, 30 at 100 Hz.
+pub const LISTEN: Span = Span::from_ms(300);
+/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
+pub const REHEARSAL_MAX: Span = Span::from_ms(3_000);
+/// Memory of a loop: its page, with its counts and its histogram of lateness, 34 KiB.
+#[derive(Debug)]
+pub struct Storage {
+    words: Vec<AtomicU64>,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Storage {
+    /// Memory for one loop.
+    ///
+    /// # Real-time: setup only
+    pub fn new() -> Self {
+        Self { words: (0..page::WORDS).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+/// Why there is no loop.
+#[derive(Debug)]
+pub enum EnterError {
+    /// The options cannot be.
+    Options(BadOptions),
+    /// The watchdog's thread could not be started.
+    Watchdog(std::io::Error),
+}
+
+impl fmt::Display for EnterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(why) => why.fmt(f),
+            Self::Watchdog(why) => write!(f, "no thread for the watchdog: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for EnterError {}
+
+impl Options {
+    /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
+    /// and what the wait takes to learn, [`REHEARSAL_MAX`] at most. What the kernel refused is
+    /// kept in [`Loop::refused`].
+    ///
+    /// # Errors
+    /// What in the options cannot be, or that there is no thread for the watchdog.
+    ///
+    /// # Real-time: setup only
+    pub fn enter(self, storage: &mut Storage) -> Result<Loop<'_>, EnterError> {
+        self.check().map_err(EnterError::Options)?;
+        let words: &[AtomicU64] = &storage.words;
+        let page = Page::new(words, Kind::Lateness).expect("storage is of a page's size");
+        let view = page::View::open(words).expect("a page was just made of it");
+        let remote = Remote { shared: Arc::new(Shared::default()) };
+        // Before the session, so that it may run on any CPU that the caller may.
+        let watchdog = self
+            .watchdog
+            .map(|bound| Guard::start(&remote, bound))
+            .transpose()
+            .map_err(EnterError::Watchdog)?;
+        let session = Thread::enter(self.cpu, self.policy);
+        let mut clock = MachineClock::best();
+        let quiet = match self.place {
+            Place::Quiet => {
+                let gaps = quiet::listen(&mut clock, LISTEN);
+                quiet::place(&gaps, self.period())
+            }
+            _ => None,
+        };
+        let phase_ns = match (self.place, quiet) {
+            (Place::At(ns), _) => ns,
+            (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
+        };
+        let wait = self.strategy(&mut clock);
+        let mut entered = Loop {
+            options: self,
+            phase_ns,
+            quiet,
+            clock,
+            wait,
+            page,
+            view,
+            remote,
+            at: None,
+            session,
+            _watchdog: watchdog,
+        };
+        entered.rehearse();
+        entered.clock.discipline();
+        Ok(entered)
+    }
+
+    fn strategy(&self, clock: &mut MachineClock) -> Strategy {
+        match self.way {
+            Way::Adaptive(budget) => Strategy::Adaptive(Adaptive::new(Aim {
+                budget,
+                late: self.late_share,
+                wake_cost: wake_cost(clock),
+                ..Aim::of(self.period())
+            })),
+            way => way.strategy(self.period(), || wake_cost(clock)),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The watchdog of a lone loop: a thread beside it.
+//!
+//! For a loop that asked for one. Ends with the loop, in one look of the watchdog's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use punctual_core::time::Span;
+use punctual_os::scheduler::{self, Policy};
+
+use super::remote::Remote;
+use crate::watchdog::{Charge, watch};
+
+/// The watchdog of a loop, which ends with it.
+#[derive(Debug)]
+pub(super) struct Guard {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Guard {
+    /// Watches the loop once it is armed.
+    pub(super) fn start(remote: &Remote, bound: Span) -> std::io::Result<Self> {
+        let done = Arc::new(AtomicBool::new(false));
+        let (shared, over) = (Arc::clone(&remote.shared), Arc::clone(&done));
+        let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
+            // Above the loop where permitted; below it still runs where it has another CPU.
+            let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+            let progress = || shared.watched.beats();
+            watch(&[Charge { watched: &shared.watched, progress, bound }], &shared.stop, &over);
+        })?;
+        Ok(Self { done, thread: Some(thread) })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // It ends at its next look, in 50 ms.
+            let _ended = thread.join();
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One periodic loop that is the caller's own: it says [`Loop::wait`], works, and says so again.
+//!
+//! For whoever has one period and one thread; many tasks are [`crate::periodic`]'s. Enters the
+//! session of the calling thread, finds the quiet phase, lets the wait learn, and then is there at
+//! each release: a cycle that runs over its next release makes that one missed, and the phase
+//! stays. Memory is the session's of the process ([`crate::session::Process`]) and the caller's;
+//! between the first wait and the last nothing is allocated, and nothing called but the clock.
+//!
+//! ```
+//! use punctual::lone::{Options, Place, Storage};
+//! use punctual::periodic::Rate;
+//! use punctual::session::Process;
+//! use punctual::way::Way;
+//!
+//! let _process = Process::enter();
+//! let mut storage = Storage::new();
+//! let options = Options::new(Rate::hertz(1_000).expect("in range"));
+//! # // What the defaults take two seconds to find out.
+//! # let options = options.place(Place::Zero).way(Way::Sleep);
+//! let mut each_ms = options.enter(&mut storage)?;
+//! let (remote, view) = (each_ms.remote(), each_ms.view());
+//! while let Some(cycle) = each_ms.wait() {
+//!     // What is to be done, for cycle.dt since it was done last.
+//!     if cycle.n == 20 {
+//!         remote.stop();
+//!     }
+//! }
+//! let counts = view.counts();
+//! println!("{} cycles, {} missed, at most {:?} late", counts.ran, counts.missed, counts.max);
+//! # assert!(counts.ran <= 21);
+//! # Ok::<(), punctual::lone::EnterError>(())
+//! ```
+
+mod enter;
+mod guard;
+mod options;
+mod releases;
+mod remote;
+
+use std::sync::atomic::AtomicBool;
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::Overruns;
+use punctual_core::page::{At, Page, View};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::adaptive::Phase;
+use punctual_core::wait::{Adaptive, Approach, Learned, Strategy, Wait};
+use punctual_os::process;
+use punctual_os::scheduler::Policy;
+
+use crate::clocks::MachineClock;
+use crate::quiet::Quiet;
+use crate::session::{Refusal, Thread};
+
+pub use enter::{EnterError, LISTEN, REHEARSAL_MAX, Storage};
+use guard::Guard;
+pub use options::{BadOptions, Options, Place};
+pub use releases::Releases;
+pub use remote::Remote;
+
+/// From the first wait to the first release, at least: time to get into the wait.
+const LEAD: Span = Span::from_us(100);
+
+/// One cycle of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// Which: releases since the first one.
+    pub n: u64,
+    /// When it was due.
+    pub release: Instant,
+    /// wake − release.
+    pub lateness: Span,
+    /// Releases since the last cycle that never ran.
+    pub missed: u64,
+    /// From the release of the last cycle to this one, the period for the first: what an integrator
+    /// has to go on by.
+    pub dt: Span,
+    /// When the next cycle is due: what runs beyond this is an overrun.
+    pub next: Instant,
+}
+
+/// A loop on the thread that entered it.
+#[derive(Debug)]
+pub struct Loop<'s> {
+    options: Options,
+    phase_ns: u64,
+    quiet: Option<Quiet>,
+    clock: MachineClock,
+    wait: Strategy,
+    page: Page<'s>,
+    view: View<'s>,
+    remote: Remote,
+    /// Where it is; `None` before the first wait.
+    at: Option<Course>,
+    session: Thread,
+    _watchdog: Option<Guard>,
+}
+
+/// The releases, and the last cycle that ran.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    releases: Releases,
+    last: Option<u64>,
+}
+
+impl Loop<'_> {
+    /// Waits for the next release to come and returns its cycle; `None` once the loop was told to
+    /// stop. Releases that passed since the last cycle are missed, and counted.
+    ///
+    /// The first call fixes which release is the first, one that is still to come, and starts the
+    /// watchdog.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn wait(&mut self) -> Option<Cycle> {
+        let now = self.clock.poll();
+        let Course { releases, last } = self.at.unwrap_or_else(|| self.begin(now));
+        let n = last.map_or(0, |last| releases.next(last, now));
+        let missed = last.map_or(0, |last| n - last - 1);
+        let release = releases.release(n);
+        let Some(wake) = self.wait.until(&mut self.clock, release, self.remote.flag()) else {
+            if missed > 0 {
+                self.page.missed(missed);
+            }
+            return None;
+        };
+        let lateness = wake - release;
+        // Known only now, of the cycle before.
+        let overruns = Overruns { over_release: missed > 0, ..Overruns::default() };
+        self.page.keep(At { release, cycle: n }, lateness, missed, overruns);
+        self.remote.shared.stalled(Wait::<MachineClock>::take_stalls(&mut self.wait));
+        self.remote.shared.watched.beat();
+        self.at = Some(Course { releases, last: Some(n) });
+        let next = releases.release(n + 1);
+        let dt = last.map_or(next - release, |last| release - releases.release(last));
+        Some(Cycle { n, release, lateness, missed, dt, next })
+    }
+
+    /// Where the first wait finds itself.
+    fn begin(&self, now: Instant) -> Course {
+        self.remote.shared.watched.arm(process::tid());
+        let releases = Releases::aligned(self.options.rate, self.phase_ns, now + LEAD);
+        Course { releases, last: None }
+    }
+
+    /// Lets a wait that learns do so, where it is asked for and takes no longer than it may.
+    fn rehearse(&mut self) {
+        let length = Adaptive::calibration(self.options.period());
+        if !self.options.rehearse || length > REHEARSAL_MAX {
+            return;
+        }
+        self.clock.discipline();
+        let start = self.clock.now() + LEAD;
+        let releases = Releases::aligned(self.options.rate, self.phase_ns, start);
+        let mut k = 0;
+        // A cycle without a sleep teaches nothing, so that it may take longer than it should.
+        while self.is_calibrating() && releases.release(k) < start + REHEARSAL_MAX {
+            let wake = self.wait.until(&mut self.clock, releases.release(k), &NEVER);
+            k = releases.next(k, wake.unwrap_or(start));
+        }
+        let _not_counted = Wait::<MachineClock>::take_stalls(&mut self.wait);
+    }
+
+    fn is_calibrating(&self) -> bool {
+        self.learned().is_some_and(|learned| learned.phase == Phase::Calibrating)
+    }
+
+    /// The handle for other threads.
+    ///
+    /// # Real-time: setup only
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// The offset of its releases from multiples of the period on CLOCK_MONOTONIC, ns.
+    ///
+    /// # Real-time: in loop
+    pub fn phase_ns(&self) -> u64 {
+        self.phase_ns
+    }
+
+    /// The quiet place that it took; `None` where none was asked for, or found.
+    ///
+    /// # Real-time: in loop
+    pub fn quiet(&self) -> Option<Quiet> {
+        self.quiet
+    }
+
+    /// How it approaches a release at present.
+    ///
+    /// # Real-time: in loop
+    pub fn approach(&self) -> Approach {
+        Wait::<MachineClock>::approach(&self.wait)
+    }
+
+    /// What its wait learned of this machine; `None` for one that learns nothing.
+    ///
+    /// # Real-time: in loop
+    pub fn learned(&self) -> Option<Learned> {
+        Wait::<MachineClock>::learned(&self.wait)
+    }
+
+    /// The policy that its thread really has.
+    ///
+    /// # Real-time: setup only
+    pub fn policy(&self) -> Policy {
+        self.session.policy()
+    }
+
+    /// What the kernel refused its thread.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        self.session.refused()
+    }
+
+    /// What its stamps are taken with.
+    ///
+    /// # Real-time: setup only
+    pub fn clock_name(&self) -> &'static str {
+        self.clock.name()
+    }
+}
+
+impl<'s> Loop<'s> {
+    /// Its page: counts and histogram of lateness, for any thread, at any time. A cycle that was
+    /// still running at the next release is counted as such with the cycle after it.
+    ///
+    /// # Real-time: setup only
+    pub fn view(&self) -> View<'s> {
+        self.view
+    }
+}
+
+/// A rehearsal is never told to stop: nobody has the loop's handle yet.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+#[cfg(test)]
+mod tests;

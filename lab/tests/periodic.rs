@@ -136,7 +136,8 @@ impl Background for Unplug {
     fn end(&mut self, _: usize) {}
 
     fn progress(&mut self, progress: &punctual_lab::periodic::Progress) {
-        if progress.cycles > 300 {
+        // Once the loop was seen where it belongs, long before its end.
+        if progress.left < Span::from_ms(2_000) {
             let everywhere = affinity::get(0).expect("own");
             pinned(self.0)
                 .iter()
@@ -154,7 +155,7 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     // Of the tests here only this one uses the first CPU: others' threads are not in its way.
     let cpu = allowed.iter().next().expect("two of them");
     let stream = Stream { cpu: Some(cpu), ..stream(1_000_000, WaitKind::Sleep, Policy::Other) };
-    let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(1_500)));
+    let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(2_500)));
     let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);
     let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop).expect("threads");

@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Dir, json, punctual, run, stdout};
+use punctual::os::process::Ending;
+
+use crate::support::{Dir, json, punctual, run, signal, stdout};
 
 /// Waits, at most 20 s, until `ready`.
 fn until(what: &str, mut ready: impl FnMut() -> bool) {
@@ -27,11 +29,6 @@ fn start(samples: &Path, load: &str) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts")
-}
-
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(sent.expect("kill starts").success());
 }
 
 /// Processes whose parent, or its parent, is `pid`.
@@ -57,7 +54,7 @@ fn after_kill_9_all_but_the_last_block_is_readable_and_no_load_is_left() {
     until("a few blocks", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 200_000));
     let loads = descendants(child.id());
     assert!(!loads.is_empty(), "the loads run");
-    signal(&child, "-9");
+    signal(&child, Ending::Kill);
     child.wait().expect("it ends");
     until("the loads to end", || {
         loads.iter().all(|pid| {
@@ -81,12 +78,12 @@ fn after_kill_9_all_but_the_last_block_is_readable_and_no_load_is_left() {
 
 #[test]
 fn an_interrupt_ends_it_early_with_what_there_is() {
-    for name in ["-INT", "-TERM"] {
-        let dir = Dir::new(&format!("interrupt{name}"));
+    for how in [Ending::Interrupt, Ending::Terminate] {
+        let dir = Dir::new(&format!("interrupt-{how:?}"));
         let file = dir.path("samples");
         let child = start(&file, "none");
         until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
-        signal(&child, name);
+        signal(&child, how);
         let out = child.wait_with_output().expect("it ends");
         assert_eq!(out.status.code(), Some(0));
         assert!(stdout(&out).contains("incomplete"), "{}", stdout(&out));

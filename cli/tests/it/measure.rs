@@ -64,8 +64,10 @@ fn a_spin_states_its_stalls_its_price_and_its_phase() {
     let run = &result["runs"][0];
     assert_eq!(run["setup"]["phase_ns"], 50_000);
     assert!(run["stalled"].is_u64());
+    // Others may take the CPU from it, but not from a real-time loop.
+    let least = if run["setup"]["policy"] == "SCHED_FIFO" { 0.1 } else { 0.0 };
     let load = run["cpu_load"].as_f64().expect("measured");
-    assert!(load > 0.1 && load <= 1.0, "{load}");
+    assert!(load > least && load <= 1.0, "{load}");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual::os::process::Ending;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};
 
 /// Waits, at most 60 s, until `ready`.
 fn until(what: &str, mut ready: impl FnMut() -> bool) {
@@ -36,11 +37,6 @@ fn endless(dir: &Path, more: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts")
-}
-
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(sent.expect("kill starts").success());
 }
 
 fn show(dir: &Path) -> Value {
@@ -113,11 +109,11 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let mut first = endless(&campaign, &[]);
     until("a stretch", || json_rows(&campaign) >= 1);
     refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
-    signal(&first, "-9");
+    signal(&first, Ending::Kill);
     first.wait().expect("it ends");
     let before = cycles(&show(&campaign));
     assert!(before > 0);
-    for name in ["-TERM", "-INT"] {
+    for how in [Ending::Terminate, Ending::Interrupt] {
         let mut next = endless(&campaign, &[]);
         // Once it says where it is, it holds the directory and catches the signal.
         until("it to begin", || {
@@ -126,9 +122,9 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
         });
         let rows = json_rows(&campaign);
         until("another stretch", || json_rows(&campaign) > rows);
-        signal(&next, name);
+        signal(&next, how);
         let status = next.wait().expect("it ends");
-        assert_eq!(status.code(), Some(0), "{name}: a stop of an endless one is no failure");
+        assert_eq!(status.code(), Some(0), "{how:?}: a stop of an endless one is no failure");
     }
     let after = show(&campaign);
     assert!(cycles(&after) > before);

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
+use punctual::os::process::{Ending, end};
 use serde_json::Value;
 
 /// The program under test.
@@ -37,6 +38,11 @@ pub(crate) fn json(output: &Output) -> Value {
 pub(crate) fn json_file(path: &Path) -> Value {
     let text = fs::read_to_string(path).expect("readable");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// Asks a child that was not yet waited for to end.
+pub(crate) fn signal(child: &Child, how: Ending) {
+    end(child.id().cast_signed(), how).expect("its number is its own");
 }
 
 /// A directory of this test's own, which goes away with it.

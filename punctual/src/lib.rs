@@ -28,6 +28,7 @@
 //! *reader side*.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;

@@ -158,6 +158,25 @@ impl Plan {
         self.phases[rank]
     }
 
+    /// The budget of the task of this rank, ns; `None` where it has none.
+    ///
+    /// # Real-time: setup only
+    pub fn budget_ns(&self, rank: usize) -> Option<u64> {
+        Some(self.slots[rank].budget_ns).filter(|&ns| ns != u64::MAX)
+    }
+
+    /// The share of the CPU that all budgets take.
+    ///
+    /// # Real-time: setup only
+    pub fn load(&self) -> f64 {
+        let share = |rank: usize| {
+            let class = &self.classes[self.slots[rank].class as usize];
+            let budget_ns = self.budget_ns(rank).unwrap_or(0) as f64;
+            budget_ns * class.den as f64 / class.num_ns as f64
+        };
+        (0..self.tasks()).map(share).sum()
+    }
+
     /// The most releases that fall on one instant; an upper bound of it where the periods have a
     /// long common multiple.
     ///

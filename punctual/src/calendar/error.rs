@@ -1,0 +1,118 @@
+//! Why units cannot be a calendar, in words for a person.
+
+use std::fmt;
+
+use punctual_core::calendar::UNITS_MAX;
+use punctual_core::table::Policy;
+use punctual_core::time::Span;
+
+/// A unit and its place in the frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The unit's name.
+    pub name: String,
+    /// From the start of the frame to the start of its place, ns.
+    pub from_ns: u64,
+    /// From the start of the frame to the end of its place, ns.
+    pub to_ns: u64,
+}
+
+/// Why units cannot be a calendar.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CalendarError {
+    /// There is no unit.
+    Empty,
+    /// More units than fit.
+    TooMany(usize),
+    /// The frame, ns, is longer than 2⁶² ns.
+    Frame(u64),
+    /// A unit has no name.
+    NoName,
+    /// Two units have this name.
+    SameName(String),
+    /// A unit's budget is nothing.
+    Budget(String),
+    /// A unit is not within the frame, ns.
+    Outside(Placed, u64),
+    /// Two units want one time.
+    Overlap(Placed, Placed),
+    /// A unit's deadline, ns after it is ready, is below its budget or above the frame, ns.
+    Deadline(String, u64, u64, u64),
+    /// A unit is after one that is not there.
+    Unknown(String, String),
+    /// A unit is after itself, directly or through others.
+    Circle(String),
+    /// A unit has a policy that a fixed place does not allow.
+    Policy(String, Policy),
+    /// Two units of one task, named first, have different policies.
+    Policies(String, String, String),
+    /// A periodic task beside the calendar has no budget.
+    NoBudget(String),
+    /// A periodic task's budget, ns, fits into no gap; the longest, ns, the guard left out.
+    NoGap(String, u64, u64),
+    /// A task of the calendar and a periodic one have this name.
+    Shared(String),
+    /// Units and periodic tasks together ask for this share of the CPU.
+    Overload(f64),
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {:?} at {} to {} ns", self.name, self.from_ns, self.to_ns)
+    }
+}
+
+impl fmt::Display for CalendarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a calendar without a unit"),
+            Self::TooMany(n) => write!(f, "{n} units; a calendar has at most {UNITS_MAX}"),
+            Self::Frame(ns) => write!(f, "a frame of {ns} ns; at most 2^62 ns (146 years)"),
+            Self::NoName => f.write_str("a unit without a name"),
+            Self::SameName(name) => write!(f, "two units are named {name:?}"),
+            Self::Budget(name) => write!(f, "unit {name:?}: a budget of nothing"),
+            Self::Outside(placed, frame) => write!(f, "{placed} is not in a frame of {frame} ns"),
+            Self::Overlap(one, other) => write!(f, "{one} and {other} overlap"),
+            Self::Deadline(name, deadline, budget, frame) => write!(
+                f,
+                "unit {name:?}: a deadline of {deadline} ns is not between its budget of {budget} \
+                 ns and the frame of {frame} ns"
+            ),
+            Self::Unknown(name, of) => write!(f, "unit {name:?} is after {of:?}, which is no unit"),
+            Self::Circle(name) => write!(f, "unit {name:?} is after itself"),
+            Self::Policy(name, policy) => write!(
+                f,
+                "unit {name:?}: {policy:?} moves releases, and places stay: skip, terminate or stop"
+            ),
+            Self::Policies(task, one, other) => {
+                write!(f, "units {one:?} and {other:?} of task {task:?} have different policies")
+            }
+            Self::NoBudget(name) => write!(
+                f,
+                "task {name:?} has no budget: beside a calendar a task is started only where its \
+                 budget fits"
+            ),
+            Self::NoGap(name, budget, gap) => write!(
+                f,
+                "task {name:?}: a budget of {} fits nowhere between the units; the longest gap is \
+                 {}",
+                span(*budget),
+                span(*gap)
+            ),
+            Self::Shared(name) => {
+                write!(f, "a task of the calendar and a periodic one are both named {name:?}")
+            }
+            Self::Overload(load) => write!(
+                f,
+                "units and tasks add up to {load:.3} of the CPU, which is more than there is"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CalendarError {}

@@ -1,0 +1,109 @@
+//! What is refused, and how a calendar is laid out.
+
+use super::*;
+use crate::periodic::{Periodic, Rate, Task};
+use punctual_core::time::{Instant, Span};
+
+fn frame(ns: u64) -> Period {
+    Period::from_ns(ns).expect("positive")
+}
+
+fn said(calendar: &Calendar) -> String {
+    calendar.build().expect_err("refused").to_string()
+}
+
+fn of(units: impl IntoIterator<Item = Unit>) -> Calendar {
+    units.into_iter().fold(Calendar::new(frame(1_000)), Calendar::unit)
+}
+
+#[test]
+fn each_refusal_names_what_it_is_about() {
+    assert_eq!(said(&of([])), "a calendar without a unit");
+    assert_eq!(said(&of([Unit::new("", 1)])), "a unit without a name");
+    assert_eq!(said(&of([Unit::new("a", 0)])), "unit \"a\": a budget of nothing");
+    let twice = of([Unit::new("a", 1), Unit::new("a", 1).ready_ns(5)]);
+    assert_eq!(said(&twice), "two units are named \"a\"");
+    let outside = of([Unit::new("a", 101).ready_ns(900)]);
+    assert_eq!(said(&outside), "unit \"a\" at 900 to 1001 ns is not in a frame of 1000 ns");
+    let far = of([Unit::new("a", 1).ready_ns(u64::MAX)]);
+    assert!(said(&far).ends_with("is not in a frame of 1000 ns"));
+    let before = of([Unit::new("a", 100).deadline_ns(99)]);
+    let deadline = "a deadline of 99 ns is not between its budget of 100 ns and the frame of 1000";
+    assert!(said(&before).contains(deadline), "{}", said(&before));
+    assert!(said(&of([Unit::new("a", 100).deadline_ns(1_001)])).contains("1001 ns"));
+    let over = of([Unit::new("b", 100).ready_ns(250), Unit::new("a", 251)]);
+    assert_eq!(said(&over), "unit \"a\" at 0 to 251 ns and unit \"b\" at 250 to 350 ns overlap");
+    let unknown = of([Unit::new("a", 1).after("b", 0)]);
+    assert_eq!(said(&unknown), "unit \"a\" is after \"b\", which is no unit");
+    let circle = of([Unit::new("a", 1).after("b", 0), Unit::new("b", 1).after("a", 0)]);
+    assert_eq!(said(&circle), "unit \"a\" is after itself");
+    assert!(said(&of([Unit::new("a", 1).policy(Policy::Delay)])).contains("places stay"));
+    let two = |one, other| {
+        let second = Unit::new("b", 1).ready_ns(5).of("t").policy(other);
+        of([Unit::new("a", 1).of("t").policy(one), second])
+    };
+    assert!(two(Policy::Stop, Policy::Stop).build().is_ok());
+    let differ = "units \"a\" and \"b\" of task \"t\" have different policies";
+    assert_eq!(said(&two(Policy::Stop, Policy::Skip)), differ);
+    let long = Calendar::new(frame(1 << 63)).unit(Unit::new("a", 1));
+    assert!(said(&long).contains("2^62"));
+    let many = (0..=UNITS_MAX).map(|n| Unit::new(n.to_string(), 1));
+    assert_eq!(said(&of(many)), "65537 units; a calendar has at most 65536");
+}
+
+#[test]
+fn units_are_laid_out_in_the_order_of_the_frame() {
+    let plan = of([
+        Unit::new("write", 50).after("compute", 100).of("control").start_ns(7),
+        Unit::new("compute", 200).after("read", 10).of("control").policy(Policy::Terminate),
+        Unit::new("read", 40).ready_ns(100).deadline_ns(300),
+    ])
+    .build()
+    .expect("a plan");
+    let laid: Vec<_> = plan.units().map(|(name, unit)| (name, unit.ready_ns, unit.task)).collect();
+    assert_eq!(laid, [("read", 100, 0), ("compute", 150, 1), ("write", 450, 1)]);
+    assert_eq!((plan.tasks(), plan.name(0), plan.name(1)), (2, "read", "control"));
+    let deadlines: Vec<_> = plan.units().map(|(_, unit)| unit.deadline_ns).collect();
+    assert_eq!(deadlines, [400, 350, 500]);
+    assert_eq!(plan.longest_gap_ns(), 600);
+    assert!((plan.load() - 0.29).abs() < 1e-9);
+    assert_eq!(plan.calendar(Instant::from_ns(3)).units(), 3);
+    assert_eq!(plan.storage().len(), 2);
+}
+
+#[test]
+fn a_long_chain_is_laid_out_whichever_end_comes_first() {
+    let chain = |n: u64| {
+        let first = Unit::new("0", 1);
+        let others = (1..n).map(|k| Unit::new(k.to_string(), 1).after((k - 1).to_string(), 0));
+        let mut all: Vec<Unit> = std::iter::once(first).chain(others).collect();
+        all.reverse();
+        of(all)
+    };
+    let plan = chain(1_000).build().expect("it fits exactly");
+    assert!(plan.units().enumerate().all(|(k, (_, unit))| unit.ready_ns == k as u64));
+    assert_eq!(plan.longest_gap_ns(), 0);
+    assert!(said(&chain(1_001)).contains("is not in a frame"));
+}
+
+fn task(name: &str, period_ns: u64) -> Task {
+    Task::new(name, Rate::new(period_ns, 1).expect("in range"))
+}
+
+#[test]
+fn periodic_tasks_fit_between_the_units_or_are_refused() {
+    let calendar = of([Unit::new("a", 100), Unit::new("b", 100).ready_ns(500)]).build();
+    let calendar = calendar.expect("a plan");
+    let beside = |task: Task, guard: i64| {
+        let periodic = Periodic::new().task(task).build().expect("a plan");
+        let both = Beside::with_guard(&calendar, &periodic, Span::from_ns(guard));
+        both.map(|both| both.name(2).to_owned()).map_err(|why| why.to_string())
+    };
+    assert_eq!(beside(task("c", 2_000).budget_ns(400), 0), Ok("c".to_owned()));
+    let gap = "task \"c\": a budget of 400 ns fits nowhere between the units; the longest gap is";
+    assert_eq!(beside(task("c", 2_000).budget_ns(400), 1), Err(format!("{gap} 399 ns")));
+    assert!(beside(task("c", 2_000), 0).is_err_and(|why| why.contains("no budget")));
+    assert!(beside(task("b", 2_000).budget_ns(1), 0).is_err_and(|why| why.contains("both named")));
+    let full = beside(task("c", 400).budget_ns(330), 0);
+    assert!(full.is_err_and(|why| why.contains("1.025 of the CPU")));
+}

@@ -1,0 +1,297 @@
+//! A calendar on the loop, in a simulated clock: against a model that looks at each nanosecond.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use punctual::calendar::{Beside, Calendar, Plan, Unit};
+use punctual::periodic::{self, Periodic, Phase, Policy, Rate, Task};
+use punctual_core::calendar::State as UnitState;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::State;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::source::{Source, Tasks, Units};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Sleep;
+
+const FRAME_NS: u64 = 1_000;
+
+/// A clock that stands still but for sleeps and tasks.
+struct Still<'c>(&'c Cell<u64>);
+
+impl Clock for Still<'_> {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.0.get())
+    }
+    fn poll(&mut self) -> Instant {
+        self.now()
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        self.0.set(self.0.get().max(at.as_ns()));
+    }
+    fn wake(&mut self) -> Instant {
+        self.now()
+    }
+    fn relax(&mut self) {}
+}
+
+/// How long the nth run of anything takes, and whether it breaks off.
+type Scripted = Vec<(u64, bool)>;
+
+fn nth(script: &Scripted, n: usize) -> (u64, Flow) {
+    let (ns, breaks) = script[n % script.len()];
+    (ns, if breaks { Flow::Break } else { Flow::Continue })
+}
+
+/// What ran: rank, cycle, part, start and finish, ns.
+type Ran = (usize, u64, u32, u64, u64);
+
+struct Script<'c> {
+    now: &'c Cell<u64>,
+    script: &'c Scripted,
+    ran: Vec<Ran>,
+}
+
+impl Dispatch for Script<'_> {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        let (ns, flow) = nth(self.script, self.ran.len());
+        let start = self.now.get();
+        assert_eq!(cycle.lateness.as_ns(), (start - cycle.release.as_ns()).cast_signed());
+        self.now.set(start + ns);
+        self.ran.push((rank, cycle.n, cycle.part, start, start + ns));
+        flow
+    }
+}
+
+fn run(source: &mut impl Source, script: &Scripted, end: u64) -> (Ended, Vec<Ran>) {
+    let now = Cell::new(0);
+    let mut many = Many {
+        clock: Still(&now),
+        wait: Sleep,
+        tasks: Script { now: &now, script, ran: Vec::new() },
+        observe: (),
+    };
+    let ended = many.obey(source, Instant::from_ns(end), &AtomicBool::new(false));
+    (ended, many.tasks.ran)
+}
+
+/// Units of `(gap before, budget, task)`, as many as fit into the frame.
+fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
+    let mut all = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"));
+    let mut at = 0;
+    for (n, &(gap, budget, task)) in parts.iter().enumerate() {
+        if at + gap + budget > FRAME_NS {
+            break;
+        }
+        let deadline = (budget + deadline_ns).min(FRAME_NS);
+        let unit = Unit::new(n.to_string(), budget).ready_ns(at + gap).deadline_ns(deadline);
+        all = all.unit(unit.of(format!("task {}", task % 3)));
+        at += gap + budget;
+    }
+    all.build().expect("laid out without overlap")
+}
+
+fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
+    let table = plan.calendar(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let mut state =
+        UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own storage");
+    run(&mut Units { calendar: &table, state: &mut state }, script, end).1
+}
+
+/// The tasks between the units: period, budget; the shortest period is the most urgent.
+fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
+    let task = |(n, &(period, budget)): (usize, &(u64, u64))| {
+        let rate = Rate::new(period, 1).expect("in range");
+        Task::new(format!("periodic {n}"), rate).budget_ns(budget).phase(Phase::At(0))
+    };
+    parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
+}
+
+/// Looks at each nanosecond: which unit's place it is, who is released, who fits.
+struct Slow<'p> {
+    calendar: &'p Plan,
+    periodic: &'p [(u64, u64)],
+    guard: u64,
+    /// By task of the calendar: done with this frame, and the cycle that was broken off.
+    done: Vec<Option<u64>>,
+    broken: Vec<Option<(u64, u32)>>,
+    waiting: Vec<Option<u64>>,
+}
+
+impl Slow<'_> {
+    /// The next place at or after `from` that its task has use for: frame, ready, task.
+    fn next(&self, from: u64) -> (u64, u64, usize) {
+        let mut places = (from / FRAME_NS..).flat_map(|frame| {
+            self.calendar
+                .units()
+                .map(move |(_, unit)| (frame, frame * FRAME_NS + unit.ready_ns, unit))
+        });
+        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::Unit)| {
+            let task = unit.task as usize;
+            let used = self.done[task] == Some(frame) && self.broken[task].is_none();
+            ready >= from && !used
+        };
+        places.find(wanted).map(|(f, r, unit)| (f, r, unit.task as usize)).expect("endless")
+    }
+
+    fn run(&mut self, script: &Scripted, end: u64) -> Vec<Ran> {
+        let units = self.calendar.tasks();
+        let mut ran: Vec<Ran> = Vec::new();
+        let mut until: Option<(u64, usize, Flow)> = None;
+        let mut from = 0;
+        let mut now = 0;
+        while now < end || until.is_some() {
+            for (rank, &(period, _)) in self.periodic.iter().enumerate() {
+                let runs = until.is_some_and(|(_, of, _)| of == units + rank);
+                if now % period == 0 && !runs {
+                    self.waiting[rank] = Some(now / period);
+                }
+            }
+            if let Some((at, rank, flow)) = until
+                && at == now
+            {
+                until = None;
+                let &(_, cycle, part, ..) = ran.last().expect("it runs");
+                if rank < units {
+                    self.broken[rank] = (flow == Flow::Break).then_some((cycle, part + 1));
+                }
+            }
+            if until.is_none() && now < end {
+                let (frame, ready, task) = self.next(from);
+                let fits = |ns: u64| now + ns + self.guard <= ready;
+                let first = (0..self.periodic.len()).find(|&rank| self.waiting[rank].is_some());
+                let turn = if ready == now {
+                    from = now + 1;
+                    let (cycle, part) = self.broken[task].unwrap_or((frame, 0));
+                    self.done[task] = Some(frame);
+                    Some((task, cycle, part))
+                } else {
+                    first.filter(|&rank| fits(self.periodic[rank].1)).and_then(|rank| {
+                        self.waiting[rank].take().map(|cycle| (units + rank, cycle, 0))
+                    })
+                };
+                if let Some((rank, cycle, part)) = turn {
+                    let (ns, flow) = nth(script, ran.len());
+                    ran.push((rank, cycle, part, now, now + ns));
+                    until = Some((now + ns, rank, flow));
+                    // What takes no time is over before the next look.
+                    if ns == 0 {
+                        continue;
+                    }
+                }
+            }
+            now += 1;
+        }
+        ran
+    }
+}
+
+fn parts() -> impl Strategy<Value = Vec<(u64, u64, u8)>> {
+    prop::collection::vec((0..150u64, 5..120u64, 0..3u8), 1..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn units_and_tasks_agree_with_a_look_at_each_nanosecond(
+        units in parts(),
+        periodic in prop::collection::vec((100..2_000u64, 5..60u64), 1..5),
+        guard in 0..20u64,
+        script in prop::collection::vec((1..=5u64, prop::bool::weighted(0.3)), 1..20),
+    ) {
+        let mut periodic = periodic;
+        periodic.sort();
+        periodic.dedup_by_key(|task| task.0);
+        let plan = calendar(&units, 0);
+        let Some(table) = tasks(&periodic) else { return Ok(()) };
+        let Ok(both) = Beside::with_guard(&plan, &table, Span::from_ns(guard.cast_signed())) else {
+            return Ok(());
+        };
+        let zero = Instant::from_ns(0);
+        let (places, tasks) = (plan.calendar(zero), table.table(zero));
+        let (mut progress, mut storage) = (plan.storage(), table.storage());
+        let mut unit_state = UnitState::begin(&places, &mut progress, zero).expect("its own");
+        let mut state = State::begin(&tasks, storage.lend(), zero).expect("its own");
+        let mut source = both.source(
+            Units { calendar: &places, state: &mut unit_state },
+            Tasks { table: &tasks, state: &mut state },
+        );
+        let (ended, ran) = run(&mut source, &script, 8 * FRAME_NS);
+        let mut slow = Slow {
+            calendar: &plan,
+            periodic: &periodic,
+            guard,
+            done: vec![None; plan.tasks()],
+            broken: vec![None; plan.tasks()],
+            waiting: vec![None; periodic.len()],
+        };
+        let model = slow.run(&script, 8 * FRAME_NS);
+        prop_assert_eq!(ended, Ended::Finished);
+        prop_assert_eq!(&ran, &model);
+        // All kept their budgets: each unit began on time, whatever else there was to do.
+        let late = |&&(rank, _, _, start, _): &&Ran| rank < plan.tasks()
+            && !plan.units().any(|(_, unit)| unit.ready_ns == start % FRAME_NS);
+        prop_assert_eq!(ran.iter().find(late), None);
+    }
+
+    #[test]
+    fn what_is_late_starts_when_the_one_before_is_over_and_in_order(
+        units in parts(),
+        script in prop::collection::vec((0..400u64, Just(false)), 1..20),
+        deadline in 0..1_000u64,
+    ) {
+        let plan = calendar(&units, deadline);
+        let ran = alone(&plan, &script, 20 * FRAME_NS);
+        let mut free = 0;
+        let mut runs = ran.iter().peekable();
+        let mut done = vec![None; plan.tasks()];
+        for frame in 0..20 {
+            for (_, unit) in plan.units() {
+                let task = unit.task as usize;
+                let start = free.max(frame * FRAME_NS + unit.ready_ns);
+                let over = start >= frame * FRAME_NS + unit.deadline_ns;
+                if over || done[task] == Some(frame) || start >= 20 * FRAME_NS {
+                    continue;
+                }
+                done[task] = Some(frame);
+                let &(rank, cycle, part, at, finish) = runs.next().expect("it ran");
+                prop_assert_eq!((rank, cycle, part, at), (task, frame, 0, start));
+                free = finish;
+            }
+        }
+        let rest = runs.find(|ran| ran.3 < 20 * FRAME_NS);
+        prop_assert_eq!(rest, None);
+    }
+}
+
+#[test]
+fn a_time_out_stops_everything_where_that_is_asked() {
+    let unit = |name: &str, ready| Unit::new(name, 100).ready_ns(ready).deadline_ns(900);
+    let plan = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
+        .unit(unit("culprit", 0).policy(Policy::Skip))
+        .unit(unit("victim", 100).policy(Policy::Stop))
+        .build()
+        .expect("a plan");
+    let ran = |script: &Scripted| {
+        let table = plan.calendar(Instant::from_ns(0));
+        let mut storage = plan.storage();
+        let mut state =
+            UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own");
+        let (ended, ran) = run(&mut Units { calendar: &table, state: &mut state }, script, 5_000);
+        (ended, ran.len(), *state.counters(0), *state.counters(1))
+    };
+    // The culprit is timed out, the victim starts late and is not blamed.
+    let (ended, n, culprit, victim) = ran(&vec![(150, false), (100, false)]);
+    assert_eq!((ended, n), (Ended::Finished, 10));
+    assert_eq!((culprit.over_budget, culprit.over_release, culprit.missed), (5, 5, 0));
+    assert_eq!((victim.over_budget, victim.over_deadline, victim.ran), (0, 0, 5));
+    // The same overrun of the one that stops.
+    let (ended, n, ..) = ran(&vec![(100, false), (101, false)]);
+    assert_eq!((ended, n), (Ended::Overran(1), 2));
+    // Kept from running for a whole frame: its missed cycle ends it too.
+    let (ended, n, ..) = ran(&vec![(100, false), (100, false), (1_950, false)]);
+    assert_eq!((ended, n), (Ended::Overran(1), 3));
+}

@@ -32,13 +32,16 @@ pub mod calendar;
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;
+pub mod guard;
 pub mod lone;
 pub mod periodic;
+pub mod posts;
 pub mod quantile;
 pub mod quiet;
 pub mod session;
 pub mod watchdog;
 pub mod way;
+pub mod workers;
 
 pub use punctual_core as core;
 pub use punctual_os as os;

@@ -81,6 +81,14 @@ impl<'c> Cycle<'c> {
         Self { n, part: 0, release, lateness, missed, dt, next, terminates, cancel, thread }
     }
 
+    /// A cycle that a device paces: due at its start.
+    #[inline]
+    pub(crate) fn paced(n: u64, start: Instant, dt: Span, next: Instant) -> Self {
+        let (part, release, lateness, missed) = (0, start, Span::ZERO, 0);
+        let (terminates, cancel, thread) = (false, None, PhantomData);
+        Self { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+
     /// The same cycle with a cancel token.
     #[inline]
     pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s>

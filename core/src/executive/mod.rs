@@ -7,6 +7,7 @@
 
 pub mod cancel;
 pub mod many;
+pub mod paced;
 pub mod source;
 
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -32,6 +32,8 @@ pub enum BuildError {
     SomePriorities(String, String),
     /// The budgets ask for this share of the CPU.
     Overload(f64),
+    /// What a task asks for cannot be where it runs, and why.
+    Cannot(String, &'static str),
 }
 
 impl fmt::Display for BuildError {
@@ -60,6 +62,7 @@ impl fmt::Display for BuildError {
                 "task {with:?} has a priority and task {without:?} has none: give all tasks one, \
                  or none of them (rate-monotonic)"
             ),
+            Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
             Self::Overload(load) => {
                 write!(f, "the budgets add up to {load:.3} of the CPU, which is more than there is")
             }

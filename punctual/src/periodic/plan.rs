@@ -177,6 +177,14 @@ impl Plan {
         (0..self.tasks()).map(share).sum()
     }
 
+    /// The period of the task of this rank, ns, rounded down.
+    ///
+    /// # Real-time: setup only
+    pub fn period_ns(&self, rank: usize) -> u64 {
+        let class = &self.classes[self.slots[rank].class as usize];
+        class.num_ns / class.den
+    }
+
     /// The most releases that fall on one instant; an upper bound of it where the periods have a
     /// long common multiple.
     ///

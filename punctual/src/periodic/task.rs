@@ -22,14 +22,14 @@ pub enum Phase {
 /// A task: what is run, when, and what may go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    pub(super) name: String,
-    pub(super) rate: Rate,
-    pub(super) phase: Phase,
-    pub(super) priority: Option<u8>,
-    pub(super) budget_ns: Option<u64>,
-    pub(super) deadline_ns: Option<u64>,
-    pub(super) start_ns: Option<u64>,
-    pub(super) policy: Policy,
+    pub(crate) name: String,
+    pub(crate) rate: Rate,
+    pub(crate) phase: Phase,
+    pub(crate) priority: Option<u8>,
+    pub(crate) budget_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
+    pub(crate) start_ns: Option<u64>,
+    pub(crate) policy: Policy,
 }
 
 impl Task {

@@ -1,0 +1,172 @@
+//! The loop of one task that a device paces: a sound card, a bus, a blocking read. No grid, so
+//! nothing is late and nothing missed; the distance of its starts is all there is to know.
+//!
+//! For drivers whose device says when (a loop on a grid beside it would lose a cycle whenever the
+//! two drift past each other). Never allocates, never fails; what blocks is the caller's.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::Ended;
+use super::many::{Cycle, Dispatch, Flow, Observe};
+use crate::clock::Clock;
+use crate::dispatch::{Job, Overruns};
+use crate::page::{At, Page};
+use crate::time::{Instant, Period, Span};
+
+/// What paces a loop.
+pub trait Pacer {
+    /// Blocks until the next cycle; false when there will be none. Must come back, one way or the
+    /// other, when the loop is to stop.
+    ///
+    /// # Real-time: in loop, waits
+    fn wait(&mut self) -> bool;
+}
+
+impl<F: FnMut() -> bool> Pacer for F {
+    fn wait(&mut self) -> bool {
+        self()
+    }
+}
+
+/// A loop that a device paces: rank 0 of its tasks is all that runs.
+#[derive(Debug)]
+pub struct Paced<C, P, D, O> {
+    /// Stamps.
+    pub clock: C,
+    /// Says when.
+    pub pacer: P,
+    /// Runs the task.
+    pub tasks: D,
+    /// Hears of each cycle.
+    pub observe: O,
+    /// The nominal period: cycles should be over by then.
+    pub period: Period,
+    /// The longest execution, ns; `u64::MAX` for none.
+    pub budget_ns: u64,
+}
+
+impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
+    /// Runs until the pacer or the task ends it, or `stop` is set.
+    ///
+    /// The release of a cycle is its start; its `next` a nominal period later.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+        let nominal = Span::from_ns(i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX));
+        let (mut n, mut last) = (0u64, None);
+        while !stop.load(Ordering::Relaxed) {
+            if !self.pacer.wait() {
+                return Ended::Finished;
+            }
+            let start = self.clock.wake();
+            let dt = last.map_or(nominal, |last: Instant| start - last);
+            let next = start + nominal;
+            let job = Job { rank: 0, cycle: n, part: 0, release: start, next, missed: 0 };
+            let flow = self.tasks.run(0, &mut Cycle::paced(n, start, dt, next));
+            let finish = self.clock.now();
+            let over_ns = u64::try_from((finish - start).as_ns()).unwrap_or(0);
+            let overruns =
+                Overruns { over_budget: over_ns > self.budget_ns, ..Overruns::default() };
+            self.observe.ran(&job, start, finish, overruns);
+            if flow == Flow::Stop {
+                return Ended::Stopped;
+            }
+            (n, last) = (n.saturating_add(1), Some(start));
+        }
+        Ended::Stopped
+    }
+}
+
+/// Keeps the distance of starts on a page of [`crate::page::Kind::Distance`]: one less than cycles.
+#[derive(Debug)]
+pub struct Distances<'a> {
+    /// Where.
+    pub page: Page<'a>,
+    last: Option<Instant>,
+}
+
+impl<'a> Distances<'a> {
+    /// Nothing ran yet.
+    ///
+    /// # Real-time: setup only
+    pub fn new(page: Page<'a>) -> Self {
+        Self { page, last: None }
+    }
+}
+
+impl Observe for Distances<'_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if let Some(last) = self.last.replace(start) {
+            self.page.keep(At { release: start, cycle: job.cycle }, start - last, 0, overruns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicU64;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::page::{Kind, View, WORDS};
+
+    struct Now<'c>(&'c Cell<u64>);
+
+    impl Clock for Now<'_> {
+        fn now(&mut self) -> Instant {
+            Instant::from_ns(self.0.get())
+        }
+        fn poll(&mut self) -> Instant {
+            self.now()
+        }
+        fn sleep_until(&mut self, _: Instant) {
+            panic!("a paced loop never sleeps by itself")
+        }
+        fn wake(&mut self) -> Instant {
+            self.now()
+        }
+        fn relax(&mut self) {}
+    }
+
+    struct Work<'c>(&'c Cell<u64>, Vec<(u64, i64)>);
+
+    impl Dispatch for Work<'_> {
+        fn run(&mut self, _: usize, cycle: &mut Cycle<'_>) -> Flow {
+            assert_eq!((cycle.lateness, cycle.missed), (Span::ZERO, 0));
+            self.1.push((cycle.n, cycle.dt.as_ns()));
+            self.0.set(self.0.get() + 30);
+            Flow::Continue
+        }
+    }
+
+    #[test]
+    fn distances_are_kept_and_nothing_is_late() {
+        let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let page = Page::new(&words, Kind::Distance).expect("large enough");
+        let now = Cell::new(1_000);
+        // Twice as far as nominal, then close together: a grid would have missed one.
+        let mut gaps = [50u64, 170, 40].into_iter();
+        let pacer = || {
+            gaps.next().is_some_and(|gap| {
+                now.set(now.get() + gap);
+                true
+            })
+        };
+        let mut paced = Paced {
+            clock: Now(&now),
+            pacer,
+            tasks: Work(&now, Vec::new()),
+            observe: Distances::new(page),
+            period: Period::from_ns(100).expect("positive"),
+            budget_ns: 29,
+        };
+        assert_eq!(paced.run(&AtomicBool::new(false)), Ended::Finished);
+        assert_eq!(paced.tasks.1, [(0, 100), (1, 200), (2, 70)]);
+        let counts = View::open(&words).expect("a page").counts();
+        assert_eq!((counts.ran, counts.missed, counts.over_budget), (2, 0, 2));
+        assert_eq!((counts.min, counts.max), (Some(Span::from_ns(70)), Some(Span::from_ns(200))));
+        assert_eq!(paced.run(&AtomicBool::new(true)), Ended::Stopped);
+    }
+}

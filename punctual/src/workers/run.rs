@@ -1,0 +1,308 @@
+//! A crew at work: threads up, doors open, the executive's loop, everything put back.
+//!
+//! In the calling thread, which becomes the executive's while it runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::State;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::Many;
+use punctual_core::page::{Page, View};
+use punctual_core::seat::{Door, Releaser, Sitter, words};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Wait;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::futex::Scope;
+use punctual_os::process;
+use punctual_os::scheduler::Policy;
+
+use super::layout::{Crew, Pace, Placed};
+use super::{Finished, Outcome, Pages, Why, thread};
+use crate::clocks::MachineClock;
+use crate::guard::{self, Charge, Guarded};
+use crate::periodic::Plan;
+use crate::posts::{Post, Posts, Told};
+use crate::session::Thread;
+use crate::watchdog::{self, Charge as Loop, Watched};
+
+/// The guard's priority: above every loop.
+const GUARD: Policy = Policy::Fifo(99);
+/// How often a thread that is no loop looks at what it waits for, ns.
+const LOOK_NS: u64 = 1_000_000;
+/// The only occupant of a worker's seat.
+const OCCUPANT: u64 = 1;
+
+/// What the threads of one worker share.
+#[derive(Debug, Default)]
+struct Shared {
+    memory: Vec<AtomicU64>,
+    door: Door,
+    told: Told,
+    guarded: Guarded,
+    panicked: AtomicBool,
+    /// The priority that the thread got; 0 for SCHED_OTHER.
+    priority: AtomicUsize,
+}
+
+/// What all threads share.
+#[derive(Debug)]
+struct Stage<'s> {
+    clock: MachineClock,
+    epoch: Instant,
+    end: Instant,
+    stop: &'s AtomicBool,
+    cpus: (Option<u32>, Option<u32>),
+    aside: CpuMask,
+    ready: AtomicUsize,
+    done: AtomicBool,
+    beats: AtomicU64,
+    watched: Watched,
+}
+
+impl Crew<'_> {
+    /// Runs all tasks for `duration`, or until `stop` is set or a task stops them; `stop` is set at
+    /// the end. In this thread the executive, which waits for releases by `wait`.
+    ///
+    /// A worker that never returns keeps this from returning: it has lost its policy by then, and
+    /// the others have ended.
+    ///
+    /// # Panics
+    ///
+    /// Only where a thread cannot be started.
+    ///
+    /// # Real-time: setup only
+    pub fn run<W: Wait<MachineClock>>(
+        self,
+        wait: W,
+        duration: Span,
+        stop: &AtomicBool,
+    ) -> Finished {
+        let Self { cpu, workers_cpu, priority, epoch, plan, mut tasks, pages } = self;
+        let shared: Vec<Shared> = tasks.iter().map(Shared::of).collect();
+        let stage = Stage::new((cpu, workers_cpu), epoch, duration, stop);
+        let all = posts_of(&tasks, &shared, &pages);
+        let mut charges: Vec<Charge<'_>> =
+            tasks.iter().zip(&shared).filter_map(|(at, shared)| shared.charge(at)).collect();
+        let (ended, policy, mut posts) = std::thread::scope(|scope| {
+            let stage = &stage;
+            let guard = scope.spawn(move || stage.guard(&mut charges));
+            let bound = watchdog_bound(&plan);
+            let dog = bound.map(|bound| scope.spawn(move || stage.watchdog(bound)));
+            let mut workers = Vec::new();
+            for (index, (at, shared)) in tasks.iter_mut().zip(&shared).enumerate() {
+                let page = pages.words(index);
+                workers.push(scope.spawn(move || stage.worker(at, shared, page)));
+            }
+            stage.await_all(shared.len());
+            shared.iter().for_each(|shared| shared.door.open(OCCUPANT));
+            let tasks = Posts { all, beats: &stage.beats, stopped_by: None };
+            let (ended, policy, posts) = stage.executive(&plan, tasks, wait, priority);
+            posts.end();
+            // Bodies that panic are caught in their threads.
+            workers.into_iter().for_each(|worker| drop(worker.join()));
+            stage.done.store(true, Ordering::Release);
+            drop((guard.join(), dog.map(std::thread::ScopedJoinHandle::join)));
+            (ended, policy, posts)
+        });
+        let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+        posts.all.iter_mut().for_each(|post| post.close(now));
+        let why = match (ended, posts.stopped_by) {
+            (_, Some(rank)) => Why::Overran(plan.name(rank).to_owned()),
+            (Ended::Finished, None) => Why::Finished,
+            (Ended::Stopped | Ended::Overran(_), None) => Why::Stopped,
+        };
+        let outcome = |(index, (at, shared)): (usize, (&Placed<'_>, &Shared))| {
+            shared.outcome(&at.name, pages.words(index))
+        };
+        let tasks = tasks.iter().zip(&shared).enumerate().map(outcome).collect();
+        Finished { why, policy, tasks }
+    }
+}
+
+impl<'s> Stage<'s> {
+    fn new(
+        cpus: (Option<u32>, Option<u32>),
+        epoch: Instant,
+        duration: Span,
+        stop: &'s AtomicBool,
+    ) -> Self {
+        let mut clock = MachineClock::best();
+        let end = clock.now() + duration;
+        Self {
+            clock,
+            epoch,
+            end,
+            stop,
+            cpus,
+            aside: aside(cpus),
+            ready: AtomicUsize::new(0),
+            done: AtomicBool::new(false),
+            beats: AtomicU64::new(0),
+            watched: Watched::default(),
+        }
+    }
+
+    fn guard(&self, charges: &mut [Charge<'_>]) {
+        // Where it may not go aside it stays: its priority is above theirs.
+        let _beside_them = affinity::set(0, &self.aside);
+        let _session = Thread::enter(None, GUARD);
+        guard::watch(charges, &self.done);
+    }
+
+    fn watchdog(&self, bound: Span) {
+        let _beside_them = affinity::set(0, &self.aside);
+        let _session = Thread::enter(None, GUARD);
+        let progress = || self.beats.load(Ordering::Relaxed);
+        let charge = Loop { watched: &self.watched, progress, bound };
+        watchdog::watch(&[charge], self.stop, &self.done);
+    }
+
+    /// One worker, from its session to its end.
+    fn worker(&self, at: &mut Placed<'_>, shared: &Shared, page: &[AtomicU64]) {
+        let session = Thread::enter(self.cpus.1, Policy::Fifo(at.priority));
+        if let Policy::Fifo(priority) = session.policy() {
+            shared.priority.store(priority.into(), Ordering::Relaxed);
+            shared.guarded.arm(process::tid());
+        }
+        self.ready.fetch_add(1, Ordering::Release);
+        if thread::caught(|| self.work(at, shared, page)) {
+            shared.panicked.store(true, Ordering::Relaxed);
+        }
+        shared.guarded.arm(0);
+        if let Ok(mut sitter) = Sitter::open(&shared.memory) {
+            sitter.leave();
+        }
+    }
+
+    fn work(&self, at: &mut Placed<'_>, shared: &Shared, page: &[AtomicU64]) {
+        let (clock, body, end) = (&self.clock, &mut at.body, (self.end, self.stop));
+        let new_page = |is_external| Page::new(page, thread::kind(is_external));
+        match &mut at.pace {
+            Pace::Posted { .. } => {
+                let Ok(mut sitter) = Sitter::open(&shared.memory) else { return };
+                sitter.ask(process::tid().unsigned_abs().into());
+                thread::posted(&mut sitter, &mut clock.clone(), body, self.stop);
+            }
+            Pace::Own(plan) => {
+                let Some(page) = new_page(false) else { return };
+                thread::own(plan, self.epoch, clock, body, page, end);
+            }
+            Pace::Device { source, period_ns } => {
+                let Some(page) = new_page(true) else { return };
+                let pace = (source, *period_ns);
+                thread::device(pace, clock, body, page, (&at.limits, self.stop));
+            }
+        }
+    }
+
+    /// Until all threads are there.
+    fn await_all(&self, n: usize) {
+        while self.ready.load(Ordering::Acquire) < n {
+            pause();
+        }
+    }
+
+    /// The executive, until all is to end.
+    fn executive<'p, W: Wait<MachineClock>>(
+        &self,
+        plan: &Plan,
+        tasks: Posts<'p>,
+        wait: W,
+        priority: u8,
+    ) -> (Ended, Policy, Posts<'p>) {
+        let mut many = Many { clock: self.clock.clone(), wait, tasks, observe: () };
+        let table = plan.table(self.epoch);
+        let mut storage = plan.storage();
+        let from = many.clock.now();
+        let state = State::begin(&table, storage.lend(), from);
+        let session = Thread::enter(self.cpus.0, Policy::Fifo(priority));
+        self.watched.arm(process::tid());
+        let ended = state
+            .map_or(Ended::Finished, |mut state| many.run(&table, &mut state, self.end, self.stop));
+        self.watched.disarm();
+        let policy = session.policy();
+        drop(session);
+        if ended == Ended::Finished {
+            // Those that wait for themselves may have a last release.
+            while now_ns(ClockId::Monotonic) < self.end.as_ns()
+                && !self.stop.load(Ordering::Relaxed)
+            {
+                pause();
+            }
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        (ended, policy, many.tasks)
+    }
+}
+
+impl Shared {
+    fn of(at: &Placed<'_>) -> Self {
+        let words = if matches!(at.pace, Pace::Posted { .. }) { words(0) } else { 0 };
+        let memory = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self { memory, ..Self::default() }
+    }
+
+    /// The worker as its guard sees it.
+    fn charge(&self, at: &Placed<'_>) -> Option<Charge<'_>> {
+        let Pace::Posted { terms, grace, .. } = &at.pace else { return None };
+        let policy = Policy::Fifo(at.priority);
+        Some(Charge::new(&self.memory, terms.timeline, *grace, policy, &self.guarded))
+    }
+
+    fn outcome(&self, name: &str, page: &[AtomicU64]) -> Outcome {
+        let priority = u8::try_from(self.priority.load(Ordering::Relaxed)).unwrap_or(0);
+        Outcome {
+            name: name.to_owned(),
+            policy: if priority == 0 { Policy::Other } else { Policy::Fifo(priority) },
+            counts: View::open(page).map(|page| page.counts()).unwrap_or_default(),
+            overran: self.told.overran(),
+            demoted: (self.guarded.demotions(), self.guarded.restored()),
+            panicked: self.panicked.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The posts, by rank.
+fn posts_of<'a>(tasks: &[Placed<'_>], shared: &'a [Shared], pages: &'a Pages) -> Vec<Post<'a>> {
+    let mut all: Vec<(usize, Post<'a>)> = Vec::new();
+    for (index, (at, shared)) in tasks.iter().zip(shared).enumerate() {
+        let Pace::Posted { rank, terms, on_overrun, .. } = &at.pace else { continue };
+        let releaser = Releaser::new(&shared.memory, *terms).expect("made for these terms");
+        let page = Page::new(pages.words(index), thread::kind(false)).expect("made for a page");
+        let post = Post {
+            releaser,
+            page,
+            door: &shared.door,
+            told: &shared.told,
+            limits: at.limits,
+            on_overrun: *on_overrun,
+            scope: Scope::Process,
+        };
+        all.push((*rank, post));
+    }
+    all.sort_by_key(|(rank, _)| *rank);
+    all.into_iter().map(|(_, post)| post).collect()
+}
+
+/// How long the executive may post nothing; `None` where it has nothing to post.
+fn watchdog_bound(plan: &Plan) -> Option<Span> {
+    let shortest_ns = (0..plan.tasks()).map(|rank| plan.period_ns(rank)).min()?;
+    let ns = shortest_ns.saturating_mul(2).saturating_add(1_000_000_000);
+    Some(Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
+/// The CPUs on which none of the loops is; all that are allowed where there are no others.
+fn aside((executive, workers): (Option<u32>, Option<u32>)) -> CpuMask {
+    let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
+    let mut aside = allowed;
+    executive.iter().chain(&workers).for_each(|&cpu| aside.remove(cpu));
+    if aside.count() == 0 { allowed } else { aside }
+}
+
+/// A look later.
+fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+}

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use punctual_core::executive::cancel::Token;
 use punctual_core::seat::{State, Timeline, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -161,6 +162,21 @@ pub fn watch(charges: &mut [Charge<'_>], done: &AtomicBool) {
             }
         }
         last = now;
+    }
+}
+
+/// Sets the cancel token of each task that runs beyond its next release in its executive's own
+/// thread, until `done` is set.
+///
+/// # Real-time: reader side
+pub fn cancel(tokens: &[&Token], done: &AtomicBool) {
+    let mut last = Instant::from_ns(now_ns(ClockId::Monotonic));
+    while !done.load(Ordering::Acquire) {
+        let _interrupted = sleep_until_ns((last + TICK).as_ns());
+        last = Instant::from_ns(now_ns(ClockId::Monotonic));
+        for token in tokens {
+            let _is_news = token.cancel_overrun(last);
+        }
     }
 }
 

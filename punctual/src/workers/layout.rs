@@ -6,8 +6,9 @@
 use punctual_core::seat::{Terms, Timeline};
 use punctual_core::time::{Instant, Span};
 
-use super::{Body, Pages, Source, Worker, Workers};
+use super::{Body, Source, Worker, Workers};
 use crate::guard::hang_bound;
+use crate::pages::Pages;
 use crate::periodic::{BuildError, Periodic, Phase, Plan, Policy, Task};
 use crate::posts::{Limits, OnOverrun};
 

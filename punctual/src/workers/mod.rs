@@ -39,11 +39,9 @@ mod run;
 mod thread;
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use punctual_core::executive::many::{Cycle, Flow};
-use punctual_core::page::{self, View};
+use punctual_core::page;
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::Policy as Granted;
 
@@ -194,31 +192,6 @@ impl<'w> Workers<'w> {
     }
 }
 
-/// The pages of a crew, by the order in which its tasks were given; to be read from any thread
-/// while it runs.
-#[derive(Clone, Debug)]
-pub struct Pages {
-    all: Arc<Vec<(String, Vec<AtomicU64>)>>,
-}
-
-impl Pages {
-    fn new(names: impl Iterator<Item = String>) -> Self {
-        let words = || (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-        Self { all: Arc::new(names.map(|name| (name, words())).collect()) }
-    }
-
-    /// Names and pages; a page is there once the crew runs.
-    ///
-    /// # Real-time: reader side
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<View<'_>>)> {
-        self.all.iter().map(|(name, words)| (name.as_str(), View::open(words).ok()))
-    }
-
-    fn words(&self, task: usize) -> &[AtomicU64] {
-        &self.all[task].1
-    }
-}
-
 /// Why a crew ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -230,7 +203,7 @@ pub enum Why {
     Overran(String),
 }
 
-/// What became of a crew; its figures are on its [`Pages`].
+/// What became of a crew; its figures are on its [`crate::pages::Pages`] too.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// Why it ended.

@@ -19,16 +19,16 @@ use punctual_os::process;
 use punctual_os::scheduler::Policy;
 
 use super::layout::{Crew, Pace, Placed};
-use super::{Finished, Outcome, Pages, Why, thread};
+use super::{Finished, Outcome, Why, thread};
 use crate::clocks::MachineClock;
 use crate::guard::{self, Charge, Guarded};
+use crate::pages::Pages;
 use crate::periodic::Plan;
 use crate::posts::{Post, Posts, Told};
 use crate::session::Thread;
+use crate::stage::{GUARD, aside, watchdog_bound};
 use crate::watchdog::{self, Charge as Loop, Watched};
 
-/// The guard's priority: above every loop.
-const GUARD: Policy = Policy::Fifo(99);
 /// How often a thread that is no loop looks at what it waits for, ns.
 const LOOK_NS: u64 = 1_000_000;
 /// The only occupant of a worker's seat.
@@ -136,7 +136,7 @@ impl<'s> Stage<'s> {
             end,
             stop,
             cpus,
-            aside: aside(cpus),
+            aside: aside(&[cpus.0, cpus.1].into_iter().flatten().collect::<Vec<u32>>()),
             ready: AtomicUsize::new(0),
             done: AtomicBool::new(false),
             beats: AtomicU64::new(0),
@@ -284,21 +284,6 @@ fn posts_of<'a>(tasks: &[Placed<'_>], shared: &'a [Shared], pages: &'a Pages) ->
     }
     all.sort_by_key(|(rank, _)| *rank);
     all.into_iter().map(|(_, post)| post).collect()
-}
-
-/// How long the executive may post nothing; `None` where it has nothing to post.
-fn watchdog_bound(plan: &Plan) -> Option<Span> {
-    let shortest_ns = (0..plan.tasks()).map(|rank| plan.period_ns(rank)).min()?;
-    let ns = shortest_ns.saturating_mul(2).saturating_add(1_000_000_000);
-    Some(Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
-}
-
-/// The CPUs on which none of the loops is; all that are allowed where there are no others.
-fn aside((executive, workers): (Option<u32>, Option<u32>)) -> CpuMask {
-    let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
-    let mut aside = allowed;
-    executive.iter().chain(&workers).for_each(|&cpu| aside.remove(cpu));
-    if aside.count() == 0 { allowed } else { aside }
 }
 
 /// A look later.

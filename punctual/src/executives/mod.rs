@@ -1,0 +1,218 @@
+//! Several executives, each pinned to a CPU of its own; the tasks are packed by harmonic chains.
+//!
+//! For more work than one CPU can do. Each task runs to its end in its executive's thread, as in
+//! one executive; tasks on different CPUs run at the same time, and what they share is theirs to
+//! guard. All grids have one epoch, so that phases hold across CPUs. One watchdog for all, and one
+//! watcher that sets the cancel token of a task that is to be terminated, on another CPU where
+//! there is one.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use punctual::core::{executive::many::Flow, time::Span, wait::Sleep};
+//! use punctual::executives::Executives;
+//! use punctual::periodic::{Rate, Task};
+//!
+//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let fleet = Executives::new(&[0])
+//!     .task(task("servo", 1_000), |_| Flow::Continue)
+//!     .task(task("video", 60), |_| Flow::Continue)
+//!     .build()?;
+//! let finished = fleet.run(|_| Sleep, Span::from_ms(30), &AtomicBool::new(false));
+//! assert!(finished[0].tasks.iter().all(|(_, counts)| counts.ran > 0));
+//! # Ok::<(), punctual::periodic::BuildError>(())
+//! ```
+
+mod pack;
+mod run;
+
+use std::fmt;
+
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::page::Counts;
+use punctual_core::time::Instant;
+use punctual_os::scheduler::Policy as Granted;
+
+use crate::pages::Pages;
+use crate::periodic::{BuildError, Periodic, Plan, Task};
+use crate::workers::{Body, PRIORITY};
+
+pub use pack::pack;
+
+/// Collects tasks; [`Executives::build`] checks them and says which CPU each runs on.
+pub struct Executives<'w> {
+    cpus: Vec<u32>,
+    tasks: Vec<Task>,
+    bodies: Vec<Body<'w>>,
+    priority: u8,
+    epoch: Instant,
+    most: f64,
+    overload: bool,
+}
+
+impl fmt::Debug for Executives<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executives")
+            .field("cpus", &self.cpus)
+            .field("tasks", &self.tasks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'w> Executives<'w> {
+    /// One executive on each of these CPUs, without tasks yet.
+    ///
+    /// # Real-time: setup only
+    pub fn new(cpus: &[u32]) -> Self {
+        Self {
+            cpus: cpus.to_vec(),
+            tasks: Vec::new(),
+            bodies: Vec::new(),
+            priority: PRIORITY,
+            epoch: Instant::from_ns(0),
+            most: 1.0,
+            overload: false,
+        }
+    }
+
+    /// One more task.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn task(
+        mut self,
+        task: Task,
+        body: impl FnMut(&mut Cycle<'_>) -> Flow + Send + 'w,
+    ) -> Self {
+        self.tasks.push(task);
+        self.bodies.push(Box::new(body));
+        self
+    }
+
+    /// Sets the executives' priority, in [1, 98].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority.clamp(1, 98);
+        self
+    }
+
+    /// Sets the instant of release 0 of phase 0.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn epoch(mut self, epoch: Instant) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Sets the share of each CPU that budgets may fill, in (0, 1] [default: 1].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn most(mut self, share: f64) -> Self {
+        self.most = share;
+        self
+    }
+
+    /// Lets the budgets on a CPU ask for more than the whole of it: releases will be missed.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn allow_overload(mut self) -> Self {
+        self.overload = true;
+        self
+    }
+
+    /// Packs the tasks, then checks and lays out those of each CPU.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be, with the names of the tasks it is about; budgets that do not
+    /// fit on the CPUs with the share they ask of one.
+    ///
+    /// # Real-time: setup only
+    pub fn build(self) -> Result<Fleet<'w>, BuildError> {
+        // Names are unique over all CPUs.
+        let all = self.tasks.iter().cloned().fold(Periodic::new(), Periodic::task);
+        let _joint = all.allow_overload().build()?;
+        if let (Some(task), true) = (self.tasks.first(), self.cpus.is_empty()) {
+            return Err(BuildError::Cannot(task.name.clone(), "there is no CPU to run it on"));
+        }
+        let place = pack(&self.tasks, self.cpus.len(), self.most);
+        let mut bodies: Vec<Option<Body<'w>>> = self.bodies.into_iter().map(Some).collect();
+        let mut on = Vec::new();
+        for (at, &cpu) in self.cpus.iter().enumerate() {
+            let here: Vec<usize> =
+                (0..self.tasks.len()).filter(|&task| place[task] == at).collect();
+            let tasks = here.iter().map(|&task| self.tasks[task].clone());
+            let all = tasks.fold(Periodic::new(), Periodic::task);
+            let plan = if self.overload { all.allow_overload() } else { all }.build()?;
+            // By rank, as the plan has them.
+            let of = |name: &str| here.iter().copied().find(|&task| self.tasks[task].name == name);
+            let ranked = (0..plan.tasks()).filter_map(|rank| of(plan.name(rank)));
+            let bodies = ranked.filter_map(|task| bodies[task].take()).collect();
+            let pages = Pages::new((0..plan.tasks()).map(|rank| plan.name(rank).to_owned()));
+            on.push(One { cpu, plan, bodies, pages });
+        }
+        Ok(Fleet { on, priority: self.priority, epoch: self.epoch })
+    }
+}
+
+/// The executive of one CPU.
+struct One<'w> {
+    cpu: u32,
+    plan: Plan,
+    bodies: Vec<Body<'w>>,
+    pages: Pages,
+}
+
+/// Executives that fit together, ready to run once.
+pub struct Fleet<'w> {
+    on: Vec<One<'w>>,
+    priority: u8,
+    epoch: Instant,
+}
+
+impl fmt::Debug for Fleet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.on.iter().map(|one| (one.cpu, &one.plan))).finish()
+    }
+}
+
+impl Fleet<'_> {
+    /// Each CPU with its plan.
+    ///
+    /// # Real-time: setup only
+    pub fn plans(&self) -> impl Iterator<Item = (u32, &Plan)> {
+        self.on.iter().map(|one| (one.cpu, &one.plan))
+    }
+
+    /// The pages of each CPU's tasks, by rank; to be read while they run.
+    ///
+    /// # Real-time: setup only
+    pub fn pages(&self) -> Vec<Pages> {
+        self.on.iter().map(|one| one.pages.clone()).collect()
+    }
+}
+
+/// What became of one executive.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Its CPU.
+    pub cpu: u32,
+    /// Why it ended.
+    pub ended: Ended,
+    /// The policy that its thread really had.
+    pub policy: Granted,
+    /// Whether it was really pinned to its CPU.
+    pub pinned: bool,
+    /// Whether a body panicked, which ends all.
+    pub panicked: bool,
+    /// Its tasks by rank, and their counters.
+    pub tasks: Vec<(String, Counts)>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Several executives in real threads: who ran where, who was told, who ended whom.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
+use punctual_os::affinity;
+
+use super::*;
+use crate::periodic::{Policy, Rate};
+
+fn task(name: &str, period_us: u64) -> Task {
+    Task::new(name, Rate::new(period_us * 1_000, 1).expect("in range"))
+}
+
+fn cpus() -> Vec<u32> {
+    affinity::get(0).expect("own").iter().take(2).collect()
+}
+
+#[test]
+fn tasks_run_on_the_cpu_they_were_packed_to() {
+    let cpus = cpus();
+    let seen: [AtomicU64; 3] = [const { AtomicU64::new(u64::MAX) }; 3];
+    let here = |at: usize| {
+        let seen = &seen;
+        move |_: &mut Cycle<'_>| {
+            seen[at].store(u64::from(affinity::current_cpu()), Ordering::Relaxed);
+            Flow::Continue
+        }
+    };
+    let fleet = Executives::new(&cpus)
+        .task(task("a", 1_000), here(0))
+        .task(task("b", 2_000), here(1))
+        .task(task("c", 3_000), here(2))
+        .build()
+        .expect("fine");
+    let place: Vec<(u32, Vec<String>)> = fleet
+        .plans()
+        .map(|(cpu, plan)| (cpu, (0..plan.tasks()).map(|r| plan.name(r).to_owned()).collect()))
+        .collect();
+    let stop = AtomicBool::new(false);
+    let finished = fleet.run(|_| Sleep, Span::from_ms(120), &stop);
+    assert_eq!(finished.len(), cpus.len());
+    assert!(finished.iter().all(|one| one.ended == Ended::Finished && one.pinned));
+    for (cpu, names) in place {
+        for name in names {
+            let at = ["a", "b", "c"].iter().position(|n| *n == name).expect("one of them");
+            assert_eq!(seen[at].load(Ordering::Relaxed), u64::from(cpu), "{name}");
+        }
+    }
+    assert!(finished.iter().flat_map(|one| &one.tasks).all(|(_, counts)| counts.ran > 0));
+}
+
+#[test]
+fn a_task_that_is_to_be_terminated_is_told_and_others_are_not() {
+    let told = AtomicU64::new(0);
+    let fleet = Executives::new(&cpus()[..1])
+        .task(task("long", 5_000).policy(Policy::Terminate), |cycle| {
+            while !cycle.cancelled() {
+                std::thread::yield_now();
+            }
+            told.fetch_add(1, Ordering::Relaxed);
+            Flow::Stop
+        })
+        .build()
+        .expect("fine");
+    let finished = fleet.run(|_| Sleep, Span::from_ms(60_000), &AtomicBool::new(false));
+    assert_eq!(finished[0].ended, Ended::Stopped);
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(finished[0].tasks[0].1.over_release, 1);
+}
+
+#[test]
+fn one_that_panics_or_stops_ends_all() {
+    let cpus = cpus();
+    let fleet = Executives::new(&cpus)
+        .task(task("broken", 1_000), |_| -> Flow { panic!("on purpose") })
+        .task(task("other", 7_001), |_| Flow::Continue)
+        .build()
+        .expect("fine");
+    let finished = fleet.run(|_| Sleep, Span::from_ms(60_000), &AtomicBool::new(false));
+    assert_eq!(finished.iter().filter(|one| one.panicked).count(), 1);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let go = |_: &mut Cycle<'_>| Flow::Continue;
+    let big = |name: &str| task(name, 1_000).budget_ns(900_000);
+    let two = Executives::new(&[0]).task(big("a"), go).task(big("b"), go).build();
+    assert!(two.expect_err("refused").to_string().contains("1.800"));
+    let fits = Executives::new(&[0, 1]).task(big("a"), go).task(big("b"), go).build();
+    assert_eq!(fits.expect("one each").plans().count(), 2);
+    let nowhere = Executives::new(&[]).task(big("a"), go).build();
+    assert!(nowhere.expect_err("refused").to_string().contains("no CPU"));
+    let same = Executives::new(&[0, 1]).task(big("a"), go).task(big("a"), go).build();
+    assert!(same.expect_err("refused").to_string().contains("\"a\""));
+}

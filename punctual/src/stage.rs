@@ -1,0 +1,28 @@
+//! What executives of several threads have in common: where the guard stands, and how patient the
+//! watchdog is.
+//!
+//! For workers, executives on several CPUs, and supervisors. Decides; starts nothing.
+
+use punctual_core::time::Span;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::scheduler::Policy;
+
+use crate::periodic::Plan;
+
+/// The guard's priority: above every loop.
+pub(crate) const GUARD: Policy = Policy::Fifo(99);
+
+/// How long the executive may post nothing; `None` where it has nothing to post.
+pub(crate) fn watchdog_bound(plan: &Plan) -> Option<Span> {
+    let shortest_ns = (0..plan.tasks()).map(|rank| plan.period_ns(rank)).min()?;
+    let ns = shortest_ns.saturating_mul(2).saturating_add(1_000_000_000);
+    Some(Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
+/// The CPUs on which none of the loops is; all that are allowed where there are no others.
+pub(crate) fn aside(cpus: &[u32]) -> CpuMask {
+    let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
+    let mut aside = allowed;
+    cpus.iter().for_each(|&cpu| aside.remove(cpu));
+    if aside.count() == 0 { allowed } else { aside }
+}

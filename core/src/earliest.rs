@@ -3,6 +3,8 @@
 //! For the dispatcher, one instant a period class. The winner is known at once; moving one instant
 //! replays its matches alone, ⌈log₂ n⌉ of them. Never grows.
 
+use crate::parts::Visit;
+
 /// Entries of storage for `n` instants.
 ///
 /// # Real-time: setup only
@@ -23,6 +25,8 @@ pub struct Earliest<'s> {
     /// `[1]` is the winner; `[leaves ..]` are the instants; entry i played 2i against 2i + 1.
     matches: &'s mut [Entry],
     leaves: usize,
+    /// The winner, at hand.
+    first: Entry,
 }
 
 impl<'s> Earliest<'s> {
@@ -36,7 +40,8 @@ impl<'s> Earliest<'s> {
             let index = u32::try_from(at.saturating_sub(leaves)).ok()?;
             *entry = Entry { at_ns: u64::MAX, index };
         }
-        let mut tournament = Self { matches, leaves };
+        let mut tournament = Self { matches, leaves, first: Entry::default() };
+        tournament.set(0, u64::MAX);
         for index in 0..n {
             tournament.set(index, u64::MAX);
         }
@@ -54,6 +59,14 @@ impl<'s> Earliest<'s> {
             at /= 2;
             self.matches[at] = self.matches[2 * at].min(self.matches[2 * at + 1]);
         }
+        self.first = self.matches[1];
+    }
+
+    /// Shows the memory that it lies in.
+    ///
+    /// # Real-time: in loop
+    pub fn visit(&self, visit: &mut impl Visit) {
+        visit.part(self.matches);
     }
 
     /// The first instant, `u64::MAX` for never, and whose it is.
@@ -61,7 +74,7 @@ impl<'s> Earliest<'s> {
     /// # Real-time: in loop
     #[inline]
     pub fn first(&self) -> (u64, usize) {
-        (self.matches[1].at_ns, self.matches[1].index as usize)
+        (self.first.at_ns, self.first.index as usize)
     }
 }
 

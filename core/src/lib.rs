@@ -21,6 +21,7 @@ pub mod executive;
 pub mod file;
 pub mod grid;
 pub mod page;
+pub mod parts;
 pub mod ready;
 pub mod recorder;
 pub mod sample;

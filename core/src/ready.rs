@@ -5,6 +5,8 @@
 //! periodic execution control*, §3); here it is over ranks, so that one word holds 64 tasks, and
 //! the tasks of one release are set by one OR a word.
 
+use crate::parts::Visit;
+
 /// The most ranks: three levels of 64.
 pub const RANKS_MAX: usize = 64 * 64 * 64;
 
@@ -25,6 +27,10 @@ pub struct Ready<'s> {
     summary: &'s mut [u64],
     /// A bit a word of `summary` that is not zero.
     top: u64,
+    /// The most urgent word while ranks are taken out of it; it is zero in `bits` then.
+    held: u64,
+    /// The first rank of that word.
+    base: usize,
 }
 
 impl<'s> Ready<'s> {
@@ -39,7 +45,7 @@ impl<'s> Ready<'s> {
         let used = &mut storage[..words(ranks)];
         used.fill(0);
         let (bits, summary) = used.split_at_mut(ranks.div_ceil(64));
-        Some(Self { bits, summary, top: 0 })
+        Some(Self { bits, summary, top: 0, held: 0, base: 0 })
     }
 
     /// Adds the ranks of `mask` in word `word`, and returns those that were in already.
@@ -47,11 +53,18 @@ impl<'s> Ready<'s> {
     /// # Real-time: in loop
     #[inline]
     pub fn add(&mut self, word: usize, mask: u64) -> u64 {
+        self.put_back();
         let before = self.bits[word];
-        self.bits[word] = before | mask;
+        self.insert(word, mask);
+        before & mask
+    }
+
+    /// Adds ranks while no word is held.
+    #[inline]
+    pub(crate) fn insert(&mut self, word: usize, mask: u64) {
+        self.bits[word] |= mask;
         self.summary[word / 64] |= 1 << (word % 64);
         self.top |= 1 << (word / 64);
-        before & mask
     }
 
     /// Takes a rank out.
@@ -59,13 +72,58 @@ impl<'s> Ready<'s> {
     /// # Real-time: in loop
     #[inline]
     pub fn remove(&mut self, rank: usize) {
+        self.put_back();
         let word = rank / 64;
         self.bits[word] &= !(1 << (rank % 64));
         if self.bits[word] == 0 {
-            self.summary[word / 64] &= !(1 << (word % 64));
-            if self.summary[word / 64] == 0 {
-                self.top &= !(1 << (word / 64));
-            }
+            self.emptied(word);
+        }
+    }
+
+    /// Takes the most urgent rank out.
+    ///
+    /// # Real-time: in loop
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<usize> {
+        if self.held == 0 && !self.hold() {
+            return None;
+        }
+        let rank = self.base + self.held.trailing_zeros() as usize;
+        self.held &= self.held - 1;
+        Some(rank)
+    }
+
+    /// Holds the most urgent word; whether there is one.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self) -> bool {
+        if self.top == 0 {
+            return false;
+        }
+        let group = self.top.trailing_zeros() as usize;
+        let word = group * 64 + self.summary[group].trailing_zeros() as usize;
+        self.base = word * 64;
+        self.held = core::mem::take(&mut self.bits[word]);
+        self.emptied(word);
+        true
+    }
+
+    /// Puts the held word back, so that all ranks are in one place.
+    #[inline]
+    pub(crate) fn put_back(&mut self) {
+        if self.held != 0 {
+            let held = core::mem::take(&mut self.held);
+            self.insert(self.base / 64, held);
+        }
+    }
+
+    /// A word has no rank any more.
+    #[inline]
+    fn emptied(&mut self, word: usize) {
+        let group = word / 64;
+        self.summary[group] &= !(1 << (word % 64));
+        if self.summary[group] == 0 {
+            self.top &= !(1 << group);
         }
     }
 
@@ -74,7 +132,16 @@ impl<'s> Ready<'s> {
     /// # Real-time: in loop
     #[inline]
     pub fn has(&self, rank: usize) -> bool {
-        self.bits[rank / 64] >> (rank % 64) & 1 == 1
+        let held = if self.base / 64 == rank / 64 { self.held } else { 0 };
+        (self.bits[rank / 64] | held) >> (rank % 64) & 1 == 1
+    }
+
+    /// Shows the memory that it lies in.
+    ///
+    /// # Real-time: in loop
+    pub fn visit(&self, visit: &mut impl Visit) {
+        visit.part(self.bits);
+        visit.part(self.summary);
     }
 
     /// The most urgent rank.
@@ -82,6 +149,9 @@ impl<'s> Ready<'s> {
     /// # Real-time: in loop
     #[inline]
     pub fn first(&self) -> Option<usize> {
+        if self.held != 0 {
+            return Some(self.base + self.held.trailing_zeros() as usize);
+        }
         if self.top == 0 {
             return None;
         }
@@ -114,7 +184,11 @@ mod tests {
                     let first = ready.first();
                     assert_eq!(first, model.first().copied());
                     let gone = first.unwrap_or(rank);
-                    ready.remove(gone);
+                    if seed & 4 == 0 {
+                        assert_eq!(ready.pop(), first);
+                    } else {
+                        ready.remove(gone);
+                    }
                     model.remove(&gone);
                 }
                 assert_eq!(ready.has(rank), model.contains(&rank));

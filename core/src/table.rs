@@ -5,6 +5,7 @@
 //! one ring of phase-sorted runs per distinct period, where AnT (*Sophisticated periodic execution
 //! control*, §3) has one entry per slot of all periods' LCM.
 
+use crate::parts::Visit;
 use crate::ready::RANKS_MAX;
 use crate::time::Instant;
 
@@ -222,6 +223,16 @@ impl<'t> Table<'t> {
     /// # Real-time: in loop
     pub const fn classes(&self) -> usize {
         self.classes.len()
+    }
+
+    /// Shows the memory that it lies in.
+    ///
+    /// # Real-time: in loop
+    pub fn visit(&self, visit: &mut impl Visit) {
+        visit.part(self.classes);
+        visit.part(self.runs);
+        visit.part(self.masks);
+        visit.part(self.slots);
     }
 
     /// The instant of release 0 of phase 0.

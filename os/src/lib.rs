@@ -12,6 +12,7 @@
 extern crate std;
 
 pub mod affinity;
+pub mod cache;
 pub mod clock;
 pub mod cycles;
 pub mod descriptor;

@@ -6,17 +6,31 @@
 use crate::table::{Class, Table};
 use crate::time::Instant;
 
-/// Where a class is on its ring.
+/// The newest release of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Released {
+    /// Its cycle: releases since the epoch.
+    pub(super) cycle: u64,
+    /// When it was due, and when the one after it is, ns.
+    pub(super) at_ns: u64,
+    pub(super) next_ns: u64,
+}
+
+/// Where a class is on its ring. Knows the starts of three periods, so that no task divides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     /// The run that is released next, as an index into the table.
     pub(super) run: u32,
-    /// The period it is in, and when that one and the one before start, ns.
+    /// The period it is in, and when that one, the one before and the one after start, ns.
     pub(super) period: u64,
-    pub(super) start_ns: u64,
+    start_ns: u64,
     previous_ns: u64,
-    /// `start_ns` is rounded down by this many `den`-ths.
+    following_ns: u64,
+    /// `following_ns` is rounded down by this many `den`-ths.
     rest: u64,
+    /// The period in whole ns, and the `den`-ths beyond.
+    whole_ns: u64,
+    part: u64,
     /// How far the phase moved, ns.
     pub(super) moved_ns: u64,
 }
@@ -27,11 +41,14 @@ impl Cursor {
         let since = from.as_ns().saturating_sub(table.epoch.as_ns()).saturating_sub(moved_ns);
         let exact = u128::from(since) * u128::from(class.den) / u128::from(class.num_ns);
         // One before, so that a run of it that is still to come is not passed over.
-        let period = u64::try_from(exact).unwrap_or(u64::MAX).saturating_sub(1);
-        let mut cursor = Self { run: class.runs.0, period, moved_ns, ..Self::default() };
-        cursor.start_ns = cursor.start_of_ns(class, table, period);
-        cursor.previous_ns = cursor.start_of_ns(class, table, period.saturating_sub(1));
-        let rest = u128::from(period) * u128::from(class.num_ns) % u128::from(class.den);
+        let period = u64::try_from(exact).unwrap_or(u64::MAX - 1).saturating_sub(1);
+        let (whole_ns, part) = (class.num_ns / class.den, class.num_ns % class.den);
+        let mut cursor =
+            Self { run: class.runs.0, period, moved_ns, whole_ns, part, ..Self::default() };
+        let start_ns = |period| cursor.start_of_ns(class, table, period);
+        let starts = [period.saturating_sub(1), period, period + 1].map(start_ns);
+        [cursor.previous_ns, cursor.start_ns, cursor.following_ns] = starts;
+        let rest = u128::from(period + 1) * u128::from(class.num_ns) % u128::from(class.den);
         cursor.rest = rest as u64;
         while cursor.release_ns(table) < from.as_ns() {
             cursor.advance(class);
@@ -56,13 +73,10 @@ impl Cursor {
         self.start_ns.saturating_add(table.runs[self.run as usize].phase_ns)
     }
 
-    /// When the period after this one starts, ns, and how much that is rounded down.
+    /// The longest distance of two releases, ns: the period rounded up.
     #[inline]
-    fn next_period(&self, class: &Class) -> (u64, u64) {
-        let rest = self.rest + class.num_ns % class.den;
-        let carry = u64::from(rest >= class.den);
-        let start_ns = self.start_ns.saturating_add(class.num_ns / class.den + carry);
-        (start_ns, rest - carry * class.den)
+    pub(super) fn longest_ns(&self) -> u64 {
+        self.whole_ns + u64::from(self.part > 0)
     }
 
     /// On to the next run.
@@ -73,23 +87,41 @@ impl Cursor {
             self.run = class.runs.0;
             self.period += 1;
             self.previous_ns = self.start_ns;
-            (self.start_ns, self.rest) = self.next_period(class);
+            self.start_ns = self.following_ns;
+            let rest = self.rest + self.part;
+            let carry = u64::from(rest >= class.den);
+            self.following_ns = self.start_ns.saturating_add(self.whole_ns + carry);
+            self.rest = rest - carry * class.den;
         }
     }
 
-    /// The last cycle of a run that was released, and when its period started, ns.
+    /// Moves the phase: the period it is in starts that much later, and so do all after it.
+    pub(super) fn delay(&mut self, by_ns: u64) {
+        self.moved_ns = self.moved_ns.saturating_add(by_ns);
+        self.start_ns = self.start_ns.saturating_add(by_ns);
+        self.following_ns = self.following_ns.saturating_add(by_ns);
+    }
+
+    /// The run that is next, as it is released now.
     #[inline]
-    pub(super) fn last(&self, run: u32) -> (u64, u64) {
-        if run < self.run {
-            (self.period, self.start_ns)
+    pub(super) fn released(&self, table: &Table<'_>) -> Released {
+        let phase_ns = table.runs[self.run as usize].phase_ns;
+        Released {
+            cycle: self.period,
+            at_ns: self.start_ns.saturating_add(phase_ns),
+            next_ns: self.following_ns.saturating_add(phase_ns),
+        }
+    }
+
+    /// The last cycle of a run before the cursor, where several passed at once.
+    pub(super) fn last(&self, table: &Table<'_>, run: u32) -> Released {
+        let phase_ns = table.runs[run as usize].phase_ns;
+        let (cycle, at_ns, next_ns) = if run < self.run {
+            (self.period, self.start_ns, self.following_ns)
         } else {
-            (self.period.wrapping_sub(1), self.previous_ns)
-        }
-    }
-
-    /// When the period after the last one of a run starts, ns.
-    #[inline]
-    pub(super) fn following(&self, class: &Class, run: u32) -> u64 {
-        if run < self.run { self.next_period(class).0 } else { self.start_ns }
+            (self.period.wrapping_sub(1), self.previous_ns, self.start_ns)
+        };
+        let at = |start_ns: u64| start_ns.saturating_add(phase_ns);
+        Released { cycle, at_ns: at(at_ns), next_ns: at(next_ns) }
     }
 }

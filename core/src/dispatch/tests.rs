@@ -1,9 +1,9 @@
 //! The dispatcher against a model that keeps every release in a list.
 
 use super::*;
-use crate::earliest::entries;
+use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Class, Mask, Run};
+use crate::table::{Class, Mask, Policy, Run, Slot};
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -183,11 +183,15 @@ fn agree(tasks: &[Task], seed: u64, steps: u32) {
     let mut cursors = vec![Cursor::default(); table.classes()];
     let mut matches = vec![Entry::default(); entries(table.classes())];
     let mut bits = vec![0; words(tasks.len())];
+    let mut released = vec![Released::default(); table.runs.len()];
+    let mut paces = vec![Pace::default(); tasks.len()];
     let mut counters = vec![Counters::default(); tasks.len()];
     let storage = Storage {
         cursors: &mut cursors,
         matches: &mut matches,
         words: &mut bits,
+        released: &mut released,
+        paces: &mut paces,
         counters: &mut counters,
     };
     let mut random = Random(seed);

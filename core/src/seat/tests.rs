@@ -116,7 +116,7 @@ fn a_seat_agrees_with_the_executive_whatever_the_lengths() {
 
 /// The same task in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64]) -> Vec<(u64, u64, u64)> {
-    use crate::dispatch::{Counters, Cursor, State, Step, Storage, finish, step};
+    use crate::dispatch::{Counters, Cursor, Pace, Released, State, Step, Storage, finish, step};
     use crate::earliest::{Entry, entries};
     use crate::table::{Class, Mask, Policy, Run, Slot, Table};
     let policy = if burst == 0 { Policy::Skip } else { Policy::Burst(burst) };
@@ -133,6 +133,8 @@ fn executive(burst: u32, lengths_ns: &[u64]) -> Vec<(u64, u64, u64)> {
         cursors: &mut cursors,
         matches: &mut matches,
         words: &mut ready,
+        released: &mut [Released::default(); 1],
+        paces: &mut [Pace::default(); 1],
         counters: &mut counters,
     };
     let mut state = State::begin(&table, storage, at(0)).expect("large enough");

@@ -2,7 +2,7 @@
 //!
 //! For the builder, which makes it, and for whoever runs it. Never changes once made.
 
-use punctual_core::dispatch::{Counters, Cursor, Storage};
+use punctual_core::dispatch::{Counters, Cursor, Pace, Released, Storage};
 use punctual_core::earliest::{self, Entry};
 use punctual_core::ready;
 use punctual_core::table::{Class, Mask, Policy, Run, Slot, Table};
@@ -28,6 +28,8 @@ pub struct PlanStorage {
     cursors: Vec<Cursor>,
     matches: Vec<Entry>,
     words: Vec<u64>,
+    released: Vec<Released>,
+    paces: Vec<Pace>,
     counters: Vec<Counters>,
 }
 
@@ -40,6 +42,8 @@ impl PlanStorage {
             cursors: &mut self.cursors,
             matches: &mut self.matches,
             words: &mut self.words,
+            released: &mut self.released,
+            paces: &mut self.paces,
             counters: &mut self.counters,
         }
     }
@@ -133,6 +137,8 @@ impl Plan {
             cursors: vec![Cursor::default(); self.classes.len()],
             matches: vec![Entry::default(); earliest::entries(self.classes.len())],
             words: vec![0; ready::words(self.slots.len())],
+            released: vec![Released::default(); self.runs.len()],
+            paces: vec![Pace::default(); self.slots.len()],
             counters: vec![Counters::default(); self.slots.len()],
         }
     }

@@ -1,0 +1,127 @@
+//! What a dispatcher does seldom: releases that passed in a stall, cycles that were missed,
+//! finishes that were late, phases that move.
+//!
+//! For the dispatcher, out of the way of cycles in time.
+
+use super::cursor::Cursor;
+use super::storage::UNTOLD;
+use super::{Overruns, State};
+use crate::table::{Policy, Table};
+use crate::time::Instant;
+
+impl State<'_> {
+    /// A class that is released once a finish, or one of which whole periods passed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_seldom(&mut self, table: &Table<'_>, index: usize, now: Instant) {
+        let class = &table.classes[index];
+        let cursor = &mut self.cursors[index];
+        if class.moves {
+            self.released[cursor.run as usize] = cursor.released(table);
+            self.ready.add_all(table, cursor.run);
+            cursor.advance(class);
+            self.due.set(index, u64::MAX);
+            return;
+        }
+        // Each run was released, and none of the cycles that passed is walked through.
+        *cursor = Cursor::after(class, table, now, cursor.moved_ns);
+        for run in class.runs.0..class.runs.1 {
+            self.released[run as usize] = cursor.last(table, run);
+            self.ready.add_all(table, run);
+        }
+        self.due.set(index, cursor.release_ns(table));
+    }
+
+    /// Of a task that missed releases, or has older ones to run than `last`, the newest one: the
+    /// cycle to run, and how many were missed just before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> (u64, u64) {
+        let next = self.paces[rank].next & !UNTOLD;
+        let cycle = match table.slots[rank].policy {
+            Policy::Burst(most) => next.max((last + 1).saturating_sub(u64::from(most))),
+            _ => last,
+        };
+        self.paces[rank].next = cycle + 1;
+        let counters = &mut self.counters[rank];
+        let skipped = cycle - next;
+        counters.missed += skipped;
+        counters.over_release += skipped;
+        (cycle, core::mem::take(&mut counters.untold) + skipped)
+    }
+
+    /// When a cycle of a task is released, and the one after it, ns.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn times(&self, table: &Table<'_>, rank: usize, cycle: u64) -> (u64, u64) {
+        let slot = &table.slots[rank];
+        let class = &table.classes[slot.class as usize];
+        let cursor = &self.cursors[slot.class as usize];
+        let phase_ns = table.runs[slot.run as usize].phase_ns;
+        let at = |cycle| cursor.start_of_ns(class, table, cycle).saturating_add(phase_ns);
+        (at(cycle), at(cycle + 1))
+    }
+
+    /// What a finish that was not calm did wrong, and what its policy says of that.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn judge(
+        &mut self,
+        table: &Table<'_>,
+        rank: usize,
+        (release, next): (Instant, Instant),
+        (start, finish): (Instant, Instant),
+    ) -> Overruns {
+        let slot = &table.slots[rank];
+        let ns = |from: Instant, to: Instant| to.as_ns().saturating_sub(from.as_ns());
+        let overruns = Overruns {
+            started_late: ns(release, start) > slot.start_ns,
+            over_budget: ns(start, finish) > slot.budget_ns,
+            over_release: finish >= next,
+            over_deadline: ns(release, finish) > slot.deadline_ns,
+        };
+        let counters = &mut self.counters[rank];
+        counters.started_late += u64::from(overruns.started_late);
+        counters.over_budget += u64::from(overruns.over_budget);
+        counters.over_release += u64::from(overruns.over_release);
+        counters.over_deadline += u64::from(overruns.over_deadline);
+        match slot.policy {
+            Policy::Delay => self.rearm(table, rank, next, finish),
+            _ if overruns.over_release => self.overran(table, rank, finish),
+            _ => {}
+        }
+        overruns
+    }
+
+    /// A task that moves its phase has finished: its next release is armed, a period from now if
+    /// the planned one has passed.
+    fn rearm(&mut self, table: &Table<'_>, rank: usize, next: Instant, finish: Instant) {
+        let index = table.slots[rank].class as usize;
+        let cursor = &mut self.cursors[index];
+        if finish >= next {
+            let period_ns = cursor.longest_ns();
+            let late_ns = finish.as_ns() - next.as_ns();
+            cursor.delay(late_ns.saturating_add(period_ns));
+            self.counters[rank].moved_ns = cursor.moved_ns;
+        }
+        self.due.set(index, cursor.release_ns(table));
+    }
+
+    /// A task ran past its next release.
+    fn overran(&mut self, table: &Table<'_>, rank: usize, finish: Instant) {
+        self.release(table, finish);
+        let slot = &table.slots[rank];
+        if matches!(slot.policy, Policy::Burst(_)) {
+            self.ready.add(rank / 64, 1 << (rank % 64));
+            return;
+        }
+        let last = self.released[slot.run as usize].cycle;
+        let next = self.paces[rank].next & !UNTOLD;
+        let passed = (last + 1).saturating_sub(next);
+        self.paces[rank].next = (next + passed) | UNTOLD;
+        let counters = &mut self.counters[rank];
+        counters.missed += passed;
+        counters.untold += passed;
+        self.ready.remove(rank);
+    }
+}

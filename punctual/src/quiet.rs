@@ -5,6 +5,9 @@
 //! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`] is
 //! pure.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Spin;
@@ -23,13 +26,13 @@ pub struct Gap {
 pub struct Quiet {
     /// The offset of the grid from multiples of its period on CLOCK_MONOTONIC, ns.
     pub phase_ns: u64,
-    /// How far each release is from the nearest tick, ns.
+    /// How far each release, and what comes before it, is from the nearest tick, ns.
     pub clear_ns: u64,
     /// The tick's period, ns, and where in it the stalls begin.
     pub tick_ns: u64,
     /// Offset of the tick from multiples of its period on CLOCK_MONOTONIC, ns.
     pub tick_phase_ns: u64,
-    /// The share of all gaps that began there.
+    /// The share of the tick's periods that had a gap there.
     pub share: f64,
 }
 
@@ -37,11 +40,15 @@ pub struct Quiet {
 const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
 /// Gaps that begin within this of each other are at one place, ns.
 const WIDE_NS: u64 = 40_000;
-/// The least number of gaps, and the least share of them at one place, that make a tick.
-const GAPS_MIN: usize = 8;
-const SHARE_MIN: f64 = 0.3;
+/// The least number of its periods that a tick is told from, and the least share of them that have
+/// a gap at its place: a tenth of the time nobody listens. Gaps elsewhere, of whatever number, are
+/// no argument: on a busy host most are not the tick's.
+const PERIODS_MIN: u64 = 8;
+const SHARE_MIN: f64 = 0.6;
+/// A loop sleeps until so long before its release, at most: the tick is kept from there too, ns.
+const MARGIN_NS: u64 = 125_000;
 /// Closer than this to a tick there is no quiet place, ns.
-const CLEAR_MIN_NS: u64 = 50_000;
+const CLEAR_MIN_NS: u64 = 40_000;
 /// How long a stretch of listening is, and the sleep after it, so that throttling and other tasks
 /// have their share.
 const STRETCH: Span = Span::from_ms(20);
@@ -72,55 +79,69 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
     gaps
 }
 
-/// The quiet place for a grid of `period`; `None` when the gaps show no tick, or when the grid
-/// comes near it at any phase.
+/// The quiet place for a grid of `period`: where no tick falls on a release nor into the
+/// 125 µs before it, in which a loop comes back from its sleep (less where periods are short).
+/// `None` when the gaps show no tick, or when the grid comes near it at any phase.
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
     let (tick_ns, tick_phase_ns, share) = tick(gaps)?;
     // Releases and ticks are at all distances that are multiples of this.
     let common = gcd(period.as_ns(), tick_ns);
-    let clear_ns = common / 2;
+    let margin_ns = MARGIN_NS.min(common / 3);
+    let clear_ns = (common - margin_ns) / 2;
     if clear_ns < CLEAR_MIN_NS {
         return None;
     }
-    let phase_ns = (tick_phase_ns + clear_ns) % common;
+    let phase_ns = (tick_phase_ns + margin_ns + clear_ns) % common;
     Some(Quiet { phase_ns, clear_ns, tick_ns, tick_phase_ns, share })
 }
 
-/// The tick: its period, its phase and the share of the gaps at it.
+/// The tick: its period, its phase and the share of its periods that had a gap there.
 fn tick(gaps: &[Gap]) -> Option<(u64, u64, f64)> {
-    if gaps.len() < GAPS_MIN {
-        return None;
-    }
-    let places = TICKS_NS.map(|tick_ns| (tick_ns, densest(gaps, tick_ns)));
-    // What a tick explains, each part of it does too: the longest is the one that is there.
-    let best = places.iter().map(|(_, (_, share))| *share).fold(0.0, f64::max);
-    let told = |(_, (_, share)): &&(u64, (u64, f64))| *share >= 0.85 * best;
-    let &(tick_ns, (phase_ns, share)) = places.iter().rfind(told)?;
-    // Chance alone puts a part of the gaps into any window.
-    let chance = WIDE_NS as f64 / tick_ns as f64;
-    (share >= SHARE_MIN + chance).then_some((tick_ns, phase_ns, share))
+    let (first, last) = (gaps.first()?, gaps.last()?);
+    let heard_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
+    // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
+    TICKS_NS.into_iter().find_map(|tick_ns| {
+        let periods = heard_ns / tick_ns + 1;
+        let (phase_ns, met) = steadiest(gaps, tick_ns);
+        let share = met as f64 / periods as f64;
+        (periods >= PERIODS_MIN && share >= SHARE_MIN).then_some((tick_ns, phase_ns, share))
+    })
 }
 
-/// The middle of the [`WIDE_NS`] of a tick's period in which most gaps begin, and their share.
-fn densest(gaps: &[Gap], tick_ns: u64) -> (u64, f64) {
-    let mut at: Vec<u64> = gaps.iter().map(|gap| gap.at.as_ns() % tick_ns).collect();
+/// The middle of the [`WIDE_NS`] of a tick's period in which the most periods have a gap, and how
+/// many have.
+fn steadiest(gaps: &[Gap], tick_ns: u64) -> (u64, usize) {
+    // By place in the period; which period it was, counted so that a window over the end is whole.
+    let mut at: Vec<(u64, u64)> =
+        gaps.iter().map(|gap| (gap.at.as_ns() % tick_ns, gap.at.as_ns() / tick_ns)).collect();
     at.sort_unstable();
     let n = at.len();
-    let wrapped = |index: usize| at[index % n] + if index >= n { tick_ns } else { 0 };
+    at.extend_from_within(..);
+    for (place, period) in &mut at[n..] {
+        *place += tick_ns;
+        *period = period.wrapping_sub(1);
+    }
+    let mut met: HashMap<u64, usize> = HashMap::new();
     let mut end = 0;
     let mut best = (0, 0);
-    for (first, &from) in at.iter().enumerate() {
-        end = end.max(first);
-        while end < first + n && wrapped(end) - from <= WIDE_NS {
+    for first in 0..n {
+        while end < first + n && at[end].0 - at[first].0 <= WIDE_NS {
+            *met.entry(at[end].1).or_default() += 1;
             end += 1;
         }
-        if end - first > best.1 {
-            best = (wrapped((first + end) / 2) % tick_ns, end - first);
+        if met.len() > best.1 {
+            best = (at[(first + end) / 2].0 % tick_ns, met.len());
+        }
+        if let Entry::Occupied(mut gone) = met.entry(at[first].1) {
+            *gone.get_mut() -= 1;
+            if *gone.get() == 0 {
+                gone.remove();
+            }
         }
     }
-    (best.0, best.1 as f64 / n as f64)
+    best
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -137,45 +158,63 @@ mod tests {
 
     fn gaps(at: impl IntoIterator<Item = u64>) -> Vec<Gap> {
         let gap = |at| Gap { at: Instant::from_ns(at), length: Span::from_us(3) };
-        at.into_iter().map(gap).collect()
+        let mut gaps: Vec<Gap> = at.into_iter().map(gap).collect();
+        gaps.sort_by_key(|gap| gap.at);
+        gaps
     }
 
-    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, and as much noise anywhere.
+    /// As many gaps as are asked for at places that mean nothing, over 75 periods of 4 ms.
+    fn noise(n: u64) -> impl Iterator<Item = u64> {
+        (0..n).map(move |k| k * 300_000_000 / n + k * k * 7_919_003 % 3_970_007)
+    }
+
+    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it unheard, and eight times as much
+    /// noise anywhere.
     fn noisy() -> Vec<Gap> {
-        let tick = (0..200u64).map(|k| k * 4_000_000 + 1_200_000 + k * 7_919 % 5_000);
-        gaps(tick.chain((0..200u64).map(|k| k * 3_971_987 + k * k * 1_003)))
+        let heard = (0..75u64).filter(|k| k % 10 != 3);
+        let tick = heard.map(|k| k * 4_000_000 + 1_200_000 + k * 7_919 % 5_000);
+        gaps(tick.chain(noise(600)))
     }
 
     #[test]
     fn a_grid_is_placed_between_the_ticks() {
         let quiet = place(&noisy(), period(1_000)).expect("a tick");
         assert_eq!(quiet.tick_ns, 4_000_000);
-        assert!((1_199_000..1_206_000).contains(&quiet.tick_phase_ns), "{quiet:?}");
-        assert!((699_000..706_000).contains(&quiet.phase_ns), "{quiet:?}");
-        assert_eq!(quiet.clear_ns, 500_000);
+        assert!((1_180_000..1_225_000).contains(&quiet.tick_phase_ns), "{quiet:?}");
+        let after = (quiet.phase_ns + 1_000_000 - quiet.tick_phase_ns % 1_000_000) % 1_000_000;
+        assert_eq!((after, quiet.clear_ns), (562_500, 437_500));
         let quiet = place(&noisy(), period(500)).expect("a tick");
-        assert!((449_000..456_000).contains(&quiet.phase_ns), "{quiet:?}");
-        // 10 ms and 4 ms come within 1 ms of each other at any phase.
-        assert_eq!(place(&noisy(), period(10_000)).map(|quiet| quiet.clear_ns), Some(1_000_000));
+        let after = (quiet.phase_ns + 500_000 - quiet.tick_phase_ns % 500_000) % 500_000;
+        assert_eq!((after, quiet.clear_ns), (312_500, 187_500));
+        // 10 ms and 4 ms come within 2 ms of each other at any phase.
+        assert_eq!(place(&noisy(), period(10_000)).map(|quiet| quiet.clear_ns), Some(937_500));
+        // Short periods leave a third to the margin.
+        assert_eq!(place(&noisy(), period(160)).map(|quiet| quiet.clear_ns), Some(53_333));
     }
 
     #[test]
     fn each_tick_is_told_from_its_multiples() {
         for tick_ns in TICKS_NS {
-            let quiet = place(&gaps((5..50).map(|k| k * tick_ns + 333)), period(tick_ns / 1_000));
-            if tick_ns != 3_333_333 {
-                assert_eq!(quiet.map(|quiet| quiet.tick_ns), Some(tick_ns));
-            }
+            let ticks = gaps((5..50).map(|k| k * tick_ns + 333));
+            let quiet = place(&ticks, Period::from_ns(tick_ns).expect("positive"));
+            assert_eq!(quiet.map(|quiet| quiet.tick_ns), Some(tick_ns));
         }
+    }
+
+    #[test]
+    fn a_tick_at_the_end_of_its_period_is_one_place() {
+        let ticks = gaps((5..60).map(|k| k * 4_000_000 + k * 11_003 % 30_000 - 15_000));
+        let quiet = place(&ticks, period(1_000)).expect("a tick");
+        assert!(quiet.share > 0.99, "{quiet:?}");
+        let from_end = (quiet.tick_phase_ns + 20_000) % 4_000_000;
+        assert!(from_end < 40_000, "{quiet:?}");
     }
 
     #[test]
     fn without_a_tick_or_a_place_there_is_none() {
         assert_eq!(place(&[], period(1_000)), None);
-        assert_eq!(
-            place(&gaps((0..500u64).map(|k| k * 3_971_987 + k * k * 1_003)), period(1_000)),
-            None
-        );
+        assert_eq!(place(&gaps(noise(600)), period(1_000)), None);
+        assert_eq!(place(&gaps((0..6).map(|k| k * 4_000_000)), period(1_000)), None);
         assert_eq!(place(&noisy(), period(7)), None);
         assert_eq!(place(&noisy(), period(80)), None);
     }

@@ -119,6 +119,7 @@ impl Approach {
         let learned = run.learned.as_ref();
         Self {
             hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),
+            hops: Some(run.approach.hops).filter(|&hops| hops > 0 && hops < u32::MAX),
             margin_ns: run.approach.margin_ns,
             late_share: learned.map(|learned| learned.late),
             reachable: learned.map(|learned| learned.reachable),

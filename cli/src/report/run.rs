@@ -39,8 +39,11 @@ pub(crate) struct Run {
 /// How a wait that spins comes to its releases.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approach {
-    /// The longest sleep; null for one sleep however long.
+    /// A short sleep; null for one sleep however long.
     pub(crate) hop_ns: Option<u64>,
+    /// How many short sleeps end the wait, after a long one; null where all are short.
+    #[serde(default)]
+    pub(crate) hops: Option<u32>,
     /// How long before the release the last sleep ends.
     pub(crate) margin_ns: u64,
     /// Of a wait that learns: the share of wakes since it last calibrated that were late.

@@ -54,8 +54,11 @@ pub trait Wait<C: Clock> {
 /// How a release is approached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Approach {
-    /// The longest sleep, ns; 0 for one sleep however long it is.
+    /// A short sleep, ns; 0 for one sleep however long it is.
     pub hop_ns: u64,
+    /// How many short sleeps there are at the end, after one as long as it may be: `u32::MAX` for
+    /// short ones all the way.
+    pub hops: u32,
     /// How long before the release the last sleep ends, ns.
     pub margin_ns: u64,
 }

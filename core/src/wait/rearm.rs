@@ -58,7 +58,7 @@ impl<C: Clock> Wait<C> for Rearm {
     }
 
     fn approach(&self) -> Approach {
-        Approach { hop_ns: self.every.as_ns(), margin_ns: self.every.as_ns() }
+        Approach { hop_ns: self.every.as_ns(), hops: u32::MAX, margin_ns: self.every.as_ns() }
     }
 
     fn take_stalls(&mut self) -> Stalls {

@@ -97,7 +97,7 @@ impl<C: Clock> Wait<C> for Spin {
     }
 
     fn approach(&self) -> Approach {
-        Approach { hop_ns: 0, margin_ns: self.margin.as_ns().max(0).unsigned_abs() }
+        Approach { margin_ns: self.margin.as_ns().max(0).unsigned_abs(), ..Approach::default() }
     }
 
     fn take_stalls(&mut self) -> Stalls {

@@ -79,9 +79,12 @@ fn notes(report: &Report) -> String {
 /// How a wait that spins comes to its releases, and what that costs.
 fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
     let margin = format!("{} early", show::ns(Some(approach.margin_ns as f64)));
-    let mut text = match approach.hop_ns {
-        Some(hop) => format!("sleeps of {} at most, the last ends {margin}", show::period(hop)),
-        None => format!("one sleep, which ends {margin}"),
+    let hop = approach.hop_ns.map(|hop| show::ns(Some(hop as f64)));
+    let mut text = match (hop, approach.hops) {
+        (Some(hop), None) => format!("sleeps of {hop} at most, the last ends {margin}"),
+        (Some(hop), Some(1)) => format!("a long sleep and one of {hop}, which ends {margin}"),
+        (Some(hop), Some(n)) => format!("a long sleep and {n} of {hop}, which end {margin}"),
+        (None, _) => format!("one sleep, which ends {margin}"),
     };
     if let Some(load) = cpu_load {
         text += &format!(", costs {} of the CPU", show::share(load));

@@ -1,30 +1,33 @@
 //! Which approach suits this machine: tried, chosen, followed and doubted.
 //!
 //! For the adaptive wait. First each approach is tried, at the widest margin that the budget pays;
-//! then the cheapest that reaches the aim is kept, or the best that there is, and said to be that.
+//! then the cheapest that reaches the aim is kept. Where none does, the aim is nearly what the best
+//! of them reaches, and that is said: time spun beyond it would buy nothing.
 //! Its margin follows a decayed histogram of its own wakes and an integrator of late ones: online
 //! quantile tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
 //! Angelopoulos, Barber & Bates 2024). Never allocates, reads no clock.
 
 use super::Aim;
 use super::bins::Bins;
-use crate::time::{Period, Span};
+use super::levels::{HOPS, LEVELS, samples, sleeps};
 use crate::wait::Approach;
 
-/// The longest sleeps that are tried, ns; 0 for one sleep a period.
-const HOPS_NS: [u64; 5] = [0, 400_000, 200_000, 100_000, 50_000];
-/// How long a calibration should take, ns.
-const CALIBRATION_NS: u64 = 2_000_000_000;
 /// The least margin, ns: a poll, a stamp and the return of a call.
 const MARGIN_MIN_NS: u64 = 2_000;
 /// Cycles between two settings of the margin.
 const REVIEW: u32 = 64;
 /// Cycles after which it asks whether the aim was met.
 const DOUBT: u32 = 4_096;
-/// Cycles after which a cheaper approach is tried again, and for how many: at the default aim, all
-/// of them may be late.
+/// Cycles after which another approach is tried again, and for how many: a cheaper one, and at the
+/// default aim all of them may be late; each in turn, and more often, where the aim is missed.
 const PROBE_EVERY: u32 = 1 << 16;
+const PROBE_EVERY_SHORT: u32 = 1 << 13;
 const PROBE: u32 = 64;
+/// So many times as many late wakes as were expected are another machine's.
+const DOUBTFUL: f64 = 8.0;
+/// Where the aim is out of reach, so much more than the least share of late wakes is as good: what
+/// a calibration can tell apart, and where the price of the next late wake avoided soars.
+const NEAR: f64 = 1.5;
 /// Nanoseconds that the integrator moves by for a late wake.
 const STEP_NS: f64 = 1_000.0;
 
@@ -65,18 +68,22 @@ pub(super) struct Learner {
     period_ns: u64,
     budget_ns: f64,
     /// What is known of each approach.
-    bins: [Bins; HOPS_NS.len()],
-    /// The approaches that fit into a period.
-    levels: usize,
+    bins: [Bins; LEVELS],
+    /// How often it sleeps a period, for each approach; 0 for one that does not fit, or whose
+    /// wakes alone take more than the budget.
+    sleeps: [u64; LEVELS],
     level: usize,
     phase: Phase,
     /// Samples until this phase's next step.
     left: u32,
-    /// The level to go back to after a probe.
+    /// The level that was chosen, and the one that was probed last.
     home: usize,
+    probed: usize,
     margin_ns: u64,
     integral_ns: f64,
     reachable: bool,
+    /// The share of late wakes that is followed: the aim's, or what can be had.
+    target: f64,
     /// Since the last calibration.
     cycles: u64,
     late: u64,
@@ -89,39 +96,29 @@ pub(super) struct Learner {
     patient: u32,
 }
 
-/// Samples of each approach in a calibration: two seconds for all of them, within reason.
-fn samples(period_ns: u64, levels: usize) -> u32 {
-    (CALIBRATION_NS / period_ns / levels as u64).clamp(50, 400) as u32
-}
-
-/// How many approaches fit into a period.
-fn levels(period_ns: u64) -> usize {
-    HOPS_NS.iter().filter(|&&hop_ns| hop_ns < period_ns / 2).count().max(1)
-}
-
-/// How long a calibration takes.
-pub(super) fn calibration(period: Period) -> Span {
-    let levels = levels(period.as_ns());
-    let cycles = u64::from(samples(period.as_ns(), levels)) * levels as u64;
-    Span::from_ns(i64::try_from(cycles.saturating_mul(period.as_ns())).unwrap_or(i64::MAX))
-}
-
 impl Learner {
     pub(super) fn new(aim: Aim) -> Self {
         let period_ns = aim.period.as_ns();
+        let budget_ns = aim.budget.clamp(0.0, 1.0) * period_ns as f64;
+        let wake_ns = aim.wake_cost.as_ns() as f64;
+        let mut sleeps = sleeps(period_ns);
+        // One sleep there must be.
+        sleeps[1..].iter_mut().filter(|n| **n as f64 * wake_ns > budget_ns).for_each(|n| *n = 0);
         let mut learner = Self {
             aim,
             period_ns,
-            budget_ns: aim.budget.clamp(0.0, 1.0) * period_ns as f64,
-            bins: [const { Bins::new() }; HOPS_NS.len()],
-            levels: levels(period_ns),
+            budget_ns,
+            bins: [const { Bins::new() }; LEVELS],
+            sleeps,
             level: 0,
             phase: Phase::Calibrating,
             left: 0,
             home: 0,
+            probed: 0,
             margin_ns: MARGIN_MIN_NS,
             integral_ns: 0.0,
             reachable: true,
+            target: aim.late,
             cycles: 0,
             late: 0,
             doubted_late: 0,
@@ -135,7 +132,8 @@ impl Learner {
     }
 
     pub(super) fn approach(&self) -> Approach {
-        Approach { hop_ns: self.hop_ns(self.level), margin_ns: self.margin_ns }
+        let (hop_ns, hops) = HOPS[self.level];
+        Approach { hop_ns, hops, margin_ns: self.margin_ns }
     }
 
     pub(super) fn learned(&self) -> Learned {
@@ -173,13 +171,9 @@ impl Learner {
         self.since_probe += 1;
     }
 
-    /// The approaches that fit are the one sleep and the shortest hops.
-    fn index(&self, level: usize) -> usize {
-        if level == 0 { 0 } else { HOPS_NS.len() - self.levels + level }
-    }
-
-    fn hop_ns(&self, level: usize) -> u64 {
-        HOPS_NS[self.index(level)]
+    /// The approaches that fit into a period.
+    fn levels(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..LEVELS).filter(|&level| self.sleeps[level] > 0)
     }
 
     /// CPU time that an approach takes in a period, ns: its wakes and its spin.
@@ -188,9 +182,7 @@ impl Learner {
     }
 
     fn wakes_ns(&self, level: usize) -> f64 {
-        let hop_ns = self.hop_ns(level);
-        let wakes = self.period_ns.checked_div(hop_ns).unwrap_or(0) + 1;
-        wakes as f64 * self.aim.wake_cost.as_ns() as f64
+        self.sleeps[level] as f64 * self.aim.wake_cost.as_ns() as f64
     }
 
     /// The widest margin that the budget pays, ns; never more than half of the period.
@@ -201,20 +193,21 @@ impl Learner {
     }
 
     fn calibrate(&mut self) {
-        self.left = samples(self.period_ns, self.levels);
+        self.left = samples(self.period_ns, &self.sleeps).0;
         self.phase = Phase::Calibrating;
         self.level = 0;
         self.margin_ns = self.margin_max_ns(0);
         // What was known was of another machine.
-        self.bins = [const { Bins::new() }; HOPS_NS.len()];
+        self.bins = [const { Bins::new() }; LEVELS];
         self.integral_ns = 0.0;
     }
 
     fn calibrated(&mut self) {
-        if self.level + 1 < self.levels {
-            self.left = samples(self.period_ns, self.levels);
-            self.level += 1;
-            self.margin_ns = self.margin_max_ns(self.level);
+        let next = self.levels().find(|&level| level > self.level);
+        if let Some(level) = next {
+            self.left = samples(self.period_ns, &self.sleeps).0;
+            self.level = level;
+            self.margin_ns = self.margin_max_ns(level);
             return;
         }
         (self.cycles, self.late) = (0, 0);
@@ -222,40 +215,42 @@ impl Learner {
         self.choose();
     }
 
-    /// Takes the cheapest approach that reaches the aim, or the one that comes nearest.
+    /// Takes the cheapest approach that reaches the aim, or what of it can be had.
     fn choose(&mut self) {
-        let mut best: Option<(bool, f64, usize)> = None;
-        for level in 0..self.levels {
+        let had = self.levels().map(|level| self.late_at_best(level)).fold(1.0, f64::min);
+        let reachable = self.levels().any(|level| self.reaches(level));
+        self.reachable = reachable;
+        self.target = match self.reachable {
+            true => self.aim.late,
+            false => (NEAR * had).clamp(self.aim.late, 1.0),
+        };
+        let price = |level: usize| {
             let (needed, most) = (self.needed_ns(level), self.margin_max_ns(level));
-            let reaches = needed <= most && self.wakes_ns(level) <= self.budget_ns;
-            // Of those that reach it by their price; of the others by what will be late.
-            let rank = match reaches {
-                true => self.cost_ns(level, needed),
-                false => self.bins[level].share_above(most) + self.over_budget(level),
-            };
-            let better = best.is_none_or(|(other, of, _)| match (reaches, other) {
-                (true, false) => true,
-                (false, true) => false,
-                _ => rank < of,
-            });
-            if better {
-                best = Some((reaches, rank, level));
-            }
-        }
-        let (reaches, _, level) = best.unwrap_or((false, 0.0, 0));
-        (self.reachable, self.level, self.home) = (reaches, level, level);
+            let short = !self.reaches(level) && self.late_at_best(level) > self.target;
+            (short, self.cost_ns(level, needed.min(most)))
+        };
+        let cheapest = self.levels().map(|level| (price(level), level));
+        let chosen = cheapest.reduce(|best, other| if other.0 < best.0 { other } else { best });
+        self.level = chosen.map_or(0, |(_, level)| level);
+        self.home = self.level;
         self.phase = Phase::Following;
         self.left = REVIEW;
         self.set_margin();
     }
 
-    /// An approach whose wakes alone take more than the budget is a last resort.
-    fn over_budget(&self, level: usize) -> f64 {
-        (self.wakes_ns(level) / self.budget_ns.max(1.0) - 1.0).max(0.0)
+    /// Whether an approach reaches the aim within the budget.
+    fn reaches(&self, level: usize) -> bool {
+        let needed = self.bins[level].exceeded_by_ns(self.aim.late).saturating_add(MARGIN_MIN_NS);
+        needed <= self.margin_max_ns(level) && self.wakes_ns(level) <= self.budget_ns
+    }
+
+    /// The share of late wakes with the widest margin that the budget pays.
+    fn late_at_best(&self, level: usize) -> f64 {
+        self.bins[level].share_above(self.margin_max_ns(level))
     }
 
     fn needed_ns(&self, level: usize) -> u64 {
-        self.bins[level].exceeded_by_ns(self.aim.late).saturating_add(MARGIN_MIN_NS)
+        self.bins[level].exceeded_by_ns(self.target).saturating_add(MARGIN_MIN_NS)
     }
 
     fn set_margin(&mut self) {
@@ -266,7 +261,7 @@ impl Learner {
 
     fn follow(&mut self, late: bool) {
         let most = self.margin_max_ns(self.level) as f64;
-        let step = STEP_NS * (f64::from(u8::from(late)) - self.aim.late);
+        let step = STEP_NS * (f64::from(u8::from(late)) - self.target);
         self.integral_ns = (self.integral_ns + step).clamp(0.0, most);
         self.since_doubt += 1;
         self.doubted_late += u32::from(late);
@@ -276,40 +271,51 @@ impl Learner {
         }
         if self.since_doubt >= DOUBT {
             self.doubt();
-        } else if self.since_probe >= PROBE_EVERY && self.level > 0 {
+        } else if self.since_probe >= self.probe_every() {
             self.probe();
         }
     }
 
-    /// Late far more often than aimed at, or no more late where it was: the machine is another one
-    /// than it was, and all is learned anew. In vain, it is so less and less often.
+    /// Late far more often than could be had: the machine is another one than it was, and all is
+    /// learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
-        let expected = self.aim.late * f64::from(DOUBT);
+        let expected = self.target * f64::from(DOUBT);
         let late = f64::from(self.doubted_late);
         (self.since_doubt, self.doubted_late) = (0, 0);
-        let good =
-            if self.reachable { late <= (8.0 * expected).max(8.0) } else { late <= expected };
-        if good {
-            (self.patience, self.patient) = (1, 0);
-        } else {
+        if late > (DOUBTFUL * expected).max(DOUBTFUL) {
             self.patient += 1;
+            if self.patient >= self.patience {
+                self.patient = 0;
+                self.patience = self.patience.saturating_mul(2).min(256);
+                self.calibrate();
+            }
+            return;
         }
-        let again = self.patient >= self.patience;
-        if again {
-            self.patient = 0;
-            self.patience = self.patience.saturating_mul(2).min(256);
-        }
-        if again || good && !self.reachable {
-            self.calibrate();
+        (self.patience, self.patient) = (1, 0);
+        if !self.reachable && late <= self.aim.late * f64::from(DOUBT) {
+            // A calibration is too short to tell: what was seen since says that it can be reached.
+            // What is known of the other approaches may be of a worse time.
+            let home = self.home;
+            let others = self.bins.iter_mut().enumerate().filter(|(level, _)| *level != home);
+            others.for_each(|(_, bins)| (0..3).for_each(|_| bins.halve()));
+            self.choose();
         }
     }
 
-    /// A few cycles of the next cheaper approach, with what was known of it counted for less.
+    fn probe_every(&self) -> u32 {
+        if self.reachable { PROBE_EVERY } else { PROBE_EVERY_SHORT }
+    }
+
+    /// A few cycles of another approach, with what was known of it counted for less.
     fn probe(&mut self) {
         self.since_probe = 0;
+        let (home, reachable) = (self.home, self.reachable);
+        let may = |level: &usize| if reachable { *level < home } else { *level != home };
+        let after = self.levels().filter(may).find(|&level| level > self.probed);
+        let Some(other) = after.or_else(|| self.levels().find(may)) else { return };
+        (self.level, self.probed) = (other, other);
         self.phase = Phase::Probing;
         self.left = PROBE;
-        self.level -= 1;
         self.bins[self.level].halve();
         self.margin_ns = self.margin_max_ns(self.level);
     }

@@ -1,14 +1,16 @@
 //! A wait that learns: how early to wake, and whether to sleep in hops.
 //!
-//! For the executive, the library's default. Short hops keep the CPU, or the host of a virtual one,
-//! from sinking into deep idle; then a small margin covers what a warm wake is late. Which of them
-//! pays differs from machine to machine, so both are learned, under a CPU budget, for a share of
+//! For the executive, the library's default. A CPU, or the host of a virtual one, that sank into
+//! deep idle comes back late. Short hops keep it from that, or one hop just before the release
+//! makes up for it; then a small margin covers what a warm wake is late. Which of them pays differs
+//! from machine to machine, so both are learned, under a CPU budget, for a share of
 //! late wakes that is asked for. Nothing is decided from its own consequences alone: every sleep
 //! that ends the approach is a sample whether it was late or not, the past fades, and a cheaper
 //! approach is tried again now and then.
 
 mod bins;
 mod learner;
+mod levels;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,7 +66,7 @@ impl Approach {
         }
         // A first hop of less than a quarter is joined to the one after it.
         let hops = (away - away.min(self.hop_ns / 4)) / self.hop_ns;
-        Some(Instant::from_ns(last - hops * self.hop_ns))
+        Some(Instant::from_ns(last - hops.min(u64::from(self.hops)) * self.hop_ns))
     }
 }
 
@@ -80,7 +82,7 @@ impl Adaptive {
     ///
     /// # Real-time: setup only
     pub fn calibration(period: Period) -> Span {
-        learner::calibration(period)
+        levels::calibration(period)
     }
 }
 

@@ -102,6 +102,15 @@ impl<'s> State<'s> {
         &self.tasks[task].counters
     }
 
+    /// The task of the unit it is at, and when that is ready.
+    ///
+    /// # Real-time: in loop
+    pub fn coming(&self, calendar: &Calendar<'_>) -> (usize, Instant) {
+        let unit = &calendar.units[self.at];
+        let ready_ns = self.start_ns.saturating_add(unit.ready_ns);
+        (unit.task as usize, Instant::from_ns(ready_ns))
+    }
+
     #[inline]
     fn enter(&mut self, calendar: &Calendar<'_>, frame: u64) {
         (self.frame, self.start_ns, self.at) = (frame, calendar.start_ns(frame), 0);

@@ -99,6 +99,25 @@ impl<'s> State<'s> {
         Some(Self { cursors, due, ready, released, paces, counters })
     }
 
+    /// The most urgent task of the run that is released next; `None` while nothing is to come.
+    ///
+    /// # Real-time: in loop
+    pub fn coming(&self, table: &Table<'_>) -> Option<usize> {
+        let (at_ns, index) = self.due.first();
+        let run = self.cursors.get(index).filter(|_| at_ns < u64::MAX)?.run;
+        let mask = table.masks[table.runs[run as usize].masks.0 as usize];
+        let rank = mask.word as usize * 64 + mask.bits.trailing_zeros() as usize;
+        // Of a task there is more than its rank to read when it runs.
+        (self.counters.get(rank)?.ran < u64::MAX).then_some(rank)
+    }
+
+    /// When the next release is.
+    ///
+    /// # Real-time: in loop
+    pub fn next_release(&self) -> Instant {
+        Instant::from_ns(self.due.first().0)
+    }
+
     /// What a task did so far.
     ///
     /// # Real-time: in loop

@@ -110,6 +110,11 @@ impl<D: Dispatch> Dispatch for Cancelling<'_, D> {
         self.token.end();
         flow
     }
+
+    #[inline]
+    fn warm(&mut self, rank: usize) {
+        self.tasks.warm(rank);
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,11 @@ pub trait Source {
     /// # Real-time: in loop
     fn step(&mut self, now: Instant) -> Step;
 
+    /// Which task is most likely next while there is nothing to do; reads what that step will read.
+    ///
+    /// # Real-time: in loop
+    fn coming(&self) -> Option<usize>;
+
     /// From the release of the last cycle of the task to this one, ns.
     ///
     /// # Real-time: in loop
@@ -49,6 +54,11 @@ impl Source for Tasks<'_, '_, '_> {
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         dispatch::step(self.table, self.state, now)
+    }
+
+    #[inline]
+    fn coming(&self) -> Option<usize> {
+        self.state.coming(self.table)
     }
 
     #[inline]
@@ -88,6 +98,11 @@ impl Source for Units<'_, '_, '_> {
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         calendar::step(self.calendar, self.state, now)
+    }
+
+    #[inline]
+    fn coming(&self) -> Option<usize> {
+        Some(self.state.coming(self.calendar).0)
     }
 
     #[inline]
@@ -154,6 +169,15 @@ impl Source for Both<'_, '_, '_> {
             // In the guard there is nothing to wait for but the unit.
             Step::Idle(until) if until > now && until < unit - self.guard => Step::Idle(until),
             Step::Idle(_) => Step::Idle(unit),
+        }
+    }
+
+    #[inline]
+    fn coming(&self) -> Option<usize> {
+        let (unit, ready) = self.units.state.coming(self.units.calendar);
+        match self.tasks.coming() {
+            Some(rank) if self.tasks.state.next_release() < ready => Some(rank + self.first()),
+            _ => Some(unit),
         }
     }
 

@@ -29,6 +29,15 @@ pub trait Wait<C: Clock> {
     /// # Real-time: in loop, waits
     fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant>;
 
+    /// Sleeps as far as [`Wait::until`] would, and returns when that was over: up to the release
+    /// there is time in hand. A wait that has none returns the release at once and sleeps in
+    /// `until`. `None` when `stop` was set first.
+    ///
+    /// # Real-time: in loop, waits
+    fn near(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+        Some(release)
+    }
+
     /// Gaps seen inside spins since this was last called.
     ///
     /// # Real-time: in loop
@@ -66,6 +75,10 @@ pub struct Approach {
 impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
     fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
         (**self).until(clock, release, stop)
+    }
+
+    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        (**self).near(clock, release, stop)
     }
 
     fn take_stalls(&mut self) -> Stalls {

@@ -83,13 +83,17 @@ impl Spinner {
 }
 
 impl<C: Clock> Wait<C> for Spin {
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near(&mut self, clock: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         let sleep_return = release - self.margin;
         if clock.poll() < sleep_return {
             clock.sleep_until(sleep_return);
         }
         // Anchored here, in time to spare, so that the stamp after the spin costs nothing.
-        let last = clock.wake();
+        Some(clock.wake())
+    }
+
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        let last = self.near(clock, release, stop)?;
         if last >= release {
             return Some(last);
         }

@@ -35,6 +35,16 @@ impl<C: Clock> Wait<C> for Strategy {
         }
     }
 
+    #[inline]
+    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        match self {
+            Self::Sleep(wait) => wait.near(clock, release, stop),
+            Self::Spin(wait) => wait.near(clock, release, stop),
+            Self::Rearm(wait) => wait.near(clock, release, stop),
+            Self::Adaptive(wait) => wait.near(clock, release, stop),
+        }
+    }
+
     fn take_stalls(&mut self) -> Stalls {
         match self {
             Self::Sleep(wait) => Wait::<C>::take_stalls(wait),

@@ -87,7 +87,7 @@ impl Adaptive {
 }
 
 impl<C: Clock> Wait<C> for Adaptive {
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
         if let Some(late_ns) = self.seen.take() {
             self.learner.learn(late_ns);
         }
@@ -109,6 +109,11 @@ impl<C: Clock> Wait<C> for Adaptive {
             // Nothing was slept, so nothing is anchored yet.
             now = clock.wake();
         }
+        Some(now)
+    }
+
+    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        let now = self.near(clock, release, stop)?;
         if now >= release {
             return Some(now);
         }

@@ -196,12 +196,18 @@ mod tests {
 
     #[test]
     fn a_group_is_ended() {
+        use std::io::{BufRead, BufReader};
         use std::os::unix::process::{CommandExt, ExitStatusExt};
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "echo begun; exec sleep 60"])
+            .stdout(std::process::Stdio::piped())
             .process_group(0)
             .spawn()
-            .expect("coreutils");
+            .expect("a shell");
+        // It is in its group for certain once it says something (qemu-user returns before that).
+        let mut said = std::string::String::new();
+        let out = child.stdout.take().expect("piped");
+        BufReader::new(out).read_line(&mut said).expect("a line");
         let pid = child.id().cast_signed();
         end_group(pid, Ending::Terminate).expect("it lives");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));

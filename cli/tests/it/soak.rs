@@ -97,7 +97,10 @@ fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
     let again = soak(&campaign, &[]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(cycles(&show(&campaign)), cycles(&result));
-    let longer = soak(&campaign, &["--duration", "3s", "--json", "-"]);
+    // A stretch is longer than was asked where the machine is slow.
+    let measured_s = own["measured_ns"].as_u64().expect("a time") / 1_000_000_000;
+    let duration = format!("{}s", measured_s + 2);
+    let longer = soak(&campaign, &["--duration", &duration, "--json", "-"]);
     assert!(cycles(&json(&longer)) > cycles(&result), "{}", stderr(&longer));
     assert!(stderr(&longer).contains(" in all "), "lines make way for the JSON");
 }

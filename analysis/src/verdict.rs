@@ -27,7 +27,8 @@ pub struct LoopVerdict {
     pub p: Option<f64>,
     /// 0.95.
     pub confidence: f64,
-    /// Cycles of the worst run later than the threshold, missed releases included.
+    /// Cycles of the worst run later than the threshold, missed releases included, and those that
+    /// went unrecorded.
     pub exceedances: Option<u64>,
     /// Releases of the worst run; of the shortest run when no period is supported.
     pub n: u64,
@@ -42,6 +43,7 @@ struct Evidence {
     p: f64,
     exceedances: u64,
     n: u64,
+    unrecorded: u64,
 }
 
 /// The periods asked: 1-2-5 steps from 10 µs to 10 s, ns.
@@ -73,13 +75,17 @@ fn worst(runs: &[&Tails], threshold_ns: i64) -> Option<Evidence> {
         // The ladder of thresholds holds a tenth of every period asked.
         let exceedances = tails.exceedances(threshold_ns).unwrap_or(tails.n());
         let p = tails.p_upper(threshold_ns).unwrap_or(1.0);
-        Evidence { p, exceedances, n: tails.n() }
+        Evidence { p, exceedances, n: tails.n(), unrecorded: tails.unrecorded() }
     };
     runs.iter().map(evidence).max_by(|a, b| a.p.total_cmp(&b.p))
 }
 
 fn supported(period_ns: i64, evidence: &Evidence) -> LoopVerdict {
     let rate_hz = 1e9 / period_ns as f64;
+    let unrecorded = match evidence.unrecorded {
+        0 => String::new(),
+        lost => format!(", {lost} that went unrecorded counted in"),
+    };
     LoopVerdict {
         period_ns: Some(period_ns as f64),
         rate_hz: Some(rate_hz),
@@ -91,7 +97,7 @@ fn supported(period_ns: i64, evidence: &Evidence) -> LoopVerdict {
         n_needed: None,
         statement: format!(
             "a loop at {}: late by more than a tenth of its period less than once in 1000 cycles \
-             ({} of {} were; 95 % sure)",
+             ({} of {} were{unrecorded}; 95 % sure)",
             shown_rate(rate_hz),
             evidence.exceedances,
             evidence.n
@@ -107,7 +113,11 @@ fn unsupported(runs: &[&Tails]) -> LoopVerdict {
     let theta = shortest.map_or(1.0, |tails| tails.theta_at(longest_ns));
     let is_short = p_upper(0, n, theta) > P_MAX;
     let n_needed = is_short.then(|| cycles_needed(theta));
+    let lost: u64 = runs.iter().map(|tails| tails.unrecorded()).sum();
     let statement = match n_needed {
+        Some(_) if lost > 0 => {
+            format!("which loops: {lost} cycles went unrecorded, and without them none is shown")
+        }
         Some(needed) => {
             format!(
                 "which loops: this run is too short for any, it needs at least {needed} cycles and \
@@ -199,6 +209,21 @@ mod tests {
         assert!(verdict.statement.contains("too short"), "{}", verdict.statement);
         assert!(loop_verdict(&[&tails((0..2_996).map(|_| 5_000), 0)]).period_ns.is_some());
         assert_eq!(loop_verdict(&[]).period_ns, None);
+    }
+
+    #[test]
+    fn cycles_that_went_unrecorded_count_against_every_period() {
+        let tails = |lost| {
+            let mut exceedances = Exceedances::new(0, &[]);
+            (0..100_000).for_each(|_| exceedances.push(5_000, 0, 0));
+            exceedances.finish_with(0, lost)
+        };
+        let many = loop_verdict(&[&tails(500)]);
+        assert_eq!(many.period_ns, None);
+        assert!(many.statement.contains("500 cycles went unrecorded"), "{}", many.statement);
+        let few = loop_verdict(&[&tails(1)]);
+        assert_eq!((few.exceedances, few.n), (Some(1), 100_001));
+        assert!(few.statement.contains("1 that went unrecorded"), "{}", few.statement);
     }
 
     #[test]

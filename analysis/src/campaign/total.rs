@@ -112,7 +112,7 @@ impl Total {
 
     /// Exceedances of all thresholds.
     pub fn tails(&self) -> Tails {
-        self.exceedances.tails()
+        self.exceedances.tails(self.effort.unrecorded)
     }
 
     pub(super) fn exceedances(&self) -> &Pooled {

@@ -89,13 +89,20 @@ pub fn rounded_up(p: f64) -> String {
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
-fn missed_count(tails: &Tails) -> String {
-    match tails.missed {
-        0 => String::new(),
-        missed => format!("; {missed} missed releases count as late as the stall left them"),
+/// How cycles without a sample count in an upper bound.
+fn lost_count(tails: &Tails) -> String {
+    match (tails.missed, tails.unrecorded) {
+        (0, 0) => String::new(),
+        (missed, 0) => format!("; {missed} missed releases count as late as the stall left them"),
+        (0, lost) => format!("; {lost} cycles went unrecorded and count as later than all"),
+        (missed, lost) => format!(
+            "; {lost} cycles went unrecorded and count as later than all, as do {missed} missed \
+             releases, for nobody knows which gap was which"
+        ),
     }
 }
 
+/// How missed releases do not count.
 fn missed_apart(tails: &Tails) -> String {
     match tails.missed {
         0 => String::new(),
@@ -105,6 +112,10 @@ fn missed_apart(tails: &Tails) -> String {
 
 fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
     let missed = missed_apart(tails);
+    let unrecorded = match tails.unrecorded {
+        0 => String::new(),
+        lost => format!("; {lost} cycles went unrecorded and may have been later"),
+    };
     Claim {
         level: Level::L0,
         statement: format!("the largest of {n} latenesses was {}", shown(max)),
@@ -113,14 +124,14 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
         confidence: None,
         n,
         given: true,
-        conditions: format!("as recorded; an observation, not a bound{missed}"),
+        conditions: format!("as recorded; an observation, not a bound{missed}{unrecorded}"),
     }
 }
 
 fn none_above(tails: &Tails, max: i64) -> Claim {
     let theta = tails.theta_at(max);
     // No missed release was later than the cycle that it waited for, where there was one.
-    let exceedances = tails.unplaced;
+    let exceedances = tails.beyond_all();
     let p = p_upper(exceedances, tails.n(), theta).min(tails.p_upper_below(max));
     probability(tails, max, p, exceedances, theta)
 }
@@ -149,10 +160,11 @@ fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f6
         1 => "1 cycle".to_owned(),
         more => format!("{more} cycles"),
     };
+    let at_most = if tails.unrecorded > 0 { "at most " } else { "" };
     Claim {
         level: Level::L1,
         statement: format!(
-            "later than {} in at most {} of all cycles ({count} of {} exceeded it)",
+            "later than {} in at most {} of all cycles ({at_most}{count} of {} exceeded it)",
             shown(bound_ns),
             rounded_up(p),
             tails.n()
@@ -162,19 +174,24 @@ fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f6
         confidence: Some(CONFIDENCE),
         n: tails.n(),
         given: true,
-        conditions: conditions(theta) + &missed_count(tails),
+        conditions: conditions(theta) + &lost_count(tails),
     }
 }
 
 /// The interval of one quantile, in rounded-out buckets; `None` where n does not support the
-/// quantile or not even a lower end.
+/// quantile or not even a lower end. Cycles that went unrecorded may lie on either side of it: they
+/// are taken for the earliest at its lower end, and for the latest at its upper one.
 fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
     let n = lateness.count();
     let value = lateness.quantile(p)?;
     let theta = tails.theta_at(value);
-    let (lower, upper) = quantile_ranks(p, n, theta);
-    let lower = lateness.order_statistic_floor(lower?)?;
+    let (lower, upper) = quantile_ranks(p, n + tails.unrecorded, theta);
+    let lower = lateness.order_statistic_floor(lower?.checked_sub(tails.unrecorded)?)?;
     let upper = upper.and_then(|rank| lateness.order_statistic(rank));
+    let unrecorded = match tails.unrecorded {
+        0 => String::new(),
+        lost => format!("; {lost} cycles went unrecorded and may lie on either side of it"),
+    };
     let percent = p.to_string();
     let percent = percent.trim_start_matches('p');
     let statement = match upper {
@@ -194,7 +211,7 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         confidence: Some(CONFIDENCE),
         n,
         given: true,
-        conditions: conditions(theta) + &missed_apart(tails),
+        conditions: conditions(theta) + &missed_apart(tails) + &unrecorded,
     })
 }
 
@@ -204,13 +221,17 @@ mod tests {
     use super::*;
 
     fn claims_of(latenesses: &[i64], missed: u64) -> Vec<Claim> {
+        claims_with(latenesses, missed, 0)
+    }
+
+    fn claims_with(latenesses: &[i64], missed: u64, unrecorded: u64) -> Vec<Claim> {
         let mut exceedances = Exceedances::new(0, &[]);
         let mut histogram = Histogram::new();
         for &ns in latenesses {
             exceedances.push(ns, 0, 0);
             histogram.push(ns);
         }
-        claims(&exceedances.finish(missed), &histogram)
+        claims(&exceedances.finish_with(missed, unrecorded), &histogram)
     }
 
     #[test]
@@ -242,6 +263,28 @@ mod tests {
         let p = |missed| claims_of(&values, missed)[1].p.unwrap_or(0.0);
         assert!(p(1) > p(0) && p(100) > 0.01);
         assert!(claims_of(&values, 2)[1].conditions.contains("2 missed releases count"));
+    }
+
+    #[test]
+    fn cycles_that_went_unrecorded_weaken_every_claim_and_are_named() {
+        let values: Vec<i64> = (0..100_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
+        let (whole, lossy) = (claims_of(&values, 0), claims_with(&values, 0, 50));
+        let at = |claims: &[Claim], level| -> Vec<Claim> {
+            claims.iter().filter(|claim| claim.level == level).cloned().collect()
+        };
+        for (whole, lossy) in at(&whole, Level::L1).iter().zip(at(&lossy, Level::L1)) {
+            assert!(lossy.p > whole.p && lossy.p > Some(50.0 / 100_050.0), "{lossy:?}");
+            assert!(lossy.statement.contains("at most 50"), "{}", lossy.statement);
+        }
+        for (whole, lossy) in at(&whole, Level::L2).iter().zip(at(&lossy, Level::L2)) {
+            assert!(lossy.bound_ns.is_none() || lossy.bound_ns >= whole.bound_ns, "{lossy:?}");
+        }
+        // Of 100 050 cycles 100 may exceed the 99.9 % quantile: with those lost too few are left.
+        assert!(at(&whole, Level::L2).iter().any(|c| c.p == Some(0.999) && c.bound_ns.is_some()));
+        assert!(!at(&lossy, Level::L2).iter().any(|c| c.p == Some(0.999) && c.bound_ns.is_some()));
+        assert!(lossy.iter().all(|claim| claim.conditions.contains("50 cycles went unrecorded")));
+        // More than half of them lost: nothing is said of a median.
+        assert!(at(&claims_with(&values[..100], 0, 200), Level::L2).is_empty());
     }
 
     #[test]

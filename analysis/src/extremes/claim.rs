@@ -10,11 +10,15 @@ use super::{Assessment, Extrapolation, Peaks, Refusal, assess, rarest};
 use crate::claim::bound::CONFIDENCE;
 use crate::claim::{Claim, Level};
 
-/// The one claim of a run: the value two decades beyond 1/n, given or refused. `None` without a
-/// cycle.
-pub fn claim(peaks: &Peaks, missed: u64) -> Option<Claim> {
+/// The one claim of a run: the value two decades beyond 1/n, given or refused; of a run that lost
+/// cycles, refused. `None` without a cycle.
+pub fn claim(peaks: &Peaks, missed: u64, unrecorded: u64) -> Option<Claim> {
     let n = peaks.n();
-    (n > 0).then(|| worded(&assess(peaks, missed, rarest(n)), missed))
+    let mut assessment = assess(peaks, missed, rarest(n));
+    if unrecorded > 0 {
+        assessment.outcome = Err(Refusal::Unrecorded(unrecorded));
+    }
+    (n > 0).then(|| worded(&assessment, missed))
 }
 
 /// An assessment in words.
@@ -56,6 +60,9 @@ fn reason(n: u64, refusal: &Refusal) -> String {
         Refusal::Missed(missed) => {
             format!("{missed} releases were missed; how late they would have been is unknown")
         }
+        Refusal::Unrecorded(unrecorded) => {
+            format!("cycles went unrecorded ({unrecorded}), and how late they were is unknown")
+        }
         Refusal::Equal(count) => {
             format!("the {} test failed: {count} values equal the largest", About::Tail)
         }
@@ -96,12 +103,12 @@ mod tests {
 
     #[test]
     fn no_cycle_claims_nothing() {
-        assert_eq!(claim(&Peaks::default(), 0), None);
+        assert_eq!(claim(&Peaks::default(), 0, 0), None);
     }
 
     #[test]
     fn what_is_given_is_called_a_models_word_with_its_interval() {
-        let claim = claim(&exponential(50_000), 2).unwrap();
+        let claim = claim(&exponential(50_000), 2, 0).unwrap();
         assert!(claim.given && claim.level == Level::L3);
         assert_eq!((claim.p, claim.confidence, claim.n), (Some(1e-6), Some(0.95), 50_000));
         // The truth is 138 us.
@@ -116,10 +123,12 @@ mod tests {
     fn what_is_refused_names_the_test_and_gives_no_bound() {
         let mut peaks = exponential(50_000);
         (0..50_000).for_each(|i| peaks.push(i % 1_000 * 100));
-        let refused = claim(&peaks, 0).unwrap();
+        let refused = claim(&peaks, 0, 0).unwrap();
         assert_eq!((refused.given, refused.bound_ns, refused.confidence), (false, None, None));
         assert!(refused.statement.contains(" test failed: "), "{}", refused.statement);
-        let few = claim(&exponential(500), 0).unwrap();
+        let lost = claim(&exponential(50_000), 0, 1).unwrap();
+        assert!(!lost.given && lost.statement.contains("cycles went unrecorded (1)"), "{lost:?}");
+        let few = claim(&exponential(500), 0, 0).unwrap();
         assert!(few.statement.contains("500 cycles are too few"), "{}", few.statement);
     }
 }

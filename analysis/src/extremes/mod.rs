@@ -64,6 +64,8 @@ pub enum Refusal {
     Few,
     /// So many missed releases.
     Missed(u64),
+    /// So many cycles ran without a record.
+    Unrecorded(u64),
     /// So many values are equal to the largest.
     Equal(usize),
     /// Too few different values.

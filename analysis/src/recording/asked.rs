@@ -96,14 +96,13 @@ pub(super) fn counted(
         let (least, most) = tails.exceedances_within(above_ns);
         Counted { n: tails.n(), least, most, theta: tails.theta_at(above_ns) }
     };
-    let seen = |tails: &Tails, above_ns: i64| of(tails, above_ns).with_unseen(unrecorded);
     match ask.event() {
         Event::Lateness { .. } if latenesses == 0 && cycles > 0 => {
             Err("it is about lateness, and this run holds none".to_owned())
         }
-        Event::Lateness { above_ns } => Ok(seen(lateness, above_ns)),
+        Event::Lateness { above_ns } => Ok(of(lateness, above_ns)),
         Event::Interval { above_ns } => match &asked.interval {
-            Some(interval) => Ok(seen(interval, above_ns)),
+            Some(interval) => Ok(of(interval, above_ns).with_unseen(unrecorded)),
             None => Err("it is about intervals, and these data do not hold them".to_owned()),
         },
         Event::Missed => match &asked.missed {

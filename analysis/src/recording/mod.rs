@@ -213,13 +213,13 @@ impl Recording {
     /// The figures, where the recorder itself counted the missed releases (which also covers those
     /// after the last sample).
     pub fn finish_with(self, missed: u64, unrecorded: u64) -> Outcome {
-        let tails = self.exceedances.finish(missed);
+        let tails = self.exceedances.finish_with(missed, unrecorded);
         let (grid, line) = self.grid.as_ref().and_then(GridFit::finish).unzip();
         let jitters =
             Jitters::of(&self.lateness, &self.interval, self.response.as_ref(), grid.as_ref());
         let histogram = self.lateness.histogram();
         let mut claims = claims(&tails, histogram);
-        claims.extend(extremes::claim::claim(&self.peaks, missed));
+        claims.extend(extremes::claim::claim(&self.peaks, missed, unrecorded));
         Outcome {
             cycles: self.samples,
             cold: self.cold,

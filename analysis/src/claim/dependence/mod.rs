@@ -41,6 +41,8 @@ pub struct Exceedances {
     /// Releases so far, missed ones included; and recorded cycles so far.
     index: u64,
     recorded: u64,
+    /// The most releases without a sample between two recorded cycles.
+    gap_longest: u64,
     /// What was pushed until the thresholds are chosen.
     warm_up: Vec<Pushed>,
     warm: bool,
@@ -70,6 +72,7 @@ impl Exceedances {
             level: 0,
             index: 0,
             recorded: 0,
+            gap_longest: 0,
             warm_up: Vec::with_capacity(WARM_UP),
             warm: false,
             period_ns,
@@ -162,6 +165,7 @@ impl Exceedances {
 
     /// The missed releases, a threshold at a time.
     fn watch_missed(&mut self, Pushed { missed, stalled_ns, .. }: Pushed) {
+        self.gap_longest = self.gap_longest.max(missed);
         let (period, late) = (i128::from(self.period_ns), i128::from(stalled_ns));
         let mut number = 1;
         while number <= missed {
@@ -200,7 +204,12 @@ impl Exceedances {
 
     /// The exceedances, with the number of releases that were really missed.
     pub fn finish(self, missed: u64) -> Tails {
-        self.counted(missed).tails()
+        self.finish_with(missed, 0)
+    }
+
+    /// The same, where `unrecorded` more cycles ran: each may have been later than any threshold.
+    pub fn finish_with(self, missed: u64, unrecorded: u64) -> Tails {
+        self.counted(missed).tails(unrecorded)
     }
 
     /// The same as counts, to be added to those of other recordings.
@@ -213,6 +222,7 @@ impl Exceedances {
             counts: self.watches.into_iter().map(|watch| watch.counts).collect(),
             releases: self.index,
             recorded: self.recorded,
+            gap_longest: self.gap_longest,
             missed,
             unplaced: missed.saturating_sub(self.index.saturating_sub(self.recorded)),
         }
@@ -271,6 +281,26 @@ mod tests {
         let tails = exceedances.finish(200);
         assert_eq!((tails.n(), tails.exceedances(1_000_000)), (10_200, Some(200)));
         assert!(tails.theta_at(1_000_000) <= 0.05, "{}", tails.theta_at(1_000_000));
+    }
+
+    #[test]
+    fn cycles_that_went_unrecorded_may_all_have_been_late_and_together() {
+        let lost = |unrecorded| {
+            let mut exceedances = Exceedances::new(1_000_000, &[]);
+            (0..10_000).for_each(|i| exceedances.push(5_000, if i == 4_000 { 40 } else { 0 }, 0));
+            exceedances.finish_with(40 - unrecorded, unrecorded)
+        };
+        let (none, some) = (lost(0), lost(30));
+        assert_eq!((none.n(), some.n()), (10_040, 10_040));
+        // A missed release is a period late at least; of one that nobody saw nothing is known, nor
+        // which of the forty were missed.
+        assert_eq!(none.exceedances(2_000_000), Some(0));
+        assert_eq!(some.exceedances(2_000_000), Some(40));
+        assert_eq!(some.exceedances_within(2_000_000), (0, 40));
+        assert_eq!(some.exceedances_within(500_000), (10, 40));
+        assert!(none.theta_at(2_000_000) == 1.0 && some.theta_at(2_000_000) <= 1.0 / 40.0);
+        let p = |tails: &Tails| tails.p_upper(2_000_000).unwrap();
+        assert!(p(&none) < 1e-3 && p(&some) > 40.0 / 10_040.0, "{} {}", p(&none), p(&some));
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub struct Pooled {
     /// Releases seen, missed ones that lie between recorded ones included.
     pub(super) releases: u64,
     pub(super) recorded: u64,
+    /// The most releases without a sample between two recorded cycles; 0 where that was not kept.
+    #[serde(default)]
+    pub(super) gap_longest: u64,
     pub(super) missed: u64,
     pub(super) unplaced: u64,
 }
@@ -47,17 +50,24 @@ impl Pooled {
         });
         self.releases += other.releases;
         self.recorded += other.recorded;
+        self.gap_longest = self.gap_longest.max(other.gap_longest);
         self.missed += other.missed;
         self.unplaced += other.unplaced;
     }
 
-    /// What bounds are made from.
-    pub fn tails(&self) -> Tails {
+    /// What bounds are made from, where `unrecorded` more cycles ran.
+    pub fn tails(&self, unrecorded: u64) -> Tails {
+        let gaps = self.releases.saturating_sub(self.recorded);
+        let longest = if self.gap_longest == 0 { gaps } else { self.gap_longest };
+        // What no gap shows came before the first cycles or after the last ones of a stretch.
+        let hidden = self.missed.saturating_add(unrecorded).saturating_sub(gaps);
         Tails {
             tails: self.counts.iter().map(|counts| counts.finish(self.releases)).collect(),
             recorded: self.recorded,
             missed: self.missed,
             unplaced: self.unplaced,
+            unrecorded,
+            lost_together: longest.max(hidden),
         }
     }
 
@@ -72,6 +82,7 @@ impl Pooled {
         self.counts.len() <= THRESHOLDS_MAX
             && self.counts.is_sorted_by(|a, b| a.threshold_ns < b.threshold_ns)
             && [self.releases, self.recorded, self.missed, self.unplaced].into_iter().all(small)
+            && small(self.gap_longest)
             && self.counts.iter().all(|c| c.is_sound(COUNT_MAX))
     }
 }
@@ -98,7 +109,7 @@ mod tests {
             let mut pooled = counted(Exceedances::new(0, &[777]), &a);
             let like = Exceedances::like(0, &pooled);
             pooled.merge(&counted(like, &b));
-            let tails = pooled.tails();
+            let tails = pooled.tails(0);
             prop_assert_eq!(tails.n(), (a.len() + b.len()) as u64);
             for tail in tails.tails() {
                 let above = |v: &[i64]| v.iter().filter(|&&ns| ns > tail.threshold_ns).count();
@@ -126,7 +137,7 @@ mod tests {
             };
             pooled.merge(&counted(next, part));
         }
-        let (one, many) = (whole.tails().theta_at(50_000), pooled.tails().theta_at(50_000));
+        let (one, many) = (whole.tails(0).theta_at(50_000), pooled.tails(0).theta_at(50_000));
         assert!(one < 0.3 && (one - many).abs() < 0.03, "{one} {many}");
     }
 
@@ -136,6 +147,6 @@ mod tests {
         let mut exceedances = Exceedances::new(1_000_000, &[]);
         values.iter().for_each(|&ns| exceedances.push(ns, u64::from(ns % 97 == 0), 5_000));
         let tails = exceedances.clone().finish(70);
-        assert_eq!(exceedances.counted(70).tails(), tails);
+        assert_eq!(exceedances.counted(70).tails(0), tails);
     }
 }

@@ -35,13 +35,22 @@ pub struct Tails {
     pub(crate) missed: u64,
     /// Those of them after which no cycle was recorded: each exceeds every threshold.
     pub(crate) unplaced: u64,
+    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, and so
+    /// nobody knows which gaps in k were missed releases.
+    pub(crate) unrecorded: u64,
+    /// The most releases without a sample that came together.
+    pub(crate) lost_together: u64,
 }
 
 impl Tails {
     /// Exceedances that were counted without their order, so that nothing is known of dependence:
     /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
-    /// cycles.
-    pub(crate) fn counted(n: u64, exceedances: impl Iterator<Item = (i64, u64, u64)>) -> Self {
+    /// cycles; `unrecorded` more ran, at one time.
+    pub(crate) fn counted(
+        n: u64,
+        unrecorded: u64,
+        exceedances: impl Iterator<Item = (i64, u64, u64)>,
+    ) -> Self {
         let tail = |(threshold_ns, exceedances, unsure)| Tail {
             threshold_ns,
             exceedances,
@@ -51,7 +60,13 @@ impl Tails {
             theta_few: None,
             asked: true,
         };
-        Self { tails: exceedances.map(tail).collect(), recorded: n, missed: 0, unplaced: 0 }
+        Self {
+            tails: exceedances.map(tail).collect(),
+            recorded: n,
+            unrecorded,
+            lost_together: unrecorded,
+            ..Self::default()
+        }
     }
 
     /// All thresholds in rising order.
@@ -59,13 +74,18 @@ impl Tails {
         &self.tails
     }
 
-    /// Releases that count: recorded and missed.
+    /// Releases that count: recorded, missed and unrecorded.
     pub fn n(&self) -> u64 {
-        self.recorded + self.missed
+        self.recorded + self.missed + self.unrecorded
     }
 
-    /// Exceedances of a threshold of the ladder, missed releases included. `None` for a threshold
-    /// that was not watched.
+    /// Cycles that ran and did not fit in the recorder.
+    pub fn unrecorded(&self) -> u64 {
+        self.unrecorded
+    }
+
+    /// Exceedances of a threshold of the ladder at most, missed releases included, and each cycle
+    /// that went unrecorded. `None` for a threshold that was not watched.
     pub fn exceedances(&self, threshold_ns: i64) -> Option<u64> {
         let at = self.tails.binary_search_by_key(&threshold_ns, |tail| tail.threshold_ns).ok()?;
         Some(self.exceeding(&self.tails[at]))
@@ -79,17 +99,36 @@ impl Tails {
             self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
         let most = count(below.last());
         if let Some(tail) = below.last().filter(|tail| tail.threshold_ns == threshold_ns) {
-            return (self.exceeding(tail) - tail.unsure, self.exceeding(tail));
+            return (self.surely_exceeding(tail), self.exceeding(tail));
         }
         // Releases that no cycle followed exceed every threshold.
-        let least = above.first().map_or(self.unplaced, |tail| self.exceeding(tail) - tail.unsure);
+        let least = above.first().map_or(self.unplaced, |tail| self.surely_exceeding(tail));
         (least, most.unwrap_or_else(|| self.n()))
     }
 
-    /// Exceedances of one of the thresholds, missed releases included. Gaps in k may be cycles that
-    /// went unrecorded, so no more are counted as missed than were.
+    /// Exceedances of one of the thresholds at most.
     pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
-        tail.exceedances + (tail.missed + self.unplaced).min(self.missed)
+        tail.exceedances + self.lost(tail.missed)
+    }
+
+    /// Releases without a sample that may have been later than all that were recorded.
+    pub(crate) fn beyond_all(&self) -> u64 {
+        self.lost(0)
+    }
+
+    /// Releases without a sample that exceed a threshold at most, where the gaps in k give `missed`
+    /// ones. With unrecorded cycles among the gaps these tell nothing.
+    fn lost(&self, missed: u64) -> u64 {
+        match self.unrecorded {
+            0 => (missed + self.unplaced).min(self.missed),
+            some => self.missed + some,
+        }
+    }
+
+    /// Exceedances of one of the thresholds at least. Gaps in k may be cycles that went unrecorded,
+    /// so no more are counted as missed than were.
+    fn surely_exceeding(&self, tail: &Tail) -> u64 {
+        tail.exceedances - tail.unsure + (tail.missed + self.unplaced).min(self.missed)
     }
 
     /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold
@@ -110,13 +149,14 @@ impl Tails {
 
     /// The extremal index to reckon with at a lateness: the lowest of the nearest watched threshold
     /// above it and the two nearest at or below it, among those with enough clusters to tell.
-    /// 1 when none has.
+    /// 1 when none has. Where cycles went unrecorded, those that came together are a cluster.
     pub fn theta_at(&self, lateness_ns: i64) -> f64 {
         let split = self.tails.partition_point(|tail| tail.threshold_ns <= lateness_ns);
         let (below, above) = self.tails.split_at(split);
         let below = below.iter().rev().filter_map(|tail| tail.theta).take(2);
         let above = above.iter().filter_map(|tail| tail.theta).take(1);
         let few = self.tails[..split].last().and_then(|tail| tail.theta_few);
-        below.chain(above).chain(few).fold(1.0, f64::min)
+        let lost = (self.unrecorded > 0).then(|| 1.0 / self.lost_together.max(1) as f64);
+        below.chain(above).chain(few).chain(lost).fold(1.0, f64::min)
     }
 }

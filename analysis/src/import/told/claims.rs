@@ -50,7 +50,16 @@ impl Evidence<'_> {
         } else {
             "values taken for independent, as their order is not in the file"
         };
-        format!("as {} told it; {theta}", self.imported.program)
+        let lost = match self.tails.unrecorded() {
+            0 => String::new(),
+            lost => format!("; {lost} more went unrecorded and may lie anywhere"),
+        };
+        format!("as {} told it; {theta}{lost}", self.imported.program)
+    }
+
+    /// Values, with those that went unrecorded.
+    fn all(&self) -> u64 {
+        self.n.saturating_add(self.tails.unrecorded())
     }
 
     fn claim(&self, level: Level, statement: String) -> Claim {
@@ -80,12 +89,21 @@ impl Evidence<'_> {
     /// No value was above the largest that the maximum told may stand for.
     fn none_above(&self, max_ns: f64) -> Claim {
         let bound_ns = max_ns + self.imported.rounding_ns;
-        let p = p_upper(0, self.n, self.theta(bound_ns));
-        self.probability(bound_ns, p, "none")
+        let unrecorded = self.tails.unrecorded();
+        let p = p_upper(unrecorded, self.all(), self.theta(bound_ns));
+        match unrecorded {
+            0 => self.probability(bound_ns, p, "none"),
+            lost => self.probability(bound_ns, p, &format!("at most {lost}")),
+        }
     }
 
+    /// Of values whose order is not known only those that went unrecorded are a cluster.
     fn theta(&self, ns: f64) -> f64 {
-        if self.ordered { self.tails.theta_at(ns as i64) } else { 1.0 }
+        if self.ordered || self.tails.unrecorded() > 0 {
+            self.tails.theta_at(ns as i64)
+        } else {
+            1.0
+        }
     }
 
     fn probability(&self, bound_ns: f64, p: f64, count: &str) -> Claim {
@@ -96,7 +114,7 @@ impl Evidence<'_> {
             shown(bound_ns),
             rounded_up(p),
             holds.many(),
-            self.n
+            self.all()
         );
         let claim = self.claim(Level::L1, statement);
         Claim { p: Some(p), bound_ns: Some(bound_ns), ..claim }
@@ -131,7 +149,7 @@ impl Evidence<'_> {
             if exceedances as f64 > TAIL_SHARE * self.n as f64 {
                 continue;
             }
-            let p = p_upper(exceedances, self.n, self.theta(ns));
+            let p = p_upper(exceedances, self.all(), self.theta(ns));
             claims.push(self.probability(ns, p, &format!("at most {exceedances}")));
         }
         claims
@@ -144,7 +162,9 @@ impl Evidence<'_> {
             return None;
         }
         let placed = self.n - self.imported.overflow.min(self.n);
-        let (lower, upper) = quantile_ranks(p, self.n, self.theta(self.imported.rounding_ns));
+        let (lower, upper) = quantile_ranks(p, self.all(), self.theta(self.imported.rounding_ns));
+        // Those that went unrecorded are the smallest at the lower end, the largest at the upper.
+        let lower = lower.and_then(|rank| rank.checked_sub(self.tails.unrecorded()));
         let percent = p.to_string();
         let percent = percent.trim_start_matches('p');
         let values = &self.imported.values_ns;
@@ -152,7 +172,14 @@ impl Evidence<'_> {
         let lower = lower.filter(|&rank| rank <= placed);
         let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
             // Only a number that the program told itself stands here; it says nothing of doubt.
+            let lost = self.tails.unrecorded();
             let statement = match told {
+                Some(ns) if lost > 0 => format!(
+                    "the {percent} % quantile of these {} was {}; {lost} more went unrecorded, \
+                     too many for an interval",
+                    self.n,
+                    shown(ns)
+                ),
                 Some(ns) => format!(
                     "the {percent} % quantile of these {} was {}; for an interval the file has no \
                      histogram that reaches it",

@@ -164,9 +164,9 @@ impl Told {
         }
         counts.reverse();
         let Some((order, _)) = self.order.take() else {
-            return Tails::counted(n, counts.into_iter());
+            return Tails::counted(n, self.unrecorded, counts.into_iter());
         };
-        let mut tails = order.finish(0);
+        let mut tails = order.finish_with(0, self.unrecorded);
         for tail in &mut tails.tails {
             let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.0);
             tail.unsure = known.map_or(tail.exceedances, |at| counts[at].2);

@@ -1,7 +1,7 @@
 //! Tests of what is made from counts alone: what is kept, what is refused, what is not claimed.
 
 use super::*;
-use crate::claim::Level;
+use crate::claim::{Claim, Level};
 use crate::import::imported::Holds;
 use proptest::prelude::*;
 
@@ -19,6 +19,33 @@ fn told(beyond: u64) -> Told {
     run.max_ns = Some(if beyond > 0 { 70_000.0 } else { 9_000.0 });
     (run.rounding_ns, run.limit_ns, run.n) = (999, Some(10_000), Some(1_000 + beyond));
     run
+}
+
+#[test]
+fn values_that_went_unrecorded_weaken_what_is_claimed() {
+    let outcome = |unrecorded| {
+        let mut told = Told::new("x", Holds::Lateness, 1, &[]);
+        (told.n, told.min_ns, told.max_ns) = (Some(10_000), Some(3_000.0), Some(9_000.0));
+        (told.mean_ns, told.unrecorded) = (Some(5_000.0), unrecorded);
+        told.push(3_000, 3_000, 9_900).unwrap();
+        told.push(9_000, 9_000, 100).unwrap();
+        told.finish(&source()).unwrap().outcome
+    };
+    let (whole, lossy) = (outcome(0), outcome(500));
+    assert_eq!(whole.claims.len(), lossy.claims.len());
+    let level = |claims: &[Claim], level| -> Vec<Claim> {
+        claims.iter().filter(|claim| claim.level == level).cloned().collect()
+    };
+    let pairs = level(&whole.claims, Level::L1);
+    for (whole, lossy) in pairs.iter().zip(level(&lossy.claims, Level::L1)) {
+        assert!(lossy.p > whole.p && lossy.p > Some(500.0 / 10_500.0), "{lossy:?}");
+        assert!(lossy.conditions.contains("500 more went unrecorded"), "{}", lossy.conditions);
+    }
+    let p99 = |claims: &[Claim]| level(claims, Level::L2)[2].bound_ns;
+    assert_eq!((p99(&whole.claims), p99(&lossy.claims)), (Some(9_000.0), None));
+    let ask = crate::claim::ask::Ask::parse("p(lateness>5us)<0.5").unwrap();
+    let counted = lossy.counted(&ask).unwrap();
+    assert_eq!((counted.least, counted.most, counted.n), (100, 600, 10_500));
 }
 
 #[test]

@@ -63,13 +63,18 @@ fn limit_broken(limit: &Limit, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// How many were later: counted where the threshold was watched, else what the buckets surely hold.
+/// How many were later at least: counted where the threshold was watched, else what the buckets
+/// surely hold.
 fn exceedances(outcome: &Outcome, above_ns: i64) -> u64 {
     let buckets = || {
         let above = outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > above_ns);
         above.map(|bucket| bucket.count).sum()
     };
-    outcome.tails.exceedances(above_ns).unwrap_or_else(buckets)
+    let counted = outcome.tails.exceedances(above_ns).map(|_most| {
+        let (least, _most) = outcome.tails.exceedances_within(above_ns);
+        least
+    });
+    counted.unwrap_or_else(buckets)
 }
 
 /// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
@@ -87,14 +92,16 @@ pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
         Event::Lateness { above_ns } => {
             let theta = tails.theta_at(above_ns);
             match tails.exceedances(above_ns) {
-                Some(counted) => Counted { n: tails.n(), least: counted, most: counted, theta },
+                Some(_) => {
+                    let (least, most) = tails.exceedances_within(above_ns);
+                    Counted { n: tails.n(), least, most, theta }
+                }
                 None => {
                     let counted = buckets(total.lateness().histogram(), above_ns, false);
                     let (n, most) = (counted.n + missed, counted.most + missed);
-                    Counted { n, most, theta, ..counted }
+                    Counted { n, most, theta, ..counted }.with_unseen(unrecorded)
                 }
             }
-            .with_unseen(unrecorded)
         }
         Event::Interval { above_ns } => {
             let counted = buckets(total.interval().histogram(), above_ns, true);

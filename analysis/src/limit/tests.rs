@@ -1,0 +1,112 @@
+//! Limits on recorded runs, as text, and on runs that lost cycles.
+
+use super::*;
+use crate::quantile::Probability;
+use crate::recording::{Recording, Setup};
+use proptest::prelude::*;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Period;
+
+/// `n` cycles with latenesses 1, 2, … n µs, then one after a gap of two.
+fn outcome(n: u64) -> Outcome {
+    let mut recording =
+        Recording::new(Setup { period: Period::from_ns(1_000_000), ..Setup::default() });
+    let sample = |cycle, us| Sample { cycle, lateness: Span::from_us(us), flags: Flags::NONE };
+    (0..n).for_each(|k| recording.push(&sample(k, k as i64 + 1)));
+    recording.push(&sample(n + 2, 1));
+    recording.finish(0)
+}
+
+fn judged(text: &str, n: u64) -> Judgement {
+    Limit::parse(text).unwrap().judge(&outcome(n))
+}
+
+#[test]
+fn limits_are_judged() {
+    assert!(judged("max<101us", 100).ok && !judged("max<100us", 100).ok);
+    assert!(judged("max<=100us", 100).ok);
+    assert!(judged(" p50 < 60us", 100).ok && !judged("p50<40us", 100).ok);
+    assert!(judged("missed<3", 10).ok && !judged("missed<=1", 10).ok);
+    assert_eq!(judged("missed<1", 10).measured, Some(2.0));
+    assert!(judged("mean<60us", 100).ok && judged("stddev<60us", 100).ok);
+    assert!(judged("jitter_pp<1ms", 100).ok && !judged("jitter_pp<1ns", 100).ok);
+    assert_eq!(judged("max<100us", 100).reason, "max is 100 µs, not below 100 µs");
+    assert_eq!(judged("missed<=0", 10).reason, "missed is 2, above 0");
+}
+
+#[test]
+fn an_unsupported_quantile_fails_with_the_reason() {
+    let judgement = judged("p99.9<1s", 100);
+    assert_eq!((judgement.ok, judgement.measured), (false, None));
+    assert_eq!(judgement.reason, "p99.9 needs at least 1000 cycles; this run has 101");
+    assert_eq!(judged("p99_9<1s", 100).reason, judgement.reason);
+    let empty = Recording::new(Setup::default()).finish(0);
+    assert!(!Limit::parse("jitter_pp<1s").unwrap().judge(&empty).ok);
+    assert!(!Limit::parse("max<1s").unwrap().judge(&empty).ok);
+    assert!(!Limit::parse("missed<1").unwrap().judge(&empty).ok, "nothing ran");
+}
+
+#[test]
+fn what_went_unrecorded_may_have_been_later() {
+    let mut recording =
+        Recording::new(Setup { period: Period::from_ns(1_000_000), ..Setup::default() });
+    (0..10_000i64).for_each(|k| {
+        let (cycle, lateness) = (k as u64, Span::from_us(k / 100));
+        recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+    });
+    let judged = |unrecorded, text| {
+        Limit::parse(text).unwrap().judge(&recording.clone().finish_with(0, unrecorded))
+    };
+    assert!(judged(0, "p99<99us").ok && judged(0, "max<1ms").ok);
+    // 100 of 10 100 are 0.99 %: the last recorded one stands for the 99 % quantile.
+    let all = judged(100, "p99<99.1us");
+    assert_eq!((all.ok, all.measured), (true, Some(99_000.0)));
+    let lost = judged(200, "p99<1s");
+    assert_eq!((lost.ok, lost.measured), (false, None));
+    assert_eq!(lost.reason, "p99 may be one of the 200 cycles that went unrecorded");
+    for text in ["max<1ms", "mean<1ms", "stddev<1ms", "jitter_pp<1ms", "jitter_rms<1ms"] {
+        let judgement = judged(1, text);
+        assert!(!judgement.ok && judgement.reason.contains("1 more went unrecorded"), "{text}");
+    }
+    assert!(judged(1, "min<1ms").ok && judged(1, "missed<1").ok);
+    assert!(judged(1, "max<10us").reason.contains("not below"), "broken all the same");
+}
+
+#[test]
+fn bad_limits_get_one_clear_line() {
+    for (text, part) in [
+        ("p99.9", "no < in it"),
+        ("max>1ms", "upper one"),
+        ("max<5", "5 needs a unit, e.g. 5us"),
+        ("max<", "nothing stands"),
+        ("<5us", "no metric before"),
+        ("latency<5us", "no metric; there are"),
+        ("p100<5us", "between p0 and p100"),
+        ("p99.99999999<5us", "finer than"),
+        ("pqr<5us", "no metric"),
+        ("missed<1us", "no unit"),
+        ("missed<0.5", "no whole number"),
+        ("missed<-1", "a count"),
+        ("max<5Nm", "a torque"),
+        ("max<0us", "zero"),
+    ] {
+        let message = Limit::parse(text).unwrap_err().to_string();
+        assert!(message.contains(part), "{text}: {message}");
+        assert!(message.contains(&format!("{text:?}")) && !message.contains('\n'), "{message}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC{0,40}") {
+        let _ = Limit::parse(&text);
+    }
+
+    #[test]
+    fn quantiles_read_as_they_show(ppb in 1u64..1_000_000_000, ns in 1i64..1_000_000_000_000) {
+        let p = Probability::from_ppb(ppb).unwrap();
+        let limit = Limit::parse(&format!("{p} <= {ns}ns")).unwrap();
+        prop_assert_eq!(limit.metric(), Metric::Quantile(p));
+        prop_assert_eq!(limit.threshold_ns(), Some(ns));
+    }
+}

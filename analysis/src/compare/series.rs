@@ -9,6 +9,8 @@ use punctual_core::sample::{Flags, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::dependence::Placed;
+
 /// The most chunks of a series; when they are full, neighbours are merged.
 pub const CHUNKS_MAX: usize = 128;
 /// Releases in a chunk at first.
@@ -194,23 +196,10 @@ impl Builder {
     /// all that fall in one cell at once.
     fn place(&mut self, missed: u64, stalled_ns: i64) {
         let mut lost = Vec::new();
-        let (period, late) = (i128::from(self.period_ns), i128::from(stalled_ns));
-        let mut number = 1;
-        while number <= missed {
-            let lateness = match period {
-                0 => i128::MAX,
-                _ => (late - i128::from(number) * period).max(period),
-            };
-            let cell = cell_of(i64::try_from(lateness).unwrap_or(i64::MAX));
-            let low = i128::from(bounds_ns(cell).0);
-            let last = if period > 0 && low > period && lateness > period {
-                u64::try_from((late - low) / period).map_or(missed, |last| last.min(missed))
-            } else {
-                missed
-            };
-            let last = last.max(number);
-            lost.push((cell, last - number + 1));
-            number = last.saturating_add(1);
+        let mut placed = Placed::new(missed, stalled_ns, self.period_ns);
+        while let Some(lateness_ns) = placed.lateness_ns() {
+            let cell = cell_of(lateness_ns);
+            lost.push((cell, placed.take(bounds_ns(cell).0)));
         }
         lost.reverse();
         self.missed = merged(&self.missed, &merged(&lost, &[]));

@@ -9,6 +9,7 @@
 //! have had at the wake that ended the stall: the stalled cycle's, less the periods in between. And
 //! at least one period, for a loop of that period gained nothing from it.
 
+mod placed;
 mod pooled;
 mod stretch;
 mod tails;
@@ -17,6 +18,8 @@ mod watch;
 pub use pooled::Pooled;
 pub use tails::{Tail, Tails};
 use watch::Watch;
+
+pub(crate) use placed::Placed;
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
@@ -166,27 +169,14 @@ impl Exceedances {
     /// The missed releases, a threshold at a time.
     fn watch_missed(&mut self, Pushed { missed, stalled_ns, .. }: Pushed) {
         self.gap_longest = self.gap_longest.max(missed);
-        let (period, late) = (i128::from(self.period_ns), i128::from(stalled_ns));
-        let mut number = 1;
-        while number <= missed {
-            let lateness = match period {
-                0 => i128::MAX,
-                _ => (late - i128::from(number) * period).max(period),
-            };
-            let level = self.level_of(i64::try_from(lateness).unwrap_or(i64::MAX));
+        let mut placed = Placed::new(missed, stalled_ns, self.period_ns);
+        while let Some(lateness_ns) = placed.lateness_ns() {
+            let level = self.level_of(lateness_ns);
             self.move_to(level);
             // All that exceed the same thresholds, at once.
-            let last =
-                match level.checked_sub(1).map(|at| i128::from(self.watches[at].threshold_ns())) {
-                    Some(below) if period > 0 && below >= period => {
-                        u64::try_from((late - below - 1) / period)
-                            .map_or(missed, |last| last.min(missed))
-                    }
-                    _ => missed,
-                };
-            let last = last.max(number);
-            self.index = self.index.saturating_add(last - number + 1);
-            number = last.saturating_add(1);
+            let highest = level.checked_sub(1).map(|at| self.watches[at].threshold_ns());
+            let alike_ns = highest.map_or(i64::MIN, |below| below.saturating_add(1));
+            self.index = self.index.saturating_add(placed.take(alike_ns));
         }
     }
 

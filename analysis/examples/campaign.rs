@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant as Now;
 
-use punctual_analysis::campaign::{Campaign, Effort, Extent, RunSetup, Setup, Start};
+use punctual_analysis::campaign::{Campaign, Effort, Extent, RunSetup, Setup, Start, Watched};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
@@ -34,7 +34,7 @@ fn main() {
         let (pool, _) = campaign.pool(&setup).expect("one setup has room");
         let epoch = Instant::from_ns(0);
         let start = Start { period, epoch, time_of_day_ns: 0, leave_out_cold: true, boot: 1 };
-        let mut stretch = campaign.stretch(pool, &[start], &[]);
+        let mut stretch = campaign.stretch(pool, &[start], &Watched::default());
         for cycle in 0..hour {
             let sample = samples[(cycle % samples.len() as u64) as usize];
             stretch.collectors[0].push(&Sample { cycle, ..sample });

@@ -84,7 +84,7 @@ pub(crate) enum Measure {
 }
 
 /// Where a report goes, and what it is held to.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArgs {
     /// Fail (exit 1) unless this holds for every run: 'p99.9<50us', 'max<1ms', 'missed<1',
     /// 'jitter_pp<20us'; may be given again

@@ -8,6 +8,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use punctual::core::file::FILE_MAGIC;
+use punctual_analysis::import::samples::Ending;
 use serde::Deserialize;
 
 use crate::report::{Report, SCHEMA};
@@ -35,6 +37,39 @@ pub(crate) struct Stored {
 /// says when it began, to the nanosecond.
 pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
     report.started_at.as_deref().unwrap_or_default() == started_at
+}
+
+/// A regular file, opened.
+pub(crate) fn regular(path: &Path) -> Result<File> {
+    let shown = path.display();
+    // Looked at first: a pipe would be waited for.
+    let meta = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if !meta.is_file() {
+        bail!("{shown}: neither a regular file nor a directory");
+    }
+    File::open(path).with_context(|| format!("cannot read {shown}"))
+}
+
+/// Whether a file begins as a sample file does.
+pub(crate) fn is_samples(path: &Path) -> Result<bool> {
+    let mut head = Vec::new();
+    let length = FILE_MAGIC.len() as u64;
+    let read = regular(path)?.take(length).read_to_end(&mut head);
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(head == FILE_MAGIC)
+}
+
+/// What is to be said of a sample file that did not end as it should, and of what was done with it:
+/// "read up to there".
+pub(crate) fn ended(ending: Option<&Ending>, done: &str) -> Option<String> {
+    match ending {
+        Some(Ending::Complete) => None,
+        Some(Ending::Early) => Some("the recording was ended before its time".to_owned()),
+        Some(Ending::Damaged { at_byte, why }) => {
+            Some(format!("the sample file is damaged at byte {at_byte} ({why}): {done}"))
+        }
+        Some(Ending::Incomplete) | None => Some(format!("the sample file was cut off: {done}")),
+    }
 }
 
 /// The part that every schema has.

@@ -3,6 +3,8 @@
 //! A baseline holds for one machine; another kernel or another tuning of it is what it is there to
 //! find. Pure; the facts come in, and files are kept elsewhere.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use twox_hash::XxHash3_128;
@@ -46,6 +48,33 @@ pub const SETUP: &[&str] = &[
     "transparent_hugepages",
     "container",
 ];
+
+/// Those of [`SETUP`] that tell as much of who reads them: only root may, or they are of the
+/// control group that one is in.
+const OF_THE_READER: &[&str] = &["fair_server", "cgroup_rt_runtime_us", "container"];
+
+/// What changes by itself, and makes the machine another one meanwhile.
+const PASSING: &[&str] = &["power_source"];
+
+/// Facts of which a change begins something new where a measurement goes on for months: those of
+/// [`SETUP`] that everybody reads alike, and what passes.
+pub fn lasting() -> impl Iterator<Item = &'static str> {
+    SETUP.iter().filter(|name| !OF_THE_READER.contains(name)).chain(PASSING).copied()
+}
+
+/// The named facts that are known, as text; the others are left out.
+pub fn known<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    facts: &Facts,
+) -> BTreeMap<String, String> {
+    let facts = as_json(facts);
+    let is_known = |name: &str| facts.get(name)?.get("value").filter(|value| !value.is_null());
+    let text = |name: &str| {
+        is_known(name)?;
+        Some((name.to_owned(), said(&facts, name)?))
+    };
+    names.into_iter().filter_map(text).collect()
+}
 
 /// A fact that is not the same in two places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,9 +190,11 @@ mod tests {
     #[test]
     fn every_fact_that_matters_exists() {
         let facts = as_json(&facts());
-        for name in MACHINE.iter().chain(SETUP) {
+        for name in MACHINE.iter().copied().chain(SETUP.iter().copied()).chain(lasting()) {
             assert!(facts.get(name).is_some(), "{name}");
         }
+        assert!(OF_THE_READER.iter().all(|name| SETUP.contains(name)));
+        assert!(lasting().all(|name| !OF_THE_READER.contains(&name)));
     }
 
     #[test]
@@ -183,6 +214,18 @@ mod tests {
         assert!(changed(SETUP, &old, &new).is_empty());
         new.kernel.kernel = Fact::absent("test");
         assert_eq!(changed(SETUP, &old, &new)[0].to, "absent");
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut facts = facts();
+        facts.kernel.kernel = Fact::known("6.18.44".to_owned(), "test");
+        let names = ["kernel", "no such fact"];
+        assert_eq!(known(names, &facts), BTreeMap::from([("kernel".into(), "6.18.44".into())]));
+        facts.kernel.kernel = Fact::absent("test");
+        assert!(known(names, &facts).is_empty());
+        facts.kernel.kernel = Fact::unreadable("test", "permission denied");
+        assert!(known(names, &facts).is_empty());
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use punctual::os::tripwire::Weighing;
 use punctual_analysis::campaign::file::TOTAL_BYTES_MAX;
-use punctual_analysis::campaign::{Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start};
+use punctual_analysis::campaign::{
+    Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, Watched,
+};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
@@ -58,7 +60,8 @@ fn hour(campaign: &mut Campaign, random: &mut Random, hour: u64) {
         leave_out_cold: true,
         boot: campaign.boot(),
     };
-    let mut stretch = campaign.stretch(pool, &[start], &[50_000]);
+    let watched = Watched { lateness_ns: vec![50_000], ..Watched::default() };
+    let mut stretch = campaign.stretch(pool, &[start], &watched);
     let mut cycle = 0;
     for k in 0..CYCLES {
         cycle += if random.next().is_multiple_of(500) { 3 } else { 1 };

@@ -5,11 +5,12 @@
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period};
 
+use super::counted::Watched;
 use super::maxima::Maxima;
 use super::outliers::{Outlier, Outliers};
 use super::total::Total;
-use crate::claim::dependence::Exceedances;
-use crate::recording::interval_ns;
+use crate::claim::dependence::{Exceedances, Pooled};
+use crate::recording::{MISSED, interval_ns};
 use crate::summary::Distribution;
 
 /// What must be known of a stretch before its first sample.
@@ -27,6 +28,15 @@ pub struct Start {
     pub boot: u32,
 }
 
+/// Watches the thresholds that a total watches; those asked for where it has none yet.
+fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
+    if total.recorded() == 0 {
+        Exceedances::new(period_ns, thresholds_ns)
+    } else {
+        Exceedances::like(period_ns, total)
+    }
+}
+
 /// The accumulator of one run during one stretch.
 #[derive(Clone, Debug)]
 pub struct Collector {
@@ -35,6 +45,10 @@ pub struct Collector {
     pub(super) lateness: Distribution,
     pub(super) interval: Distribution,
     pub(super) exceedances: Exceedances,
+    /// Distances of intervals from zero.
+    pub(super) intervals: Exceedances,
+    /// Releases: 0 for each that ran, beyond any threshold for each that did not.
+    pub(super) releases: Exceedances,
     pub(super) maxima: Maxima,
     pub(super) outliers: Outliers,
     previous: Option<Sample>,
@@ -48,18 +62,16 @@ pub struct Collector {
 
 impl Collector {
     /// An empty one, whose gains `total` will take in.
-    pub(super) fn new(start: Start, total: &Total, thresholds_ns: &[i64]) -> Self {
+    pub(super) fn new(start: Start, total: &Total, watched: &Watched) -> Self {
         let period_ns = i64::try_from(start.period.as_ns()).unwrap_or(i64::MAX);
         Self {
             start,
             period_ns,
             lateness: Distribution::default(),
             interval: Distribution::default(),
-            exceedances: if total.exceedances().recorded() == 0 {
-                Exceedances::new(period_ns, thresholds_ns)
-            } else {
-                Exceedances::like(period_ns, total.exceedances())
-            },
+            exceedances: more(period_ns, total.exceedances(), &watched.lateness_ns),
+            intervals: more(0, total.intervals(), &watched.interval_ns),
+            releases: more(0, total.releases(), &[MISSED]),
             maxima: total.maxima().clone(),
             outliers: total.outliers().clone(),
             previous: None,
@@ -103,8 +115,11 @@ impl Collector {
             return;
         }
         if let Some(previous) = kept {
-            self.interval.push(interval_ns(&previous, sample, self.period_ns));
+            let ns = interval_ns(&previous, sample, self.period_ns);
+            self.interval.push(ns);
+            self.intervals.push(ns.saturating_abs(), 0, 0);
         }
+        self.releases.push(0, missed, 0);
         self.lateness.push(lateness_ns);
         let stalled_ns = previous.map_or(0, |previous| previous.lateness.as_ns());
         self.exceedances.push(lateness_ns, missed, stalled_ns);

@@ -48,11 +48,16 @@ pub enum FileError {
 }
 
 impl Campaign {
-    /// The bytes of a state file; `number` rises with each.
+    /// The bytes of a state file; `number` rises with each. Texts that are too long are cut, so
+    /// that what is written can be read again.
     pub fn to_bytes(&self, number: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         // A struct of numbers, texts and lists: nothing of it can fail to be JSON.
-        if serde_json::to_writer(&mut bytes, self).is_err() {
+        let written = match self.has_fit_texts() {
+            true => serde_json::to_writer(&mut bytes, self),
+            false => serde_json::to_writer(&mut bytes, &self.fitted()),
+        };
+        if written.is_err() {
             bytes.truncate(HEADER_BYTES);
         }
         let length = u32::try_from(bytes.len() - HEADER_BYTES).unwrap_or(0);

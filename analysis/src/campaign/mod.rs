@@ -7,6 +7,7 @@
 //! file.
 
 mod collector;
+mod counted;
 mod ends;
 pub mod file;
 mod maxima;
@@ -22,12 +23,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use collector::{Collector, Start};
+pub use counted::Watched;
 pub use ends::Ends;
 pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
 pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
 pub use row::{ROWS_MAX, Row, Rows};
 pub use setup::{RunSetup, Setup, different};
-use sound::plain;
+pub use sound::plain;
 pub use total::{Effort, Total};
 
 use crate::quantile::Probability;
@@ -154,7 +156,8 @@ impl Campaign {
         machine: BTreeMap<String, String>,
         now_unix_s: i64,
     ) -> Self {
-        Self { name: plain(name), asked, machine, began_unix_s: now_unix_s, ..Self::default() }
+        let campaign = Self { name: name.to_owned(), asked, machine, ..Self::default() };
+        Self { began_unix_s: now_unix_s, ..campaign.fitted() }
     }
 
     /// The campaign is there: in a boot that it knows, or in a new one.
@@ -192,6 +195,7 @@ impl Campaign {
     /// # Errors
     /// When it is a new one, and there is no room.
     pub fn pool(&mut self, setup: &Setup) -> Result<(usize, Vec<String>), Full> {
+        let setup = &setup.fitted();
         let latest = self.rows.all().last().map_or(self.pools.len().wrapping_sub(1), |r| r.setup);
         let differences =
             self.pools.get(latest).map_or_else(Vec::new, |pool| pool.setup.differences(setup));
@@ -210,10 +214,10 @@ impl Campaign {
         Ok((self.pools.len() - 1, differences))
     }
 
-    /// Begins a stretch of a pool: `starts` in the order of its runs, thresholds in ns.
-    pub fn stretch(&self, pool: usize, starts: &[Start], thresholds_ns: &[i64]) -> Stretch {
+    /// Begins a stretch of a pool: `starts` in the order of its runs.
+    pub fn stretch(&self, pool: usize, starts: &[Start], watched: &Watched) -> Stretch {
         let totals = self.pools.get(pool).map_or(&[][..], |pool| &pool.totals);
-        let collector = |(total, &start): (&Total, &Start)| total.collector(start, thresholds_ns);
+        let collector = |(total, &start): (&Total, &Start)| total.collector(start, watched);
         Stretch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
     }
 

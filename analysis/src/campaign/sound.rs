@@ -2,46 +2,76 @@
 
 use std::collections::BTreeMap;
 
-use super::{Campaign, Pool, RUNS_MAX, RunSetup, TOTALS_MAX, Total};
+use super::{Campaign, Pool, RUNS_MAX, RunSetup, Setup, TOTALS_MAX, Total};
 
 /// The longest text in a campaign, in characters; what is longer is cut.
 const TEXT_MAX: usize = 400;
 
-/// Text without what would steer a terminal, and not too long.
-pub(super) fn plain(text: &str) -> String {
+/// The most names, loads or broken limits of a campaign.
+const LIST_MAX: usize = 64;
+
+/// Text as a campaign keeps it: without what would steer a terminal, and not too long.
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_MAX).collect()
 }
 
+fn map(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    texts.iter().take(LIST_MAX).map(|(name, value)| (plain(name), plain(value))).collect()
+}
+
+fn list(texts: &[String]) -> Vec<String> {
+    texts.iter().take(LIST_MAX).map(|text| plain(text)).collect()
+}
+
+impl Setup {
+    /// The same, as a campaign keeps it.
+    pub(super) fn fitted(&self) -> Self {
+        let run = |run: &RunSetup| RunSetup {
+            name: plain(&run.name),
+            policy: plain(&run.policy),
+            wait: plain(&run.wait),
+            load: list(&run.load),
+            ..run.clone()
+        };
+        Self { runs: self.runs.iter().map(run).collect(), facts: map(&self.facts) }
+    }
+}
+
 impl Campaign {
+    /// The same, with the texts that anybody may set as a campaign keeps them: what is written can
+    /// be read again.
+    pub(super) fn fitted(&self) -> Self {
+        Self {
+            name: plain(&self.name),
+            asked: map(&self.asked),
+            machine: map(&self.machine),
+            broken: list(&self.broken),
+            ..self.clone()
+        }
+    }
+
+    /// Whether those texts are as they are kept.
+    pub(super) fn has_fit_texts(&self) -> bool {
+        let texts = [&self.asked, &self.machine];
+        plain(&self.name) == self.name
+            && texts.into_iter().all(|texts| map(texts) == *texts)
+            && list(&self.broken) == self.broken
+    }
+
     /// Whether all of it can be: lists within their limits, sums that agree, no text that could
     /// steer a terminal.
     pub(super) fn is_sound(&self) -> bool {
         let totals: usize = self.pools.iter().map(|pool| pool.totals.len()).sum();
         let text = |text: &str| plain(text) == text;
-        let texts = |map: &BTreeMap<String, String>| {
-            map.len() <= 64 && map.iter().all(|(name, value)| text(name) && text(value))
-        };
-        let run = |run: &RunSetup| {
-            text(&run.name)
-                && text(&run.policy)
-                && text(&run.wait)
-                && run.load.len() <= 64
-                && run.load.iter().all(|load| text(load))
-        };
         let pool = |pool: &Pool| {
             pool.setup.runs.len() == pool.totals.len()
                 && pool.totals.len() <= RUNS_MAX
                 && pool.measured_ns <= 1 << 62
-                && texts(&pool.setup.facts)
-                && pool.setup.runs.iter().all(run)
+                && pool.setup.fitted() == pool.setup
                 && pool.totals.iter().all(Total::is_sound)
         };
         totals <= TOTALS_MAX
-            && text(&self.name)
-            && texts(&self.asked)
-            && texts(&self.machine)
-            && self.broken.len() <= 64
-            && self.broken.iter().all(|broken| text(broken))
+            && self.has_fit_texts()
             && self.pools.len() <= TOTALS_MAX
             && self.pools.iter().all(pool)
             && self.boots.is_sound(|boot| text(&boot.id) && text(&boot.kernel) && text(&boot.setup))

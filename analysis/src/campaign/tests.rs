@@ -36,7 +36,8 @@ fn lateness(seed: u64, cycle: u64) -> i64 {
 /// A stretch of `cycles` in `campaign`, with this setup.
 fn run(campaign: &mut Campaign, setup: &Setup, seed: u64, cycles: u64) -> Vec<Row> {
     let (pool, _) = campaign.pool(setup).unwrap();
-    let mut stretch = campaign.stretch(pool, &[start(campaign.boot())], &[50_000]);
+    let watched = Watched { lateness_ns: vec![50_000], ..Watched::default() };
+    let mut stretch = campaign.stretch(pool, &[start(campaign.boot())], &watched);
     (0..cycles).for_each(|k| stretch.collectors[0].push(&sample(k, lateness(seed, k))));
     let from = seed as i64 * 3_600;
     campaign.add(
@@ -132,8 +133,37 @@ fn text_from_outside_cannot_steer_a_terminal() {
     );
     assert_eq!(campaign.events().listed()[0].what.len(), 400);
     assert!(campaign.is_sound());
+    // Whatever is set later is written so that it can be read.
     campaign.name.push('\u{1b}');
-    assert_eq!(Campaign::from_bytes(&campaign.to_bytes(1)), Err(FileError::Numbers));
+    campaign.broken = vec!["b".repeat(1_000); 100];
+    campaign.asked = BTreeMap::from([("load\n".to_owned(), "x".repeat(1_000))]);
+    let (back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
+    assert_eq!(
+        (back.name.as_str(), back.broken.len(), back.asked["load "].len()),
+        ("a [2Jb ", 64, 400)
+    );
+}
+
+#[test]
+fn a_setup_of_any_text_is_found_again() {
+    let mut campaign = begun();
+    let mut setup = setup("6.1");
+    setup.runs[0].load = vec!["stress-ng \u{1b}".repeat(100); 70];
+    setup.facts.insert("governor".into(), "g".repeat(1_000));
+    run(&mut campaign, &setup, 0, 100);
+    let (mut back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
+    assert_eq!(back.pool(&setup), Ok((0, Vec::new())));
+}
+
+#[test]
+fn a_campaign_does_not_extrapolate_and_says_why() {
+    let mut campaign = begun();
+    run(&mut campaign, &setup("6.1"), 0, 5_000);
+    let outcome = campaign.pools()[0].totals()[0].outcome();
+    let refused = outcome.claims.iter().find(|claim| claim.level == crate::claim::Level::L3);
+    let refused = refused.unwrap();
+    assert!(!refused.given && refused.bound_ns.is_none() && refused.n == 5_000);
+    assert!(refused.statement.contains("maxima of 5 blocks of 1000"), "{}", refused.statement);
 }
 
 #[test]

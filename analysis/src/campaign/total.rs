@@ -5,10 +5,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::collector::{Collector, Start};
+use super::counted::Watched;
 use super::maxima::Maxima;
 use super::outliers::Outliers;
-use crate::claim::claims;
 use crate::claim::dependence::{Pooled, Tails};
+use crate::claim::{Claim, Level, claims};
+use crate::extremes::rarest;
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
 use crate::recording::{AskedTails, Outcome, WORST_MAX, Worst};
@@ -66,15 +68,21 @@ pub struct Total {
     lateness: Distribution,
     interval: Distribution,
     exceedances: Pooled,
+    /// Distances of intervals from zero; empty in a campaign that began without them.
+    #[serde(default)]
+    intervals: Pooled,
+    /// Which releases were missed, likewise.
+    #[serde(default)]
+    releases: Pooled,
     maxima: Maxima,
     outliers: Outliers,
     effort: Effort,
 }
 
 impl Total {
-    /// A collector for the next stretch. Thresholds (ns) beside the ladder are those of the first.
-    pub fn collector(&self, start: Start, thresholds_ns: &[i64]) -> Collector {
-        Collector::new(start, self, thresholds_ns)
+    /// A collector for the next stretch. Thresholds beside the ladder are those of the first.
+    pub fn collector(&self, start: Start, watched: &Watched) -> Collector {
+        Collector::new(start, self, watched)
     }
 
     /// Takes in a stretch, which was begun by [`Self::collector`] of this total as it is now.
@@ -85,6 +93,8 @@ impl Total {
         self.lateness.merge(&stretch.lateness);
         self.interval.merge(&stretch.interval);
         self.exceedances.merge(&stretch.exceedances.counted(effort.missed));
+        self.intervals.merge(&stretch.intervals.counted(0));
+        self.releases.merge(&stretch.releases.counted(effort.missed));
         self.maxima = stretch.maxima;
         self.outliers = stretch.outliers;
         self.effort.add(effort);
@@ -117,6 +127,26 @@ impl Total {
 
     pub(super) fn exceedances(&self) -> &Pooled {
         &self.exceedances
+    }
+
+    pub(super) fn intervals(&self) -> &Pooled {
+        &self.intervals
+    }
+
+    pub(super) fn releases(&self) -> &Pooled {
+        &self.releases
+    }
+
+    /// Distances of all intervals from zero; `None` where not all were watched.
+    pub(super) fn interval_tails(&self) -> Option<Tails> {
+        let all = self.intervals.recorded() == self.interval.histogram().count();
+        all.then(|| self.intervals.tails(0))
+    }
+
+    /// All releases; `None` where not all were watched.
+    pub(super) fn release_tails(&self) -> Option<Tails> {
+        let all = self.releases.recorded() == self.lateness.histogram().count();
+        all.then(|| self.releases.tails(0))
     }
 
     /// The block maxima.
@@ -152,14 +182,37 @@ impl Total {
             grid: None,
             jitters: Jitters::of(&self.lateness, &self.interval, None, None),
             histogram: HistogramView::of(histogram),
-            claims: claims(&tails, histogram),
+            claims: claims(&tails, histogram).into_iter().chain(self.unextrapolated()).collect(),
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
             imported: None,
             line: None,
-            asked: AskedTails::default(),
+            asked: AskedTails::of(self.interval_tails(), self.release_tails()),
             tails,
             lateness: histogram.clone(),
         }
+    }
+
+    /// The one claim of level L3: refused, for what a campaign keeps cannot be tested as it must.
+    fn unextrapolated(&self) -> Option<Claim> {
+        let n = self.lateness.histogram().count();
+        let p = rarest(n);
+        let blocks = self.maxima.largest_ns().len();
+        (n > 0).then(|| Claim {
+            level: Level::L3,
+            statement: format!(
+                "no extrapolation to {p:.0e}: a campaign keeps the maxima of {blocks} blocks of {} \
+                 cycles and no single cycle in its place, so that neither independence nor \
+                 stationarity of the latest can be tested; a run of 'punctual check' or 'measure \
+                 periodic' can",
+                self.maxima.block_cycles()
+            ),
+            p: Some(p),
+            bound_ns: None,
+            confidence: None,
+            n,
+            given: false,
+            conditions: "an extrapolation by a model, only after its tests".to_owned(),
+        })
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -168,10 +221,14 @@ impl Total {
             && self.lateness.is_sound()
             && self.interval.is_sound()
             && self.exceedances.is_sound()
+            && self.intervals.is_sound()
+            && self.releases.is_sound()
             && self.maxima.is_sound()
             && self.outliers.is_sound()
             && self.effort.is_sound()
             && self.lateness.histogram().count() <= self.cycles
             && self.exceedances.recorded() == self.lateness.histogram().count()
+            && self.intervals.recorded() <= self.interval.histogram().count()
+            && self.releases.recorded() <= self.lateness.histogram().count()
     }
 }

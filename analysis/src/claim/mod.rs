@@ -77,9 +77,18 @@ fn shown(ns: i64) -> Span {
 }
 
 fn conditions(theta: f64) -> String {
-    // Rounded down, because it is a lower end.
-    let theta = (theta * 100.0).floor() / 100.0;
-    format!("as recorded; extremal index at least {theta:.2} (1: independent cycles)")
+    let theta = shown_theta(theta);
+    format!("as recorded; extremal index at least {theta} (1: independent cycles)")
+}
+
+/// An extremal index with two places, or one digit where that is nothing; rounded down, because it
+/// is a lower end.
+pub(crate) fn shown_theta(theta: f64) -> String {
+    if theta >= 0.01 {
+        return format!("{:.2}", (theta * 100.0).floor() / 100.0);
+    }
+    let place = 10f64.powf(theta.log10().floor());
+    format!("{:.0e}", (theta / place + 1e-9).floor() * place)
 }
 
 /// An upper bound with two digits, rounded up: `3.0e-3`; `1` for all that is not below it.
@@ -285,6 +294,12 @@ mod tests {
         assert!(lossy.iter().all(|claim| claim.conditions.contains("50 cycles went unrecorded")));
         // More than half of them lost: nothing is said of a median.
         assert!(at(&claims_with(&values[..100], 0, 200), Level::L2).is_empty());
+    }
+
+    #[test]
+    fn an_index_is_rounded_down_and_never_to_nothing() {
+        let shown = [1.0, 0.999, 0.267, 0.01, 0.0099, 1.0 / 10_138.0].map(shown_theta);
+        assert_eq!(shown, ["1.00", "0.99", "0.26", "0.01", "9e-3", "9e-5"]);
     }
 
     #[test]

@@ -19,22 +19,25 @@ pub(super) struct Asked {
 /// The same, counted.
 #[derive(Clone, Debug, Default)]
 pub struct AskedTails {
+    /// Distances of intervals from zero.
     interval: Option<Tails>,
+    /// Releases, as [`Asked`] has them.
     missed: Option<Tails>,
 }
 
+impl AskedTails {
+    /// Of what was watched.
+    pub(crate) fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
+        Self { interval, missed }
+    }
+}
+
 /// Any threshold between a release that ran and one that did not.
-const MISSED: i64 = 1;
+pub(crate) const MISSED: i64 = 1;
 
 impl Asked {
     pub(super) fn new(asks: &[Ask]) -> Self {
-        let thresholds: Vec<i64> = asks
-            .iter()
-            .filter_map(|ask| match ask.event() {
-                Event::Interval { above_ns } => Some(above_ns),
-                Event::Lateness { .. } | Event::Missed => None,
-            })
-            .collect();
+        let thresholds: Vec<i64> = asks.iter().filter_map(|ask| ask.interval_ns()).collect();
         let missed = asks.iter().any(|ask| ask.event() == Event::Missed);
         Self {
             interval: (!thresholds.is_empty()).then(|| Exceedances::new(0, &thresholds)),
@@ -92,21 +95,17 @@ pub(super) fn counted(
     (latenesses, cycles, unrecorded): (u64, u64, u64),
     asked: &AskedTails,
 ) -> Result<Counted, String> {
-    let of = |tails: &Tails, above_ns: i64| {
-        let (least, most) = tails.exceedances_within(above_ns);
-        Counted { n: tails.n(), least, most, theta: tails.theta_at(above_ns) }
-    };
     match ask.event() {
         Event::Lateness { .. } if latenesses == 0 && cycles > 0 => {
             Err("it is about lateness, and this run holds none".to_owned())
         }
-        Event::Lateness { above_ns } => Ok(of(lateness, above_ns)),
+        Event::Lateness { above_ns } => Ok(lateness.counted(above_ns)),
         Event::Interval { above_ns } => match &asked.interval {
-            Some(interval) => Ok(of(interval, above_ns).with_unseen(unrecorded)),
+            Some(interval) => Ok(interval.counted(above_ns).with_unseen(unrecorded)),
             None => Err("it is about intervals, and these data do not hold them".to_owned()),
         },
         Event::Missed => match &asked.missed {
-            Some(releases) => Ok(of(releases, MISSED)),
+            Some(releases) => Ok(releases.counted(MISSED)),
             None => Err("these data do not tell which releases were missed".to_owned()),
         },
     }

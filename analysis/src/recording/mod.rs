@@ -22,6 +22,7 @@ use crate::jitters::Jitters;
 use crate::summary::{Distribution, Stats};
 use asked::Asked;
 pub use asked::AskedTails;
+pub(crate) use asked::MISSED;
 pub use outcome::Outcome;
 use worst::WorstList;
 pub use worst::{WORST_MAX, Worst};

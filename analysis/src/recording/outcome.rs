@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::asked::{self, AskedTails};
 use super::worst::Worst;
 use crate::claim::Claim;
-use crate::claim::ask::Ask;
+use crate::claim::ask::{Ask, Event};
 use crate::claim::dependence::Tails;
 use crate::claim::judge::Counted;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
-use crate::import::imported::Imported;
+use crate::import::imported::{Holds, Imported};
 use crate::jitters::Jitters;
 use crate::summary::Stats;
 
@@ -75,6 +75,13 @@ impl Outcome {
     /// # Errors
     /// In one line, why the data cannot tell.
     pub fn counted(&self, ask: &Ask) -> Result<Counted, String> {
+        if let (Some(imported), Event::Interval { .. }) = (&self.imported, ask.event())
+            && imported.holds == Holds::Interval
+            && self.cycles == 0
+        {
+            let program = &imported.program;
+            return Err(format!("{program} tells how far intervals went, not how many there were"));
+        }
         let of = (self.lateness.count(), self.cycles, self.unrecorded);
         asked::counted(ask, &self.tails, of, &self.asked)
     }

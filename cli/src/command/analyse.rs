@@ -28,7 +28,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     output::distinct(args.report.json.as_deref(), Some(&args.file))?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
-        let report = super::soak::held(&args.file, &args.report.limits)?;
+        let report = super::soak::held(&args.file, &args.report.limits, &args.report.claims)?;
         json.write(&view::json::of(&report)?, &view::text::soak(&report))?;
         return Ok(super::exit(&report));
     }

@@ -62,10 +62,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         facts,
         here,
         choice,
-        limits: args.report.limits.clone(),
-        claims: args.report.claims.clone(),
+        asked: args.report.clone(),
         plans,
-        keep_cold: args.report.keep_cold,
         samples: Some((samples, path.clone())),
         warnings: super::foreign(root).into_iter().chain(left_out).chain(placed).collect(),
     };

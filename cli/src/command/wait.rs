@@ -71,10 +71,8 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
         facts,
         here,
         choice,
-        limits: args.report.limits.clone(),
-        claims: args.report.claims.clone(),
+        asked: args.report.clone(),
         plans,
-        keep_cold: args.report.keep_cold,
         samples: None,
         warnings: super::foreign(root).into_iter().chain(placed).collect(),
     };

@@ -64,6 +64,10 @@ impl Gate {
             });
             let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
             report.verdict.reasons.extend(reasons.map(|why| format!("against {name}: {why}")));
+            let alone = "one run against one: a drift of the machine, or another boot, looks like \
+                         this too; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' of runs measured \
+                         in turn tells them apart";
+            report.verdict.reasons.push(format!("against {name}: {alone}"));
             report.verdict.ok = false;
         }
         report.compare = Some(comparison);

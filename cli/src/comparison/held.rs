@@ -157,6 +157,15 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     for result in results().filter(|result| result.incomplete) {
         notes.push(format!("{} ended before its time", result.from));
     }
+    for result in results() {
+        let lost: u64 = result.runs.iter().map(|run| run.unrecorded).sum();
+        if lost > 0 {
+            notes.push(format!(
+                "{}: {lost} cycles went unrecorded and are in no count, late or not",
+                result.from
+            ));
+        }
+    }
     for result in results().filter(|result| result.machine.is_none()) {
         notes.push(format!("{} does not say which machine it is of", result.from));
     }

@@ -25,8 +25,10 @@ pub(crate) fn recorded(
             let Some(builder) = series.next() else { return found };
             let condition_name = if merge && condition > 0 { UNDER_LOAD } else { &of.name };
             let name = run_name(plan, stream, condition_name);
-            let part = builder.finish(outcomes[plan.run(number, condition)].missed);
+            let outcome = &outcomes[plan.run(number, condition)];
+            let part = builder.finish(outcome.missed);
             if let Some(together) = found.iter_mut().find(|run| run.name == name) {
+                together.unrecorded = together.unrecorded.saturating_add(outcome.unrecorded);
                 together.parts.push(part);
                 continue;
             }
@@ -35,6 +37,7 @@ pub(crate) fn recorded(
                 name,
                 setup: setup.unwrap_or_default(),
                 cold_left_out: !keep_cold,
+                unrecorded: outcome.unrecorded,
                 parts: vec![part],
             });
         }

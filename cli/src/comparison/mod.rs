@@ -54,6 +54,9 @@ pub(crate) struct RecordedRun {
     pub(crate) setup: Setup,
     /// Whether cold cycles were left out.
     pub(crate) cold_left_out: bool,
+    /// Cycles that ran and did not fit in the recorder: they are in no count.
+    #[serde(default)]
+    pub(crate) unrecorded: u64,
     /// What it gave: one series for each load that counts in it.
     pub(crate) parts: Vec<Series>,
 }

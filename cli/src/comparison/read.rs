@@ -4,11 +4,10 @@
 //! result, and then nothing is known of how cycles depend on each other.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::Seek;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::compare::series::{Builder, Series};
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::import::samples::{Ending, SampleFile};
@@ -28,7 +27,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         }
     } else if !kind.is_file() {
         bail!("{shown}: a result, a sample file or a directory of one is needed");
-    } else if is_sample_file(path)? {
+    } else if stored::is_samples(path)? {
         return of_samples(path, shown);
     }
     let stored = stored::read(path)?;
@@ -44,18 +43,6 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", runs.len());
     }
     of_report(&stored.report, shown)
-}
-
-fn is_sample_file(path: &Path) -> Result<bool> {
-    let shown = path.display();
-    let mut head = [0; FILE_MAGIC.len()];
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    let mut got = Vec::new();
-    file.take(head.len() as u64)
-        .read_to_end(&mut got)
-        .with_context(|| format!("cannot read {shown}"))?;
-    head[..got.len()].copy_from_slice(&got);
-    Ok(head == FILE_MAGIC)
 }
 
 fn of_samples(path: &Path, from: String) -> Result<Recorded> {
@@ -84,6 +71,8 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
             builder.unwrap_or_else(|| Builder::new(0, true)).finish(missed)
         })
         .collect();
+    let lost: Vec<u64> =
+        (0..info.runs.len()).map(|run| file.counts(run).map_or(0, |counts| counts.2)).collect();
     let machine = info.machine.clone().and_then(|facts| serde_json::from_value(facts).ok());
     Ok(Recorded {
         from,
@@ -94,26 +83,28 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         machine,
         session: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
-        runs: grouped(&info, series),
+        runs: grouped(&info, series, &lost),
     })
 }
 
 /// The runs, those that count as one together.
-fn grouped(info: &FileInfo, series: Vec<Series>) -> Vec<RecordedRun> {
+fn grouped(info: &FileInfo, series: Vec<Series>, lost: &[u64]) -> Vec<RecordedRun> {
     let mut runs: Vec<RecordedRun> = Vec::new();
-    for (run, series) in info.runs.iter().zip(series) {
+    for ((run, series), &unrecorded) in info.runs.iter().zip(series).zip(lost) {
         let name = run.part_of.as_ref().unwrap_or(&run.name);
         let joins = |other: &&mut RecordedRun| run.part_of.is_some() && other.name == *name;
         if let Some(together) = runs.iter_mut().find(joins) {
             together.setup.load.extend(run.load.iter().cloned());
             together.setup.duration_ns =
                 together.setup.duration_ns.map(|ns| ns.saturating_add(run.duration_ns));
+            together.unrecorded = together.unrecorded.saturating_add(unrecorded);
             together.parts.push(series);
         } else {
             runs.push(RecordedRun {
                 name: name.clone(),
                 setup: setup(run),
                 cold_left_out: true,
+                unrecorded,
                 parts: vec![series],
             });
         }
@@ -153,6 +144,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             name: run.name.clone(),
             setup: run.setup.clone(),
             cold_left_out: true,
+            unrecorded: run.outcome.unrecorded,
             parts: vec![series],
         }
     };

@@ -28,6 +28,7 @@ use punctual_lab::cost::RecordCost;
 use punctual_lab::load::{Bounds, LoadSpec};
 use punctual_lab::periodic::{End, Plan, Prepared};
 
+use crate::args::ReportArgs;
 use crate::output;
 use crate::report::{self, Context, Report};
 use crate::view::show;
@@ -62,14 +63,10 @@ pub(crate) struct Experiment {
     pub(crate) here: Facts,
     /// The measured CPUs and why those.
     pub(crate) choice: report::Choice,
-    /// What to hold every run to.
-    pub(crate) limits: Vec<Limit>,
-    /// What every run is to show.
-    pub(crate) claims: Vec<Ask>,
-    /// What that takes.
+    /// What to hold every run to, what it is to show, whether cold cycles count.
+    pub(crate) asked: ReportArgs,
+    /// What its claims take.
     pub(crate) plans: Vec<report::PlannedRun>,
-    /// Whether cold cycles count.
-    pub(crate) keep_cold: bool,
     /// Where the samples go, opened.
     pub(crate) samples: Option<(File, PathBuf)>,
     /// What a reader should know, already.
@@ -97,16 +94,16 @@ impl Experiment {
             }
             None => None,
         };
-        let thresholds = thresholds(&self.limits, &self.claims);
+        let thresholds = thresholds(&self.asked.limits, &self.asked.claims);
         let conditions = self.plan.conditions.len();
-        let live = Live::new(&self.claims, self.plan.runs());
+        let live = Live::new(&self.asked.claims, self.plan.runs());
         let sink = Recordings::new(
             prepared.grids(),
             conditions,
             self.merge,
-            self.keep_cold,
+            self.asked.keep_cold,
             &thresholds,
-            (&self.claims, &live),
+            (&self.asked.claims, &live),
         );
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
         let mut loading = Loading::new(names, self.specs.clone(), bounds(&self.here), live);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::{Ending, SampleFile};
+use punctual_analysis::import::samples::SampleFile;
 use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
 
 use super::{OUTLIERS, OUTLIERS_OF_ONE, STRETCHES, STRETCHES_OF_ONE, judged};
@@ -56,7 +56,10 @@ pub(super) fn read(
         .map(Thinner::finish)
         .map(|thinned| (thinned.samples > 0).then_some(thinned))
         .collect();
-    Ok((series, notes(file.ending())))
+    Ok((
+        series,
+        stored::ended(file.ending(), "the time series is incomplete").into_iter().collect(),
+    ))
 }
 
 /// The run of a report that a run of its sample file counts in.
@@ -67,18 +70,4 @@ fn place(info: &RunInfo, runs: &[Run]) -> Option<usize> {
             && run.setup.period_ns == Some(info.period_ns)
             && run.setup.cpu.is_none_or(|cpu| cpu == info.cpu)
     })
-}
-
-fn notes(ending: Option<&Ending>) -> Vec<String> {
-    match ending {
-        Some(Ending::Complete) => Vec::new(),
-        Some(Ending::Early) => vec!["the recording was ended before its time".to_owned()],
-        Some(Ending::Damaged { at_byte, why }) => vec![format!(
-            "the sample file is damaged at byte {at_byte} ({why}): the time series ends there, it \
-             is incomplete"
-        )],
-        Some(Ending::Incomplete) | None => {
-            vec!["the sample file was cut off: the time series is incomplete".to_owned()]
-        }
-    }
 }

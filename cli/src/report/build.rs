@@ -66,7 +66,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
         .iter()
         .map(|(at_ns, what)| Disturbance { at_ns: *at_ns, what: what.to_string() })
         .collect();
-    let cold = if experiment.keep_cold { 0 } else { experiment.plan.cold };
+    let cold = if experiment.asked.keep_cold { 0 } else { experiment.plan.cold };
     report.warnings.clone_from(&experiment.warnings);
     report.warnings.extend(warnings(&outcome, &experiment.here, cold));
     report.choice = Some(experiment.choice.clone());
@@ -82,7 +82,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.recorded = live::recorded(
         &experiment.plan,
         experiment.merge,
-        experiment.keep_cold,
+        experiment.asked.keep_cold,
         &outcome.runs,
         series,
         &runs,
@@ -90,8 +90,8 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.runs = runs;
     report.rows = rows;
     report.verdicts = super::verdict::of(&report.runs);
-    report.verdict = judge(&report.runs, &experiment.limits, report.incomplete);
-    report.verdict.hold(&report.runs, &experiment.claims, report.incomplete);
+    report.verdict = judge(&report.runs, &experiment.asked.limits, report.incomplete);
+    report.verdict.hold(&report.runs, &experiment.asked.claims, report.incomplete);
     report.plans.clone_from(&experiment.plans);
     report.machine = Some(experiment.facts);
     report

@@ -78,7 +78,9 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let of = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
     let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
+    let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
     let answer = match result.class {
+        Class::Good | Class::Fair if lost > 0 => Answer::Unknown,
         Class::Good | Class::Fair if n < CYCLES_MIN => Answer::Unknown,
         Class::Good | Class::Fair => Answer::Yes,
         Class::HardwareSteps | Class::Unusable => Answer::No,
@@ -87,6 +89,10 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         application: "software stepping".to_owned(),
         answer,
         statement: match answer {
+            Answer::Unknown if lost > 0 => format!(
+                "software stepping: {} cycles went unrecorded, and how far apart they were",
+                show::count(lost)
+            ),
             Answer::Unknown => format!(
                 "software stepping: {} cycles are too few to trust their worst; {} are the least",
                 show::count(n),
@@ -131,7 +137,7 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
     let longest = runs.iter().max_by_key(|run| run.outcome.tails.n())?;
     let tails = &longest.outcome.tails;
     let theta = tails.theta_at(longest.outcome.lateness.max()?);
-    let p = p_upper(0, tails.n(), theta);
+    let p = p_upper(tails.unrecorded(), tails.n(), theta);
     let period_ns = longest.setup.period_ns? as f64;
     let million = p / 1e-6 * tails.n() as f64 * period_ns;
     let hint = if p > 1e-6 {

@@ -16,6 +16,12 @@ pub(crate) fn ns(value: Option<f64>) -> String {
     }
 }
 
+/// A whole number, without the sign of nothing.
+pub(crate) fn whole(value: f64) -> String {
+    // -0.4 would be shown as -0.
+    format!("{:.0}", value.round() + 0.0)
+}
+
 /// A period as it was asked for: without figures that say nothing.
 pub(crate) fn period(ns: u64) -> String {
     let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
@@ -140,6 +146,7 @@ mod tests {
             ["0", "7", "999", "1\u{a0}000", "1\u{a0}234\u{a0}567"]
         );
         assert_eq!(ns(Some(7_609.4)), "7.61 µs");
+        assert_eq!([-0.4, 0.4, -3.6, 12.0].map(whole), ["0", "0", "-4", "12"]);
         assert_eq!(
             [30e6, 2.5e9, 90e9, 3_000e9, 30_000e9, 3e15].map(long),
             ["30.0 ms", "2.5 s", "90 s", "50 min", "8.3 h", "35 days"]

@@ -264,7 +264,9 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let report = json(&out);
     assert_eq!(report["compare"]["pairs"][0]["verdict"], "worse");
-    assert!(report["verdict"]["reasons"].to_string().contains("against before: idle: worse"));
+    let reasons = report["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("against before: idle: worse"), "{reasons}");
+    assert!(reasons.contains("one run against one: a drift"), "{reasons}");
     // Everything later than half an hour: any machine is better, and another kernel is said.
     move_to(&file, 4_000);
     let mut kept = json_file(&file);

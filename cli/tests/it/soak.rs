@@ -1,5 +1,6 @@
 //! Campaigns: begun, gone on with, killed, rebooted, refused.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -307,6 +308,15 @@ fn analyse_reads_a_campaign() {
     assert_eq!(cycles(&report), cycles(&show(&campaign)));
     let held = [&read[..], &["--limit".as_ref(), "max<1ns".as_ref()]].concat();
     assert_eq!(run(held).status.code(), Some(1));
+    // Intervals and missed releases are watched, whether the campaign was asked for them or not.
+    let events = ["p(|interval|>10s)<0.9", "p(missed)<1e-9"].map(OsStr::new);
+    let asked = [&read[..], &["--claim".as_ref(), events[0], "--claim".as_ref(), events[1]]];
+    let out = run(asked.concat());
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let claims = &json(&out)["verdict"]["claims"];
+    assert_eq!(claims[0]["holds"], "yes", "{claims}");
+    // A release may have been missed; so few cycles show nothing so rare.
+    assert_ne!(claims[1]["holds"], "yes", "{claims}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub fn claim(data: &[u8]) {
             let planned = Planned::of(&ask, 1.0, 1_000_000, 60_000);
             assert!(planned.needs.is_sorted_by_key(|need| need.n), "{planned:?}");
             for ended in [Ended::AsPlanned, Ended::AtAnyTime] {
-                let counted = Counted { n: 60_000, least: 1, most: 3, theta: 0.7 };
+                let counted = Counted { n: 60_000, least: 1, most: 3, theta: 0.7, ordered: true };
                 let judged = judge(&ask, &Ok(counted), ended, Some(1_000_000));
                 says_why("", &judged.reason);
                 let nothing = judge(&ask, &Ok(Counted { n: 0, ..counted }), ended, None);

@@ -108,6 +108,14 @@ impl Ask {
             Event::Interval { .. } | Event::Missed => None,
         }
     }
+
+    /// The distance of an interval from zero that it asks about, ns.
+    pub fn interval_ns(self) -> Option<i64> {
+        match self.event {
+            Event::Interval { above_ns } => Some(above_ns),
+            Event::Lateness { .. } | Event::Missed => None,
+        }
+    }
 }
 
 impl std::str::FromStr for Ask {

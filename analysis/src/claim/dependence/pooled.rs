@@ -68,6 +68,7 @@ impl Pooled {
             unplaced: self.unplaced,
             unrecorded,
             lost_together: longest.max(hidden),
+            unordered: false,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Plain data with its questions; collects nothing.
 
 use super::super::bound::p_upper;
+use super::super::judge::Counted;
 
 /// The exceedances of one threshold.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,13 +41,15 @@ pub struct Tails {
     pub(crate) unrecorded: u64,
     /// The most releases without a sample that came together.
     pub(crate) lost_together: u64,
+    /// Whether the order of cycles is not known, and nothing of their dependence.
+    pub(crate) unordered: bool,
 }
 
 impl Tails {
     /// Exceedances that were counted without their order, so that nothing is known of dependence:
     /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
     /// cycles; `unrecorded` more ran, at one time.
-    pub(crate) fn counted(
+    pub(crate) fn of_counts(
         n: u64,
         unrecorded: u64,
         exceedances: impl Iterator<Item = (i64, u64, u64)>,
@@ -65,6 +68,7 @@ impl Tails {
             recorded: n,
             unrecorded,
             lost_together: unrecorded,
+            unordered: true,
             ..Self::default()
         }
     }
@@ -77,6 +81,14 @@ impl Tails {
     /// Releases that count: recorded, missed and unrecorded.
     pub fn n(&self) -> u64 {
         self.recorded + self.missed + self.unrecorded
+    }
+
+    /// What bounds of P(lateness > threshold) rest on: the least and the most exceedances there can
+    /// be, and the extremal index to reckon with.
+    pub fn counted(&self, above_ns: i64) -> Counted {
+        let (least, most) = self.exceedances_within(above_ns);
+        let theta = self.theta_at(above_ns);
+        Counted { n: self.n(), least, most, theta, ordered: !self.unordered }
     }
 
     /// Cycles that ran and did not fit in the recorder.

@@ -10,7 +10,7 @@ use super::anytime;
 use super::ask::{Ask, Event};
 use super::bound::{p_lower_at, p_upper_at};
 use super::plan::cycles_needed_at;
-use super::rounded_up;
+use super::{rounded_up, shown_theta};
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,18 +23,21 @@ pub struct Counted {
     pub most: u64,
     /// Extremal index to reckon with, in (0, 1]; 1: independent.
     pub theta: f64,
+    /// Whether the order of cycles was known, so that bursts would have shown.
+    pub ordered: bool,
 }
 
 impl Counted {
     /// From buckets (lowest value, highest value, count; ns): a bucket that the threshold cuts is
     /// counted as nothing and as all. `beyond` more values lie above all buckets. Buckets tell
-    /// nothing of dependence, so θ is 1.
+    /// nothing of dependence, so θ is 1, and they say so.
     pub fn of_buckets(
         above_ns: i64,
         buckets: impl IntoIterator<Item = (i64, i64, u64)>,
         beyond: u64,
     ) -> Self {
-        let mut counted = Self { n: beyond, least: beyond, most: beyond, theta: 1.0 };
+        let mut counted =
+            Self { n: beyond, least: beyond, most: beyond, theta: 1.0, ordered: false };
         for (lowest_ns, highest_ns, count) in buckets {
             counted.n += count;
             counted.least += if lowest_ns > above_ns { count } else { 0 };
@@ -143,7 +146,7 @@ fn without(ask: &Ask, why: &str) -> Judged {
 }
 
 fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>) -> Judged {
-    let Counted { n, least, most, theta } = *counted;
+    let Counted { n, least, most, theta, .. } = *counted;
     let confidence = ask.confidence();
     let (upper, lower) = match ended {
         Ended::AsPlanned => (
@@ -208,11 +211,13 @@ fn reason(
         text += "; those between are not known: in the bucket of the threshold, or unrecorded";
     }
     if counted.theta < 1.0 {
-        // Rounded down, because it is a lower end.
-        let theta = (counted.theta * 1e3).floor() / 1e3;
+        let theta = shown_theta(counted.theta);
         text += &format!("; adjusted for clusters (extremal index {theta})");
-    } else {
+    } else if counted.ordered {
         text += "; cycles taken as independent";
+    } else {
+        text += "; cycles taken as independent, for the data do not hold their order: bursts would \
+                 widen it";
     }
     if ended == Ended::AtAnyTime {
         text += "; it ended early, so by the wider bound that holds whenever one stops";

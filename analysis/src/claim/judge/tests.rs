@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn judged(text: &str, least: u64, most: u64, n: u64, ended: Ended) -> Judged {
     let ask = Ask::parse(text).unwrap();
-    judge(&ask, &Ok(Counted { n, least, most, theta: 1.0 }), ended, Some(1_000_000))
+    judge(&ask, &Ok(Counted { n, least, most, theta: 1.0, ordered: true }), ended, Some(1_000_000))
 }
 
 fn planned(text: &str, count: u64, n: u64) -> Judged {
@@ -72,7 +72,7 @@ fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
 #[test]
 fn dependence_is_taken_off_and_said() {
     let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
-    let counted = Ok(Counted { n: 4_000, least: 0, most: 0, theta: 0.5 });
+    let counted = Ok(Counted { n: 4_000, least: 0, most: 0, theta: 0.5, ordered: true });
     let judged = judge(&ask, &counted, Ended::AsPlanned, None);
     assert_eq!((judged.holds, judged.duration_needed_ns), (Holds::Undecided, None));
     assert_eq!(judged.n_needed, Some(5_992));
@@ -103,7 +103,8 @@ proptest! {
         let p = 10f64.powf(-exponent);
         let ask = Ask::parse(&format!("p(missed)<{p:e}")).unwrap();
         let ended = if any { Ended::AtAnyTime } else { Ended::AsPlanned };
-        let judged = judge(&ask, &Ok(Counted { n, least, most, theta }), ended, None);
+        let counted = Ok(Counted { n, least, most, theta, ordered: true });
+        let judged = judge(&ask, &counted, ended, None);
         match judged.holds {
             Holds::Yes => prop_assert!((most as f64) < p * n as f64),
             Holds::No => prop_assert!(least as f64 >= p * n as f64),

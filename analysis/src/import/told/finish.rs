@@ -88,7 +88,7 @@ impl Told {
             histogram,
             claims,
             worst: Vec::new(),
-            asked: AskedTails::default(),
+            asked: AskedTails::of(self.far_tails(n, beyond), None),
             imported: Some(imported),
             line: None,
             tails: if is_lateness { tails } else { Tails::default() },
@@ -164,14 +164,33 @@ impl Told {
         }
         counts.reverse();
         let Some((order, _)) = self.order.take() else {
-            return Tails::counted(n, self.unrecorded, counts.into_iter());
+            return Tails::of_counts(n, self.unrecorded, counts.into_iter());
         };
         let mut tails = order.finish_with(0, self.unrecorded);
+        tails.unordered = !self.order_known;
         for tail in &mut tails.tails {
             let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.0);
             tail.unsure = known.map_or(tail.exceedances, |at| counts[at].2);
         }
         tails
+    }
+
+    /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
+    /// of other values, and where the file does not tell how many there were.
+    fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
+        let far = self.far.as_ref().filter(|_| n > 0)?;
+        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let (mut may, mut does) = (0, 0);
+        let mut counts = Vec::with_capacity(self.thresholds_ns.len());
+        for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
+            may += far.may[at + 1];
+            does += far.does[at + 1];
+            let above = if ns < most_ns { beyond } else { 0 };
+            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
+            counts.push((ns, may + above, may + above - does - surely));
+        }
+        counts.reverse();
+        Some(Tails::of_counts(n, self.unrecorded, counts.into_iter()))
     }
 
     /// The buckets as they were while they are few; else joined on the scale of the histogram.

@@ -23,6 +23,20 @@ pub(super) use finish::Source;
 /// More values than any program counts: so many that sums of them stay within `u64`.
 pub(super) const COUNT_MAX: u64 = 1 << 56;
 
+/// How many intervals may be, and how many are, farther from zero than so many thresholds and no
+/// more.
+#[derive(Debug)]
+struct Far {
+    may: Vec<u64>,
+    does: Vec<u64>,
+}
+
+impl Far {
+    fn new(thresholds: usize) -> Self {
+        Self { may: vec![0; thresholds + 1], does: vec![0; thresholds + 1] }
+    }
+}
+
 /// A run while it is being read.
 #[derive(Debug)]
 pub(super) struct Told {
@@ -66,6 +80,8 @@ pub(super) struct Told {
     thresholds_ns: Vec<i64>,
     may_exceed: Vec<u64>,
     do_exceed: Vec<u64>,
+    /// Of intervals, the same of their distance from zero.
+    far: Option<Far>,
     /// Values in their order, where that is known.
     order: Option<(Exceedances, Moments)>,
     order_known: bool,
@@ -106,6 +122,7 @@ impl Told {
             cells: Some(BTreeMap::new()),
             may_exceed: vec![0; thresholds_ns.len() + 1],
             do_exceed: vec![0; thresholds_ns.len() + 1],
+            far: (holds == Holds::Interval).then(|| Far::new(thresholds_ns.len())),
             thresholds_ns,
             order: None,
             order_known: false,
@@ -150,6 +167,13 @@ impl Told {
         let (may, does) = (exceeded_by(highest_ns), exceeded_by(lowest_ns));
         self.may_exceed[may] += count;
         self.do_exceed[does] += count;
+        if let Some(far) = &mut self.far {
+            let (low, high) = (lowest_ns.saturating_abs(), highest_ns.saturating_abs());
+            let around = lowest_ns < 0 && highest_ns > 0;
+            let nearest_ns = if around { 0 } else { low.min(high) };
+            far.may[exceeded_by(low.max(high))] += count;
+            far.does[exceeded_by(nearest_ns)] += count;
+        }
         if let Some(cells) = &mut self.cells {
             cells.entry(lowest_ns).or_insert((highest_ns, 0)).1 += count;
             if cells.len() > VIEW_BUCKETS_MAX {

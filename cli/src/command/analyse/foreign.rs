@@ -14,8 +14,9 @@ use crate::report::{Report, Run, Setup};
 
 /// Reads a whole file of `format`.
 pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<Report> {
+    let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
     let asked = Asked {
-        thresholds_ns: super::thresholds(&args.report),
+        thresholds_ns: super::thresholds(&args.report).into_iter().chain(of_intervals).collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
     let import = foreign::read(format, reader, &asked)?;

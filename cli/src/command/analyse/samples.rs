@@ -7,11 +7,12 @@ use std::io::Read;
 use anyhow::Result;
 use punctual::core::time::{Instant, Period};
 use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::{Ending, SampleFile};
+use punctual_analysis::import::samples::SampleFile;
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
 use crate::args::ReportArgs;
 use crate::report::{Report, Run, Setup};
+use crate::stored;
 
 /// A run of the report: the runs of the file that count as one.
 struct Part {
@@ -31,23 +32,9 @@ pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<R
     let mut report = Report::empty("analyse");
     report.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
     report.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
-    match file.ending() {
-        Some(Ending::Complete) => {}
-        Some(Ending::Early) => {
-            report.incomplete = true;
-            report.warnings.push("the recording was ended before its time".to_owned());
-        }
-        Some(Ending::Damaged { at_byte, why }) => {
-            report.incomplete = true;
-            report
-                .warnings
-                .push(format!("the file is damaged at byte {at_byte} ({why}): read up to there"));
-        }
-        Some(Ending::Incomplete) | None => {
-            report.incomplete = true;
-            report.warnings.push("the file was cut off: read up to there".to_owned());
-        }
-    }
+    let ended = stored::ended(file.ending(), "read up to there");
+    report.incomplete = ended.is_some();
+    report.warnings.extend(ended);
     for part in parts {
         let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
         let (mut missed, mut unrecorded) = (0, 0);

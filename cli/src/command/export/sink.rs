@@ -2,13 +2,13 @@
 //!
 //! In large pieces. A reader that has seen enough is no error.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::output;
 
@@ -73,15 +73,4 @@ pub(super) fn same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
     identity(one).is_some_and(|one| Some(one) == identity(other))
-}
-
-/// A regular file, opened.
-pub(super) fn regular(path: &Path) -> Result<File> {
-    let shown = path.display();
-    // Looked at first: a pipe would be waited for.
-    let meta = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
-    if !meta.is_file() {
-        bail!("{shown}: neither a regular file nor a directory");
-    }
-    File::open(path).with_context(|| format!("cannot read {shown}"))
 }

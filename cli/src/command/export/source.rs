@@ -3,18 +3,17 @@
 //! Regular files only. Reads samples through the same pass as `punctual analyse`.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::samples::SampleFile;
 
-use super::sink::{regular, same};
+use super::sink::same;
 use crate::args::ReportArgs;
 use crate::command::analyse;
 use crate::report::Report;
-use crate::stored::{self, RESULT, SAMPLES, Stored};
+use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 
 /// What can be exported.
 pub(super) struct Source {
@@ -37,7 +36,7 @@ impl Source {
             }
             return Ok(Self { shown, stored: None, samples: Some(samples), foreign: None });
         }
-        if !path.is_dir() && is_samples(path)? {
+        if !path.is_dir() && stored::is_samples(path)? {
             let samples = Some(path.to_owned());
             return Ok(Self { shown, stored: None, samples, foreign: None });
         }
@@ -128,13 +127,4 @@ impl Source {
 fn are_of(path: &Path, report: &Report) -> Result<bool> {
     let file = SampleFile::open(BufReader::new(regular(path)?));
     Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))
-}
-
-/// Whether a file begins as a sample file does.
-fn is_samples(path: &Path) -> Result<bool> {
-    let mut head = Vec::new();
-    let length = FILE_MAGIC.len() as u64;
-    let read = regular(path)?.take(length).read_to_end(&mut head);
-    read.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(head == FILE_MAGIC)
 }

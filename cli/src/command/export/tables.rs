@@ -14,6 +14,10 @@ use punctual_export::{csv, parquet};
 use super::sink::{self, Out};
 use super::source::Source;
 use crate::report::{Report, Run, SCHEMA};
+use crate::stored;
+
+/// What is done with a sample file that ends too early.
+const EXPORTED: &str = "exported up to there";
 
 /// A format of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +49,8 @@ pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Ve
                 table.finish(facts_of(&info, file.ending(), source.stored())?)?;
             }
         }
-        warnings.extend(ended(file.ending()).map(|how| format!("{shown}: {how}")));
+        warnings
+            .extend(stored::ended(file.ending(), EXPORTED).map(|how| format!("{shown}: {how}")));
         Ok(())
     })
     .with_context(|| shown.clone())?;
@@ -62,27 +67,13 @@ fn row_run(info: &RunInfo) -> RowRun {
     }
 }
 
-/// What is to be said of a file that did not end as it should.
-fn ended(ending: Option<&Ending>) -> Option<String> {
-    match ending {
-        Some(Ending::Complete) => None,
-        Some(Ending::Early) => Some("the recording was ended before its time".to_owned()),
-        Some(Ending::Damaged { at_byte, why }) => {
-            Some(format!("the file is damaged at byte {at_byte} ({why}): exported up to there"))
-        }
-        Some(Ending::Incomplete) | None => {
-            Some("the file was cut off: exported up to there".to_owned())
-        }
-    }
-}
-
 /// What stands beside a table of samples.
 fn facts_of(
     info: &FileInfo,
     ending: Option<&Ending>,
     stored: Option<&Report>,
 ) -> Result<parquet::Facts> {
-    let mut facts = general(ended(ending).is_some());
+    let mut facts = general(ending != Some(&Ending::Complete));
     facts.push(("punctual.started_at", plain(&info.started_at)));
     facts.push(("punctual.recorder_version", plain(&info.version)));
     facts.push(("punctual.runs", serde_json::to_string(&info.runs)?));

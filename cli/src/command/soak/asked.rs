@@ -99,12 +99,18 @@ impl Asked {
         Ok(asked)
     }
 
-    /// What a campaign keeps, with these limits in the place of its own where there are any.
+    /// What a campaign keeps, with these limits and claims in the place of its own where there are
+    /// any.
     ///
     /// # Errors
     /// When what it keeps cannot be read.
-    pub(crate) fn kept(kept: &BTreeMap<String, String>, limits: &[Limit]) -> Result<Self> {
-        let args = SoakArgs { limits: limits.to_vec(), ..SoakArgs::default() };
+    pub(crate) fn kept(
+        kept: &BTreeMap<String, String>,
+        limits: &[Limit],
+        claims: &[Ask],
+    ) -> Result<Self> {
+        let (limits, claims) = (limits.to_vec(), claims.to_vec());
+        let args = SoakArgs { limits, claims, ..SoakArgs::default() };
         Self::of(&args, kept)
     }
 

@@ -6,8 +6,8 @@
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::anytime::p_lower_dependent;
-use punctual_analysis::claim::ask::{Ask, Event};
-use punctual_analysis::claim::judge::{Counted, Ended, Holds, Judged, judge};
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge};
 use punctual_analysis::limit::{Limit, Metric};
 use punctual_analysis::recording::Outcome;
 
@@ -79,38 +79,5 @@ fn exceedances(outcome: &Outcome, above_ns: i64) -> u64 {
 
 /// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
 pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
-    let tails = total.tails();
-    let buckets = |values: &punctual_analysis::histogram::Histogram, above_ns: i64, both: bool| {
-        let cut = values.buckets().map(|b| match (both, b.highest_ns < 0) {
-            (true, true) => (-b.highest_ns, -b.lowest_ns, b.count),
-            _ => (b.lowest_ns, b.highest_ns, b.count),
-        });
-        Counted::of_buckets(above_ns, cut, values.overflow())
-    };
-    let (missed, unrecorded) = (total.effort().missed, total.effort().unrecorded);
-    let counted = match ask.event() {
-        Event::Lateness { above_ns } => {
-            let theta = tails.theta_at(above_ns);
-            match tails.exceedances(above_ns) {
-                Some(_) => {
-                    let (least, most) = tails.exceedances_within(above_ns);
-                    Counted { n: tails.n(), least, most, theta }
-                }
-                None => {
-                    let counted = buckets(total.lateness().histogram(), above_ns, false);
-                    let (n, most) = (counted.n + missed, counted.most + missed);
-                    Counted { n, most, theta, ..counted }.with_unseen(unrecorded)
-                }
-            }
-        }
-        Event::Interval { above_ns } => {
-            let counted = buckets(total.interval().histogram(), above_ns, true);
-            Counted { theta: tails.theta_at(above_ns), ..counted }.with_unseen(unrecorded)
-        }
-        Event::Missed => {
-            let theta = tails.theta_at(i64::try_from(period_ns).unwrap_or(i64::MAX));
-            Counted { n: tails.n(), least: missed, most: missed, theta }
-        }
-    };
-    judge(ask, &Ok(counted), Ended::AtAnyTime, Some(period_ns))
+    judge(ask, &Ok(total.counted(ask)), Ended::AtAnyTime, Some(period_ns))
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use punctual::os::affinity::{self, CpuMask};
 use punctual::os::signal;
+use punctual_analysis::campaign::plain;
 
 use super::asked::Asked;
 use super::directory::Directory;
@@ -78,7 +79,7 @@ impl<'a> Keeper<'a> {
         drop(live);
         let now =
             jiff::Timestamp::from_second(unix_s()).map_or_else(|_| "-".into(), |t| t.to_string());
-        self.say(&format!("{now} {name}: {}", super::place::plain(what)));
+        self.say(&format!("{now} {name}: {}", plain(what)));
     }
 
     /// Looks at the limits, and saves.
@@ -91,7 +92,7 @@ impl<'a> Keeper<'a> {
             if told || campaign.broken.len() >= BROKEN_MAX {
                 continue;
             }
-            let why = super::place::plain(&why);
+            let why = plain(&why);
             self.note(&format!("broken for good: {why}"));
             campaign.broken.push(why.clone());
             self.shared.lock().campaign.broken.push(why);

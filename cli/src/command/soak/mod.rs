@@ -21,6 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use punctual::os::signal;
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
@@ -147,7 +148,7 @@ fn begin(
 ) -> Result<Campaign> {
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
-    Ok(Campaign::new(&name, asked.words(), place::machine(root, facts)?, unix_s()))
+    Ok(Campaign::new(&name, asked.words(), place::machine(root, facts), unix_s()))
 }
 
 /// Another machine, or other loops, are refused unless that is meant.
@@ -164,7 +165,7 @@ fn refuse_change(
     if args.allow_change {
         return Ok(());
     }
-    let machine = different(&campaign.machine, &place::machine(root, facts)?);
+    let machine = different(&campaign.machine, &place::machine(root, facts));
     if !machine.is_empty() {
         let what = machine.join("; ");
         bail!("the campaign is another machine's ({what}); --allow-change keeps both in it apart");
@@ -247,10 +248,10 @@ fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     print(stored(dir, |kept| Asked::of(args, kept))?, json)
 }
 
-/// The report of a campaign as it is on disk, held to these limits; where there are none, to its
-/// own.
-pub(crate) fn held(dir: &Path, limits: &[Limit]) -> Result<Report> {
-    stored(dir, |kept| Asked::kept(kept, limits))
+/// The report of a campaign as it is on disk, held to these limits and claims; where there are
+/// none, to its own.
+pub(crate) fn held(dir: &Path, limits: &[Limit], claims: &[Ask]) -> Result<Report> {
+    stored(dir, |kept| Asked::kept(kept, limits, claims))
 }
 
 fn stored(

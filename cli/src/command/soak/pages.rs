@@ -174,11 +174,15 @@ pub(super) fn line(
         })
         .collect();
     let loads = if loads.is_empty() { "none".to_owned() } else { loads.join(", ") };
+    let unrecorded = match row.unrecorded {
+        0 => String::new(),
+        lost => format!(", {lost} unrecorded"),
+    };
     let at = jiff::Timestamp::from_second(row.to_unix_s)
         .map_or_else(|_| "-".into(), |at| at.to_string());
     let line = format!(
-        "{at} {}: {}: {} cycles, {} missed, p50 {} p99 {} p99.9 {} max {}; in all {} cycles, {} \
-         missed, p50 {} p99 {} p99.9 {} max {}; load {loads}",
+        "{at} {}: {}: {} cycles, {} missed{unrecorded}, p50 {} p99 {} p99.9 {} max {}; in all {} \
+         cycles, {} missed, p50 {} p99 {} p99.9 {} max {}; load {loads}",
         campaign.name,
         run_name(campaign, row.setup, setup),
         row.cycles,

@@ -14,8 +14,7 @@ use anyhow::{Context, Result, bail};
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::signal;
-use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start};
-use punctual_analysis::limit::Limit;
+use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::{Background, End, Outcome, Plan, Prepared, Progress, RunOutcome};
@@ -176,14 +175,14 @@ impl Session<'_> {
             for (index, condition) in plan.conditions.iter().enumerate() {
                 let loads = self.specs[index].iter();
                 runs.push(RunSetup {
-                    name: place::plain(&report::run_name(plan, stream, &condition.name)),
+                    name: plain(&report::run_name(plan, stream, &condition.name)),
                     cpu: stream.cpu,
                     period_ns: grid.period().as_ns(),
                     phase_ns: grid.phase_ns(),
                     policy: policy.to_owned(),
                     priority,
                     wait: stream.wait.name().to_owned(),
-                    load: loads.map(|load| place::plain(&load.to_string())).collect(),
+                    load: loads.map(|load| plain(&load.to_string())).collect(),
                 });
                 starts.push(Start {
                     period: grid.period(),
@@ -194,12 +193,14 @@ impl Session<'_> {
                 });
             }
         }
-        let setup = place::setup(runs, facts)?;
+        let setup = place::setup(runs, facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
         let asked = self.keeper.asked();
-        let limits = asked.limits.iter().filter_map(Limit::threshold_ns);
-        let thresholds: Vec<i64> = limits.chain(asked.claims.iter().filter_map(above)).collect();
-        let stretch = live.campaign.stretch(pool, &starts, &thresholds);
+        let watched = Watched {
+            lateness_ns: experiment::thresholds(&asked.limits, &asked.claims),
+            interval_ns: asked.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
+        };
+        let stretch = live.campaign.stretch(pool, &starts, &watched);
         live.running = Some(Running { stretch, from_unix_s, from_ns });
         drop(live);
         if !differences.is_empty() {
@@ -243,14 +244,6 @@ impl Session<'_> {
 
 /// A soak writes no samples; the experiment asks for the type of their file.
 type _SampleFile = punctual::drain::SampleFile<File>;
-
-fn above(ask: &punctual_analysis::claim::ask::Ask) -> Option<i64> {
-    use punctual_analysis::claim::ask::Event;
-    match ask.event() {
-        Event::Lateness { above_ns } => Some(above_ns),
-        Event::Interval { .. } | Event::Missed => None,
-    }
-}
 
 fn effort(run: &RunOutcome) -> Effort {
     Effort {

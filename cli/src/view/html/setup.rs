@@ -58,7 +58,10 @@ fn instruments(report: &Report) -> String {
     if let Some(clock) = &report.clock {
         parts.push(format!("stamps {}, each {}", clock.source, show::ns(Some(clock.stamp_ns))));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
-            parts.push(format!("CLOCK_MONOTONIC steered by {ppb:.0} ppb (± {bound:.0})"));
+            parts.push(format!(
+                "CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})",
+                show::whole(ppb)
+            ));
         }
     }
     if let Some(cost) = &report.recording {

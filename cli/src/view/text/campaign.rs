@@ -1,5 +1,7 @@
 //! What of a page is a campaign's alone: how long, which boots, what happened, the latest wakes.
 
+use std::collections::BTreeMap;
+
 use crate::report::{Campaign, Report};
 use crate::view::show;
 
@@ -52,15 +54,62 @@ fn at(unix_s: i64) -> String {
 
 fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
-    let stretches: u64 = campaign.stretches.iter().map(|row| u64::from(row.stretches)).sum();
+    let stretches = stretches(campaign);
     let of = match campaign.duration_ns {
         Some(duration) => format!(" of {}", show::long(duration as f64)),
         None => String::new(),
     };
     format!(
-        "Campaign {}: {}{of} measured in {stretches} stretches over {boots} boot{}",
+        "Campaign {}: {}{of} measured in {stretches} stretch{} over {boots} boot{}",
         campaign.name,
         show::long(campaign.measured_ns as f64),
+        if stretches == 1 { "" } else { "es" },
         if boots == 1 { "" } else { "s" }
     )
+}
+
+/// How many stretches there were: each has a row for each run in which something was recorded.
+fn stretches(campaign: &Campaign) -> u64 {
+    let mut of_runs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for row in &campaign.stretches {
+        *of_runs.entry((row.setup, row.run)).or_default() += u64::from(row.stretches);
+    }
+    let mut of_setups: BTreeMap<usize, u64> = BTreeMap::new();
+    for ((setup, _), count) in of_runs {
+        let most = of_setups.entry(setup).or_default();
+        *most = count.max(*most);
+    }
+    of_setups.values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_of_several_runs_is_one() {
+        let row = |(setup, run, stretches)| punctual_analysis::campaign::Row {
+            setup,
+            run,
+            stretches,
+            ..Default::default()
+        };
+        let rows = [(0, 0, 3), (0, 1, 3), (0, 0, 1), (1, 0, 2), (1, 1, 1)];
+        let campaign = Campaign {
+            name: "night".to_owned(),
+            began_unix_s: 0,
+            measured_ns: 1_000_000_000,
+            duration_ns: None,
+            boots: Vec::new(),
+            boots_unlisted: 1,
+            setups: Vec::new(),
+            stretches: rows.map(row).to_vec(),
+            maxima: Vec::new(),
+            outliers: Vec::new(),
+            events: Vec::new(),
+            events_unlisted: 0,
+            broken: Vec::new(),
+        };
+        assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 stretches over 1 boot");
+    }
 }

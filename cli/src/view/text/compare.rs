@@ -37,10 +37,10 @@ fn side(side: &ComparedSide) -> String {
         let kernel = result.kernel.as_ref().map(|kernel| format!(" · Linux {kernel}"));
         let started =
             result.started_at.as_ref().map(|at| format!(" · {}", at.get(..19).unwrap_or(at)));
+        let from = if result.from == side.label { "" } else { &result.from };
         let text = format!(
-            "  {}  {}{}{}",
+            "  {}  {from}{}{}",
             side.label,
-            result.from,
             started.unwrap_or_default(),
             kernel.unwrap_or_default()
         );

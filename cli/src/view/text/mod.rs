@@ -47,6 +47,14 @@ pub(crate) fn soak(report: &Report) -> String {
         histogram::drawn(report),
         table::other_names(report),
         table::loads(report),
+        all_said(report),
+    ]
+    .concat()
+}
+
+/// What pages with every claim end with.
+fn all_said(report: &Report) -> String {
+    [
         verdict::warnings(report),
         verdict::claims(report),
         verdict::good_for(report),
@@ -66,11 +74,7 @@ pub(crate) fn measure(report: &Report) -> String {
         table::other_names(report),
         table::instruments(report),
         table::loads(report),
-        verdict::warnings(report),
-        verdict::claims(report),
-        verdict::good_for(report),
-        verdict::limits(report),
-        claims::judged(report),
+        all_said(report),
         compare::against(report),
     ]
     .concat()

@@ -138,7 +138,7 @@ pub(super) fn instruments(report: &Report) -> String {
     };
     let slew = match (clock.slew_ppb, clock.slew_bound_ppb) {
         (Some(ppb), Some(bound)) => {
-            format!(" · CLOCK_MONOTONIC steered by {ppb:.0} ppb (± {bound:.0})")
+            format!(" · CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})", show::whole(ppb))
         }
         _ => String::new(),
     };
@@ -196,4 +196,23 @@ fn drift(run: &Run) -> String {
         .grid
         .as_ref()
         .map_or_else(|| "-".to_owned(), |grid| format!("{:.1} ppb", grid.drift_ppb))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_wait_does_is_shown_as_other_times_are() {
+        let hops = Approach {
+            hop_ns: Some(141_449),
+            hops: None,
+            margin_ns: 20_000,
+            late_share: None,
+            reachable: None,
+            extrapolated: None,
+        };
+        let text = approach(&hops, None);
+        assert_eq!(text, "sleeps of 141 µs at most, the last ends 20.0 µs early");
+    }
 }

@@ -9,6 +9,7 @@ mod licences;
 mod man;
 mod metadata;
 mod msrv;
+mod peers;
 mod process;
 mod root;
 mod schema;
@@ -31,6 +32,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
     ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
+    ("peers", "[OPTION…]", "ways to wait against other crates and programs", peers::run),
     ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
 ];
 

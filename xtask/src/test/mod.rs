@@ -12,7 +12,7 @@ mod suite;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::{licences, man, msrv, process, root, schema, tidy};
+use crate::{licences, man, msrv, peers, process, root, schema, tidy};
 pub(crate) use packages::install_one;
 use report::Report;
 pub(crate) use report::{Counts, Skip};
@@ -31,8 +31,12 @@ const BEFORE: &[(&str, Step)] = &[
 ];
 
 /// Steps after the tests, which use what they built.
-const AFTER: &[(&str, Step)] =
-    &[("schema", |_| schema::run(&[])), ("man", |_| man::run(&[])), ("doc", doc)];
+const AFTER: &[(&str, Step)] = &[
+    ("schema", |_| schema::run(&[])),
+    ("man", |_| man::run(&[])),
+    ("doc", doc),
+    ("peers", peers::check),
+];
 
 /// Runs all steps.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
@@ -86,8 +90,10 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
 
 fn format(root: &Path) -> Result<(), String> {
     process::run(&mut process::cargo(root, &["fmt", "--all", "--check"]))?;
-    let fuzz = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
-    process::run(&mut process::cargo(root, &fuzz))
+    for other in ["fuzz/Cargo.toml", "peers/Cargo.toml"] {
+        process::run(&mut process::cargo(root, &["fmt", "--manifest-path", other, "--check"]))?;
+    }
+    Ok(())
 }
 
 fn clippy(root: &Path) -> Result<(), String> {

@@ -1,0 +1,42 @@
+//! The crate `spin_sleep` with its defaults: a sleep that ends 125 µs early, then a spin that
+//! yields.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::clocks::MachineClock;
+use punctual::core::clock::Clock;
+use punctual::core::time::Instant;
+use punctual::core::wait::Wait;
+
+use super::Std;
+
+/// `spin_sleep::sleep_until` to each release.
+pub(crate) struct SpinSleep(pub(crate) Std);
+
+impl Wait<MachineClock> for SpinSleep {
+    fn until(
+        &mut self,
+        clock: &mut MachineClock,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        spin_sleep::sleep_until(self.0.at(release));
+        Some(clock.wake())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crates::tests::is_there_at_each_release;
+    use punctual::core::time::Period;
+
+    #[test]
+    fn it_is_there() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        is_there_at_each_release(SpinSleep(Std::new()), period);
+    }
+}

@@ -1,0 +1,201 @@
+//! Holds punctual's ways to wait against other crates and programs, in turns on one CPU and one
+//! grid. `cargo xtask peers` builds and runs it; docs/peers.md says what is compared with what.
+//!
+//! Prints, and exits: 0 when it ran, 2 when it could not. No figure is right or wrong.
+#![forbid(unsafe_code)]
+
+mod asked;
+mod contender;
+mod contest;
+mod crates;
+mod programs;
+mod result;
+mod stage;
+mod text;
+mod turn;
+
+use std::process::ExitCode;
+
+use punctual::clocks::MachineClock;
+use punctual::core::grid::Grid;
+use punctual::core::time::{Instant, Period};
+use punctual::os::affinity;
+use punctual::os::clock::{ClockId, now_ns};
+use punctual::session::Process;
+use punctual_lab::load::{Reexec, run_child};
+use punctual_lab::quiet;
+
+use asked::{Asked, USAGE};
+use contest::{Contest, LOAD, against_first, at_equal_cpu};
+use programs::{cyclictest, linuxcnc};
+use result::{Report, Table, Version};
+use stage::Site;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some(LOAD) => {
+            let launcher = Reexec::new(&[LOAD]);
+            return run_child(&words[1..], &launcher, &mut std::io::stdout().lock()).into();
+        }
+        Some("--help" | "-h") => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
+    let done = Asked::parse(&words).and_then(|asked| {
+        let report = run(&asked)?;
+        write(&asked, &report)
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("peers: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs all tables.
+fn run(asked: &Asked) -> Result<Report, String> {
+    let allowed = affinity::get(0).map_err(|errno| format!("own affinity: {errno}"))?;
+    let cpu = asked.cpu.or_else(|| allowed.iter().last()).ok_or("no CPU is allowed")?;
+    if !allowed.contains(cpu) {
+        return Err(format!("--cpu: CPU {cpu} is not one of those allowed here"));
+    }
+    let helper = allowed.iter().find(|&other| other != cpu);
+    let _process = Process::enter();
+    let clock = MachineClock::best();
+    let clock_name = clock.name();
+    let mut tables: Vec<Table> = Vec::new();
+    let loads: Vec<_> = [None].into_iter().chain(asked.load.as_ref().map(Some)).collect();
+    for &period in &asked.periods {
+        for &quiet in &asked.quiet {
+            let (grid, warning) = grid(cpu, period, quiet)?;
+            let site = Site { cpu, helper, grid, clock: clock.clone() };
+            for &load in &loads {
+                let contest = Contest {
+                    site: &site,
+                    entries: against_first(asked.contenders()),
+                    rounds: asked.rounds(asked.contenders().len()),
+                    block: asked.block,
+                    quiet,
+                    load,
+                    equal_cpu: false,
+                };
+                let first = tables.len();
+                play(asked, &contest, &mut tables)?;
+                if asked.equal {
+                    let rows = contest.entries.iter().map(|entry| entry.0);
+                    let rows: Vec<_> = rows.zip(tables[first].rows.iter().cloned()).collect();
+                    let entries = at_equal_cpu(&rows);
+                    let rounds = asked.rounds(entries.len());
+                    play(
+                        asked,
+                        &Contest { entries, rounds, equal_cpu: true, ..contest },
+                        &mut tables,
+                    )?;
+                }
+                tables[first..].iter_mut().for_each(|table| table.warnings.extend(warning.clone()));
+            }
+        }
+    }
+    Ok(Report {
+        tool: "punctual peers",
+        kernel: first_line("/proc/sys/kernel/osrelease"),
+        cpu_model: cpu_model(),
+        versions: versions(),
+        clock: clock_name,
+        cpu,
+        block_ns: asked.block.as_ns(),
+        tables,
+    })
+}
+
+fn play(asked: &Asked, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result<(), String> {
+    let (number, of) = (tables.len() + 1, asked.tables());
+    tables.push(contest.run(&mut |what| eprintln!("peers: table {number} of {of}, {what}"))?);
+    Ok(())
+}
+
+/// How often the tick is listened for: where others are at work it may drown.
+const LISTEN_TRIES: usize = 5;
+
+/// The grid of all, and what to say of its phase.
+fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Grid, Option<String>), String> {
+    let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+    if !quiet {
+        return Ok((Grid::aligned(now, period, 0), None));
+    }
+    let mut found = None;
+    for _ in 0..LISTEN_TRIES {
+        found = quiet::find(Some(cpu), Site::POLICY, period).map_err(|why| why.to_string())?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let warning = match found {
+        Some(_) => None,
+        None => Some("no tick was heard that these releases could be kept away from".to_owned()),
+    };
+    let phase_ns = found.map_or(0, |quiet| quiet.phase_ns);
+    Ok((Grid::aligned(now, period, phase_ns), warning))
+}
+
+fn write(asked: &Asked, report: &Report) -> Result<(), String> {
+    let Some(file) = &asked.json else {
+        print!("{report}");
+        return Ok(());
+    };
+    let json = serde_json::to_string_pretty(report).map_err(|why| why.to_string())? + "\n";
+    if file == "-" {
+        print!("{json}");
+        return Ok(());
+    }
+    print!("{report}");
+    std::fs::write(file, json).map_err(|why| format!("{file}: {why}"))
+}
+
+/// What was compared: the crates as they are locked, the programs as they say.
+fn versions() -> Vec<Version> {
+    let lock = include_str!("../Cargo.lock");
+    let crates = ["spin_sleep", "tokio"].map(|name| (name, locked(lock, name)));
+    let programs = [("cyclictest", cyclictest::version()), ("linuxcnc", linuxcnc::version())];
+    let known = crates.into_iter().chain(programs);
+    known
+        .filter_map(|(name, version)| Some(Version { name: name.to_owned(), version: version? }))
+        .collect()
+}
+
+/// The version of a package in a lock file.
+fn locked(lock: &str, name: &str) -> Option<String> {
+    let (_, after) = lock.split_once(&format!("\nname = \"{name}\"\nversion = \""))?;
+    Some(after.split_once('"')?.0.to_owned())
+}
+
+fn cpu_model() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map_or_else(|| "unknown processor".to_owned(), |(_, model)| model.to_owned())
+}
+
+fn first_line(path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_that_are_locked() {
+        let lock = "[[package]]\nname = \"a\"\nversion = \"1.2\"\n\n\
+                    [[package]]\nname = \"b\"\nversion = \"3\"\n";
+        assert_eq!(locked(lock, "b").as_deref(), Some("3"));
+        assert_eq!(locked(lock, "c"), None);
+        let spin_sleep = versions().into_iter().find(|peer| peer.name == "spin_sleep");
+        assert!(spin_sleep.is_some_and(|peer| peer.version.starts_with("1.3")));
+    }
+}

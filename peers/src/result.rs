@@ -1,0 +1,173 @@
+//! The result as plain data: what `--json` writes and what the text shows. No arithmetic but the
+//! ratios, which are made here once.
+
+use serde::Serialize;
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// `punctual peers`.
+    pub(crate) tool: &'static str,
+    /// The release of the kernel.
+    pub(crate) kernel: String,
+    /// What the processor calls itself.
+    pub(crate) cpu_model: String,
+    /// Versions of the peers, as far as they say them.
+    pub(crate) versions: Vec<Version>,
+    /// What stamps: `tsc`, `cntvct` or `vdso`.
+    pub(crate) clock: &'static str,
+    /// The CPU that all ran on.
+    pub(crate) cpu: u32,
+    /// The length of one turn, ns.
+    pub(crate) block_ns: i64,
+    /// One for each period, phase and load.
+    pub(crate) tables: Vec<Table>,
+}
+
+/// A peer and its version.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// The peer.
+    pub(crate) name: String,
+    /// As it says or as it is locked.
+    pub(crate) version: String,
+}
+
+/// One comparison: all in turns on one grid.
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    /// The period, ns.
+    pub(crate) period_ns: u64,
+    /// `quiet` or `zero`.
+    pub(crate) phase: &'static str,
+    /// Offset of the grid from multiples of its period on CLOCK_MONOTONIC, ns.
+    pub(crate) phase_ns: u64,
+    /// The loads, as `--load` names them; none when idle.
+    pub(crate) load: Option<String>,
+    /// Whether each row is held against `adaptive` with that row's share of the CPU as its budget.
+    pub(crate) equal_cpu: bool,
+    /// The policy that loops of the crates had.
+    pub(crate) policy: String,
+    /// The contenders.
+    pub(crate) rows: Vec<Row>,
+    /// What the loads did.
+    pub(crate) loads: Vec<Rate>,
+    /// What a reader must know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What a load did.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rate {
+    /// The load.
+    pub(crate) name: String,
+    /// Done per second; null when nothing was counted.
+    pub(crate) rate: Option<f64>,
+    /// The unit of `rate`.
+    pub(crate) unit: String,
+    /// What a reader should know of it.
+    pub(crate) note: Option<String>,
+}
+
+/// One contender.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    /// Its name.
+    pub(crate) name: String,
+    /// What the figures are, and who took them.
+    pub(crate) figures: &'static str,
+    /// How many turns it had.
+    pub(crate) turns: u32,
+    /// How many wakes are counted.
+    pub(crate) n: u64,
+    /// Quantiles, ns; null where n is too small.
+    pub(crate) p50_ns: Option<i64>,
+    /// As `p50_ns`.
+    pub(crate) p99_ns: Option<i64>,
+    /// As `p50_ns`.
+    pub(crate) p99_9_ns: Option<i64>,
+    /// The latest of the n.
+    pub(crate) max_ns: Option<i64>,
+    /// CPU time of the loop's thread over wall time, in 0..1; null where it could not be seen.
+    pub(crate) cpu_load: Option<f64>,
+    /// Releases that never ran; null where that is not counted.
+    pub(crate) missed: Option<u64>,
+    /// The row that it is held against, by its place in the table.
+    pub(crate) against: Option<usize>,
+    /// Its figures over those of that row: above 1 where that row is better.
+    pub(crate) ratios: Ratios,
+    /// Why it did not run, or not to the end.
+    pub(crate) left_out: Option<String>,
+}
+
+/// Quotients of two rows; null where one figure is missing, or the other row's is not positive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Ratios {
+    pub(crate) p50: Option<f64>,
+    pub(crate) p99: Option<f64>,
+    pub(crate) p99_9: Option<f64>,
+    pub(crate) cpu: Option<f64>,
+}
+
+/// Holds each row against the one that it names.
+pub(crate) fn compare(rows: &mut [Row]) {
+    for place in 0..rows.len() {
+        let Some(other) = rows[place].against.and_then(|against| rows.get(against)).cloned() else {
+            continue;
+        };
+        let row = &mut rows[place];
+        let of = |mine: Option<i64>, its: Option<i64>| {
+            quotient(mine.map(|ns| ns as f64), its.map(|ns| ns as f64))
+        };
+        row.ratios = Ratios {
+            p50: of(row.p50_ns, other.p50_ns),
+            p99: of(row.p99_ns, other.p99_ns),
+            p99_9: of(row.p99_9_ns, other.p99_9_ns),
+            cpu: quotient(row.cpu_load, other.cpu_load),
+        };
+    }
+}
+
+fn quotient(mine: Option<f64>, its: Option<f64>) -> Option<f64> {
+    let (mine, its) = (mine?, its?);
+    (its > 0.0).then(|| mine / its)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn row(name: &str, p50_ns: Option<i64>, against: Option<usize>) -> Row {
+        Row {
+            name: name.to_owned(),
+            figures: "lateness",
+            turns: 3,
+            n: 3_000,
+            p50_ns,
+            p99_ns: Some(2_000),
+            p99_9_ns: None,
+            max_ns: Some(30_000),
+            cpu_load: Some(0.05),
+            missed: Some(0),
+            against,
+            ratios: Ratios::default(),
+            left_out: None,
+        }
+    }
+
+    #[test]
+    fn rows_are_held_against_the_one_they_name() {
+        let mut rows = vec![
+            row("adaptive", Some(70), None),
+            row("spin_sleep", Some(140), Some(0)),
+            row("away", None, Some(9)),
+        ];
+        rows[1].cpu_load = Some(0.1);
+        compare(&mut rows);
+        let ratios = Ratios { p50: Some(2.0), p99: Some(1.0), p99_9: None, cpu: Some(2.0) };
+        assert_eq!(rows[1].ratios, ratios);
+        assert_eq!((rows[0].ratios, rows[2].ratios), (Ratios::default(), Ratios::default()));
+        assert_eq!(quotient(Some(1.0), Some(0.0)), None);
+        assert_eq!(quotient(Some(1.0), Some(-3.0)), None, "of an early wake there is no ratio");
+    }
+}

@@ -1,0 +1,282 @@
+//! The thread on which all contenders that are crates run, in turns, and its watchdog.
+//!
+//! One thread on one CPU under one policy, so that none has what another has not. Runs orders and
+//! answers them; decides nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use punctual::clocks::{MachineClock, wake_cost};
+use punctual::core::clock::Clock;
+use punctual::core::executive::{Executive, Record, Segment};
+use punctual::core::grid::Grid;
+use punctual::core::sample::{Flags, Sample};
+use punctual::core::time::Span;
+use punctual::core::wait::{Adaptive, Wait};
+use punctual::os::affinity::{self, CpuMask};
+use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::process;
+use punctual::os::scheduler::{self, Policy};
+use punctual::session::{Refusal, Thread};
+use punctual::watchdog::{Charge, Watched, watch};
+use punctual_analysis::histogram::Histogram;
+
+use crate::contender::Contender;
+use crate::crates::{Any, Interval, Plain, SpinSleep, Std};
+use crate::turn::Turn;
+
+/// The priority that all have, as `punctual measure` does.
+pub(crate) const PRIORITY: u8 = 90;
+/// From an order to the first release.
+const LEAD: Span = Span::from_ms(1);
+/// Cycles at the start of each turn that are not counted.
+const COLD: u32 = 10;
+/// A loop that gets nowhere for so long is ended.
+const BOUND: Span = Span::from_ms(2_000);
+
+/// Where and on which grid all run.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    /// The CPU of the loops.
+    pub(crate) cpu: u32,
+    /// Another one for the watchdog, where there is one.
+    pub(crate) helper: Option<u32>,
+    /// The releases.
+    pub(crate) grid: Grid,
+    /// What stamps.
+    pub(crate) clock: MachineClock,
+}
+
+impl Site {
+    /// The policy to ask for.
+    pub(crate) const POLICY: Policy = Policy::Fifo(PRIORITY);
+}
+
+/// An order: which contender, and for how long.
+struct Order(usize, Span);
+
+/// The stage as its owner sees it.
+pub(crate) struct Stage {
+    orders: Sender<Order>,
+    turns: Receiver<Turn>,
+    /// What the kernel refused, and the policy that was granted.
+    pub(crate) refused: Vec<Refusal>,
+    /// The policy that the thread has.
+    pub(crate) policy: Policy,
+}
+
+impl Stage {
+    /// Lets contender `which` (its place among those that the stage was set for) run for `length`.
+    ///
+    /// # Errors
+    /// The thread is gone, or the watchdog ended its loop.
+    pub(crate) fn turn(&self, which: usize, length: Span) -> Result<Turn, String> {
+        let gone = || "the thread of the loops ended".to_owned();
+        self.orders.send(Order(which, length)).map_err(|_| gone())?;
+        self.turns.recv().map_err(|_| gone())
+    }
+}
+
+/// Sets the stage for `contenders`, of which none is a program, and lets `play` use it.
+///
+/// # Errors
+/// What `play` says, or that the watchdog ended a loop.
+pub(crate) fn with<T>(
+    site: &Site,
+    contenders: &[Contender],
+    play: impl FnOnce(&Stage) -> Result<T, String>,
+) -> Result<T, String> {
+    let (watched, stop, done) =
+        (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
+    let result = thread::scope(|scope| {
+        let _over = Over { done: &done, stop: &stop };
+        let (orders, orders_there) = channel();
+        let (turns_there, turns) = channel();
+        let (ready_there, ready) = channel();
+        scope.spawn(|| guard(site, &watched, &stop, &done));
+        let performer =
+            Performer { site: site.clone(), contenders, watched: &watched, stop: &stop };
+        scope.spawn(move || performer.run(&ready_there, &orders_there, &turns_there));
+        let (policy, refused) =
+            ready.recv().map_err(|_| "the loops could not be set up".to_owned())??;
+        play(&Stage { orders, turns, refused, policy })
+    });
+    match watched.ended() {
+        Some(force) => Err(format!("the watchdog ended a loop ({force:?})")),
+        None => result,
+    }
+}
+
+/// Ends the watchdog, and any loop, when the stage is left by whichever way.
+struct Over<'a> {
+    done: &'a AtomicBool,
+    stop: &'a AtomicBool,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.done.store(true, Ordering::Release);
+    }
+}
+
+/// The watchdog, above the loops where permitted and beside them where there is another CPU.
+fn guard(site: &Site, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
+    if let Some(helper) = site.helper {
+        let _anywhere = affinity::set(0, &CpuMask::one(helper));
+    }
+    let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+    let charge = Charge { watched, progress: || watched.beats(), bound: BOUND };
+    watch(&[charge], stop, done);
+}
+
+/// The thread of the loops.
+struct Performer<'a> {
+    site: Site,
+    contenders: &'a [Contender],
+    watched: &'a Watched,
+    stop: &'a AtomicBool,
+}
+
+/// What the thread says once it is set up: its policy and what it was refused, or why it is not.
+type Ready = Result<(Policy, Vec<Refusal>), String>;
+
+impl Performer<'_> {
+    fn run(mut self, ready: &Sender<Ready>, orders: &Receiver<Order>, turns: &Sender<Turn>) {
+        let session = Thread::enter(Some(self.site.cpu), Site::POLICY);
+        let mut waits = match self.waits() {
+            Ok(waits) => waits,
+            Err(why) => return drop(ready.send(Err(why))),
+        };
+        // Whoever does not listen any more ends the orders too.
+        let _gone = ready.send(Ok((session.policy(), session.refused().to_vec())));
+        while let Ok(Order(which, length)) = orders.recv() {
+            let Some(wait) = waits.get_mut(which) else { break };
+            let turn = self.perform(wait, length);
+            if turns.send(turn).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// How each waits; one that learns has learned.
+    fn waits(&mut self) -> Result<Vec<Any>, String> {
+        let std = Std::new();
+        let period = self.site.grid.period();
+        let mut waits = Vec::new();
+        for &contender in self.contenders {
+            let mut wait = match contender {
+                Contender::Ours(way) => {
+                    Any::new(way.strategy(period, || wake_cost(&mut self.site.clock)))
+                }
+                Contender::SpinSleep => Any::new(SpinSleep(std)),
+                Contender::Tokio => {
+                    Any::new(Interval::new(std, period).map_err(|why| format!("tokio: {why}"))?)
+                }
+                Contender::Nanosleep => Any::new(Plain),
+                Contender::Cyclictest | Contender::LinuxCnc => {
+                    return Err(format!("{} does not run in a thread of ours", contender.name()));
+                }
+            };
+            if wait.learned().is_some() {
+                let _rehearsed = self.perform(&mut wait, Adaptive::calibration(period));
+            }
+            waits.push(wait);
+        }
+        Ok(waits)
+    }
+
+    fn perform(&mut self, wait: &mut Any, length: Span) -> Turn {
+        let Site { grid, clock, .. } = &mut self.site;
+        clock.discipline();
+        let now = clock.now();
+        let segment = Segment {
+            grid: *grid,
+            first: grid.cycle_at(now + LEAD),
+            end: now + length,
+            cold: COLD,
+        };
+        let most = length.as_ns().unsigned_abs() / grid.period().as_ns() + 16;
+        let record = Kept::new(usize::try_from(most).unwrap_or(usize::MAX), self.watched);
+        let mut executive = Executive { clock: clock.clone(), wait, record };
+        let before_ns = now_ns(ClockId::ThreadCpu);
+        self.watched.arm(process::tid());
+        let _ended = executive.run(&segment, self.stop);
+        self.watched.disarm();
+        let cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(before_ns);
+        let wall_ns = (clock.now() - now).as_ns().unsigned_abs();
+        executive.record.turn(cpu_ns, wall_ns)
+    }
+}
+
+/// Samples of one turn, in memory that is there before it.
+struct Kept<'a> {
+    samples: Vec<Sample>,
+    missed: u64,
+    watched: &'a Watched,
+}
+
+impl<'a> Kept<'a> {
+    fn new(most: usize, watched: &'a Watched) -> Self {
+        let nothing = Sample { cycle: 0, lateness: Span::ZERO, flags: Flags::NONE };
+        // Written once, so that no page is new in the loop.
+        let mut samples = vec![nothing; most];
+        samples.clear();
+        Self { samples, missed: 0, watched }
+    }
+
+    fn turn(&self, cpu_ns: u64, wall_ns: u64) -> Turn {
+        let mut lateness_ns = Histogram::new();
+        let warm = self.samples.iter().filter(|sample| !sample.flags.has(Flags::COLD));
+        warm.for_each(|sample| lateness_ns.push(sample.lateness.as_ns()));
+        let cpu_load = (wall_ns > 0).then(|| cpu_ns as f64 / wall_ns as f64);
+        Turn { lateness_ns, missed: Some(self.missed), cpu_load }
+    }
+}
+
+impl Record for Kept<'_> {
+    fn push(&mut self, sample: Sample) {
+        // A turn has no more releases than there is room for.
+        if self.samples.len() < self.samples.capacity() {
+            self.samples.push(sample);
+        }
+        self.watched.beat();
+    }
+
+    fn miss(&mut self, releases: u64) {
+        self.missed += releases;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual::core::time::{Instant, Period};
+    use punctual::way::Way;
+
+    #[test]
+    fn each_contender_has_its_turn_and_every_release_is_a_cycle_or_missed() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let cpu = affinity::get(0).expect("own").iter().next().expect("one");
+        let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+        let site = Site {
+            cpu,
+            helper: None,
+            grid: Grid::aligned(now, period, 0),
+            clock: MachineClock::best(),
+        };
+        let contenders = [Contender::Ours(Way::Sleep), Contender::SpinSleep, Contender::Tokio];
+        let turns = with(&site, &contenders, |stage| {
+            (0..3).map(|which| stage.turn(which, Span::from_ms(100))).collect::<Result<Vec<_>, _>>()
+        });
+        for turn in turns.expect("all ran") {
+            let releases = turn.lateness_ns.count() + turn.missed.expect("counted");
+            // 100 ms, but for the lead and what is cold.
+            assert!((80..=100).contains(&releases), "{releases}");
+            assert!(turn.cpu_load.is_some_and(|load| load > 0.0 && load <= 1.0));
+        }
+        let program = with(&site, &[Contender::Cyclictest], |_| Ok(()));
+        assert!(program.is_err_and(|why| why.contains("cyclictest")));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a contender did, in one turn and in all.
+
+use punctual_analysis::histogram::Histogram;
+use punctual_analysis::quantile::Probability;
+
+use crate::contender::Contender;
+use crate::result::{Ratios, Row};
+
+/// One turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn {
+    /// How late each wake was, ns.
+    pub(crate) lateness_ns: Histogram,
+    /// Releases that never ran; `None` where that is not counted.
+    pub(crate) missed: Option<u64>,
+    /// CPU time of the loop's thread over wall time; `None` where it could not be seen.
+    pub(crate) cpu_load: Option<f64>,
+}
+
+/// All turns of one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Score {
+    lateness_ns: Histogram,
+    missed: Option<u64>,
+    /// Shares of the CPU, one a turn.
+    loads: Vec<f64>,
+    turns: u32,
+    /// Why it has no turn any more.
+    pub(crate) left_out: Option<String>,
+}
+
+impl Score {
+    /// One turn more.
+    pub(crate) fn add(&mut self, turn: &Turn) {
+        self.lateness_ns.merge(&turn.lateness_ns);
+        self.missed = match (self.turns, self.missed, turn.missed) {
+            (0, _, first) => first,
+            (_, Some(so_far), Some(more)) => Some(so_far + more),
+            _ => None,
+        };
+        self.loads.extend(turn.cpu_load);
+        self.turns += 1;
+    }
+
+    /// The share of the CPU, the mean over turns of equal length; `None` when never seen.
+    pub(crate) fn cpu_load(&self) -> Option<f64> {
+        let n = self.loads.len();
+        (n > 0).then(|| self.loads.iter().sum::<f64>() / n as f64)
+    }
+
+    /// Its row; without ratios.
+    pub(crate) fn row(&self, contender: Contender, name: String) -> Row {
+        let of = |p| self.lateness_ns.quantile(p);
+        Row {
+            name,
+            figures: contender.figures(),
+            turns: self.turns,
+            n: self.lateness_ns.count(),
+            p50_ns: of(Probability::P50),
+            p99_ns: of(Probability::P99),
+            p99_9_ns: of(Probability::P99_9),
+            max_ns: self.lateness_ns.max(),
+            cpu_load: self.cpu_load(),
+            missed: self.missed,
+            against: None,
+            ratios: Ratios::default(),
+            left_out: self.left_out.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(values: &[i64], missed: Option<u64>, cpu_load: Option<f64>) -> Turn {
+        let mut turn = Turn { missed, cpu_load, ..Turn::default() };
+        values.iter().for_each(|&value| turn.lateness_ns.push(value));
+        turn
+    }
+
+    #[test]
+    fn turns_add_up() {
+        let mut score = Score::default();
+        score.add(&turn(&[1, 2], Some(1), Some(0.1)));
+        score.add(&turn(&[3, 9], Some(2), Some(0.3)));
+        let row = score.row(Contender::SpinSleep, "x".to_owned());
+        assert_eq!((row.n, row.turns, row.missed, row.max_ns), (4, 2, Some(3), Some(9)));
+        assert!((row.cpu_load.expect("seen") - 0.2).abs() < 1e-12);
+        assert_eq!(row.p99_9_ns, None, "four cannot support it");
+    }
+
+    #[test]
+    fn what_one_turn_cannot_say_the_sum_cannot_either() {
+        let mut score = Score::default();
+        assert_eq!(score.cpu_load(), None);
+        score.add(&turn(&[1], None, None));
+        score.add(&turn(&[1], Some(2), None));
+        assert_eq!((score.missed, score.cpu_load()), (None, None));
+    }
+}

@@ -18,6 +18,7 @@ pub mod cycles;
 pub mod descriptor;
 pub mod errno;
 pub mod futex;
+pub mod local;
 pub mod lock;
 pub mod mapping;
 pub mod memory;

@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 
 use crate::Errno;
+use crate::descriptor::Descriptor;
 
 /// What may be done with a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,23 +43,20 @@ impl fmt::Debug for Mapping {
 
 /// `memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)`, `ftruncate(8 · words)`,
 /// `fcntl(F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)`: a descriptor of zeroed memory
-/// whose size nobody can change any more, so that no access to a mapping of it can fail. The caller
-/// owns the descriptor.
+/// whose size nobody can change any more, so that no access to a mapping of it can fail.
 ///
 /// Errors: `EMFILE`, `ENFILE`, `ENOMEM`; `EINVAL` for a name above 249 bytes or no words.
 ///
 /// # Real-time: setup only
-pub fn create(name: &CStr, words: usize) -> Result<c_int, Errno> {
+pub fn create(name: &CStr, words: usize) -> Result<Descriptor, Errno> {
     let bytes = bytes_of(words)?;
     // SAFETY: `name` ends with a zero and outlives the call.
     let made =
         unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    let descriptor = Errno::check(made.into())? as c_int;
-    let sealed = size(descriptor, bytes).and_then(|()| seal(descriptor));
-    if sealed.is_err() {
-        crate::descriptor::close(descriptor);
-    }
-    sealed.map(|()| descriptor)
+    let descriptor = Descriptor::new(Errno::check(made.into())? as c_int);
+    size(descriptor.number(), bytes)?;
+    seal(descriptor.number())?;
+    Ok(descriptor)
 }
 
 fn bytes_of(words: usize) -> Result<i64, Errno> {
@@ -160,20 +158,18 @@ impl Drop for Mapping {
 mod tests {
     use core::sync::atomic::Ordering;
     use std::fs::File;
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::os::fd::AsRawFd;
 
     use super::*;
 
-    fn memory(words: usize) -> OwnedFd {
-        let made = create(c"punctual-test", words).expect("memory");
-        // SAFETY: new, and nobody else's.
-        unsafe { OwnedFd::from_raw_fd(made) }
+    fn memory(words: usize) -> Descriptor {
+        create(c"punctual-test", words).expect("memory")
     }
 
     #[test]
     fn two_mappings_are_one_memory() {
         let memory = memory(600);
-        let fd = memory.as_raw_fd();
+        let fd = memory.number();
         let one = Mapping::of(fd, None, Access::Write).expect("mapped");
         let two = Mapping::of(fd, Some(599), Access::Read).expect("mapped");
         assert_eq!((one.words().len(), two.words().len()), (600, 599));
@@ -186,8 +182,21 @@ mod tests {
 
     #[test]
     fn the_size_is_for_ever() {
-        let file = File::from(memory(8));
-        assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
+        let memory = memory(8);
+        let fd = memory.number();
+        assert!(size(fd, 0).is_err() && size(fd, 1 << 20).is_err() && seal(fd).is_err());
+    }
+
+    #[test]
+    fn who_may_read_cannot_write() {
+        let memory = memory(8);
+        let read = crate::descriptor::read_only(&memory).expect("procfs is mounted");
+        assert!(Mapping::of(read.number(), None, Access::Read).is_ok());
+        let refused = Mapping::of(read.number(), None, Access::Write).map(drop);
+        assert_eq!(refused, Err(Errno(libc::EACCES)));
+        let again = crate::descriptor::duplicate(memory.number()).expect("open");
+        assert!(again != memory && Mapping::of(again.number(), None, Access::Write).is_ok());
+        assert!(crate::descriptor::duplicate(-1).is_err());
     }
 
     #[test]
@@ -199,8 +208,8 @@ mod tests {
         assert!(refused(file.as_raw_fd(), None).is_err(), "a plain file");
         std::fs::remove_file(&path).expect("it was made here");
         let memory = memory(8);
-        assert_eq!(refused(memory.as_raw_fd(), Some(9)), Err(Errno::INVAL));
-        assert_eq!(refused(memory.as_raw_fd(), Some(0)), Err(Errno::INVAL));
+        assert_eq!(refused(memory.number(), Some(9)), Err(Errno::INVAL));
+        assert_eq!(refused(memory.number(), Some(0)), Err(Errno::INVAL));
         assert_eq!(refused(-1, None), Err(Errno(libc::EBADF)));
         assert_eq!(create(c"none", 0), Err(Errno::INVAL));
         assert_eq!(create(c"far", usize::MAX), Err(Errno::INVAL));

@@ -38,6 +38,7 @@ pub mod lone;
 pub mod pages;
 pub mod periodic;
 pub mod posts;
+pub mod process;
 pub mod quantile;
 pub mod quiet;
 pub mod session;

@@ -10,6 +10,8 @@ use super::rate::Rate;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// There is none.
+    NoTask,
     /// A task has no name.
     NoName,
     /// Two tasks have this name.
@@ -39,6 +41,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoTask => f.write_str("there is no task"),
             Self::NoName => f.write_str("a task without a name"),
             Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
             Self::TooMany(n) => write!(f, "{n} tasks; an executive has at most {RANKS_MAX}"),

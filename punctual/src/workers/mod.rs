@@ -48,6 +48,7 @@ use punctual_os::scheduler::Policy as Granted;
 use crate::periodic::{BuildError, Task};
 
 pub use layout::Crew;
+pub(crate) use layout::{limits, timeline};
 
 /// What runs in each cycle.
 pub(crate) type Body<'w> = Box<dyn FnMut(&mut Cycle<'_>) -> Flow + Send + 'w>;

@@ -1,0 +1,222 @@
+//! Local sockets: who is at the other end, and descriptors that go through.
+//!
+//! For supervisors and for processes that join one. Connecting and listening are std's.
+
+use core::ffi::c_int;
+
+use crate::Errno;
+use crate::descriptor::Descriptor;
+
+/// The most descriptors in one message.
+pub const DESCRIPTORS_MAX: usize = 2;
+
+/// Who is at the other end, as of its connect(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process.
+    pub pid: i32,
+    /// Its effective user.
+    pub uid: u32,
+}
+
+/// `getsockopt(SO_PEERCRED)`: the other end of a connected local socket.
+///
+/// # Real-time: setup only
+pub fn peer(socket: c_int) -> Result<Peer, Errno> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` is writable for the length that is stated.
+    let result = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    Errno::check(result.into())?;
+    Ok(Peer { pid: peer.pid, uid: peer.uid })
+}
+
+/// SO_PEERPIDFD in include/uapi/asm-generic/socket.h (Linux 6.5).
+const SO_PEERPIDFD: c_int = 77;
+
+/// `getsockopt(SO_PEERPIDFD)` (Linux 6.5): a descriptor of the process at the other end, which
+/// names that one for ever.
+///
+/// Errors: `ENOPROTOOPT` on an older kernel, `ESRCH`.
+///
+/// # Real-time: setup only
+pub fn peer_pidfd(socket: c_int) -> Result<Descriptor, Errno> {
+    let mut pidfd: c_int = -1;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: `pidfd` is writable for the length that is stated.
+    let result = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut pidfd).cast(),
+            &raw mut length,
+        )
+    };
+    Errno::check(result.into())?;
+    // SAFETY: takes numbers only; older kernels give it to children too.
+    unsafe { libc::fcntl(pidfd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    Ok(Descriptor::new(pidfd))
+}
+
+/// Room for a message's descriptors, aligned as their header.
+#[repr(C)]
+union Control {
+    _header: libc::cmsghdr,
+    bytes: [u8; 64],
+}
+
+// SAFETY: CMSG_SPACE is arithmetic.
+const _: () = assert!(unsafe { libc::CMSG_SPACE(BYTES) } as usize <= size_of::<Control>());
+const BYTES: u32 = (DESCRIPTORS_MAX * size_of::<c_int>()) as u32;
+
+/// `sendmsg(socket, bytes + SCM_RIGHTS, MSG_NOSIGNAL)`: a message that carries up to
+/// [`DESCRIPTORS_MAX`] descriptors, which stay the caller's too; how many bytes went.
+///
+/// # Real-time: setup only
+pub fn send(socket: c_int, bytes: &[u8], descriptors: &[c_int]) -> Result<usize, Errno> {
+    if bytes.is_empty() || descriptors.len() > DESCRIPTORS_MAX {
+        return Err(Errno::INVAL);
+    }
+    let mut control = Control { bytes: [0; 64] };
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    if !descriptors.is_empty() {
+        let length = size_of_val(descriptors) as u32;
+        message.msg_control = (&raw mut control).cast();
+        // SAFETY: CMSG_SPACE is arithmetic.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
+        // SAFETY: the control buffer is aligned, and large enough for a header.
+        let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+        // SAFETY: CMSG_LEN is arithmetic.
+        let whole = unsafe { libc::CMSG_LEN(length) };
+        let content = libc::cmsghdr {
+            cmsg_len: whole as _,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SCM_RIGHTS,
+        };
+        // SAFETY: `header` points into `control`, which is zeroed and large enough.
+        unsafe { header.write(content) };
+        // SAFETY: CMSG_DATA is arithmetic on that pointer.
+        let data = unsafe { libc::CMSG_DATA(header) };
+        // SAFETY: `length` bytes follow the header within `control`, as asserted above.
+        unsafe { core::ptr::copy_nonoverlapping(descriptors.as_ptr().cast(), data, length as _) };
+    }
+    // SAFETY: the message points to live buffers of the lengths that it states.
+    let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) };
+    Errno::check(sent as libc::c_long).map(|sent| usize::try_from(sent).unwrap_or(0))
+}
+
+/// What came in one message.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes, at the start of the buffer; 0 at the end of the connection.
+    pub bytes: usize,
+    /// Descriptors, which end with an exec.
+    pub descriptors: [Option<Descriptor>; DESCRIPTORS_MAX],
+}
+
+/// `recvmsg(socket, buffer + SCM_RIGHTS, MSG_CMSG_CLOEXEC)`: what comes next, with up to
+/// [`DESCRIPTORS_MAX`] descriptors; more are closed.
+///
+/// Errors: `EAGAIN` where the socket does not wait and there is nothing yet.
+///
+/// # Real-time: setup only
+pub fn receive(socket: c_int, buffer: &mut [u8]) -> Result<Received, Errno> {
+    let mut control = Control { bytes: [0; 64] };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: the message points to live buffers of the lengths that it states.
+    let got = unsafe { libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let bytes = Errno::check(got as libc::c_long)?;
+    let mut descriptors = [const { None }; DESCRIPTORS_MAX];
+    // SAFETY: the kernel filled the control buffer and stated its length.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: not null, so within `control` and filled by the kernel.
+    if let Some(content) = unsafe { header.as_ref() }
+        && content.cmsg_level == libc::SOL_SOCKET
+        && content.cmsg_type == libc::SCM_RIGHTS
+    {
+        // SAFETY: CMSG_LEN is arithmetic.
+        let empty = unsafe { libc::CMSG_LEN(0) } as usize;
+        let count = content.cmsg_len.saturating_sub(empty) / size_of::<c_int>();
+        // SAFETY: CMSG_DATA is arithmetic on that pointer.
+        let data = unsafe { libc::CMSG_DATA(header) }.cast::<c_int>();
+        for at in 0..count {
+            // SAFETY: the kernel wrote `count` descriptors there.
+            let place = unsafe { data.add(at) };
+            // SAFETY: one of them, which may be unaligned.
+            let descriptor = unsafe { place.read_unaligned() };
+            let descriptor = Descriptor::new(descriptor);
+            // One more than there is room for is closed here.
+            if let Some(place) = descriptors.get_mut(at) {
+                *place = Some(descriptor);
+            }
+        }
+    }
+    Ok(Received { bytes: usize::try_from(bytes).unwrap_or(0), descriptors })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_go_through_and_the_peer_is_known() {
+        let (one, two) = UnixStream::pair().expect("sockets");
+        let path = std::env::temp_dir().join(std::format!("punctual-pass-{}", std::process::id()));
+        let mut file = File::options()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .expect("writable");
+        file.write_all(b"passed").expect("writable");
+        let fds = [file.as_raw_fd(), file.as_raw_fd()];
+        assert_eq!(send(one.as_raw_fd(), b"ok\n", &fds), Ok(3));
+        let mut buffer = [0; 16];
+        let received = receive(two.as_raw_fd(), &mut buffer).expect("sent");
+        assert_eq!(&buffer[..received.bytes], b"ok\n");
+        for descriptor in received.descriptors {
+            let number = descriptor.as_ref().expect("two were sent").number();
+            let same = std::fs::read_to_string(std::format!("/proc/self/fd/{number}"));
+            assert_eq!(same.expect("readable"), "passed");
+        }
+        std::fs::remove_file(&path).expect("it was made here");
+        assert_eq!(send(one.as_raw_fd(), b"no", &[]), Ok(2));
+        let received = receive(two.as_raw_fd(), &mut buffer).expect("sent");
+        assert_eq!((received.bytes, &received.descriptors), (2, &[None, None]));
+        let peer = peer(one.as_raw_fd()).expect("a local socket");
+        assert_eq!(peer.pid, std::process::id().cast_signed());
+        assert_eq!(peer.uid, crate::process::euid());
+        if let Ok(pidfd) = peer_pidfd(one.as_raw_fd()) {
+            assert_eq!(crate::pidfd::has_ended(&pidfd), Ok(false));
+        }
+        assert_eq!(send(one.as_raw_fd(), b"", &[]), Err(Errno::INVAL));
+        assert_eq!(send(one.as_raw_fd(), b"x", &[0; 3]), Err(Errno::INVAL));
+        drop(one);
+        assert_eq!(receive(two.as_raw_fd(), &mut buffer).expect("the end").bytes, 0);
+    }
+}

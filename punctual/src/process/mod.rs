@@ -1,0 +1,92 @@
+//! Tasks as processes of their own: a supervisor releases them, sees them, ends them and starts
+//! them again; a broken one leaves the others undisturbed.
+//!
+//! For code that is not trusted, in any language, and for the only true termination that Linux has.
+//! A process says three things (AnT, *Sophisticated periodic execution control*, §2): register
+//! ([`Registration::from_env`] where a [`Supervisor`] started it, [`Registration::join`] where it
+//! was started by hand), wait ([`Registration::wait`]), unregister. It shares one seat
+//! ([`crate::core::seat`]) with its supervisor, over memory that is handed to it, and nothing else;
+//! it is released by futex. What it gives out ([`Registration::commit`]) others read whole
+//! ([`Watch`]); when its process is gone, the safe value takes over.
+//!
+//! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
+//! in other ways; the checks here are against broken ones. A process that unregisters and lives on
+//! keeps its memory, and could write into the seat of who comes after it.
+
+mod life;
+mod listener;
+mod memory;
+mod place;
+mod registration;
+mod request;
+mod restart;
+mod spec;
+mod supervisor;
+mod watch;
+
+use std::fmt;
+use std::io;
+
+use punctual_core::page::PageError;
+use punctual_core::seat::SeatError;
+use punctual_os::Errno;
+
+pub use life::{Cause, Exit};
+pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
+pub use registration::{Registration, WaitError};
+pub use request::{LINE_MAX, Request, answer, answered};
+pub use restart::{Restart, When};
+pub use spec::{SetupError, Spec};
+pub use supervisor::{Event, Figures, Finished, Over, Ready, Supervisor, TaskOutcome, What};
+pub use watch::Watch;
+
+/// Names the descriptor of the seat, in the environment of a started process.
+pub const SEAT_VARIABLE: &str = "PUNCTUAL_SEAT";
+/// Names the task, in the environment of a started process.
+pub const TASK_VARIABLE: &str = "PUNCTUAL_TASK";
+
+/// Why a process cannot come to a supervisor.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// No supervisor started it.
+    NotStarted,
+    /// It was started as the second task, and asks for the first.
+    OtherTask(String, String),
+    /// The descriptor is no memory of a supervisor's.
+    Memory(Errno),
+    /// The memory is no seat.
+    Seat(SeatError),
+    /// The memory is no page.
+    Page(PageError),
+    /// Somebody sits there already.
+    Taken,
+    /// No supervisor of this name runs, or it cannot be talked to.
+    Supervisor(String, io::Error),
+    /// The supervisor belongs to another user.
+    Stranger(u32),
+    /// The supervisor said no, and why.
+    Refused(String),
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted => write!(
+                f,
+                "no supervisor started this process ({SEAT_VARIABLE} names no seat): start it by \
+                 'punctual run', or join one by name"
+            ),
+            Self::OtherTask(asked, is) => write!(f, "this process is task {is:?}, not {asked:?}"),
+            Self::Memory(why) => write!(f, "what {SEAT_VARIABLE} names is no shared memory: {why}"),
+            Self::Seat(why) => why.fmt(f),
+            Self::Page(why) => why.fmt(f),
+            Self::Taken => f.write_str("the seat is taken: a task registers once"),
+            Self::Supervisor(name, why) => write!(f, "supervisor {name:?}: {why}"),
+            Self::Stranger(uid) => write!(f, "the supervisor belongs to user {uid}"),
+            Self::Refused(why) => write!(f, "the supervisor said no: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for RegisterError {}

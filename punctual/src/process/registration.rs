@@ -1,0 +1,273 @@
+//! The task's end, in its own process: register, wait, unregister.
+//!
+//! For programs that a supervisor releases. Setup may fail and says why; in the loop there is one
+//! system call, futex, and once in a while without a release a look whether the supervisor is still
+//! there.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use punctual_core::clock::Clock;
+use punctual_core::executive::many::Cycle;
+use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, State, Terms, Turn, look};
+use punctual_core::time::Instant;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::futex::{self, Scope};
+use punctual_os::local;
+use punctual_os::mapping::{Access, Mapping};
+use punctual_os::{memory, process};
+
+use super::request::{LINE_MAX, Request, answered};
+use super::{RegisterError, SEAT_VARIABLE, TASK_VARIABLE, place};
+use crate::clocks::MachineClock;
+
+/// How long a supervisor may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a task waits without a release before it looks after its supervisor, ns; two periods
+/// where that is longer.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Why there is no further cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitError {
+    /// The supervisor ended this task's loop: leave in good order.
+    Ended,
+    /// The supervisor is gone: nobody releases this task any more, or writes its safe value.
+    Gone,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "the supervisor ended this task",
+            Self::Gone => "the supervisor is gone",
+        })
+    }
+}
+
+impl std::error::Error for WaitError {}
+
+/// How a task knows that its supervisor lives.
+#[derive(Debug)]
+enum Tie {
+    /// It is the parent, by this number.
+    Parent(i32),
+    /// A connection, which ends with it.
+    Connection(UnixStream),
+}
+
+/// A task that is registered with a supervisor. Of the thread that registered: that one is released
+/// and gets the task's priority and CPU.
+#[derive(Debug)]
+pub struct Registration {
+    task: String,
+    sitter: Sitter<'static>,
+    outputs: Option<Outputs<'static>>,
+    clock: MachineClock,
+    tie: Tie,
+    patience_ns: u64,
+    running: bool,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Registration {
+    /// Registers with the supervisor that started this process. `task` is the name that the caller
+    /// takes itself for; `None` for whatever it was started as.
+    ///
+    /// Takes about 50 ms where the counter's rate has to be measured. The memory of the seat stays
+    /// mapped until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// When no supervisor started it, or what it handed over is no seat.
+    ///
+    /// # Real-time: setup only
+    pub fn from_env(task: Option<&str>) -> Result<Self, RegisterError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let number = variable(SEAT_VARIABLE).and_then(|number| number.parse::<i32>().ok());
+        let (Some(number), Some(is)) = (number, variable(TASK_VARIABLE)) else {
+            return Err(RegisterError::NotStarted);
+        };
+        if let Some(asked) = task.filter(|asked| *asked != is) {
+            return Err(RegisterError::OtherTask(asked.to_owned(), is));
+        }
+        let seat = descriptor::duplicate(number).map_err(RegisterError::Memory)?;
+        // What this process starts is not the task.
+        descriptor::keep_from_children(number).map_err(RegisterError::Memory)?;
+        Self::sit(is, &seat, Tie::Parent(process::parent()))
+    }
+
+    /// Joins the running supervisor of this name as one of its tasks that has no program.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such supervisor, or it is another user's, or says no.
+    ///
+    /// # Real-time: setup only
+    pub fn join(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
+        let request = Request::Join(task.to_owned());
+        let (connection, [seat, _]) = ask(supervisor, &request)?;
+        let seat = seat.ok_or_else(|| RegisterError::Refused("no seat came".to_owned()))?;
+        Self::sit(task.to_owned(), &seat, Tie::Connection(connection))
+    }
+
+    fn sit(task: String, seat: &Descriptor, tie: Tie) -> Result<Self, RegisterError> {
+        let mapping =
+            Mapping::of(seat.number(), None, Access::Write).map_err(RegisterError::Memory)?;
+        // For as long as the process: a cycle borrows from it.
+        let mapping: &'static Mapping = Box::leak(Box::new(mapping));
+        let words = mapping.words();
+        let mut sitter = Sitter::open(words).map_err(RegisterError::Seat)?;
+        if look(words).is_none_or(|seen| seen.state != State::Empty) {
+            return Err(RegisterError::Taken);
+        }
+        // Paid here: the counter's rate, the first touch of stack and code.
+        let mut clock = MachineClock::best();
+        let _first = (clock.wake(), clock.now());
+        memory::prefault_stack();
+        let period_ns = sitter.terms().timeline.whole_ns();
+        let outputs = sitter.outputs().filter(|outputs| outputs.words() > 0);
+        sitter.ask(process::tid().unsigned_abs().into());
+        Ok(Self {
+            task,
+            sitter,
+            outputs,
+            clock,
+            tie,
+            patience_ns: PATIENCE_NS.max(period_ns.saturating_mul(2)),
+            running: false,
+            of_this_thread: PhantomData,
+        })
+    }
+
+    /// The task that this is.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// Period, burst and output, as the supervisor has them.
+    ///
+    /// # Real-time: in loop
+    pub fn terms(&self) -> &Terms {
+        self.sitter.terms()
+    }
+
+    /// Now, by the clock that cycles are stamped with.
+    ///
+    /// # Real-time: in loop
+    pub fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Ends the cycle before, if any, and waits for the next one.
+    ///
+    /// # Errors
+    ///
+    /// When there will be none.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn wait(&mut self) -> Result<Cycle<'_>, WaitError> {
+        self.done();
+        loop {
+            match self.sitter.turn() {
+                Turn::Run => {
+                    let start = self.clock.wake();
+                    self.running = true;
+                    return Ok(self.sitter.begin(start));
+                }
+                Turn::Ended => return Err(WaitError::Ended),
+                Turn::Wait(seen) => {
+                    let until_ns = now_ns(ClockId::Monotonic).saturating_add(self.patience_ns);
+                    futex::wait_until(self.sitter.bell(), seen, Scope::Machine, until_ns);
+                    if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
+                        return Err(WaitError::Gone);
+                    }
+                }
+            }
+        }
+    }
+
+    fn done(&mut self) {
+        if self.running {
+            self.sitter.done(self.clock.now());
+            self.running = false;
+        }
+    }
+
+    /// Gives out `bytes`, whole, as this task's output; the rest of a longer output is zero. False
+    /// where that is longer than the task's output. Until the next one, or until the safe value
+    /// takes over, readers see this one.
+    ///
+    /// # Real-time: in loop
+    pub fn commit(&mut self, bytes: &[u8]) -> bool {
+        let Some(outputs) = self.outputs.filter(|outputs| bytes.len() <= 8 * outputs.words())
+        else {
+            return false;
+        };
+        let mut words = [0u64; OUTPUT_WORDS_MAX];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        outputs.commit(&words[..outputs.words()], Source::Task);
+        true
+    }
+
+    /// Ends the cycle before, and gets up: the supervisor releases this task no more, and its
+    /// outputs are the safe value's.
+    ///
+    /// # Real-time: setup only
+    pub fn unregister(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.done();
+        self.sitter.leave();
+    }
+}
+
+impl Tie {
+    fn holds(&self) -> bool {
+        match self {
+            Self::Parent(pid) => process::parent() == *pid,
+            // What a supervisor says after its answer is nothing; its end says all.
+            Self::Connection(socket) => {
+                let mut byte = [0; 1];
+                local::receive(socket.as_raw_fd(), &mut byte).is_err()
+            }
+        }
+    }
+}
+
+/// Asks a supervisor for something; what came with its answer.
+pub(super) fn ask(
+    supervisor: &str,
+    request: &Request,
+) -> Result<(UnixStream, [Option<Descriptor>; 2]), RegisterError> {
+    let unreachable = |why| RegisterError::Supervisor(supervisor.to_owned(), why);
+    let path = place::socket(supervisor).map_err(unreachable)?;
+    let socket = UnixStream::connect(path).map_err(unreachable)?;
+    socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
+    socket.set_write_timeout(Some(ANSWER)).map_err(unreachable)?;
+    let errno = |why: punctual_os::Errno| unreachable(std::io::Error::from_raw_os_error(why.0));
+    let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
+    if peer.uid != 0 && peer.uid != process::euid() {
+        return Err(RegisterError::Stranger(peer.uid));
+    }
+    local::send(socket.as_raw_fd(), request.line().as_bytes(), &[]).map_err(errno)?;
+    let mut line = [0; LINE_MAX];
+    let received = local::receive(socket.as_raw_fd(), &mut line).map_err(errno)?;
+    answered(&line[..received.bytes]).map_err(RegisterError::Refused)?;
+    socket.set_nonblocking(true).map_err(unreachable)?;
+    Ok((socket, received.descriptors))
+}

@@ -1,0 +1,144 @@
+//! A task of a supervisor: what is run, when, and what happens when it does not behave.
+//!
+//! Plain data, and what cannot be where a process runs.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+
+use punctual_core::seat::OUTPUT_WORDS_MAX;
+use punctual_core::time::Span;
+use punctual_os::Errno;
+
+use super::place::is_name;
+use super::restart::Restart;
+use crate::periodic::{BuildError, Policy, Task};
+
+/// A task that is a process.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Name, period, phase, budget, limits and policy.
+    pub task: Task,
+    /// The program and its arguments; none: a process that joins by name.
+    pub command: Vec<OsString>,
+    /// The CPU that its thread is pinned to.
+    pub cpu: Option<u32>,
+    /// The SCHED_FIFO priority of its thread, below the supervisor's; `None`: by rank.
+    pub fifo: Option<u8>,
+    /// How long it may take to register.
+    pub register_within: Span,
+    /// Whether it is started again.
+    pub restart: Restart,
+    /// Its output while nobody gives one: a multiple of 8 bytes; none for no output.
+    pub safe: Vec<u8>,
+}
+
+impl Spec {
+    /// How long a process may take to register where nothing else is said.
+    pub const REGISTER_WITHIN: Span = Span::from_ms(5_000);
+
+    /// A process of these words; without a word, one that joins.
+    ///
+    /// # Real-time: setup only
+    pub fn new(task: Task, command: Vec<OsString>) -> Self {
+        Self {
+            task,
+            command,
+            cpu: None,
+            fifo: None,
+            register_within: Self::REGISTER_WITHIN,
+            restart: Restart::default(),
+            safe: Vec::new(),
+        }
+    }
+
+    /// The safe value as words.
+    pub(super) fn safe_words(&self) -> Vec<u64> {
+        let word = |bytes: &[u8]| {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            u64::from_ne_bytes(whole)
+        };
+        self.safe.chunks(8).map(word).collect()
+    }
+
+    /// What cannot be.
+    pub(super) fn check(&self, supervisor: u8) -> Result<(), SetupError> {
+        let name = || self.task.name.clone();
+        let cannot = |why| Err(SetupError::Build(BuildError::Cannot(name(), why)));
+        if !is_name(&self.task.name) {
+            return Err(SetupError::Name(name()));
+        }
+        match self.task.policy {
+            Policy::Delay => {
+                return cannot(
+                    "a process cannot move its phase, which its supervisor keeps: use skip or \
+                     burst, or a worker thread",
+                );
+            }
+            Policy::Burst(most) if most > Self::BURST_MAX => {
+                return cannot("a burst of a process is at most 16 cycles");
+            }
+            _ => {}
+        }
+        match self.fifo {
+            Some(fifo) if fifo == 0 || fifo >= supervisor => {
+                return Err(SetupError::Priority(name(), fifo, supervisor));
+            }
+            _ => {}
+        }
+        if self.safe.len() > 8 * OUTPUT_WORDS_MAX {
+            return cannot("an output is at most 4096 bytes");
+        }
+        Ok(())
+    }
+
+    /// The longest burst: its results fit in the seat until they are taken.
+    const BURST_MAX: u32 = 16;
+}
+
+/// Why a supervisor cannot be set up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The tasks do not fit together.
+    Build(BuildError),
+    /// This is no name for a task or a supervisor.
+    Name(String),
+    /// A task's priority is not below its supervisor's.
+    Priority(String, u8, u8),
+    /// No memory for a task.
+    Memory(String, Errno),
+    /// The supervisor's socket cannot be made.
+    Socket(String, io::Error),
+    /// A supervisor of this name runs already.
+    Running(String),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(why) => why.fmt(f),
+            Self::Name(name) => write!(
+                f,
+                "{name:?} is no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first"
+            ),
+            Self::Priority(name, fifo, supervisor) => write!(
+                f,
+                "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
+                supervisor.saturating_sub(1)
+            ),
+            Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
+            Self::Socket(path, why) => write!(f, "{path}: {why}"),
+            Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl From<BuildError> for SetupError {
+    fn from(why: BuildError) -> Self {
+        Self::Build(why)
+    }
+}

@@ -1,0 +1,45 @@
+//! What a supervisor tells while it runs.
+//!
+//! Plain data; whoever runs it says it to a person.
+
+use punctual_core::time::Span;
+use punctual_os::Errno;
+
+use super::super::life::{Cause, Exit};
+use crate::session::Attempt;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// To this task.
+    pub task: String,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Its process was started, with this number.
+    Started(u32),
+    /// A process of this number joined.
+    Joined(i32),
+    /// Somebody came by name and was turned away.
+    TurnedAway(&'static str),
+    /// It registered and is released from now on.
+    Registered,
+    /// The kernel refused something for its thread.
+    Refused(Attempt, Errno),
+    /// It unregistered.
+    Unregistered,
+    /// It lost its seat, and goes on without.
+    Dismissed(Cause),
+    /// Its process is ended.
+    Killed(Cause),
+    /// Its process has ended.
+    Ended(Exit),
+    /// It is started again after this pause.
+    StartsAgain(Span),
+    /// It is not started again.
+    GivenUp,
+}

@@ -1,0 +1,99 @@
+//! The executive of a supervisor, in its thread, and who watches it.
+//!
+//! The loop of many tasks with posts behind its ranks; nothing else is in it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::State;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::Many;
+use punctual_core::page::{Kind, Page};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Wait;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::process;
+use punctual_os::scheduler::Policy;
+
+use super::{Ready, Seat};
+use crate::clocks::MachineClock;
+use crate::guard::{self, Charge};
+use crate::posts::Posts;
+use crate::session::Thread;
+use crate::stage::{GUARD, watchdog_bound};
+use crate::watchdog::{self, Charge as Loop, Watched};
+
+/// What the threads of a supervisor share.
+#[derive(Debug)]
+pub(super) struct Stage<'s> {
+    pub(super) stop: &'s AtomicBool,
+    /// Set once nothing is to be guarded any more.
+    pub(super) done: AtomicBool,
+    pub(super) aside: CpuMask,
+    pub(super) end: Instant,
+    pub(super) beats: AtomicU64,
+    pub(super) watched: Watched,
+}
+
+/// What the executive leaves.
+#[derive(Debug)]
+pub(super) struct Executed<'s> {
+    pub(super) ended: Ended,
+    pub(super) policy: Policy,
+    pub(super) posts: Posts<'s>,
+}
+
+impl Stage<'_> {
+    /// The guard of the tasks' threads.
+    pub(super) fn guard(&self, seats: &[Seat]) {
+        let mut charges: Vec<Charge<'_>> = seats.iter().map(Seat::charge).collect();
+        self.above(|| guard::watch(&mut charges, &self.done));
+    }
+
+    /// The watchdog of the executive.
+    pub(super) fn watchdog(&self, bound: Span) {
+        let progress = || self.beats.load(Ordering::Relaxed);
+        let charge = [Loop { watched: &self.watched, progress, bound }];
+        self.above(|| watchdog::watch(&charge, self.stop, &self.done));
+    }
+
+    /// Above all loops, and on another CPU where there is one.
+    fn above(&self, watch: impl FnOnce()) {
+        let _beside_them = affinity::set(0, &self.aside);
+        let _session = Thread::enter(None, GUARD);
+        watch();
+    }
+
+    /// The executive, to its end; then all tasks are told theirs.
+    pub(super) fn execute<'p, W: Wait<MachineClock>>(
+        &self,
+        ready: &'p Ready,
+        tasks: Posts<'p>,
+        wait: W,
+        clock: MachineClock,
+    ) -> Executed<'p> {
+        let Some(page) = Page::new(ready.page.mapping.words(), Kind::Lateness) else {
+            return Executed { ended: Ended::Stopped, policy: Policy::Other, posts: tasks };
+        };
+        let mut many = Many { clock, wait, tasks, observe: page };
+        let table = ready.plan.table(ready.epoch);
+        let mut storage = ready.plan.storage();
+        ready.seats.iter().for_each(Seat::touch);
+        let session = Thread::enter(ready.cpu, Policy::Fifo(ready.priority));
+        let from = many.clock.now();
+        let state = State::begin(&table, storage.lend(), from);
+        self.watched.arm(process::tid());
+        let ended = state
+            .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, self.end, self.stop));
+        self.watched.disarm();
+        let policy = session.policy();
+        drop(session);
+        many.tasks.end();
+        Executed { ended, policy, posts: many.tasks }
+    }
+}
+
+/// How long the executive may post nothing.
+pub(super) fn bound(ready: &Ready) -> Span {
+    watchdog_bound(&ready.plan).unwrap_or(Span::from_ms(1_000))
+}

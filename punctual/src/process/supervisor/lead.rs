@@ -1,0 +1,253 @@
+//! The supervising thread at work: leads the life of each seat, answers who comes, winds down.
+//!
+//! Looks every few milliseconds; does what [`super::super::life`] says, and decides nothing itself.
+
+use punctual_core::seat::{State, clear, look};
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::process::Ending;
+use punctual_os::scheduler::{self, Policy};
+use punctual_os::{Errno, pidfd};
+
+use super::super::life::{Act, Cause, Exit, Seen, Stage};
+use super::super::listener::{Guest, Listener};
+use super::super::request::Request;
+use super::Ready;
+use super::event::{Event, What};
+use super::occupant::{Occupant, own_thread};
+use super::seat::Seat;
+use crate::session::Attempt;
+
+/// How often the supervisor looks.
+const TICK: Span = Span::from_ms(5);
+/// How long tasks may take to leave when the supervisor ends, and then to be ended.
+const LEAVE: Span = Span::from_ms(2_000);
+
+/// Now.
+pub(super) fn now() -> Instant {
+    Instant::from_ns(now_ns(ClockId::Monotonic))
+}
+
+/// A tick later.
+pub(super) fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _interrupted = sleep_until_ns((now() + TICK).as_ns());
+}
+
+/// The supervising thread at work.
+pub(super) struct Lead<'l, 's> {
+    pub(super) ready: &'s Ready,
+    pub(super) all: &'l mut [Occupant],
+    pub(super) say: &'l mut dyn FnMut(Event),
+}
+
+impl Lead<'_, '_> {
+    fn say(&mut self, rank: usize, what: What) {
+        let task = self.ready.plan.name(rank).to_owned();
+        (self.say)(Event { task, what });
+    }
+
+    /// A look at everything.
+    pub(super) fn tick(&mut self, listener: Option<&mut Listener>) {
+        let mut came = Vec::new();
+        if let Some(listener) = listener {
+            listener.look(now(), |guest, request| came.push((guest, request)));
+        }
+        for (guest, request) in came {
+            self.receive(guest, request);
+        }
+        for rank in 0..self.all.len() {
+            self.look(rank);
+        }
+    }
+
+    fn look(&mut self, rank: usize) {
+        let seat = &self.ready.seats[rank];
+        let one = &mut self.all[rank];
+        let seen = Seen {
+            ended: one.has_ended(),
+            state: look(seat.memory.mapping.words()).map_or(State::Unknown, |seen| seen.state),
+            overran: seat.told.overran(),
+            left: seat.door.is_left(one.number),
+        };
+        let before = one.life.stage;
+        let act = one.life.tick(&seen, now());
+        self.act(rank, act);
+        let one = &mut self.all[rank];
+        if let Stage::Leaving(failed, _) = before {
+            match one.life.stage {
+                Stage::Due(at) => self.say(rank, What::StartsAgain(at - now())),
+                Stage::Over => {
+                    one.failed = failed;
+                    self.say(rank, What::GivenUp);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn act(&mut self, rank: usize, act: Act) {
+        let seat = &self.ready.seats[rank];
+        let one = &mut self.all[rank];
+        match act {
+            Act::Nothing => {}
+            Act::Start => {
+                clear(seat.memory.mapping.words(), &seat.terms);
+                let what = one.start(seat);
+                self.say(rank, what);
+            }
+            Act::Seat => self.seat(rank),
+            Act::Dismiss => {
+                let thread = one.close(seat);
+                // Not a task any more: as any other thread.
+                let _gone = thread.map(|thread| scheduler::set(thread, Policy::Other));
+                seat.take_over();
+                let cause = one.life.dismissed_for();
+                self.say(rank, cause.map_or(What::Unregistered, What::Dismissed));
+            }
+            Act::Kill(cause) => {
+                one.close(seat);
+                one.terminated += u64::from(cause == Cause::Overran);
+                if let Some(pidfd) = &one.pidfd {
+                    // One that has ended meanwhile is buried next.
+                    let _ended = pidfd::end(pidfd, Ending::Kill);
+                }
+                self.say(rank, What::Killed(cause));
+            }
+            Act::Bury(exit) => {
+                one.close(seat);
+                seat.take_over();
+                (one.child, one.pidfd, one.connection) = (None, None, None);
+                one.exit = Some(exit);
+                self.say(rank, What::Ended(exit));
+            }
+            Act::Free => clear(seat.memory.mapping.words(), &seat.terms),
+        }
+    }
+
+    /// Gives a thread that registered its place, and opens the door.
+    fn seat(&mut self, rank: usize) {
+        let seat = &self.ready.seats[rank];
+        let one = &mut self.all[rank];
+        let told = look(seat.memory.mapping.words()).map_or(0, |seen| seen.thread);
+        let Some(thread) = own_thread(one.pid, told) else {
+            let act = one.life.kill(Cause::ForeignThread, now());
+            return self.act(rank, act);
+        };
+        let mut refused = Vec::new();
+        let mut ask = |attempt, answer: Result<(), Errno>| {
+            if let Err(errno) = answer {
+                refused.push(What::Refused(attempt, errno));
+            }
+        };
+        if let Some(cpu) = seat.cpu {
+            ask(Attempt::Affinity(cpu), affinity::set(thread, &CpuMask::one(cpu)));
+        }
+        let policy = Policy::Fifo(seat.fifo);
+        ask(Attempt::Scheduler(policy), scheduler::set(thread, policy));
+        let granted = scheduler::get(thread).unwrap_or(Policy::Other);
+        one.policy = Some(granted);
+        one.registered += 1;
+        seat.guarded.arm(if granted == policy { thread } else { 0 });
+        seat.door.open(one.number);
+        refused.into_iter().for_each(|what| self.say(rank, what));
+        self.say(rank, What::Registered);
+    }
+
+    /// Somebody who came by name.
+    fn receive(&mut self, guest: Guest, request: Request) {
+        let (Request::Join(name) | Request::Watch(name)) = &request;
+        let rank = (0..self.all.len()).find(|&rank| self.ready.plan.name(rank) == name);
+        let Some(rank) = rank else {
+            guest.answer(Some("it has no task of this name"), &[]);
+            return;
+        };
+        let refused = match request {
+            Request::Watch(_) => self.show(&guest, rank),
+            Request::Join(_) => return self.join(guest, rank),
+        };
+        if let Some(why) = refused {
+            guest.answer(Some(why), &[]);
+        }
+    }
+
+    /// Hands out what may be read.
+    fn show(&self, guest: &Guest, rank: usize) -> Option<&'static str> {
+        let seat = &self.ready.seats[rank];
+        match (seat.memory.read_only(), seat.page.read_only()) {
+            (Ok(memory), Ok(page)) => {
+                guest.answer(None, &[&memory, &page]);
+                None
+            }
+            _ => Some("its memory cannot be handed out"),
+        }
+    }
+
+    fn join(&mut self, guest: Guest, rank: usize) {
+        let seat = &self.ready.seats[rank];
+        let one = &mut self.all[rank];
+        let refused = if !seat.spec.command.is_empty() {
+            Some("the task has a program of its own")
+        } else {
+            match guest.pidfd() {
+                Err(_) => Some("its process is gone"),
+                Ok(_) if !one.life.join(now()) => Some("the seat is taken"),
+                Ok(pidfd) => {
+                    clear(seat.memory.mapping.words(), &seat.terms);
+                    one.number += 1;
+                    one.starts += 1;
+                    (one.pid, one.ended, one.pidfd) = (guest.peer.pid, None, Some(pidfd));
+                    None
+                }
+            }
+        };
+        if let Some(why) = refused {
+            guest.answer(Some(why), &[]);
+            return self.say(rank, What::TurnedAway(why));
+        }
+        let pid = one.pid;
+        guest.answer(None, &[seat.memory.descriptor()]);
+        one.connection = Some(guest.keep());
+        self.say(rank, What::Joined(pid));
+    }
+
+    /// The loop has ended and told everybody: who is a child and does not leave is ended.
+    pub(super) fn wind_down(&mut self) {
+        let (ask_until, end_until) = (now() + LEAVE, now() + LEAVE + LEAVE);
+        let mut killed = false;
+        loop {
+            let mut left = false;
+            for rank in 0..self.all.len() {
+                left |= self.leave(rank, killed);
+            }
+            let at = now();
+            if !left || at >= end_until {
+                break;
+            }
+            if at >= ask_until && !killed {
+                killed = true;
+                for rank in 0..self.all.len() {
+                    let act = self.all[rank].life.kill(Cause::Over, at);
+                    self.act(rank, act);
+                }
+            }
+            pause();
+        }
+        self.ready.seats.iter().for_each(Seat::take_over);
+    }
+
+    /// Whether a child of this seat is still there.
+    fn leave(&mut self, rank: usize, killed: bool) -> bool {
+        let one = &mut self.all[rank];
+        if one.child.is_none() && one.ended.is_none() {
+            return false;
+        }
+        let Some(exit) = one.has_ended() else { return true };
+        // That it ends now is as it should be, unless it had to be ended.
+        one.failed |= killed || exit != Exit::Status(0);
+        self.act(rank, Act::Bury(exit));
+        self.all[rank].ended = None;
+        false
+    }
+}

@@ -1,0 +1,302 @@
+//! The supervisor: releases processes on one grid, sees them, ends them, starts them again.
+//!
+//! For `punctual run`, and for programs that want the same. [`Supervisor::build`] checks everything
+//! and makes the memory; [`Ready::run`] starts the processes and stays until the end: the executive
+//! in a SCHED_FIFO thread, the guard above it, the life of the processes in the calling thread.
+
+mod event;
+mod execute;
+mod lead;
+mod occupant;
+mod run;
+mod seat;
+
+use punctual_core::page::{self, Counts};
+use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};
+use punctual_core::time::Instant;
+use punctual_os::scheduler::Policy as Granted;
+
+use super::life::Exit;
+use super::listener::Listener;
+use super::memory::Memory;
+use super::place::is_name;
+use super::spec::{SetupError, Spec};
+use crate::guard::{Guarded, hang_bound};
+use crate::periodic::{BuildError, Periodic, Plan, Policy, Task};
+use crate::posts::{OnOverrun, Told};
+use crate::workers::{PRIORITY, limits, timeline};
+
+pub use event::{Event, What};
+use seat::Seat;
+
+/// Collects tasks; [`Supervisor::build`] checks them and makes what they share.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    name: Option<String>,
+    specs: Vec<Spec>,
+    cpu: Option<u32>,
+    priority: u8,
+    epoch: Instant,
+    overload: bool,
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Supervisor {
+    /// No tasks yet, without a name, on any CPU, on the grid of CLOCK_MONOTONIC.
+    ///
+    /// # Real-time: setup only
+    pub fn new() -> Self {
+        Self {
+            name: None,
+            specs: Vec::new(),
+            cpu: None,
+            priority: PRIORITY,
+            epoch: Instant::from_ns(0),
+            overload: false,
+        }
+    }
+
+    /// Sets the name by which processes come to it.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// One more task.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn task(mut self, spec: Spec) -> Self {
+        self.specs.push(spec);
+        self
+    }
+
+    /// Sets the CPU of the executive, and of the tasks that have none of their own.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn cpu(mut self, cpu: u32) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Sets the executive's SCHED_FIFO priority, in [2, 98]; the tasks' are below.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority.clamp(2, 98);
+        self
+    }
+
+    /// Sets the instant of release 0 of phase 0.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn epoch(mut self, epoch: Instant) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Lets the budgets ask for more than a whole CPU.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn allow_overload(mut self) -> Self {
+        self.overload = true;
+        self
+    }
+
+    /// Checks all tasks, lays them out, makes their memory, and takes the name.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be.
+    ///
+    /// # Real-time: setup only
+    pub fn build(self) -> Result<Ready, SetupError> {
+        if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
+            return Err(SetupError::Name(name.clone()));
+        }
+        if self.specs.is_empty() {
+            return Err(SetupError::Build(BuildError::NoTask));
+        }
+        self.specs.iter().try_for_each(|spec| spec.check(self.priority))?;
+        let plan = self.plan()?;
+        let listener = self.name.as_deref().map(Listener::open).transpose()?;
+        let mut seats = Vec::new();
+        for rank in 0..plan.tasks() {
+            let spec = self.specs.iter().find(|spec| spec.task.name == plan.name(rank));
+            // The plan has the names of these tasks.
+            let spec = spec.ok_or(BuildError::NoName)?.clone();
+            seats.push(self.seat(spec, rank, plan.phase_ns(rank))?);
+        }
+        let page = Memory::new("releases", page::WORDS)
+            .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
+        let Self { cpu, priority, epoch, .. } = self;
+        Ok(Ready { plan, seats, listener, page, cpu, priority, epoch })
+    }
+
+    /// All tasks as the executive has them: a post is done at once, and what a task does wrong is
+    /// judged by what its seat says.
+    fn plan(&self) -> Result<Plan, BuildError> {
+        let checked = self.specs.iter().map(|spec| spec.task.clone());
+        let all = checked.fold(Periodic::new(), Periodic::task);
+        let joint = if self.overload { all.allow_overload() } else { all }.build()?;
+        let phase = |task: &Task| {
+            let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name);
+            rank.map_or(0, |rank| joint.phase_ns(rank))
+        };
+        let posted = |spec: &Spec| {
+            let task = spec.task.clone().policy(Policy::Skip);
+            let task = Task { budget_ns: None, deadline_ns: None, start_ns: None, ..task };
+            let phase = crate::periodic::Phase::At(phase(&task));
+            task.phase(phase)
+        };
+        self.specs.iter().map(posted).fold(Periodic::new(), Periodic::task).build()
+    }
+
+    fn seat(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<Seat, SetupError> {
+        let (burst, on_overrun) = match spec.task.policy {
+            Policy::Burst(most) => (most, OnOverrun::Nothing),
+            Policy::Terminate => (0, OnOverrun::Cancel),
+            Policy::Stop => (0, OnOverrun::Stop),
+            _ => (0, OnOverrun::Nothing),
+        };
+        let safe = spec.safe_words();
+        debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
+        let timeline = timeline(&spec.task, self.epoch, phase_ns);
+        let terms = Terms { timeline, burst, output_words: safe.len() };
+        let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
+        let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
+        let page = Memory::new(&spec.task.name, page::WORDS).map_err(failed)?;
+        // Whoever reads before the loop begins finds an empty seat, a page and the safe value.
+        let _seat = Releaser::new(memory.mapping.words(), terms);
+        let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
+        let by_rank = self.priority.saturating_sub(below).max(1);
+        Ok(Seat {
+            fifo: spec.fifo.unwrap_or(by_rank),
+            cpu: spec.cpu.or(self.cpu),
+            limits: limits(&spec.task),
+            grace: hang_bound(spec.task.rate.whole_ns()),
+            terms,
+            on_overrun,
+            safe,
+            memory,
+            page,
+            spec,
+            door: punctual_core::seat::Door::new(),
+            told: Told::default(),
+            guarded: Guarded::default(),
+        })
+    }
+}
+
+/// A supervisor that can begin: it has its name, and the tasks their memory.
+#[derive(Debug)]
+pub struct Ready {
+    plan: Plan,
+    /// By rank.
+    seats: Vec<Seat>,
+    listener: Option<Listener>,
+    page: Memory,
+    cpu: Option<u32>,
+    priority: u8,
+    epoch: Instant,
+}
+
+impl Ready {
+    /// Which task is released when.
+    ///
+    /// # Real-time: setup only
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The SCHED_FIFO priority of each task, by rank.
+    ///
+    /// # Real-time: setup only
+    pub fn priorities(&self) -> impl Iterator<Item = u8> {
+        self.seats.iter().map(|seat| seat.fifo)
+    }
+}
+
+/// Why a supervisor ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Its time was up.
+    Finished,
+    /// It was told to stop, or its watchdog did.
+    Stopped,
+    /// No task is left that could run.
+    AllGone,
+    /// The task of this name overran, and its policy is to stop everything.
+    Overran(String),
+}
+
+/// What became of a supervisor.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Why it ended.
+    pub over: Over,
+    /// The policy that its executive really had.
+    pub policy: Granted,
+    /// How the executive itself was ended by force, if it was.
+    pub forced: Option<crate::watchdog::Force>,
+    /// How late the executive's own releases were.
+    pub releases: Figures,
+    /// What became of each task, by rank.
+    pub tasks: Vec<TaskOutcome>,
+}
+
+/// A page as it was at the end.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Its counters.
+    pub counts: Counts,
+    /// Its histogram, by [`crate::core::bucket`].
+    pub buckets: Vec<u64>,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug)]
+pub struct TaskOutcome {
+    /// The task.
+    pub name: String,
+    /// Its period, ns, rounded down, and its phase.
+    pub period_ns: u64,
+    /// Where its releases lie, ns after the epoch.
+    pub phase_ns: u64,
+    /// Its counters and its histogram of lateness.
+    pub figures: Figures,
+    /// The policy that its thread had last; `None` when it never registered.
+    pub policy: Option<Granted>,
+    /// How often a process was started, or came, for it.
+    pub starts: u64,
+    /// How often it registered.
+    pub registered: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Releases that found it still running an earlier cycle.
+    pub overran: u64,
+    /// How often its process was ended because of that.
+    pub terminated: u64,
+    /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
+    pub demoted: (u64, u64),
+    /// Releases at which nobody sat on its seat.
+    pub vacant: u64,
+    /// Results in its seat that cannot be.
+    pub rubbish: u64,
+    /// Whether it was given up: no restart was left, or wanted, and it had failed.
+    pub failed: bool,
+    /// How its last process ended.
+    pub exit: Option<Exit>,
+}

@@ -1,0 +1,135 @@
+//! A supervisor at work: threads up, tasks started, everything put back.
+//!
+//! The calling thread supervises, under no real-time policy, aside of the tasks where there is a
+//! CPU for that.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::bucket;
+use punctual_core::clock::Clock;
+use punctual_core::executive::Ended;
+use punctual_core::page::View;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Wait;
+use punctual_os::affinity;
+
+use super::event::Event;
+use super::execute::{Executed, Stage, bound};
+use super::lead::{Lead, now, pause};
+use super::occupant::Occupant;
+use super::seat::Seat;
+use super::{Figures, Finished, Over, Ready, TaskOutcome};
+use crate::clocks::MachineClock;
+use crate::posts::Posts;
+use crate::stage::aside;
+use crate::watchdog::Watched;
+
+impl Ready {
+    /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
+    /// stops everything, or none is left. What happens goes to `say`; `stop` is set at the end.
+    ///
+    /// # Panics
+    ///
+    /// Only where a thread cannot be started.
+    ///
+    /// # Real-time: setup only
+    pub fn run<W: Wait<MachineClock> + Send>(
+        mut self,
+        wait: W,
+        duration: Option<Span>,
+        stop: &AtomicBool,
+        say: &mut dyn FnMut(Event),
+    ) -> Finished {
+        let mut listener = self.listener.take();
+        let before = affinity::get(0).ok();
+        let cpus: Vec<u32> =
+            self.seats.iter().filter_map(|seat| seat.cpu).chain(self.cpu).collect();
+        let mut clock = MachineClock::best();
+        let end = duration.map_or(Instant::from_ns(u64::MAX), |duration| clock.now() + duration);
+        let stage = Stage {
+            stop,
+            done: AtomicBool::new(false),
+            aside: aside(&cpus),
+            end,
+            beats: AtomicU64::new(0),
+            watched: Watched::default(),
+        };
+        let ready = &self;
+        let mut all: Vec<Occupant> =
+            ready.seats.iter().map(|seat| Occupant::new(seat, now())).collect();
+        let (over, policy) = std::thread::scope(|scope| {
+            let stage = &stage;
+            scope.spawn(move || stage.guard(&ready.seats));
+            scope.spawn(move || stage.watchdog(bound(ready)));
+            let tasks = posts(ready, &stage.beats);
+            let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
+            let _beside_them = affinity::set(0, &stage.aside);
+            let mut lead = Lead { ready, all: &mut all, say };
+            let mut gone = false;
+            while !executive.is_finished() && !gone {
+                lead.tick(listener.as_mut());
+                gone = lead.all.iter().all(|one| one.life.is_over());
+                pause();
+            }
+            stop.store(true, Ordering::Relaxed);
+            // Nobody comes any more.
+            drop(listener.take());
+            let mut executed = executive.join().expect("the loop never panics");
+            lead.wind_down();
+            stage.done.store(true, Ordering::Release);
+            executed.posts.all.iter_mut().for_each(|post| post.close(now()));
+            (ready.over(&executed, gone), executed.policy)
+        });
+        if let Some(before) = before {
+            let _restored = affinity::set(0, &before);
+        }
+        let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
+        let releases = figures(ready.page.mapping.words());
+        Finished { over, policy, forced: stage.watched.ended(), releases, tasks }
+    }
+
+    /// Why it ended; `gone`: because nobody was left.
+    fn over(&self, executed: &Executed<'_>, gone: bool) -> Over {
+        match (executed.posts.stopped_by, executed.ended) {
+            (Some(rank), _) => Over::Overran(self.plan.name(rank).to_owned()),
+            (None, _) if gone => Over::AllGone,
+            (None, Ended::Finished) => Over::Finished,
+            (None, _) => Over::Stopped,
+        }
+    }
+
+    fn outcome(&self, rank: usize, one: &Occupant) -> TaskOutcome {
+        let seat = &self.seats[rank];
+        TaskOutcome {
+            name: seat.spec.task.name.clone(),
+            period_ns: self.plan.period_ns(rank),
+            phase_ns: self.plan.phase_ns(rank),
+            figures: figures(seat.page.mapping.words()),
+            policy: one.policy,
+            starts: one.starts,
+            registered: one.registered,
+            restarts: one.life.restarts.all,
+            overran: seat.told.overran(),
+            terminated: one.terminated,
+            demoted: (seat.guarded.demotions(), seat.guarded.restored()),
+            vacant: seat.told.vacant(),
+            rubbish: seat.told.rubbish(),
+            failed: one.failed,
+            exit: one.exit,
+        }
+    }
+}
+
+/// All posts, by rank; outputs begin as the safe values.
+fn posts<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> Posts<'r> {
+    let all = ready.seats.iter().filter_map(Seat::post).collect();
+    ready.seats.iter().for_each(Seat::take_over);
+    Posts { all, beats, stopped_by: None }
+}
+
+/// A page as it is now.
+fn figures(words: &[AtomicU64]) -> Figures {
+    let mut buckets = Box::new([0; bucket::COUNT]);
+    let counts = View::open(words).map(|page| page.read(&mut buckets)).unwrap_or_default();
+    Figures { counts, buckets: buckets.to_vec() }
+}

@@ -1,0 +1,72 @@
+//! One seat of a supervisor: what its loop, its guard and its supervising thread share.
+//!
+//! Nothing here changes but atomics; who sits there is the supervising thread's own.
+
+use std::sync::atomic::Ordering;
+
+use punctual_core::page::{Kind, Page};
+use punctual_core::seat::{Door, Outputs, Releaser, Source, Terms};
+use punctual_core::time::Span;
+use punctual_os::futex::Scope;
+use punctual_os::scheduler::Policy;
+
+use super::super::memory::Memory;
+use super::super::spec::Spec;
+use crate::guard::{Charge, Guarded};
+use crate::posts::{Limits, OnOverrun, Post, Told};
+
+/// One seat.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) spec: Spec,
+    pub(super) terms: Terms,
+    pub(super) limits: Limits,
+    pub(super) on_overrun: OnOverrun,
+    pub(super) fifo: u8,
+    pub(super) cpu: Option<u32>,
+    pub(super) grace: Span,
+    pub(super) safe: Vec<u64>,
+    pub(super) memory: Memory,
+    pub(super) page: Memory,
+    pub(super) door: Door,
+    pub(super) told: Told,
+    pub(super) guarded: Guarded,
+}
+
+impl Seat {
+    /// As the loop has it; `None` never: the memory was made for it.
+    pub(super) fn post(&self) -> Option<Post<'_>> {
+        Some(Post {
+            releaser: Releaser::new(self.memory.mapping.words(), self.terms)?,
+            page: Page::new(self.page.mapping.words(), Kind::Lateness)?,
+            door: &self.door,
+            told: &self.told,
+            limits: self.limits,
+            on_overrun: self.on_overrun,
+            scope: Scope::Machine,
+        })
+    }
+
+    /// As the guard has it.
+    pub(super) fn charge(&self) -> Charge<'_> {
+        let words = self.memory.mapping.words();
+        let policy = Policy::Fifo(self.fifo);
+        Charge::new(words, self.terms.timeline, self.grace, policy, &self.guarded)
+    }
+
+    /// Commits the safe value: nobody else writes.
+    pub(super) fn take_over(&self) {
+        if !self.safe.is_empty()
+            && let Some(outputs) = Outputs::of(self.memory.mapping.words(), self.safe.len())
+        {
+            outputs.commit(&self.safe, Source::Safe);
+        }
+    }
+
+    /// A word of the seat is in memory: pays its first touch.
+    pub(super) fn touch(&self) {
+        let touched = self.memory.mapping.words().iter().chain(self.page.mapping.words());
+        let sum = touched.step_by(512).map(|word| word.load(Ordering::Relaxed));
+        std::hint::black_box(sum.fold(0u64, u64::wrapping_add));
+    }
+}

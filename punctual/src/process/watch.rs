@@ -1,0 +1,72 @@
+//! A task of a running supervisor, read from another process: its page and its outputs.
+//!
+//! For displays, loggers and whatever drives actuators by a task's outputs. The memory is mapped
+//! for reading alone; nothing here disturbs anybody.
+
+use punctual_core::page::View;
+use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, Terms};
+use punctual_os::mapping::{Access, Mapping};
+
+use super::RegisterError;
+use super::registration::ask;
+use super::request::Request;
+
+/// A task as others see it.
+#[derive(Debug)]
+pub struct Watch {
+    seat: Mapping,
+    page: Mapping,
+    terms: Terms,
+}
+
+impl Watch {
+    /// The task of this name, of the running supervisor of that name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such supervisor or task, or it is another user's.
+    ///
+    /// # Real-time: setup only
+    pub fn open(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
+        let (_connection, descriptors) = ask(supervisor, &Request::Watch(task.to_owned()))?;
+        let [Some(seat), Some(page)] = descriptors else {
+            return Err(RegisterError::Refused("no memory came".to_owned()));
+        };
+        let map = |descriptor: &punctual_os::descriptor::Descriptor| {
+            Mapping::of(descriptor.number(), None, Access::Read).map_err(RegisterError::Memory)
+        };
+        let (seat, page) = (map(&seat)?, map(&page)?);
+        let terms = *Sitter::open(seat.words()).map_err(RegisterError::Seat)?.terms();
+        View::open(page.words()).map_err(RegisterError::Page)?;
+        Ok(Self { seat, page, terms })
+    }
+
+    /// Period, burst and output.
+    ///
+    /// # Real-time: reader side
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Its page; `None` once something that is no page stands there.
+    ///
+    /// # Real-time: reader side
+    pub fn page(&self) -> Option<View<'_>> {
+        View::open(self.page.words()).ok()
+    }
+
+    /// Its committed output, as many bytes as `bytes` has, and whose it is; `None` when the task
+    /// commits faster than this can read.
+    ///
+    /// # Real-time: reader side
+    pub fn output(&self, bytes: &mut [u8]) -> Option<Source> {
+        let outputs = Outputs::of(self.seat.words(), self.terms.output_words)?;
+        let mut words = [0u64; OUTPUT_WORDS_MAX];
+        let source = outputs.read(&mut words[..self.terms.output_words])?;
+        for (bytes, word) in bytes.chunks_mut(8).zip(words) {
+            let whole = word.to_ne_bytes();
+            bytes.copy_from_slice(&whole[..bytes.len()]);
+        }
+        Some(source)
+    }
+}

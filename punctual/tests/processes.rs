@@ -1,0 +1,271 @@
+//! Tasks as real processes under a real supervisor: who ran, who was ended, who was disturbed.
+//!
+//! This program is its own tasks: started with a seat, the test `a_task` behaves as the task's name
+//! says. Nothing here asserts a time; a run is over when what is to be seen was seen.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use punctual::core::seat::Source;
+use punctual::core::time::Span;
+use punctual::core::wait::Sleep;
+use punctual::os::mapping::{Access, Mapping};
+use punctual::periodic::{Policy, Rate, Task};
+use punctual::process::{
+    Cause, Event, Exit, Finished, Over, RegisterError, Registration, Restart, SEAT_VARIABLE, Spec,
+    Supervisor, TASK_VARIABLE, WaitError, Watch, What, When,
+};
+
+/// Behaves as its name says, where a supervisor started it.
+#[test]
+fn a_task() {
+    let Ok(name) = std::env::var(TASK_VARIABLE) else { return };
+    match name.split('-').next().unwrap_or_default() {
+        "good" => obey(&name, |_| true),
+        "leaves" => obey(&name, |n| n < 5),
+        "hangs" => obey(&name, |n| {
+            if n == 3 {
+                endless();
+            }
+            true
+        }),
+        "crashes" => obey(&name, |n| {
+            if n == 3 {
+                std::process::abort();
+            }
+            true
+        }),
+        "silent" => endless(),
+        "exits" => panic!("on purpose"),
+        "rubbish" => rubbish(),
+        other => panic!("no behaviour {other:?}"),
+    }
+}
+
+fn endless() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Runs cycles, gives out their number, until the end or until `go_on` says so.
+fn obey(name: &str, go_on: impl Fn(u64) -> bool) {
+    assert!(Registration::from_env(Some("another")).is_err(), "it is not that one");
+    let mut task = Registration::from_env(Some(name)).expect("a supervisor started it");
+    assert!(matches!(Registration::from_env(None), Err(RegisterError::Taken)));
+    let mut ran = 0u64;
+    while let Ok(cycle) = task.wait() {
+        assert!(cycle.release < cycle.next);
+        ran += 1;
+        task.commit(&ran.to_ne_bytes());
+        if !go_on(ran) {
+            return task.unregister();
+        }
+    }
+}
+
+/// Fills its own seat, again and again.
+fn rubbish() {
+    let number = std::env::var(SEAT_VARIABLE).expect("a seat").parse().expect("a number");
+    let memory = Mapping::of(number, None, Access::Write).expect("a seat");
+    let mut seed = 7u64;
+    loop {
+        for word in memory.words() {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            word.store(seed >> (seed >> 58), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A task of 2 ms that behaves as its name says.
+fn spec(name: &str) -> Spec {
+    let task = Task::new(name, Rate::new(2_000_000, 1).expect("in range"));
+    let own = std::env::current_exe().expect("this program").into_os_string();
+    let words = ["--exact", "a_task", "--nocapture", "--test-threads=1"];
+    let mut spec = Spec::new(task, std::iter::once(own).chain(words.map(Into::into)).collect());
+    spec.register_within = Span::from_ms(60_000);
+    spec.safe = vec![0xff; 8];
+    spec
+}
+
+fn policy(spec: Spec, policy: Policy) -> Spec {
+    Spec { task: spec.task.clone().policy(policy), ..spec }
+}
+
+/// Runs until `enough` says so of an event, or until it ends by itself.
+fn run(
+    supervisor: Supervisor,
+    enough: impl Fn(&Event, &[Event]) -> bool,
+) -> (Finished, Vec<Event>) {
+    let stop = AtomicBool::new(false);
+    let events = RefCell::new(Vec::new());
+    let ready = supervisor.build().expect("fine");
+    let finished = ready.run(Sleep, Some(Span::from_ms(120_000)), &stop, &mut |event| {
+        let mut events = events.borrow_mut();
+        if enough(&event, &events) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        events.push(event);
+    });
+    (finished, events.into_inner())
+}
+
+fn count(events: &[Event], task: &str, what: impl Fn(&What) -> bool) -> usize {
+    events.iter().filter(|event| event.task == task && what(&event.what)).count()
+}
+
+#[test]
+fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
+    let broken = ["crashes", "exits", "rubbish"];
+    let supervisor =
+        broken.iter().fold(Supervisor::new().task(spec("good")), |all, name| all.task(spec(name)));
+    let seen = AtomicU32::new(0);
+    let (finished, events) = run(supervisor, |event, _| {
+        let over = matches!(event.what, What::GivenUp);
+        seen.fetch_add(u32::from(over), Ordering::Relaxed) + u32::from(over) == 3 && over
+    });
+    let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
+    assert_eq!(finished.over, Over::Stopped);
+    let good = task("good");
+    assert!(good.figures.counts.ran > 0 && good.rubbish == 0, "{events:?}");
+    assert_eq!((good.exit, good.failed, good.starts), (Some(Exit::Status(0)), false, 1));
+    assert_eq!(
+        good.figures.buckets.iter().sum::<u64>()
+            + good.figures.counts.below
+            + good.figures.counts.above,
+        good.figures.counts.ran
+    );
+    assert_eq!(task("crashes").exit, Some(Exit::Signal(6)));
+    assert_eq!(task("crashes").figures.counts.ran, 2, "the third was never over");
+    assert_eq!(task("exits").exit, Some(Exit::Status(101)));
+    assert_eq!(task("rubbish").exit, Some(Exit::Signal(9)));
+    assert_eq!(count(&events, "rubbish", |w| *w == What::Killed(Cause::Rubbish)), 1);
+    assert!(broken.iter().all(|name| task(name).failed));
+}
+
+#[test]
+fn an_overrun_is_terminated_started_again_and_given_up() {
+    let mut hangs = policy(spec("hangs"), Policy::Terminate);
+    hangs.restart = Restart { when: When::OnFailure, most: 2, pause: Span::from_ms(1) };
+    let (finished, events) = run(Supervisor::new().task(hangs), |_, _| false);
+    let [task] = &finished.tasks[..] else { panic!("one task") };
+    assert_eq!(finished.over, Over::AllGone);
+    assert!(task.failed && task.restarts == 2 && task.starts == 3, "{task:?} {events:?}");
+    // A machine that stood still may have ended one before it hung.
+    assert!(task.terminated >= 1 && task.overran >= 1, "{task:?}");
+    assert_eq!(count(&events, "hangs", |what| matches!(what, What::StartsAgain(_))), 2);
+    assert_eq!(count(&events, "hangs", |what| *what == What::GivenUp), 1);
+}
+
+#[test]
+fn who_leaves_in_good_order_has_not_failed_and_who_never_comes_has() {
+    let mut silent = spec("silent");
+    silent.register_within = Span::from_ms(50);
+    let supervisor = Supervisor::new().task(spec("leaves")).task(silent);
+    let (finished, events) = run(supervisor, |_, _| false);
+    assert_eq!(finished.over, Over::AllGone);
+    let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
+    assert!(!task("leaves").failed && task("leaves").figures.counts.ran == 5, "{events:?}");
+    // Its end may be seen together with its leave.
+    assert!(count(&events, "leaves", |what| *what == What::Unregistered) <= 1);
+    assert_eq!(count(&events, "silent", |w| *w == What::Killed(Cause::NeverRegistered)), 1);
+    assert!(task("silent").failed && task("silent").figures.counts.ran == 0);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
+    let mut missing = spec("missing");
+    missing.command = vec!["/nowhere/at/all".into()];
+    let stops = policy(spec("hangs-stop"), Policy::Stop);
+    let (finished, _) = run(Supervisor::new().task(missing).task(stops), |_, _| false);
+    assert_eq!(finished.over, Over::Overran("hangs-stop".to_owned()));
+    let missing = finished.tasks.iter().find(|task| task.name == "missing").expect("one");
+    assert_eq!((missing.exit, missing.failed), (Some(Exit::NotStarted(2)), true));
+    let hung = finished.tasks.iter().find(|task| task.name == "hangs-stop").expect("one");
+    assert_eq!(hung.exit, Some(Exit::Signal(9)), "it does not hear, so it is ended");
+}
+
+/// A supervisor's name that no other test has.
+fn name(of: &str) -> String {
+    format!("test-{of}-{}", std::process::id())
+}
+
+#[test]
+fn others_join_by_name_and_read_what_is_given_out() {
+    let supervisor = name("join");
+    let mut open = spec("open");
+    open.command.clear();
+    let ready = || Supervisor::new().name(&supervisor).task(open.clone()).task(spec("good"));
+    let stop = AtomicBool::new(false);
+    let made = ready().build().expect("fine");
+    assert!(ready().build().expect_err("refused").to_string().contains("runs already"));
+    let (finished, seen) = std::thread::scope(|scope| {
+        let (stop, supervisor) = (&stop, &supervisor);
+        let guest = scope.spawn(move || {
+            let refused =
+                |task: &str| Registration::join(supervisor, task).err().map(|w| w.to_string());
+            let said = refused("nobody").expect("no such task");
+            assert!(said.contains("no task of this name"), "{said}");
+            assert!(refused("good").expect("a program").contains("program of its own"));
+            let watch = Watch::open(supervisor, "open").expect("it runs");
+            let mut bytes = [0; 8];
+            assert_eq!((watch.output(&mut bytes), bytes), (Some(Source::Safe), [0xff; 8]));
+            let mut task = Registration::join(supervisor, "open").expect("free");
+            assert!(refused("open").expect("one at a time").contains("taken"));
+            for n in 1..=5u64 {
+                assert!(task.wait().is_ok());
+                assert!(task.commit(&n.to_ne_bytes()) && !task.commit(&[0; 9]));
+            }
+            assert_eq!(watch.output(&mut bytes), Some(Source::Task));
+            assert_eq!(u64::from_ne_bytes(bytes), 5);
+            task.unregister();
+            // The safe value takes over, and the seat is free again.
+            while watch.output(&mut bytes) != Some(Source::Safe) {
+                std::thread::yield_now();
+            }
+            let mut again = loop {
+                match Registration::join(supervisor, "open") {
+                    Ok(task) => break task,
+                    Err(RegisterError::Refused(_)) => std::thread::yield_now(),
+                    Err(why) => panic!("{why}"),
+                }
+            };
+            assert!(again.wait().is_ok());
+            let ran = watch.page().expect("a page").counts().ran;
+            stop.store(true, Ordering::Relaxed);
+            while !matches!(again.wait(), Err(WaitError::Ended)) {}
+            ran
+        });
+        let finished = made.run(Sleep, None, stop, &mut |_| {});
+        (finished, guest.join().expect("no panic"))
+    });
+    assert!(seen >= 4, "the fifth may not have been taken up yet");
+    let open = finished.tasks.iter().find(|task| task.name == "open").expect("one");
+    assert!(open.registered == 2 && open.starts == 2 && !open.failed, "{open:?}");
+    let gone = Registration::join(&supervisor, "open").expect_err("it has ended");
+    assert!(matches!(gone, RegisterError::Supervisor(..)), "{gone}");
+    // What a killed one leaves behind is in nobody's way.
+    let path = punctual::process::socket(&supervisor).expect("a name");
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("free"));
+    drop(ready().build().expect("a stale socket is no supervisor"));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |all: Supervisor| all.build().expect_err("refused").to_string();
+    let with = |spec: Spec| Supervisor::new().task(spec);
+    assert!(refused(Supervisor::new()).contains("no task"));
+    assert!(refused(with(spec("a/b"))).contains("no name"));
+    assert!(refused(with(spec("a")).task(spec("a"))).contains("\"a\""));
+    assert!(refused(with(policy(spec("a"), Policy::Delay))).contains("phase"));
+    assert!(refused(with(policy(spec("a"), Policy::Burst(17)))).contains("16"));
+    let fifo = Cell::new(0);
+    let high = || Spec { fifo: Some(fifo.get()), ..spec("a") };
+    for priority in [0, 80, 99] {
+        fifo.set(priority);
+        assert!(refused(with(high())).contains("[1, 79]"));
+    }
+    assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
+    assert!(refused(with(spec("a")).name("../x")).contains("no name"));
+    assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));
+}

@@ -65,11 +65,22 @@ impl Process {
     ///
     /// # Real-time: setup only
     pub fn enter() -> Self {
+        Self::ask(true, true)
+    }
+
+    /// One of the two, or both, or none.
+    ///
+    /// # Real-time: setup only
+    pub fn ask(memory: bool, idle_states: bool) -> Self {
         let mut refused = Vec::new();
         let mut note = |attempt, errno| refused.push(Refusal { attempt, errno });
-        let locked = lock_memory().map_err(|errno| note(Attempt::LockMemory, errno)).is_ok();
-        let idle_states =
-            hold_idle_states().map_err(|errno| note(Attempt::HoldIdleStates, errno)).ok();
+        let locked =
+            memory && lock_memory().map_err(|errno| note(Attempt::LockMemory, errno)).is_ok();
+        let idle_states = if idle_states {
+            hold_idle_states().map_err(|errno| note(Attempt::HoldIdleStates, errno)).ok()
+        } else {
+            None
+        };
         Self { locked, idle_states, refused }
     }
 
@@ -237,5 +248,8 @@ mod tests {
         let refused = |attempt| process.refused().iter().any(|r| r.attempt == attempt);
         assert_eq!(process.memory_locked(), !refused(Attempt::LockMemory));
         assert_eq!(process.idle_states_held(), !refused(Attempt::HoldIdleStates));
+        let nothing = Process::ask(false, false);
+        assert!(!nothing.memory_locked() && !nothing.idle_states_held());
+        assert_eq!(nothing.refused(), []);
     }
 }

@@ -3,7 +3,6 @@
 //! Setup only: everything that takes time, memory or the kernel's consent is here.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use punctual_core::page::{self, Kind, Page};
@@ -14,7 +13,8 @@ use punctual_core::wait::{Adaptive, Strategy};
 use super::Loop;
 use super::guard::Guard;
 use super::options::{BadOptions, Options, Place};
-use super::remote::{Remote, Shared};
+use super::rehearsal::rehearse;
+use super::remote::Remote;
 use crate::clocks::{MachineClock, wake_cost};
 use crate::quiet;
 use crate::session::Thread;
@@ -22,8 +22,6 @@ use crate::way::Way;
 
 /// How long the tick is listened for: 75 ticks at 250 Hz, 30 at 100 Hz.
 pub const LISTEN: Span = Span::from_ms(300);
-/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
-pub const REHEARSAL_MAX: Span = Span::from_ms(3_000);
 /// Memory of a loop: its page, with its counts and its histogram of lateness, 34 KiB.
 #[derive(Debug)]
 pub struct Storage {
@@ -67,8 +65,8 @@ impl std::error::Error for EnterError {}
 
 impl Options {
     /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
-    /// and what the wait takes to learn, [`REHEARSAL_MAX`] at most. What the kernel refused is
-    /// kept in [`Loop::refused`].
+    /// and what the wait takes to learn, [`super::REHEARSAL_MAX`] at most. What the kernel refused
+    /// is kept in [`Loop::refused`].
     ///
     /// # Errors
     /// What in the options cannot be, or that there is no thread for the watchdog.
@@ -79,7 +77,7 @@ impl Options {
         let words: &[AtomicU64] = &storage.words;
         let page = Page::new(words, Kind::Lateness).expect("storage is of a page's size");
         let view = page::View::open(words).expect("a page was just made of it");
-        let remote = Remote { shared: Arc::new(Shared::default()) };
+        let remote = Remote::default();
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = self
             .watchdog
@@ -99,8 +97,13 @@ impl Options {
             (Place::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let wait = self.strategy(&mut clock);
-        let mut entered = Loop {
+        let mut wait = self.strategy(&mut clock);
+        clock.discipline();
+        if self.rehearse {
+            rehearse(&mut wait, &mut clock, self.rate, phase_ns);
+            clock.discipline();
+        }
+        Ok(Loop {
             options: self,
             phase_ns,
             quiet,
@@ -112,13 +115,13 @@ impl Options {
             at: None,
             session,
             _watchdog: watchdog,
-        };
-        entered.rehearse();
-        entered.clock.discipline();
-        Ok(entered)
+        })
     }
 
-    fn strategy(&self, clock: &mut MachineClock) -> Strategy {
+    /// The strategy that it asks for; measures what a wake costs where that is needed.
+    ///
+    /// # Real-time: setup only
+    pub fn strategy(&self, clock: &mut MachineClock) -> Strategy {
         match self.way {
             Way::Adaptive(budget) => Strategy::Adaptive(Adaptive::new(Aim {
                 budget,

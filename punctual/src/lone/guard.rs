@@ -14,14 +14,21 @@ use crate::watchdog::{Charge, watch};
 
 /// The watchdog of a loop, which ends with it.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub struct Guard {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Guard {
-    /// Watches the loop once it is armed.
-    pub(super) fn start(remote: &Remote, bound: Span) -> std::io::Result<Self> {
+    /// Watches the loop behind `remote` once it is armed: one that gets nowhere for `bound` is
+    /// stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the calling one
+    /// may.
+    ///
+    /// # Errors
+    /// That there is no thread.
+    ///
+    /// # Real-time: setup only
+    pub fn start(remote: &Remote, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
         let (shared, over) = (Arc::clone(&remote.shared), Arc::clone(&done));
         let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {

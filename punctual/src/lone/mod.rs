@@ -34,27 +34,25 @@
 mod enter;
 mod guard;
 mod options;
+mod rehearsal;
 mod releases;
 mod remote;
-
-use std::sync::atomic::AtomicBool;
 
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::Overruns;
 use punctual_core::page::{At, Page, View};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::adaptive::Phase;
-use punctual_core::wait::{Adaptive, Approach, Learned, Strategy, Wait};
-use punctual_os::process;
+use punctual_core::wait::{Approach, Learned, Strategy, Wait};
 use punctual_os::scheduler::Policy;
 
 use crate::clocks::MachineClock;
 use crate::quiet::Quiet;
 use crate::session::{Refusal, Thread};
 
-pub use enter::{EnterError, LISTEN, REHEARSAL_MAX, Storage};
-use guard::Guard;
+pub use enter::{EnterError, LISTEN, Storage};
+pub use guard::Guard;
 pub use options::{BadOptions, Options, Place};
+pub use rehearsal::{REHEARSAL_MAX, rehearse};
 pub use releases::Releases;
 pub use remote::Remote;
 
@@ -117,7 +115,12 @@ impl Loop<'_> {
         let n = last.map_or(0, |last| releases.next(last, now));
         let missed = last.map_or(0, |last| n - last - 1);
         let release = releases.release(n);
-        let Some(wake) = self.wait.until(&mut self.clock, release, self.remote.flag()) else {
+        // A wait that need not sleep looks at its release before it looks at the flag.
+        let wake = match self.remote.stopped() {
+            true => None,
+            false => self.wait.until(&mut self.clock, release, self.remote.flag()),
+        };
+        let Some(wake) = wake else {
             if missed > 0 {
                 self.page.missed(missed);
             }
@@ -127,8 +130,8 @@ impl Loop<'_> {
         // Known only now, of the cycle before.
         let overruns = Overruns { over_release: missed > 0, ..Overruns::default() };
         self.page.keep(At { release, cycle: n }, lateness, missed, overruns);
-        self.remote.shared.stalled(Wait::<MachineClock>::take_stalls(&mut self.wait));
-        self.remote.shared.watched.beat();
+        self.remote.stalled(Wait::<MachineClock>::take_stalls(&mut self.wait));
+        self.remote.beat();
         self.at = Some(Course { releases, last: Some(n) });
         let next = releases.release(n + 1);
         let dt = last.map_or(next - release, |last| release - releases.release(last));
@@ -137,31 +140,9 @@ impl Loop<'_> {
 
     /// Where the first wait finds itself.
     fn begin(&self, now: Instant) -> Course {
-        self.remote.shared.watched.arm(process::tid());
+        self.remote.arm();
         let releases = Releases::aligned(self.options.rate, self.phase_ns, now + LEAD);
         Course { releases, last: None }
-    }
-
-    /// Lets a wait that learns do so, where it is asked for and takes no longer than it may.
-    fn rehearse(&mut self) {
-        let length = Adaptive::calibration(self.options.period());
-        if !self.options.rehearse || length > REHEARSAL_MAX {
-            return;
-        }
-        self.clock.discipline();
-        let start = self.clock.now() + LEAD;
-        let releases = Releases::aligned(self.options.rate, self.phase_ns, start);
-        let mut k = 0;
-        // A cycle without a sleep teaches nothing, so that it may take longer than it should.
-        while self.is_calibrating() && releases.release(k) < start + REHEARSAL_MAX {
-            let wake = self.wait.until(&mut self.clock, releases.release(k), &NEVER);
-            k = releases.next(k, wake.unwrap_or(start));
-        }
-        let _not_counted = Wait::<MachineClock>::take_stalls(&mut self.wait);
-    }
-
-    fn is_calibrating(&self) -> bool {
-        self.learned().is_some_and(|learned| learned.phase == Phase::Calibrating)
     }
 
     /// The handle for other threads.
@@ -230,9 +211,6 @@ impl<'s> Loop<'s> {
         self.view
     }
 }
-
-/// A rehearsal is never told to stop: nobody has the loop's handle yet.
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests;

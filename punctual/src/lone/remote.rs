@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
+use punctual_os::process;
 
 use crate::watchdog::{Force, Watched};
 
 /// A handle of a loop, for any thread; outlives it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Remote {
     pub(super) shared: Arc<Shared>,
 }
@@ -35,17 +36,54 @@ fn ns(span: Span) -> u64 {
     span.as_ns().max(0).unsigned_abs()
 }
 
-impl Shared {
-    pub(super) fn stalled(&self, stalls: Stalls) {
+/// For the loop's own thread.
+impl Remote {
+    /// What its waits look at.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn flag(&self) -> &AtomicBool {
+        &self.shared.stop
+    }
+
+    /// Has the calling thread watched from now on, if there is a [`super::Guard`].
+    ///
+    /// # Real-time: setup only
+    pub fn arm(&self) {
+        self.shared.watched.arm(process::tid());
+    }
+
+    /// Has nothing watched any more.
+    ///
+    /// # Real-time: setup only
+    pub fn disarm(&self) {
+        self.shared.watched.disarm();
+    }
+
+    /// One more cycle, for the watchdog.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn beat(&self) {
+        self.shared.watched.beat();
+    }
+
+    /// Counts what [`punctual_core::wait::Wait::take_stalls`] gave.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn stalled(&self, stalls: Stalls) {
+        let Shared { stalls: count, longest_stall_ns, stalled_ns, .. } = &*self.shared;
         if stalls.count > 0 {
-            add(&self.stalls, stalls.count);
-            add(&self.stalled_ns, ns(stalls.sum));
-            let longest_ns = self.longest_stall_ns.load(Ordering::Relaxed);
-            self.longest_stall_ns.store(longest_ns.max(ns(stalls.longest)), Ordering::Relaxed);
+            add(count, stalls.count);
+            add(stalled_ns, ns(stalls.sum));
+            let longest_ns = longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
+            longest_stall_ns.store(longest_ns, Ordering::Relaxed);
         }
     }
 }
 
+/// For everybody else.
 impl Remote {
     /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
     /// sleeps. Stays so. May be called in a signal handler.
@@ -60,11 +98,6 @@ impl Remote {
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed)
-    }
-
-    /// What its waits look at.
-    pub(super) fn flag(&self) -> &AtomicBool {
-        &self.shared.stop
     }
 
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use punctual_core::time::Period;
+use punctual_core::wait::adaptive::Phase;
 use punctual_testkit::skip;
 
 use super::*;
@@ -57,16 +58,20 @@ fn a_cycle_that_runs_over_its_next_release_is_an_overrun() {
 
 #[test]
 fn a_stopped_loop_gives_nothing_more() {
-    let mut storage = Storage::new();
-    let mut looped = quick(1_000).enter(&mut storage).expect("a loop");
-    let remote = looped.remote();
-    assert!(looped.wait().is_some());
-    std::thread::scope(|scope| {
-        scope.spawn(|| remote.stop());
-    });
-    assert!(looped.wait().is_none() && looped.wait().is_none());
-    drop(looped);
-    assert!(remote.stopped());
+    let fixed = Way::Fixed(Span::from_us(900));
+    for way in [Way::Sleep, fixed, Way::Spin, Way::Rearm(None), Way::Adaptive(0.9)] {
+        let mut storage = Storage::new();
+        let options = quick(1_000).way(way).rehearse(false);
+        let mut looped = options.enter(&mut storage).expect("a loop");
+        let remote = looped.remote();
+        assert!(looped.wait().is_some());
+        std::thread::scope(|scope| {
+            scope.spawn(|| remote.stop());
+        });
+        assert!((0..20).all(|_| looped.wait().is_none()), "{way:?}");
+        drop(looped);
+        assert!(remote.stopped());
+    }
 }
 
 #[test]

@@ -50,6 +50,13 @@ impl Task {
         }
     }
 
+    /// Its period.
+    ///
+    /// # Real-time: setup only
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Sets where its releases lie.
     ///
     /// # Real-time: setup only

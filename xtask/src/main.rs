@@ -5,6 +5,7 @@
 
 mod arm64;
 mod fuzz;
+mod install;
 mod licences;
 mod man;
 mod metadata;
@@ -31,6 +32,12 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
+    (
+        "install",
+        "[--prefix DIR] […]",
+        "the C library, its headers and pkg-config file",
+        install::run,
+    ),
     ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
     ("peers", "[OPTION…]", "ways to wait against other crates and programs", peers::run),
     ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),

@@ -11,6 +11,11 @@ use crate::process;
 const PACKAGES: &[(&str, &str, &str)] = &[
     ("chromium", "chromium", "the page of a result, clicked and looked at"),
     ("chromium-driver", "chromedriver", "the same, driven over WebDriver"),
+    ("gcc", "gcc", "the C library, its examples and its programs"),
+    ("g++", "g++", "the same in C++"),
+    ("binutils", "nm, readelf", "what the C library exports, and what it is called"),
+    ("pkg-config", "pkg-config", "the build lines of its examples"),
+    ("valgrind", "valgrind", "that the C library touches no byte that is not its caller's"),
     ("strace", "strace", "the system calls of a loop, as the kernel sees them"),
     ("stress-ng", "stress-ng", "the load that passes its arguments on"),
     ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),

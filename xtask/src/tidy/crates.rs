@@ -44,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-lab",
         ],
     ),
+    ("punctual-capi", &["punctual"]),
     ("xtask", &[]),
 ];
 /// What tests of any crate may use beside.

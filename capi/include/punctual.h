@@ -1,0 +1,500 @@
+/*
+ * punctual.h: be there at the release, know every cycle.
+ *
+ * A loop of one period that says punctual_loop_wait(), works, and says so again; an executive of
+ * many periodic tasks in one thread; the clock, and a wait for one instant. Linux, x86-64 and
+ * AArch64. C11 and C++17 and newer; a small C++ wrapper is in punctual.hpp.
+ *
+ * Answers. A function that can fail returns 0 or a negative errno, never anything else.
+ *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
+ *   failure with names and numbers. Common to all:
+ *     -EINVAL           a null pointer or an argument that cannot be
+ *     -E2BIG            a struct of a newer version that asks for what this library does not know
+ *     -ENOTRECOVERABLE  a fault of the library's own, caught at its border: destroy the object
+ *   Nothing here ends the process, throws, prints (but a fault of its own, on standard error) or
+ *   installs a signal handler.
+ *
+ * Time. All instants are nanoseconds on CLOCK_MONOTONIC, all spans nanoseconds; shares are from 0
+ *   to 1. A period is an exact fraction of nanoseconds, num/den: 1 kHz is 1000000/1, 3 Hz is
+ *   1000000000/3. It is from 1 ns to 2^62 ns (146 years).
+ *
+ * Real time. Each function says where it may be called:
+ *     setup only       allocates, takes time, makes system calls: before or after a loop
+ *     in loop          allocates nothing, makes no system call, is done in well under a microsecond
+ *     in loop, waits   the same, and its own sleep
+ *     reader side      from any thread at any time, disturbs no loop; may allocate
+ *
+ * Threads. Where nothing else is said, an object is used by one thread at a time.
+ *
+ * Structs that cross the border begin with their size and are filled in by their _init function,
+ *   which is given sizeof: so each side may be of another version than the other.
+ */
+#ifndef PUNCTUAL_H
+#define PUNCTUAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define PUNCTUAL_NOEXCEPT noexcept
+#else
+#define PUNCTUAL_NOEXCEPT
+#endif
+
+/* The version of this header; punctual_version() is that of the library. */
+#define PUNCTUAL_VERSION "0.1.0"
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+/*
+ * What an errno means in this library; takes both -errno and errno. Never null, never to be freed.
+ * Real-time: in loop
+ */
+const char *punctual_strerror(int error) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The calling thread's last failure in words: what was asked, and which task, period or CPU it is
+ * about. Empty before the first one, and where punctual_strerror() says all there is, as of what a
+ * loop calls, which must not allocate. Valid until the thread's next call of this library that
+ * fails, and never to be freed.
+ * Real-time: reader side
+ */
+const char *punctual_last_error(void) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The version of the library, as "0.1.0".
+ * Real-time: in loop
+ */
+const char *punctual_version(void) PUNCTUAL_NOEXCEPT;
+
+/* ---- Clock ----------------------------------------------------------------------------------- */
+
+/*
+ * Now, ns on CLOCK_MONOTONIC. Cannot fail.
+ * Real-time: in loop
+ */
+uint64_t punctual_now_ns(void) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Waits until at_ns: sleeps until margin_ns before it, then spins. With a margin of 0 it only
+ * sleeps; with one that reaches back to now or beyond (UINT64_MAX, say) it only spins. Returns at
+ * once when the instant has passed.
+ *   -EINTR   a signal was handled during the sleep; the instant has not come
+ * Real-time: in loop, waits
+ */
+int punctual_wait_until_ns(uint64_t at_ns, uint64_t margin_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * An instant of clock_gettime(2) as ns.
+ *   -EINVAL  negative, or tv_nsec not below 10^9
+ *   -ERANGE  beyond 2^64 ns (584 years)
+ * Real-time: in loop
+ */
+int punctual_ns_from_timespec(const struct timespec *from, uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * ns as an instant for clock_nanosleep(2) and its like.
+ * Real-time: in loop
+ */
+int punctual_timespec_from_ns(uint64_t from_ns, struct timespec *to) PUNCTUAL_NOEXCEPT;
+
+/* ---- What a cycle is, and what a loop did ---------------------------------------------------- */
+
+/* One cycle of a loop or of a task. */
+typedef struct punctual_cycle {
+    size_t size;         /* sizeof(punctual_cycle) */
+    uint64_t n;          /* releases before this one: of a loop since its first, of a task since
+                            the epoch of its executive, which is long ago */
+    uint64_t release_ns; /* when it was due */
+    int64_t lateness_ns; /* how long after that it began */
+    uint64_t missed;     /* releases since the last cycle that never ran */
+    uint64_t dt_ns;      /* from the last cycle's release to this one: what an integrator has to
+                            go on by; the period, for the first */
+    uint64_t next_ns;    /* when the next cycle is due: what runs beyond this is an overrun */
+} punctual_cycle;
+
+/* What a loop or a task did so far. */
+typedef struct punctual_stats {
+    size_t size;               /* sizeof(punctual_stats) */
+    uint64_t ran;              /* cycles */
+    uint64_t missed;           /* releases that never ran, as far as a later cycle told of them */
+    uint64_t started_late;     /* later than the task's start_ns: of a task only */
+    uint64_t over_budget;      /* ran longer than the task's budget_ns: of a task only */
+    uint64_t over_release;     /* still running at the next release: overruns */
+    uint64_t over_deadline;    /* finished after the task's deadline_ns: of a task only */
+    uint64_t last_release_ns;  /* the release of the last cycle */
+    uint64_t last_cycle;       /* and its n */
+    int64_t min_ns;            /* lateness: the smallest, the largest, the mean; 0 with ran = 0 */
+    int64_t max_ns;
+    double mean_ns;
+    uint64_t stalls;           /* gaps above 1 us inside spins, when the CPU was elsewhere: of a */
+    uint64_t longest_stall_ns; /*   loop only */
+    uint64_t stalled_ns;       /* all of them together */
+    uint32_t consistent;       /* whether all but the stalls is of one moment */
+    uint32_t forced;           /* 0, or how the watchdog ended the loop: 1 its thread was made
+                                  SCHED_OTHER, 2 that was refused, 3 it did not get the CPU */
+} punctual_stats;
+
+/*
+ * Empties a cycle: punctual_cycle_init(&cycle, sizeof cycle).
+ * Real-time: in loop
+ */
+int punctual_cycle_init(punctual_cycle *cycle, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Empties counts: punctual_stats_init(&stats, sizeof stats).
+ * Real-time: in loop
+ */
+int punctual_stats_init(punctual_stats *stats, size_t size) PUNCTUAL_NOEXCEPT;
+
+/* ---- How a thread runs and waits ------------------------------------------------------------- */
+
+/* Where releases lie on CLOCK_MONOTONIC. */
+enum {
+    PUNCTUAL_PHASE_DEFAULT = 0, /* of a loop quiet, of an executive zero */
+    PUNCTUAL_PHASE_QUIET = 1,   /* away from the kernel's tick, which is listened for; zero where
+                                   none is heard, or the period meets it at any phase. A loop's */
+    PUNCTUAL_PHASE_ZERO = 2,    /* multiples of the period: separate processes agree on them */
+    PUNCTUAL_PHASE_AT = 3       /* phase_ns after those */
+};
+
+/* How a release is waited for. */
+enum {
+    PUNCTUAL_WAIT_ADAPTIVE = 0, /* learns how early to wake on this machine, and then spins */
+    PUNCTUAL_WAIT_SLEEP = 1,    /* an absolute sleep, nothing else */
+    PUNCTUAL_WAIT_FIXED = 2,    /* wakes margin_ns early (0: 125 us), then spins */
+    PUNCTUAL_WAIT_REARM = 3,    /* NIST: looks every margin_ns (0: sqrt(T S), S measured), spins */
+    PUNCTUAL_WAIT_SPIN = 4      /* sleeps a tenth of the period and 20 us at least, then spins */
+};
+
+/* How the thread of a loop or of an executive runs and waits. */
+typedef struct punctual_options {
+    size_t size;               /* sizeof(punctual_options) */
+    uint64_t period_num_ns;    /* the period is num/den ns; of a loop only, and without default */
+    uint64_t period_den;       /* 1 */
+    uint64_t phase_ns;         /* for PUNCTUAL_PHASE_AT; of a loop below the period */
+    uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED: below the period, and of a loop that is
+                                  to have any rest well below; for PUNCTUAL_WAIT_REARM */
+    uint64_t watchdog_ns;      /* stop a loop that gets nowhere for so long, and make its thread
+                                  SCHED_OTHER: at least two periods; 0: no watchdog */
+    double budget_share;       /* for PUNCTUAL_WAIT_ADAPTIVE: the share of the CPU that waiting may
+                                  take, above 0 and at most 1; 0.1 */
+    double late_share;         /* and the share of wakes that may be late, in (0, 1); 0.001 */
+    int32_t phase;             /* a PUNCTUAL_PHASE_ */
+    int32_t wait;              /* a PUNCTUAL_WAIT_ */
+    int32_t cpu;               /* the CPU to run on; -1: any */
+    int32_t priority;          /* SCHED_FIFO of 1 to 99; 0: SCHED_OTHER; 90 */
+    uint32_t lock_memory;      /* 1: keep all memory of the process in RAM, by mlockall(2), while
+                                  there is a loop that wants it */
+    uint32_t hold_idle_states; /* 1: keep CPUs out of deep idle states meanwhile, by
+                                  /dev/cpu_dma_latency: costs power */
+    uint32_t rehearse;         /* 1: a wait that learns does so before the first cycle, where that
+                                  takes no longer than 3 s; 0: the first cycles teach it */
+    uint32_t strict;           /* 1: what the kernel refuses (priority, CPU, memory, idle states)
+                                  is an error, -EACCES; 0: it is told by _refused(), and the loop
+                                  runs without */
+} punctual_options;
+
+/*
+ * Fills in the defaults, those that the comments above end with or begin with:
+ * punctual_options_init(&options, sizeof options).
+ * Real-time: setup only
+ */
+int punctual_options_init(punctual_options *options, size_t size) PUNCTUAL_NOEXCEPT;
+
+/* How releases are approached, and what was learned of the machine. */
+typedef struct punctual_wait_info {
+    size_t size;             /* sizeof(punctual_wait_info) */
+    uint64_t phase_ns;       /* of releases from multiples of the period; of an executive its epoch */
+    uint64_t tick_ns;        /* with quiet: the period of the kernel's tick, */
+    uint64_t clear_ns;       /* and how far each release is from the nearest one */
+    uint64_t hop_ns;         /* the longest sleep; 0: one sleep however long it is */
+    uint64_t margin_ns;      /* how long before the release the last sleep ends */
+    uint64_t learned_cycles; /* with learns: the cycles since it last calibrated, */
+    double late_share;       /* the share of them that woke late, */
+    double cpu_share;        /* and the share of the CPU that waiting takes, as computed */
+    int32_t priority;        /* what the thread really has; 0: SCHED_OTHER */
+    uint32_t quiet;          /* 1: a quiet phase was found */
+    uint32_t learns;         /* 1: the wait is adaptive */
+    uint32_t calibrating;    /* 1: it is still trying each approach in turn */
+    uint32_t reachable;      /* 1: late_share is within the budget on this machine, as far as known */
+    uint32_t extrapolated;   /* 1: the margin rests on more than was seen so far */
+} punctual_wait_info;
+
+/*
+ * Empties it: punctual_wait_info_init(&info, sizeof info).
+ * Real-time: in loop
+ */
+int punctual_wait_info_init(punctual_wait_info *info, size_t size) PUNCTUAL_NOEXCEPT;
+
+/* ---- A loop of one period -------------------------------------------------------------------- */
+
+/*
+ * A loop. It belongs to the thread that created it, which alone waits and destroys; a cycle that
+ * runs over its next release makes that one missed, and the phase stays.
+ */
+typedef struct punctual_loop punctual_loop;
+
+/*
+ * Makes the calling thread a loop's: CPU, policy, memory, clock (50 ms), quiet phase (300 ms), and
+ * what the wait takes to learn (3 s at most). *loop is null where it fails.
+ *   -EINVAL  an option that cannot be; punctual_last_error() names it
+ *   -EACCES  the kernel refused something, and the options are strict
+ *   -EAGAIN  no thread for the watchdog
+ * Real-time: setup only
+ */
+int punctual_loop_create(punctual_loop **loop, const punctual_options *options) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Waits for the next release to come and fills in its cycle, which may be null. The first call
+ * fixes which release is the first, one that is still to come.
+ *   -ECANCELED  the loop was told to stop
+ *   -ETIMEDOUT  the watchdog stopped it
+ *   -EPERM      this is not the thread that created it
+ *   -EBUSY      called from a signal handler that interrupted it
+ *   -EINVAL     also a cycle whose size was never set: nothing was waited for
+ * Real-time: in loop, waits
+ */
+int punctual_loop_wait(punctual_loop *loop, punctual_cycle *cycle) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Tells the loop to stop, for good: from any thread, and from a signal handler. A loop that spins
+ * hears of it at once, one that sleeps at its next wake.
+ * Real-time: in loop
+ */
+int punctual_loop_stop(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the loop did so far, from any thread.
+ * Real-time: reader side
+ */
+int punctual_loop_stats(const punctual_loop *loop, punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A lateness that at least this share of the cycles did not exceed, at most 0.8 % above the exact
+ * one and never above the exact maximum; from any thread. A share of 0.999 says little before some
+ * ten thousand cycles.
+ *   -EINVAL   a share outside [0, 1]
+ *   -ENODATA  no cycle ran yet
+ * Real-time: reader side
+ */
+int punctual_loop_quantile_ns(const punctual_loop *loop, double share,
+                              int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How releases are approached at present.
+ *   -EPERM  this is not the thread that created the loop
+ * Real-time: in loop
+ */
+int punctual_loop_wait_info(punctual_loop *loop, punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the kernel refused, as "SCHED_FIFO 90: EPERM; lock memory: ENOMEM"; empty when nothing. Cut
+ * to size bytes, the closing zero included; from any thread.
+ *   -ERANGE  it was cut
+ * Real-time: reader side
+ */
+int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Ends the loop and puts back what was changed of its thread and process. Null is no error. No
+ * other thread may use it at the time or later.
+ *   -EPERM  this is not the thread that created it
+ * Real-time: setup only
+ */
+int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
+
+/* ---- An executive of many periodic tasks ----------------------------------------------------- */
+
+/*
+ * Tasks of any periods in one thread, each run to its end, the most urgent of those that are due
+ * first. Add tasks, build, run.
+ */
+typedef struct punctual_periodic punctual_periodic;
+
+/*
+ * The body of a task: is called once a cycle, by the thread that runs the executive, with the data
+ * of its punctual_task. The cycle is valid for the call. 0 goes on; anything else ends the run. It
+ * must neither throw nor longjmp out. A task that takes long looks whether punctual_now_ns() has
+ * passed cycle->next_ns, and returns with its outputs in a safe state.
+ */
+typedef int (*punctual_task_fn)(void *data, const punctual_cycle *cycle);
+
+/* Where a task's releases lie within its period; PUNCTUAL_PHASE_AT is phase_ns after the epoch. */
+enum {
+    PUNCTUAL_PHASE_BALANCED = 0, /* where it meets the fewest others */
+    PUNCTUAL_PHASE_AFTER = 4     /* phase_ns after the release of the task named in `after`, which
+                                    has the same period */
+};
+
+/* What happens to a task that is still waiting or running at its next release. */
+enum {
+    PUNCTUAL_POLICY_SKIP = 0,      /* releases that passed are missed and counted; the phase stays */
+    PUNCTUAL_POLICY_BURST = 1,     /* up to `burst` of them run one after the other */
+    PUNCTUAL_POLICY_DELAY = 2,     /* the next release is a period after the finish; the phase moves */
+    PUNCTUAL_POLICY_TERMINATE = 3, /* as SKIP: in one thread a task ends when it returns */
+    PUNCTUAL_POLICY_STOP = 4       /* the run ends with -ETIME */
+};
+
+/* A task. */
+typedef struct punctual_task {
+    size_t size;            /* sizeof(punctual_task) */
+    const char *name;       /* of its own, UTF-8, copied; without default */
+    punctual_task_fn run;   /* its body; without default */
+    void *data;             /* handed to the body; null */
+    const char *after;      /* for PUNCTUAL_PHASE_AFTER: a task's name, copied */
+    uint64_t period_num_ns; /* the period is num/den ns; without default */
+    uint64_t period_den;    /* 1 */
+    uint64_t phase_ns;      /* for PUNCTUAL_PHASE_AT and PUNCTUAL_PHASE_AFTER: below the period */
+    uint64_t budget_ns;     /* its longest execution, at most the period; 0: none said */
+    uint64_t deadline_ns;   /* from release to the latest finish; 0: the period */
+    uint64_t start_ns;      /* from release to the latest start that is not late; 0: any */
+    int32_t phase;          /* PUNCTUAL_PHASE_BALANCED, _AT or _AFTER */
+    int32_t priority;       /* 1 to 99, the higher first; 0 for all tasks: rate-monotonic */
+    int32_t policy;         /* a PUNCTUAL_POLICY_ */
+    uint32_t burst;         /* for PUNCTUAL_POLICY_BURST: at least 1 */
+} punctual_task;
+
+/*
+ * Fills in the defaults: punctual_task_init(&task, sizeof task).
+ * Real-time: setup only
+ */
+int punctual_task_init(punctual_task *task, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * An executive without tasks. *periodic is null where it fails.
+ * Real-time: setup only
+ */
+int punctual_periodic_create(punctual_periodic **periodic) PUNCTUAL_NOEXCEPT;
+
+/*
+ * One more task; *index, which may be null, numbers it from 0 in the order of adding. What tasks
+ * cannot be together, build says.
+ *   -EINVAL  what cannot be of the task itself
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_periodic_add(punctual_periodic *periodic, const punctual_task *task,
+                          uint32_t *index) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Lets the budgets ask for more than the whole CPU: releases will be missed.
+ *   -EBUSY  built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_periodic_allow_overload(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Checks all tasks and lays them out: ranks, balanced phases, and 34 KiB a task for its counts and
+ * its histogram of lateness. punctual_last_error() names the tasks that a failure is about.
+ *   -EINVAL  budgets, deadlines, phases or priorities that cannot be, or no tasks
+ *   -EEXIST  two tasks of one name
+ *   -ENOENT  a task after one that is not there
+ *   -ENOSPC  the budgets add up to more than the whole CPU
+ *   -E2BIG   more tasks than ranks
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_periodic_build(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The most releases that fall on one instant, or an upper bound of it.
+ *   -EINVAL  also: not built yet
+ * Real-time: reader side
+ */
+int punctual_periodic_peak(const punctual_periodic *periodic, uint64_t *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The place of a task in the order of urgency; 0 is the most urgent.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no task of this index
+ * Real-time: reader side
+ */
+int punctual_periodic_task_rank(const punctual_periodic *periodic, uint32_t task,
+                                uint32_t *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The phase of a task, ns after the epoch.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no task of this index
+ * Real-time: reader side
+ */
+int punctual_periodic_task_phase_ns(const punctual_periodic *periodic, uint32_t task,
+                                    uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Runs the tasks in the calling thread, for duration_ns (0: without end), until it is told to stop,
+ * or until a task says so. options, which may be null for the defaults, says how the thread runs
+ * and waits; period_num_ns stays 0, and the phase is that of the epoch of all tasks: zero, or
+ * phase_ns after the clock's zero. Everything is counted anew. Returns 0 at the end of the
+ * duration, when told to stop, and when a task returned a positive number; otherwise
+ *   what a task returned, if that is negative
+ *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
+ *   -ETIMEDOUT  the watchdog stopped it
+ *   -EINVAL     an option that cannot be, or not built yet
+ *   -EACCES     the kernel refused something, and the options are strict
+ *   -EAGAIN     no thread for the watchdog
+ *   -EBUSY      it runs already
+ * Real-time: setup only
+ */
+int punctual_periodic_run(punctual_periodic *periodic, const punctual_options *options,
+                          uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
+ * Takes effect after the task that runs; where all wait, as with a loop.
+ * Real-time: in loop
+ */
+int punctual_periodic_stop(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What a task did in the present run, or in the last; from any thread.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no task of this index
+ * Real-time: reader side
+ */
+int punctual_periodic_task_stats(const punctual_periodic *periodic, uint32_t task,
+                                 punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A quantile of a task's lateness, as punctual_loop_quantile_ns(); from any thread.
+ *   -EINVAL   a share outside [0, 1], or not built yet
+ *   -ENOENT   no task of this index
+ *   -ENODATA  no cycle ran yet
+ * Real-time: reader side
+ */
+int punctual_periodic_task_quantile_ns(const punctual_periodic *periodic, uint32_t task,
+                                       double share, int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How releases were approached at the end of the last run.
+ *   -ENODATA  none has ended yet
+ *   -EBUSY    it runs
+ * Real-time: setup only
+ */
+int punctual_periodic_wait_info(const punctual_periodic *periodic,
+                                punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the kernel refused the last run, as punctual_loop_refused().
+ *   -ERANGE  it was cut
+ *   -EBUSY   it runs
+ * Real-time: setup only
+ */
+int punctual_periodic_refused(const punctual_periodic *periodic, char *text,
+                              size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Frees it. Null is no error. No other thread may use it at the time or later.
+ *   -EBUSY  it runs
+ * Real-time: setup only
+ */
+int punctual_periodic_destroy(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PUNCTUAL_H */

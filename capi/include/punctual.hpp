@@ -1,0 +1,223 @@
+// punctual.hpp: punctual.h for C++17 and newer. Owners that clean up, and errors that are thrown.
+//
+// Header only, and thin: every function here says which of punctual.h it calls; units, ranges and
+// real-time labels are those of that one. What allocates or throws here does so in setup only;
+// wait(), stop() and now_ns() never throw.
+#ifndef PUNCTUAL_HPP
+#define PUNCTUAL_HPP
+
+#include <cerrno>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "punctual.h"
+
+namespace punctual {
+
+// A failure: code() is the errno, what() the words of punctual_last_error().
+class error : public std::system_error {
+public:
+    explicit error(int answer)
+        : std::system_error(-answer, std::generic_category(), words(answer)) {}
+
+private:
+    static std::string words(int answer) {
+        std::string last = punctual_last_error();
+        return last.empty() ? punctual_strerror(answer) : last;
+    }
+};
+
+// Throws what is no 0.
+inline void check(int answer) {
+    if (answer != 0) {
+        throw error(answer);
+    }
+}
+
+// punctual_now_ns()
+inline std::uint64_t now_ns() noexcept { return punctual_now_ns(); }
+
+// punctual_options with its defaults; the fields are the struct's own.
+struct options : punctual_options {
+    options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
+
+    // A period of num/den nanoseconds.
+    explicit options(std::uint64_t num_ns, std::uint64_t den = 1) : options() {
+        period_num_ns = num_ns;
+        period_den = den;
+    }
+};
+
+// punctual_stats, empty.
+inline punctual_stats empty_stats() {
+    punctual_stats stats;
+    check(punctual_stats_init(&stats, sizeof stats));
+    return stats;
+}
+
+// A loop, of the thread that makes it; it must also die there.
+class loop {
+public:
+    // punctual_loop_create()
+    explicit loop(const punctual_options &options) {
+        punctual_loop *made = nullptr;
+        check(punctual_loop_create(&made, &options));
+        handle.reset(made);
+        check(punctual_cycle_init(&cycle, sizeof cycle));
+    }
+
+    // punctual_loop_wait(): the next cycle, or null once it was told to stop.
+    const punctual_cycle *wait() noexcept {
+        answer = punctual_loop_wait(handle.get(), &cycle);
+        return answer == 0 ? &cycle : nullptr;
+    }
+
+    // What the last wait() answered: 0, -ECANCELED, -ETIMEDOUT, -EPERM.
+    int last_answer() const noexcept { return answer; }
+
+    // punctual_loop_stop(), from any thread and from a signal handler.
+    void stop() noexcept { punctual_loop_stop(handle.get()); }
+
+    // punctual_loop_stats(), from any thread.
+    punctual_stats stats() const {
+        punctual_stats stats = empty_stats();
+        check(punctual_loop_stats(handle.get(), &stats));
+        return stats;
+    }
+
+    // punctual_loop_quantile_ns(), from any thread; nothing before the first cycle.
+    std::optional<std::int64_t> quantile_ns(double share) const {
+        std::int64_t ns = 0;
+        int answer = punctual_loop_quantile_ns(handle.get(), share, &ns);
+        if (answer == -ENODATA) {
+            return std::nullopt;
+        }
+        check(answer);
+        return ns;
+    }
+
+    // punctual_loop_wait_info()
+    punctual_wait_info wait_info() const {
+        punctual_wait_info info;
+        check(punctual_wait_info_init(&info, sizeof info));
+        check(punctual_loop_wait_info(handle.get(), &info));
+        return info;
+    }
+
+    // punctual_loop_refused()
+    std::string refused() const {
+        char text[512];
+        int answer = punctual_loop_refused(handle.get(), text, sizeof text);
+        if (answer != -ERANGE) {
+            check(answer);
+        }
+        return text;
+    }
+
+    punctual_loop *get() const noexcept { return handle.get(); }
+
+private:
+    struct destroy {
+        void operator()(punctual_loop *loop) const noexcept { punctual_loop_destroy(loop); }
+    };
+    std::unique_ptr<punctual_loop, destroy> handle;
+    punctual_cycle cycle{};
+    int answer = 0;
+};
+
+// punctual_task with its defaults; name, period and body are given to add().
+struct task : punctual_task {
+    task() : punctual_task() { check(punctual_task_init(this, sizeof(punctual_task))); }
+};
+
+// An executive of many tasks.
+class periodic {
+public:
+    // Returns 0 to go on, anything else to end the run, as a punctual_task_fn does.
+    using body = std::function<int(const punctual_cycle &)>;
+
+    // punctual_periodic_create()
+    periodic() {
+        punctual_periodic *made = nullptr;
+        check(punctual_periodic_create(&made));
+        handle.reset(made);
+    }
+
+    // punctual_periodic_add(); the index of the task. Its run and data are set here.
+    std::uint32_t add(const char *name, std::uint64_t num_ns, std::uint64_t den, body run,
+                      task with = task()) {
+        bodies.push_back({std::move(run), this});
+        with.name = name;
+        with.period_num_ns = num_ns;
+        with.period_den = den;
+        with.run = &periodic::call;
+        with.data = &bodies.back();
+        std::uint32_t index = 0;
+        check(punctual_periodic_add(handle.get(), &with, &index));
+        return index;
+    }
+
+    // punctual_periodic_build()
+    void build() { check(punctual_periodic_build(handle.get())); }
+
+    // punctual_periodic_run(). An exception of a body ends the run and is thrown from here.
+    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
+        thrown = nullptr;
+        int answer = punctual_periodic_run(handle.get(), &options, duration_ns);
+        if (thrown) {
+            std::rethrow_exception(thrown);
+        }
+        check(answer);
+    }
+
+    // punctual_periodic_stop(), from any thread and from a signal handler.
+    void stop() noexcept { punctual_periodic_stop(handle.get()); }
+
+    // punctual_periodic_task_stats(), from any thread.
+    punctual_stats stats(std::uint32_t index) const {
+        punctual_stats stats = empty_stats();
+        check(punctual_periodic_task_stats(handle.get(), index, &stats));
+        return stats;
+    }
+
+    punctual_periodic *get() const noexcept { return handle.get(); }
+
+    // A body knows where this lies.
+    periodic(const periodic &) = delete;
+    periodic &operator=(const periodic &) = delete;
+
+private:
+    struct entry {
+        body run;
+        periodic *of;
+    };
+
+    // Nothing is thrown through the library, which could not bear it.
+    static int call(void *data, const punctual_cycle *cycle) noexcept {
+        entry *of = static_cast<entry *>(data);
+        try {
+            return of->run(*cycle);
+        } catch (...) {
+            of->of->thrown = std::current_exception();
+            return 1;
+        }
+    }
+
+    struct destroy {
+        void operator()(punctual_periodic *of) const noexcept { punctual_periodic_destroy(of); }
+    };
+    std::deque<entry> bodies; // their places do not change
+    std::exception_ptr thrown;
+    std::unique_ptr<punctual_periodic, destroy> handle;
+};
+
+} // namespace punctual
+
+#endif // PUNCTUAL_HPP

@@ -1,0 +1,118 @@
+//! What went wrong, in words: the last failure of a thread, and what each errno means here.
+//!
+//! For callers after an entry failed. Allocates when a failure has words, which none has that a
+//! loop meets.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use crate::border;
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+    static WORDLESS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Takes note of a failure without words; allocates nothing.
+pub(crate) fn wordless() {
+    // A thread that is about to end has no words any more.
+    let _ended = WORDLESS.try_with(|wordless| wordless.set(true));
+}
+
+/// Keeps the words of a failure for the calling thread.
+pub(crate) fn keep(text: String) {
+    // A zero byte inside, of a name say, would end the text there.
+    let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+    // A thread that is about to end has no words any more.
+    let _ended = LAST.try_with(|last| last.replace(text));
+    let _ended = WORDLESS.try_with(|wordless| wordless.set(false));
+}
+
+/// The words of the calling thread's last failure.
+#[unsafe(no_mangle)]
+extern "C" fn punctual_last_error() -> *const c_char {
+    border::value(c"".as_ptr(), || {
+        if WORDLESS.try_with(Cell::get).unwrap_or(true) {
+            return c"".as_ptr();
+        }
+        LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+    })
+}
+
+/// What an error means here; takes −errno and errno alike.
+#[unsafe(no_mangle)]
+extern "C" fn punctual_strerror(error: c_int) -> *const c_char {
+    border::value(c"".as_ptr(), || meaning(error).as_ptr())
+}
+
+fn meaning(error: c_int) -> &'static CStr {
+    match error.wrapping_abs() {
+        0 => c"no error",
+        libc::EINVAL => c"an argument that cannot be, or a null pointer",
+        libc::E2BIG => c"a struct of a newer version that asks for more, or too many tasks",
+        libc::EBUSY => c"in use by another call, or built already",
+        libc::EPERM => c"a loop is waited for and destroyed by the thread that created it",
+        libc::ECANCELED => c"told to stop",
+        libc::EINTR => c"a signal came before the instant did",
+        libc::EEXIST => c"two tasks have one name",
+        libc::ENOENT => c"there is no such task",
+        libc::ENOSPC => c"the budgets ask for more than the whole CPU",
+        libc::ENODATA => c"no cycle ran yet",
+        libc::ERANGE => c"beyond what the result can hold",
+        libc::ETIME => c"a task overran, and its policy is to stop everything",
+        libc::ETIMEDOUT => c"the watchdog ended it",
+        libc::EAGAIN => c"no thread could be had",
+        libc::ENOTRECOVERABLE => c"a fault of the library's own; destroy the object",
+        libc::EACCES => c"the kernel refused what was asked for strictly",
+        _ => c"no error of this library",
+    }
+}
+
+/// The version of this library.
+#[unsafe(no_mangle)]
+extern "C" fn punctual_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
+    border::value(c"".as_ptr(), || VERSION.as_ptr())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn text(from: *const c_char) -> String {
+        // SAFETY: never null, and a text that ends.
+        unsafe { CStr::from_ptr(from) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    pub(crate) fn last() -> String {
+        text(punctual_last_error())
+    }
+
+    #[test]
+    fn each_thread_has_its_own_last_error() {
+        keep("one\0two".to_owned());
+        let other = std::thread::spawn(last).join().expect("no panic");
+        assert_eq!((last().as_str(), other.as_str()), ("one?two", ""));
+        wordless();
+        assert_eq!(last(), "", "the last failure had no words");
+    }
+
+    #[test]
+    fn every_number_means_something() {
+        for error in [0, 1, -1, libc::EINVAL, -libc::EINVAL, c_int::MIN, c_int::MAX] {
+            assert!(!text(punctual_strerror(error)).is_empty());
+        }
+        assert_eq!(text(punctual_strerror(-libc::ECANCELED)), "told to stop");
+        assert_eq!(text(punctual_version()), env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
+    fn a_panic_inside_leaves_a_text_all_the_same() {
+        border::tests::panic_next();
+        assert_eq!(text(punctual_version()), "");
+    }
+}

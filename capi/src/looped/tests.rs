@@ -1,0 +1,171 @@
+//! The entries of a loop, as C calls them: bad arguments, other threads, panics, a few cycles.
+#![expect(clippy::multiple_unsafe_ops_per_block, reason = "each is a call of one entry")]
+
+use std::ptr::{null, null_mut};
+
+use super::*;
+use crate::errors;
+use crate::record::Record;
+
+/// Quick to create, and needs no rights.
+fn quick() -> Options {
+    let mut options = Options::blank();
+    options.plain(1_000_000);
+    options
+}
+
+fn create(options: &Options) -> (c_int, *mut Looped) {
+    let mut looped = null_mut();
+    // SAFETY: both are local.
+    let answer = unsafe { punctual_loop_create(&raw mut looped, options) };
+    (answer, looped)
+}
+
+/// What an entry answers for a loop.
+fn wait(looped: *mut Looped) -> c_int {
+    // SAFETY: null or a loop; null is allowed for the cycle.
+    unsafe { punctual_loop_wait(looped, null_mut()) }
+}
+
+#[test]
+fn a_loop_runs_is_read_and_stops() {
+    let (answer, looped) = create(&quick());
+    assert_eq!((answer, looped.is_null()), (0, false));
+    let mut cycle = Cycle::blank();
+    let mut next = 0;
+    for _ in 0..20 {
+        // SAFETY: a loop, and a local cycle.
+        assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, 0);
+        assert_eq!(cycle.n, next + cycle.missed);
+        assert!(cycle.lateness_ns >= 0 && cycle.dt_ns >= 1_000_000);
+        assert_eq!(
+            (cycle.release_ns % 1_000_000, cycle.next_ns),
+            (0, cycle.release_ns + 1_000_000)
+        );
+        next = cycle.n + 1;
+    }
+    let mut stats = Stats::blank();
+    let mut half_ns = 0;
+    // SAFETY: a loop, and local results.
+    unsafe {
+        assert_eq!(punctual_loop_stats(looped, &raw mut stats), 0);
+        assert_eq!(punctual_loop_quantile_ns(looped, 0.5, &raw mut half_ns), 0);
+        assert_eq!(punctual_loop_quantile_ns(looped, 1.5, &raw mut half_ns), -libc::EINVAL);
+        assert_eq!(punctual_loop_stop(looped), 0);
+    }
+    assert!(half_ns >= 0);
+    assert!(format!("{stats:?}").contains("ran: 20"), "{stats:?}");
+    assert_eq!(wait(looped), -libc::ECANCELED);
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+}
+
+#[test]
+fn nothing_of_it_is_another_threads() {
+    let (_, looped) = create(&quick());
+    let handle = looped as usize;
+    std::thread::spawn(move || {
+        let looped = handle as *mut Looped;
+        let mut info = WaitInfo::blank();
+        assert_eq!(wait(looped), -libc::EPERM);
+        // SAFETY: a loop, and a local result.
+        unsafe {
+            assert_eq!(punctual_loop_wait_info(looped, &raw mut info), -libc::EPERM);
+            assert_eq!(punctual_loop_destroy(looped), -libc::EPERM);
+            // But these are.
+            assert_eq!(punctual_loop_stop(looped), 0);
+            assert_eq!(punctual_loop_stats(looped, &mut Stats::blank()), 0);
+        }
+    })
+    .join()
+    .expect("no panic");
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+}
+
+#[test]
+fn bad_arguments_are_refused_in_words() {
+    // SAFETY: null is allowed everywhere, and answered.
+    unsafe {
+        assert_eq!(punctual_loop_create(null_mut(), &quick()), -libc::EINVAL);
+        assert_eq!(punctual_loop_create(&mut null_mut(), null()), -libc::EINVAL);
+        assert_eq!(punctual_loop_stop(null_mut()), -libc::EINVAL);
+        assert_eq!(punctual_loop_stats(null(), &mut Stats::blank()), -libc::EINVAL);
+        assert_eq!(punctual_loop_quantile_ns(null(), 0.5, null_mut()), -libc::EINVAL);
+        assert_eq!(punctual_loop_wait_info(null_mut(), null_mut()), -libc::EINVAL);
+        assert_eq!(punctual_loop_refused(null(), null_mut(), 0), -libc::EINVAL);
+        assert_eq!(punctual_loop_destroy(null_mut()), 0, "as free(3)");
+    }
+    assert_eq!(wait(null_mut()), -libc::EINVAL);
+    for period_ns in [0, (1 << 62) + 1, u64::MAX] {
+        let mut options = quick();
+        options.plain(period_ns);
+        let (answer, looped) = create(&options);
+        assert_eq!((answer, looped.is_null()), (-libc::EINVAL, true));
+        assert!(errors::tests::last().contains("a period of"), "{}", errors::tests::last());
+    }
+}
+
+#[test]
+fn a_cycle_of_no_size_is_refused_before_anything_is_waited_for() {
+    let (_, looped) = create(&quick());
+    let mut cycle = Cycle { size: 1, ..Cycle::blank() };
+    // SAFETY: a loop, and a local cycle that says less than it has.
+    assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, -libc::EINVAL);
+    let mut stats = Stats::blank();
+    // SAFETY: a loop, and a local result.
+    assert_eq!(unsafe { punctual_loop_stats(looped, &raw mut stats) }, 0);
+    assert!(format!("{stats:?}").contains("ran: 0"), "{stats:?}");
+    // SAFETY: a loop, and a local result.
+    let no_data = unsafe { punctual_loop_quantile_ns(looped, 0.5, &mut 0) };
+    assert_eq!(no_data, -libc::ENODATA);
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+}
+
+#[test]
+fn what_is_refused_is_told_or_is_an_error_where_that_is_asked() {
+    let mut options = quick();
+    // No machine has it.
+    options.pin(1023);
+    let (answer, looped) = create(&options);
+    assert_eq!(answer, 0);
+    let mut room: [c_char; 64] = [1; 64];
+    // SAFETY: a loop, and as much room as is said.
+    assert_eq!(unsafe { punctual_loop_refused(looped, room.as_mut_ptr(), room.len()) }, 0);
+    let said: Vec<u8> = room.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.starts_with("pin to CPU 1023: E"), "{said}");
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    options.strict = 1;
+    assert_eq!(create(&options).0, -libc::EACCES);
+    assert!(errors::tests::last().contains("1023"));
+}
+
+#[test]
+fn a_panic_inside_any_entry_is_an_error_outside() {
+    let (_, looped) = create(&quick());
+    let fault = -libc::ENOTRECOVERABLE;
+    let panics = border::tests::panic_next;
+    panics();
+    assert_eq!(create(&quick()).0, fault);
+    panics();
+    assert_eq!(wait(looped), fault);
+    // SAFETY: a loop, and null where nothing is reached.
+    unsafe {
+        panics();
+        assert_eq!(punctual_loop_stop(looped), fault);
+        panics();
+        assert_eq!(punctual_loop_stats(looped, null_mut()), fault);
+        panics();
+        assert_eq!(punctual_loop_quantile_ns(looped, 0.5, null_mut()), fault);
+        panics();
+        assert_eq!(punctual_loop_wait_info(looped, null_mut()), fault);
+        panics();
+        assert_eq!(punctual_loop_refused(looped, null_mut(), 0), fault);
+        panics();
+        assert_eq!(punctual_loop_destroy(looped), fault);
+        assert_eq!(punctual_loop_destroy(looped), 0);
+    }
+}

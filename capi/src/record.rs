@@ -1,0 +1,181 @@
+//! Structs that may grow: the first field says how large the caller's is.
+//!
+//! For every struct that crosses the border. As the kernel does (`copy_struct_from_user`, Linux
+//! 5.4): an older caller's is shorter, and the rest has its defaults; a newer one's is longer, and
+//! what this library does not know must be zero. Results are cut or filled up with zeros.
+
+use crate::border::Failure;
+
+/// No struct of any version is larger; what says so was never set.
+const MOST_BYTES: usize = 4096;
+
+/// A struct that says its size.
+///
+/// # Safety
+/// It is `repr(C)`, without padding, begins with its size as a `usize`, and every pattern of bits
+/// is a value of it.
+pub(crate) unsafe trait Record: Copy {
+    /// The size of its first version: no caller has less.
+    const LEAST: usize;
+
+    /// All fields with their defaults, for the size of this version.
+    fn blank() -> Self;
+}
+
+/// The size that the struct at `from` says it has.
+///
+/// # Safety
+/// `from` is null or points to a struct that begins with its size.
+unsafe fn size_of_theirs<T: Record>(from: *const T) -> Result<usize, Failure> {
+    if from.is_null() || !from.is_aligned() {
+        return Err(Failure::bare(libc::EINVAL));
+    }
+    // SAFETY: not null, aligned, and begins with it, says the caller.
+    let size = unsafe { from.cast::<usize>().read() };
+    match size {
+        size if size < T::LEAST => Err(Failure::bare(libc::EINVAL)),
+        size if size > MOST_BYTES => Err(Failure::bare(libc::E2BIG)),
+        size => Ok(size),
+    }
+}
+
+/// Whether the struct at `from` says a size that can be.
+///
+/// # Safety
+/// `from` is null or points to a struct that begins with its size.
+pub(crate) unsafe fn fits<T: Record>(from: *const T) -> Result<(), Failure> {
+    // SAFETY: as the caller says.
+    unsafe { size_of_theirs(from) }.map(drop)
+}
+
+/// Reads the caller's struct.
+///
+/// # Safety
+/// `from` is null or points to as many bytes as its first field says.
+pub(crate) unsafe fn take<T: Record>(from: *const T) -> Result<T, Failure> {
+    // SAFETY: as the caller says.
+    let size = unsafe { size_of_theirs(from) }?;
+    // SAFETY: as many bytes are there, says the caller, and any byte is a `u8`.
+    let theirs = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), size) };
+    let known = size.min(size_of::<T>());
+    if theirs[known..].iter().any(|&byte| byte != 0) {
+        return Err(Failure::bare(libc::E2BIG));
+    }
+    let mut ours = T::blank();
+    // SAFETY: `known` is within both, and every pattern of bits is a value.
+    unsafe { (&raw mut ours).cast::<u8>().copy_from_nonoverlapping(theirs.as_ptr(), known) };
+    Ok(ours)
+}
+
+/// Writes `value` into the caller's struct, all but the size that it says; allocates nothing.
+///
+/// # Safety
+/// `to` is null or points to as many writable bytes as its first field says.
+pub(crate) unsafe fn give<T: Record>(to: *mut T, value: &T) -> Result<(), Failure> {
+    // SAFETY: as the caller says.
+    let size = unsafe { size_of_theirs(to) }?;
+    // SAFETY: the struct is at least as long as its first version, and begins with its size.
+    unsafe { write(to, size, value) };
+    Ok(())
+}
+
+/// Writes the defaults into memory that says nothing yet.
+///
+/// # Safety
+/// `size` bytes from `to` on are writable, when it is not null.
+pub(crate) unsafe fn init<T: Record>(to: *mut T, size: usize) -> Result<(), Failure> {
+    if to.is_null() || !to.is_aligned() || size < T::LEAST {
+        return Err(Failure::bare(libc::EINVAL));
+    }
+    if size > MOST_BYTES {
+        return Err(Failure::bare(libc::E2BIG));
+    }
+    // SAFETY: as many bytes are there, says the caller.
+    unsafe { write(to, size, &T::blank()) };
+    // SAFETY: it begins with its size.
+    unsafe { to.cast::<usize>().write(size) };
+    Ok(())
+}
+
+/// All of `value` but its size that fits into `size` bytes, and zeros after it.
+///
+/// # Safety
+/// `size` bytes from `to` on are writable; `size` is at least that of a `usize`.
+unsafe fn write<T: Record>(to: *mut T, size: usize, value: &T) {
+    let (first, known) = (size_of::<usize>(), size.min(size_of::<T>()));
+    let from = std::ptr::from_ref(value).cast::<u8>().wrapping_add(first);
+    let to = to.cast::<u8>();
+    // SAFETY: both begin with a size, which is left out, and have `known` bytes; `value` is ours.
+    unsafe { to.wrapping_add(first).copy_from_nonoverlapping(from, known - first) };
+    // SAFETY: what is left of the caller's bytes.
+    unsafe { to.wrapping_add(known).write_bytes(0, size - known) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(C)]
+    struct Two {
+        size: usize,
+        first: u64,
+        second: u64,
+    }
+
+    // SAFETY: `repr(C)` of three words, without padding, the size first.
+    unsafe impl Record for Two {
+        const LEAST: usize = 16;
+
+        fn blank() -> Self {
+            Self { size: size_of::<Self>(), first: 11, second: 22 }
+        }
+    }
+
+    fn taken(words: &[u64]) -> Result<Two, i32> {
+        // SAFETY: tests say no more bytes than they have.
+        unsafe { take(words.as_ptr().cast::<Two>()) }.map_err(|failure| failure.errno)
+    }
+
+    #[test]
+    fn an_older_struct_has_defaults_and_a_newer_one_zeros() {
+        assert_eq!(taken(&[16, 5]), Ok(Two { size: 16, first: 5, second: 22 }));
+        assert_eq!(taken(&[24, 5, 6]), Ok(Two { size: 24, first: 5, second: 6 }));
+        assert_eq!(taken(&[32, 5, 6, 0]), Ok(Two { size: 32, first: 5, second: 6 }));
+        assert_eq!(taken(&[32, 5, 6, 7]), Err(libc::E2BIG));
+    }
+
+    #[test]
+    fn a_size_that_cannot_be_is_refused() {
+        assert_eq!(taken(&[0, 5, 6]), Err(libc::EINVAL));
+        assert_eq!(taken(&[15, 5, 6]), Err(libc::EINVAL));
+        assert_eq!(taken(&[u64::MAX, 5, 6]), Err(libc::E2BIG));
+        // SAFETY: null is allowed.
+        let null = unsafe { take(std::ptr::null::<Two>()) };
+        assert_eq!(null.expect_err("null").errno, libc::EINVAL);
+    }
+
+    #[test]
+    fn results_are_cut_or_filled_up() {
+        let given = |mut words: [u64; 4]| {
+            let value = Two { size: 24, first: 1, second: 2 };
+            // SAFETY: tests say no more bytes than they have.
+            let written = unsafe { give((&raw mut words).cast::<Two>(), &value) };
+            assert!(written.is_ok());
+            words
+        };
+        assert_eq!(given([16, 9, 9, 9]), [16, 1, 9, 9]);
+        assert_eq!(given([24, 9, 9, 9]), [24, 1, 2, 9]);
+        assert_eq!(given([32, 9, 9, 9]), [32, 1, 2, 0]);
+    }
+
+    #[test]
+    fn defaults_go_into_memory_that_says_nothing() {
+        let mut words = [99u64; 4];
+        // SAFETY: 32 bytes are there.
+        assert!(unsafe { init((&raw mut words).cast::<Two>(), 32) }.is_ok());
+        assert_eq!(words, [32, 11, 22, 0]);
+        // SAFETY: nothing is written into too little room.
+        assert!(unsafe { init((&raw mut words).cast::<Two>(), 8) }.is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! `punctual_stats` and `punctual_cycle`: what a loop did, and what a cycle is.
+//!
+//! For readers on any thread, who look at a page and never disturb its writer; and for the loop,
+//! which fills in a cycle without allocating.
+
+use std::ffi::c_int;
+
+use punctual::core::page::View;
+use punctual::core::time::Span;
+use punctual::lone::Remote;
+use punctual::quantile;
+use punctual::watchdog::Force;
+
+use crate::border::{self, Failure};
+use crate::record::{self, Record};
+
+/// As in the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Cycle {
+    pub(crate) size: usize,
+    pub(crate) n: u64,
+    pub(crate) release_ns: u64,
+    pub(crate) lateness_ns: i64,
+    pub(crate) missed: u64,
+    pub(crate) dt_ns: u64,
+    pub(crate) next_ns: u64,
+}
+
+const _: () = assert!(size_of::<Cycle>() == 56);
+
+// SAFETY: `repr(C)` of seven words, without padding, the size first.
+unsafe impl Record for Cycle {
+    const LEAST: usize = 56;
+
+    fn blank() -> Self {
+        let size = size_of::<Self>();
+        Self { size, n: 0, release_ns: 0, lateness_ns: 0, missed: 0, dt_ns: 0, next_ns: 0 }
+    }
+}
+
+/// As in the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Stats {
+    size: usize,
+    ran: u64,
+    missed: u64,
+    started_late: u64,
+    over_budget: u64,
+    over_release: u64,
+    over_deadline: u64,
+    last_release_ns: u64,
+    last_cycle: u64,
+    min_ns: i64,
+    max_ns: i64,
+    mean_ns: f64,
+    stalls: u64,
+    longest_stall_ns: u64,
+    stalled_ns: u64,
+    consistent: u32,
+    forced: u32,
+}
+
+const _: () = assert!(size_of::<Stats>() == 128);
+
+// SAFETY: `repr(C)`; 15 words and two halves of one make 128 bytes, so that there is no padding.
+unsafe impl Record for Stats {
+    const LEAST: usize = 128;
+
+    fn blank() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            ran: 0,
+            missed: 0,
+            started_late: 0,
+            over_budget: 0,
+            over_release: 0,
+            over_deadline: 0,
+            last_release_ns: 0,
+            last_cycle: 0,
+            min_ns: 0,
+            max_ns: 0,
+            mean_ns: 0.0,
+            stalls: 0,
+            longest_stall_ns: 0,
+            stalled_ns: 0,
+            consistent: 1,
+            forced: 0,
+        }
+    }
+}
+
+/// A span that is not negative, as a number.
+pub(crate) fn ns(span: Span) -> u64 {
+    span.as_ns().max(0).unsigned_abs()
+}
+
+impl Stats {
+    /// What a page says, and how the loop was ended.
+    pub(crate) fn of(view: &View<'_>, remote: &Remote) -> Self {
+        let counts = view.counts();
+        Self {
+            ran: counts.ran,
+            missed: counts.missed,
+            started_late: counts.started_late,
+            over_budget: counts.over_budget,
+            over_release: counts.over_release,
+            over_deadline: counts.over_deadline,
+            last_release_ns: counts.release.as_ns(),
+            last_cycle: counts.cycle,
+            min_ns: counts.min.unwrap_or_default().as_ns(),
+            max_ns: counts.max.unwrap_or_default().as_ns(),
+            mean_ns: counts.sum_ns as f64 / counts.ran.max(1) as f64,
+            consistent: u32::from(counts.consistent),
+            forced: match remote.forced() {
+                None => 0,
+                Some(Force::Demoted) => 1,
+                Some(Force::Told) => 2,
+                Some(Force::Starved) => 3,
+            },
+            ..Self::blank()
+        }
+    }
+
+    /// The same, with the gaps in the spins of a loop.
+    pub(crate) fn with_stalls(self, remote: &Remote) -> Self {
+        let stalls = remote.stalls();
+        Self {
+            stalls: stalls.count,
+            longest_stall_ns: ns(stalls.longest),
+            stalled_ns: ns(stalls.sum),
+            ..self
+        }
+    }
+}
+
+/// A quantile of a page: EINVAL for a share that is none, ENODATA before the first cycle.
+pub(crate) fn quantile_ns(view: &View<'_>, share: f64) -> Result<i64, Failure> {
+    if !(0.0..=1.0).contains(&share) {
+        return Err(Failure::invalid(format!("a share of {share}: from 0 to 1")));
+    }
+    let lateness = quantile::of(view, share).ok_or(Failure::bare(libc::ENODATA))?;
+    Ok(lateness.as_ns())
+}
+
+/// Writes an empty cycle.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_cycle_init(cycle: *mut Cycle, size: usize) -> c_int {
+    // SAFETY: null or `size` writable bytes, says the header.
+    border::enter(|| unsafe { record::init(cycle, size) })
+}
+
+/// Writes empty counts.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_stats_init(stats: *mut Stats, size: usize) -> c_int {
+    // SAFETY: null or `size` writable bytes, says the header.
+    border::enter(|| unsafe { record::init(stats, size) })
+}

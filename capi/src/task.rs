@@ -1,0 +1,180 @@
+//! `punctual_task`: one task of an executive, and the function of the caller's that is its body.
+//!
+//! Turns the caller's numbers into `punctual`'s types, and calls the body.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use punctual::periodic::{Phase, Policy, Task};
+
+use crate::border::{self, Failure};
+use crate::options::rate;
+use crate::record::{self, Record};
+use crate::stats::Cycle;
+
+/// The body of a task.
+type Body = unsafe extern "C" fn(*mut c_void, *const Cycle) -> c_int;
+
+/// As in the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct TaskRecord {
+    size: usize,
+    name: *const c_char,
+    run: Option<Body>,
+    data: *mut c_void,
+    after: *const c_char,
+    period_num_ns: u64,
+    period_den: u64,
+    phase_ns: u64,
+    budget_ns: u64,
+    deadline_ns: u64,
+    start_ns: u64,
+    phase: i32,
+    priority: i32,
+    policy: i32,
+    burst: u32,
+}
+
+const _: () = assert!(size_of::<TaskRecord>() == 104);
+
+// SAFETY: `repr(C)`; 11 words and four halves of one make 104 bytes, so that there is no padding;
+// any pattern of bits is a pointer, and one that is not null a function's, says the header.
+unsafe impl Record for TaskRecord {
+    const LEAST: usize = 104;
+
+    fn blank() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            name: std::ptr::null(),
+            run: None,
+            data: std::ptr::null_mut(),
+            after: std::ptr::null(),
+            period_num_ns: 0,
+            period_den: 1,
+            phase_ns: 0,
+            budget_ns: 0,
+            deadline_ns: 0,
+            start_ns: 0,
+            phase: PHASE_BALANCED,
+            priority: 0,
+            policy: POLICY_SKIP,
+            burst: 0,
+        }
+    }
+}
+
+const PHASE_BALANCED: i32 = 0;
+const PHASE_AT: i32 = 3;
+const PHASE_AFTER: i32 = 4;
+
+const POLICY_SKIP: i32 = 0;
+const POLICY_BURST: i32 = 1;
+const POLICY_DELAY: i32 = 2;
+const POLICY_TERMINATE: i32 = 3;
+const POLICY_STOP: i32 = 4;
+
+/// The caller's function and its argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Callback {
+    run: Body,
+    data: *mut c_void,
+}
+
+// SAFETY: the header says that the thread which runs the executive calls the function with that
+// pointer, so that the caller knows which thread that is. Nothing here follows the pointer.
+unsafe impl Send for Callback {}
+// SAFETY: as above; a shared one is read only.
+unsafe impl Sync for Callback {}
+
+impl Callback {
+    /// Calls the body.
+    pub(crate) fn call(&self, cycle: &Cycle) -> c_int {
+        // SAFETY: the header says what the function must take, and that it neither throws nor
+        // jumps out.
+        unsafe { (self.run)(self.data, cycle) }
+    }
+}
+
+impl TaskRecord {
+    /// The task and its body.
+    ///
+    /// # Safety
+    /// Its texts are null or end with a zero byte.
+    pub(crate) unsafe fn read(&self) -> Result<(String, Task, Callback), Failure> {
+        // SAFETY: as the caller says.
+        let name = unsafe { border::text(self.name, "a task's name") }?;
+        let name = name.ok_or_else(|| Failure::invalid("a task without a name"))?;
+        let of_task = |failure: Failure| {
+            let text = failure.text.map(|text| format!("task {name:?}: {text}"));
+            Failure { text, ..failure }
+        };
+        let bad = |text: String| of_task(Failure::invalid(text));
+        let run = self.run.ok_or_else(|| bad("no function to run".to_owned()))?;
+        let rate = rate(self.period_num_ns, self.period_den).map_err(of_task)?;
+        let mut task = Task::new(&name, rate);
+        task = task.phase(match self.phase {
+            PHASE_BALANCED => Phase::Balanced,
+            PHASE_AT => Phase::At(self.phase_ns),
+            PHASE_AFTER => {
+                // SAFETY: as the caller says.
+                let after = unsafe { border::text(self.after, "the task that it is after") }
+                    .map_err(of_task)?;
+                let after = after.ok_or_else(|| bad("after no task".to_owned()))?;
+                Phase::After(after, self.phase_ns)
+            }
+            other => return Err(bad(format!("no phase of a task is numbered {other}"))),
+        });
+        task = task.policy(match self.policy {
+            POLICY_SKIP => Policy::Skip,
+            POLICY_BURST => Policy::Burst(self.burst),
+            POLICY_DELAY => Policy::Delay,
+            POLICY_TERMINATE => Policy::Terminate,
+            POLICY_STOP => Policy::Stop,
+            other => return Err(bad(format!("no policy is numbered {other}"))),
+        });
+        match u8::try_from(self.priority) {
+            Ok(0) => {}
+            Ok(priority @ 1..=99) => task = task.priority(priority),
+            _ => return Err(bad(format!("a priority of {}: from 0 to 99", self.priority))),
+        }
+        let given = |ns: u64| (ns > 0).then_some(ns);
+        if let Some(ns) = given(self.budget_ns) {
+            task = task.budget_ns(ns);
+        }
+        if let Some(ns) = given(self.deadline_ns) {
+            task = task.deadline_ns(ns);
+        }
+        if let Some(ns) = given(self.start_ns) {
+            task = task.start_ns(ns);
+        }
+        Ok((name, task, Callback { run, data: self.data }))
+    }
+}
+
+/// Writes the defaults.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_task_init(task: *mut TaskRecord, size: usize) -> c_int {
+    // SAFETY: null or `size` writable bytes, says the header.
+    border::enter(|| unsafe { record::init(task, size) })
+}
+
+#[cfg(test)]
+impl TaskRecord {
+    /// A task of this body and period, with the defaults of all else.
+    pub(crate) fn of(
+        name: &std::ffi::CStr,
+        run: Body,
+        data: *mut c_void,
+        period_num_ns: u64,
+    ) -> Self {
+        Self { name: name.as_ptr(), run: Some(run), data, period_num_ns, ..Self::blank() }
+    }
+
+    pub(crate) fn budget(self, budget_ns: u64) -> Self {
+        Self { budget_ns, ..self }
+    }
+
+    pub(crate) fn policy(self, policy: i32) -> Self {
+        Self { policy, ..self }
+    }
+}

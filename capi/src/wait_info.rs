@@ -1,0 +1,102 @@
+//! `punctual_wait_info`: where releases lie, how they are approached, and what was learned.
+//!
+//! For callers that want to know whether the machine reaches what was aimed at, and at what price.
+
+use std::ffi::c_int;
+
+use punctual::core::wait::adaptive::Phase;
+use punctual::core::wait::{Approach, Learned};
+use punctual::os::scheduler::Policy;
+use punctual::quiet::Quiet;
+
+use crate::border;
+use crate::record::{self, Record};
+
+/// As in the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct WaitInfo {
+    size: usize,
+    phase_ns: u64,
+    tick_ns: u64,
+    clear_ns: u64,
+    hop_ns: u64,
+    margin_ns: u64,
+    learned_cycles: u64,
+    late_share: f64,
+    cpu_share: f64,
+    priority: i32,
+    quiet: u32,
+    learns: u32,
+    calibrating: u32,
+    reachable: u32,
+    extrapolated: u32,
+}
+
+const _: () = assert!(size_of::<WaitInfo>() == 96);
+
+// SAFETY: `repr(C)`; 9 words and six halves of one make 96 bytes, so that there is no padding.
+unsafe impl Record for WaitInfo {
+    const LEAST: usize = 96;
+
+    fn blank() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            phase_ns: 0,
+            tick_ns: 0,
+            clear_ns: 0,
+            hop_ns: 0,
+            margin_ns: 0,
+            learned_cycles: 0,
+            late_share: 0.0,
+            cpu_share: 0.0,
+            priority: 0,
+            quiet: 0,
+            learns: 0,
+            calibrating: 0,
+            reachable: 0,
+            extrapolated: 0,
+        }
+    }
+}
+
+impl WaitInfo {
+    /// Of a wait on releases of this phase, by a thread of this policy.
+    pub(crate) fn of(
+        phase_ns: u64,
+        quiet: Option<Quiet>,
+        policy: Policy,
+        approach: Approach,
+        learned: Option<Learned>,
+    ) -> Self {
+        let mut info = Self {
+            phase_ns,
+            hop_ns: approach.hop_ns,
+            margin_ns: approach.margin_ns,
+            priority: match policy {
+                Policy::Fifo(priority) | Policy::RoundRobin(priority) => i32::from(priority),
+                _ => 0,
+            },
+            ..Self::blank()
+        };
+        if let Some(quiet) = quiet {
+            (info.quiet, info.tick_ns, info.clear_ns) = (1, quiet.tick_ns, quiet.clear_ns);
+        }
+        if let Some(learned) = learned {
+            info.learns = 1;
+            info.learned_cycles = learned.cycles;
+            (info.late_share, info.cpu_share) = (learned.late, learned.cpu);
+            info.calibrating = u32::from(learned.phase == Phase::Calibrating);
+            info.reachable = u32::from(learned.reachable);
+            info.extrapolated = u32::from(learned.extrapolated);
+        }
+        info
+    }
+}
+
+/// Writes an empty one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_wait_info_init(info: *mut WaitInfo, size: usize) -> c_int {
+    // SAFETY: null or `size` writable bytes, says the header.
+    border::enter(|| unsafe { record::init(info, size) })
+}

@@ -1,0 +1,47 @@
+/* Header and library mean the same bytes: sizes, and defaults found by the names of their fields. */
+#include <string.h>
+
+#include "check.h"
+
+int main(void)
+{
+    punctual_options options;
+    punctual_task task;
+    punctual_cycle cycle;
+    punctual_stats stats;
+    punctual_wait_info info;
+
+    CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 56);
+    CHECK(sizeof stats == 128 && sizeof info == 96);
+    memset(&options, 0x55, sizeof options);
+    memset(&task, 0x55, sizeof task);
+    memset(&cycle, 0x55, sizeof cycle);
+    memset(&stats, 0x55, sizeof stats);
+    memset(&info, 0x55, sizeof info);
+
+    CHECK(punctual_options_init(&options, sizeof options) == 0);
+    CHECK(options.size == sizeof options && options.period_num_ns == 0);
+    CHECK(options.period_den == 1 && options.phase_ns == 0 && options.margin_ns == 0);
+    CHECK(options.watchdog_ns == 0 && options.budget_share == 0.1 && options.late_share == 0.001);
+    CHECK(options.phase == PUNCTUAL_PHASE_DEFAULT && options.wait == PUNCTUAL_WAIT_ADAPTIVE);
+    CHECK(options.cpu == -1 && options.priority == 90 && options.lock_memory == 1);
+    CHECK(options.hold_idle_states == 1 && options.rehearse == 1 && options.strict == 0);
+
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    CHECK(task.size == sizeof task && task.name == NULL && task.run == NULL);
+    CHECK(task.data == NULL && task.after == NULL && task.period_num_ns == 0);
+    CHECK(task.period_den == 1 && task.phase_ns == 0 && task.budget_ns == 0);
+    CHECK(task.deadline_ns == 0 && task.start_ns == 0 && task.priority == 0 && task.burst == 0);
+    CHECK(task.phase == PUNCTUAL_PHASE_BALANCED && task.policy == PUNCTUAL_POLICY_SKIP);
+
+    CHECK(punctual_cycle_init(&cycle, sizeof cycle) == 0);
+    CHECK(cycle.size == sizeof cycle && cycle.n == 0 && cycle.next_ns == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    CHECK(stats.size == sizeof stats && stats.ran == 0 && stats.mean_ns == 0.0);
+    CHECK(stats.stalled_ns == 0 && stats.consistent == 1 && stats.forced == 0);
+    CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
+    CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.extrapolated == 0);
+
+    CHECK(strcmp(punctual_version(), PUNCTUAL_VERSION) == 0);
+    return 0;
+}

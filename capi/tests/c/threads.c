@@ -1,0 +1,119 @@
+/* A loop and an executive on threads of C's own, stopped and watched from another. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "check.h"
+
+static _Atomic(punctual_loop *) shared;
+static atomic_int destroy_now;
+
+static void *run_loop(void *unused)
+{
+    punctual_options options = plain(1000000);
+    punctual_loop *loop;
+    punctual_cycle cycle;
+    uint64_t next = 0;
+    int error;
+
+    CHECK(punctual_loop_create(&loop, &options) == 0);
+    CHECK(punctual_cycle_init(&cycle, sizeof cycle) == 0);
+    atomic_store(&shared, loop);
+    while ((error = punctual_loop_wait(loop, &cycle)) == 0) {
+        CHECK(cycle.n == next + cycle.missed);
+        CHECK(cycle.next_ns == cycle.release_ns + 1000000);
+        next = cycle.n + 1;
+    }
+    CHECK(error == -ECANCELED);
+    while (!atomic_load(&destroy_now))
+        punctual_wait_until_ns(punctual_now_ns() + 1000000, 0);
+    CHECK(punctual_loop_destroy(loop) == 0);
+    return unused;
+}
+
+static void watch_loop(void)
+{
+    punctual_loop *loop;
+    punctual_stats stats;
+    punctual_wait_info info;
+    pthread_t thread;
+    int64_t half_ns;
+
+    CHECK(pthread_create(&thread, NULL, run_loop, NULL) == 0);
+    while ((loop = atomic_load(&shared)) == NULL)
+        punctual_wait_until_ns(punctual_now_ns() + 1000000, 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    do {
+        CHECK(punctual_loop_stats(loop, &stats) == 0);
+    } while (stats.ran < 20);
+    CHECK(stats.min_ns >= 0 && stats.max_ns >= stats.min_ns && stats.last_cycle >= 19);
+    CHECK(punctual_loop_quantile_ns(loop, 0.5, &half_ns) == 0);
+    CHECK(punctual_loop_wait(loop, NULL) == -EPERM);
+    CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
+    CHECK(punctual_loop_wait_info(loop, &info) == -EPERM);
+    CHECK(punctual_loop_destroy(loop) == -EPERM);
+    CHECK(punctual_loop_stop(loop) == 0);
+    atomic_store(&destroy_now, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+struct counts {
+    atomic_uint ran;
+    pthread_t caller;
+};
+
+static int count(void *data, const punctual_cycle *cycle)
+{
+    struct counts *counts = (struct counts *)data;
+
+    counts->caller = pthread_self();
+    atomic_fetch_add(&counts->ran, 1);
+    return cycle->size == sizeof *cycle ? 0 : -EIO;
+}
+
+static void *run_periodic(void *data)
+{
+    punctual_options options = plain(0);
+
+    CHECK(punctual_periodic_run((punctual_periodic *)data, &options, 0) == 0);
+    return NULL;
+}
+
+static void watch_periodic(void)
+{
+    struct counts counts = {0, pthread_self()};
+    punctual_periodic *periodic;
+    punctual_stats stats;
+    punctual_task task;
+    pthread_t thread;
+
+    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "count";
+    task.run = count;
+    task.data = &counts;
+    task.period_num_ns = 1000000;
+    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
+    CHECK(punctual_periodic_build(periodic) == 0);
+    CHECK(pthread_create(&thread, NULL, run_periodic, periodic) == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    do {
+        CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0);
+    } while (stats.ran < 20);
+    CHECK(punctual_periodic_run(periodic, NULL, 1) == -EBUSY);
+    CHECK(punctual_periodic_destroy(periodic) == -EBUSY);
+    CHECK(punctual_periodic_stop(periodic) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_equal(counts.caller, thread));
+    CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0);
+    CHECK(stats.ran == atomic_load(&counts.ran));
+    CHECK(punctual_periodic_destroy(periodic) == 0);
+}
+
+int main(void)
+{
+    watch_loop();
+    watch_periodic();
+    return 0;
+}

@@ -1,0 +1,56 @@
+// What C++ makes of it: exceptions of ours for failures, exceptions of theirs through a run.
+#include <cerrno>
+#include <stdexcept>
+#include <string>
+
+#include <punctual.hpp>
+
+#include "check.h"
+
+static void failures() {
+    try {
+        punctual::loop none{punctual::options(0)};
+        CHECK(false);
+    } catch (const punctual::error &why) {
+        CHECK(why.code().value() == EINVAL);
+        CHECK(std::string(why.what()).find("a period of 0/1 ns") != std::string::npos);
+    }
+}
+
+static void bodies() {
+    punctual::periodic periodic;
+    unsigned ran = 0;
+    periodic.add("steady", 1'000'000, 1, [&](const punctual_cycle &) { return ++ran, 0; });
+    std::uint32_t index = periodic.add("thrower", 5'000'000, 1, [&](const punctual_cycle &cycle) {
+        if (ran >= 5) {
+            throw std::runtime_error("at " + std::to_string(cycle.n));
+        }
+        return 0;
+    });
+    periodic.build();
+    try {
+        periodic.run(plain(0));
+        CHECK(false);
+    } catch (const std::runtime_error &why) {
+        CHECK(std::string(why.what()).rfind("at ", 0) == 0);
+    }
+    CHECK(ran >= 5 && periodic.stats(index).ran >= 1);
+}
+
+static void loops() {
+    punctual::loop loop(plain(1'000'000));
+    CHECK(!loop.quantile_ns(0.5));
+    const punctual_cycle *cycle = loop.wait();
+    CHECK(cycle != nullptr && cycle->n == 0);
+    CHECK(loop.quantile_ns(0.5) && loop.refused().empty());
+    punctual::loop moved = std::move(loop);
+    moved.stop();
+    CHECK(moved.wait() == nullptr && moved.last_answer() == -ECANCELED);
+    CHECK(moved.stats().ran == 1 && moved.wait_info().learns == 0);
+}
+
+int main() {
+    failures();
+    bodies();
+    loops();
+}

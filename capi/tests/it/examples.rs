@@ -1,0 +1,77 @@
+//! The examples: built by the line that each gives, with every warning an error, and run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use punctual_testkit::skip;
+
+use crate::built::{CAPI, STRICT, installed, need, output, program};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(CAPI).join("examples").join(name)
+}
+
+/// The line after "cc" or "c++" in an example's own comment.
+fn build_line(source: &Path) -> String {
+    let text = fs::read_to_string(source).expect("readable");
+    let line = text.lines().find(|line| line.contains("$(pkg-config")).expect("it says how");
+    line.trim_start_matches([' ', '*', '/']).to_owned()
+}
+
+/// Builds an example as its comment says, in a folder of its own.
+fn build(name: &str, compiler: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("example-{name}"));
+    fs::create_dir_all(&folder).expect("writable");
+    fs::copy(example(name), folder.join(name)).expect("writable");
+    let line = build_line(&example(name));
+    let (_, rest) = line.split_once(' ').expect("a compiler and its arguments");
+    let libdir = installed("lib");
+    let line = format!("{compiler} {} {rest} -Wl,-rpath,{}", STRICT.join(" "), libdir.display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).env("PKG_CONFIG_PATH", libdir.join("pkgconfig"));
+    output(shell.current_dir(&folder));
+    let built = rest.split("-o ").nth(1).expect("it says where to").trim();
+    folder.join(built)
+}
+
+#[test]
+fn the_loop_in_c_runs_a_second_and_tells() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("each_ms.c", &program("gcc"))).arg("1"));
+    assert!(said.contains("1000 cycles") && said.contains("in a share of 0.99"), "{said}");
+}
+
+#[test]
+fn the_loop_in_cpp_runs_a_second_beside_its_watcher() {
+    if !need(&["pkg-config", &program("g++")]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("each_ms.cpp", &program("g++"))).arg("1"));
+    assert!(said.contains("s of loop, late by at most"), "{said}");
+}
+
+#[test]
+fn the_executive_runs_its_three_tasks() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("three_tasks.c", &program("gcc"))).arg("1"));
+    for task in ["servo: ", "logger: ", "display: "] {
+        assert!(said.contains(task), "{said}");
+    }
+}
+
+#[test]
+fn clang_builds_them_too() {
+    if skip::program("clang").is_none() || skip::program("clang++").is_none() {
+        // No part of what the tests install: gcc and g++ say the same.
+        return;
+    }
+    if need(&["pkg-config"]) {
+        build("three_tasks.c", "clang");
+        build("each_ms.cpp", "clang++");
+    }
+}

@@ -1,0 +1,93 @@
+//! The header says what there is, and how each thing behaves in a loop.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::built::CAPI;
+
+const LABELS: [&str; 4] = ["in loop", "in loop, waits", "setup only", "reader side"];
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(CAPI).join(path)).expect("readable")
+}
+
+/// The functions that the header declares, each with the comment above it.
+pub(crate) fn declared() -> Vec<(String, String)> {
+    let text = read("include/punctual.h");
+    let mut found = Vec::new();
+    let mut comment = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("/*") {
+            (comment, inside) = (String::new(), true);
+        }
+        if inside {
+            comment += line;
+            comment.push('\n');
+            inside = !line.contains("*/");
+        } else if let Some((before, _)) = line.split_once('(')
+            && let Some(at) = before.rfind("punctual_")
+            && !before.starts_with([' ', '#', '}'])
+            && !before.starts_with("typedef")
+        {
+            found.push((before[at..].to_owned(), std::mem::take(&mut comment)));
+        }
+    }
+    found
+}
+
+/// Their names.
+pub(crate) fn names() -> BTreeSet<String> {
+    declared().into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn each_function_says_what_it_does_and_where_it_may_be_called() {
+    let declared = declared();
+    assert!(declared.len() > 30, "{declared:?}");
+    for (name, comment) in declared {
+        let labels: Vec<&str> =
+            comment.lines().filter_map(|line| line.split("Real-time: ").nth(1)).collect();
+        assert!(matches!(labels[..], [label] if LABELS.contains(&label)), "{name}: {labels:?}");
+        assert!(comment.lines().count() >= 4, "{name} says nothing of itself: {comment}");
+    }
+}
+
+#[test]
+fn the_list_of_exports_is_the_headers() {
+    let map = read("punctual.map");
+    let listed: BTreeSet<String> = map
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(';'))
+        .filter(|name| name.starts_with("punctual_"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(listed, names());
+}
+
+#[test]
+fn each_entry_goes_through_the_border() {
+    let mut entries = BTreeSet::new();
+    for path in
+        ["clock", "errors", "looped", "options", "periodic/mod", "stats", "task", "wait_info"]
+    {
+        let text = read(&format!("src/{path}.rs"));
+        let bodies: Vec<&str> = text.split("#[unsafe(no_mangle)]").skip(1).collect();
+        for body in bodies {
+            let name = body.split("fn ").nth(1).and_then(|rest| rest.split('(').next());
+            let name = name.expect("a function").to_owned();
+            let body = body.split("\n}\n").next().expect("its body");
+            let first = body.contains("border::enter(||") || body.contains("border::value(");
+            assert!(first, "{name} is open to a panic");
+            entries.insert(name);
+        }
+    }
+    assert_eq!(entries, names(), "what is exported is what is declared");
+}
+
+#[test]
+fn header_and_library_are_of_one_version() {
+    let wanted = format!("#define PUNCTUAL_VERSION \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(read("include/punctual.h").contains(&wanted), "{wanted}");
+}

@@ -1,0 +1,83 @@
+//! The programs of `tests/c`, each of which checks one thing and says by its status how it went.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use punctual_testkit::skip;
+
+use crate::built::{CAPI, Linked, compile, link, need, output, program};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(CAPI).join("tests/c").join(name)
+}
+
+const C: [&str; 1] = ["-std=c11"];
+const CPP: [&str; 1] = ["-std=c++17"];
+
+#[test]
+fn the_header_is_c11_and_cpp17() {
+    if !need(&[&program("g++")]) {
+        return;
+    }
+    output(&mut Command::new(compile("layout-c", &program("gcc"), &source("layout.c"), &C)));
+    let as_cpp = [CPP[0], "-x", "c++"];
+    output(&mut Command::new(compile("layout-cpp", &program("g++"), &source("layout.c"), &as_cpp)));
+}
+
+#[test]
+fn bad_arguments_are_answered() {
+    if !need(&[]) {
+        return;
+    }
+    output(&mut Command::new(compile("bad", &program("gcc"), &source("bad.c"), &C)));
+}
+
+#[test]
+fn threads_of_c_wait_watch_and_stop() {
+    if !need(&[]) {
+        return;
+    }
+    for linked in [Linked::Shared, Linked::Static] {
+        let name = format!("threads-{linked:?}");
+        output(&mut Command::new(link(&name, &program("gcc"), &source("threads.c"), &C, linked)));
+    }
+}
+
+#[test]
+fn a_loop_allocates_nothing() {
+    if !need(&[]) {
+        return;
+    }
+    output(&mut Command::new(compile(
+        "quiet",
+        &program("gcc"),
+        &source("quiet.c"),
+        &["-std=gnu11"],
+    )));
+}
+
+#[test]
+fn an_exception_comes_out_of_run_and_not_through_the_library() {
+    if !need(&[&program("g++")]) {
+        return;
+    }
+    output(&mut Command::new(compile("throws", &program("g++"), &source("throws.cpp"), &CPP)));
+}
+
+#[test]
+fn no_byte_is_touched_that_is_not_theirs() {
+    if !need(&["valgrind"]) || !skip::need_native("valgrind") {
+        return;
+    }
+    for name in ["bad", "threads"] {
+        let built = compile(
+            &format!("{name}-valgrind"),
+            &program("gcc"),
+            &source(&format!("{name}.c")),
+            &C,
+        );
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
+        output(valgrind.arg(built));
+    }
+}

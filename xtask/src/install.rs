@@ -1,0 +1,237 @@
+//! `cargo xtask install [--prefix DIR] [--libdir DIR] [--destdir DIR] [--dev]`: the C library.
+//!
+//! Builds libpunctual.a, links libpunctual.so from it with its soname and the versions of its
+//! symbols (rustc's own cdylib has neither: it takes no second list of exports), and puts both
+//! below the prefix (/usr/local) with headers, pkg-config file and symbolic links. Writes nothing
+//! elsewhere; overwrites what an earlier install left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::metadata::{self, Scope};
+use crate::{process, root};
+
+/// The crate that the library is made of.
+const PACKAGE: &str = "punctual-capi";
+/// What Rust's standard library wants beside the C library, as
+/// `cargo rustc -p punctual-capi -- --print native-static-libs` says.
+const PRIVATE: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+/// The headers.
+const HEADERS: &[&str] = &["punctual.h", "punctual.hpp"];
+
+/// Where things go.
+#[derive(Debug, PartialEq)]
+struct Asked {
+    prefix: PathBuf,
+    /// Below the prefix where it is relative.
+    libdir: PathBuf,
+    /// Put before all paths, for packagers; no file says so.
+    destdir: Option<PathBuf>,
+    /// As `cargo build` builds, for tests.
+    dev: bool,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    let asked = Asked::parse(args)?;
+    let root = root::root();
+    let version = version(&root)?;
+    let archive = build(&root, asked.dev)?;
+    let libdir = asked.place(&asked.libdir());
+    let include = asked.place(&asked.prefix.join("include"));
+    for folder in [&libdir.join("pkgconfig"), &include] {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let capi = root.join("capi");
+    let shared = Names::of(&version);
+    link(&archive, &capi.join("punctual.map"), &shared, &libdir)?;
+    for (name, to) in [(&shared.soname, &shared.file), (&shared.plain, &shared.soname)] {
+        symlink(to, &libdir.join(name))?;
+    }
+    copy(&archive, &libdir.join("libpunctual.a"))?;
+    for header in HEADERS {
+        copy(&capi.join("include").join(header), &include.join(header))?;
+    }
+    let template = capi.join("punctual.pc.in");
+    let text = fs::read_to_string(&template)
+        .map_err(|error| format!("{}: {error}", template.display()))?;
+    let file = libdir.join("pkgconfig/punctual.pc");
+    fs::write(&file, asked.pkg_config(&text, &version))
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    println!("install: {} {version} in {}", shared.file, libdir.display());
+    Ok(())
+}
+
+impl Asked {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut asked = Self {
+            prefix: PathBuf::from("/usr/local"),
+            libdir: PathBuf::from("lib"),
+            destdir: None,
+            dev: false,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut folder = || {
+                let folder = args.next().ok_or_else(|| format!("{arg} needs a folder"))?;
+                Ok::<_, String>(PathBuf::from(folder))
+            };
+            match arg.as_str() {
+                "--prefix" => asked.prefix = folder()?,
+                "--libdir" => asked.libdir = folder()?,
+                "--destdir" => asked.destdir = Some(folder()?),
+                "--dev" => asked.dev = true,
+                other => return Err(format!("no argument {other:?}")),
+            }
+        }
+        if !asked.prefix.is_absolute() {
+            return Err(format!("--prefix {}: an absolute path", asked.prefix.display()));
+        }
+        Ok(asked)
+    }
+
+    fn libdir(&self) -> PathBuf {
+        self.prefix.join(&self.libdir)
+    }
+
+    /// Where a path of the installed system lies now.
+    fn place(&self, path: &Path) -> PathBuf {
+        match &self.destdir {
+            Some(destdir) => destdir.join(path.strip_prefix("/").unwrap_or(path)),
+            None => path.to_owned(),
+        }
+    }
+
+    fn pkg_config(&self, template: &str, version: &str) -> String {
+        template
+            .replace("@PREFIX@", &self.prefix.display().to_string())
+            .replace("@LIBDIR@", &self.libdir().display().to_string())
+            .replace("@INCLUDEDIR@", &self.prefix.join("include").display().to_string())
+            .replace("@VERSION@", version)
+            .replace("@PRIVATE@", PRIVATE)
+    }
+}
+
+/// What the shared library is called.
+#[derive(Debug, PartialEq)]
+struct Names {
+    /// The file itself.
+    file: String,
+    /// What programs that were linked with it look for: it changes where they would break.
+    soname: String,
+    /// What the linker looks for.
+    plain: String,
+}
+
+impl Names {
+    fn of(version: &str) -> Self {
+        let plain = "libpunctual.so".to_owned();
+        let major = version.split('.').next().unwrap_or("0");
+        Self { file: format!("{plain}.{version}"), soname: format!("{plain}.{major}"), plain }
+    }
+}
+
+fn version(root: &Path) -> Result<String, String> {
+    let packages = metadata::packages(root, Scope::Ours)?;
+    let ours = packages.into_iter().find(|package| package.name == PACKAGE);
+    ours.map(|package| package.version).ok_or_else(|| format!("no crate {PACKAGE}"))
+}
+
+/// Builds the archive; where cargo put it.
+fn build(root: &Path, dev: bool) -> Result<PathBuf, String> {
+    let mut args = vec!["build", "--package", PACKAGE, "--lib", "--locked"];
+    args.push("--message-format=json-render-diagnostics");
+    if !dev {
+        args.push("--release");
+    }
+    let messages = process::output(&mut process::cargo(root, &args))?;
+    archive(&messages).ok_or_else(|| "cargo names no libpunctual.a".to_owned())
+}
+
+/// The archive that cargo's messages name, one message a line.
+fn archive(messages: &[u8]) -> Option<PathBuf> {
+    let made = |line: &[u8]| -> Option<PathBuf> {
+        let message: Value = serde_json::from_slice(line).ok()?;
+        let files = message["filenames"].as_array()?;
+        files
+            .iter()
+            .filter_map(Value::as_str)
+            .map(PathBuf::from)
+            .find(|file| file.file_name().is_some_and(|name| name == "libpunctual.a"))
+    };
+    messages.split(|&byte| byte == b'\n').find_map(made)
+}
+
+/// Links the shared library of all of the archive, less what nothing exported needs. Every symbol
+/// is bound when the library is loaded: a first call in a loop costs no more than another.
+fn link(archive: &Path, map: &Path, names: &Names, libdir: &Path) -> Result<(), String> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(compiler);
+    command.arg("-shared").arg("-o").arg(libdir.join(&names.file));
+    command.arg(format!("-Wl,-soname,{}", names.soname));
+    command.arg(format!("-Wl,--version-script={}", map.display()));
+    command.arg("-Wl,--whole-archive").arg(archive).arg("-Wl,--no-whole-archive");
+    command.args(["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]);
+    command.args(["-Wl,-z,relro", "-Wl,-z,now"]);
+    command.args(PRIVATE.split(' '));
+    process::run(&mut command)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", to.display()))
+}
+
+/// Makes `at` a link to its neighbour `to`.
+fn symlink(to: &str, at: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", at.display());
+    match fs::remove_file(at) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    std::os::unix::fs::symlink(to, at).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(args: &[&str]) -> Result<Asked, String> {
+        Asked::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_destination_comes_before_paths_and_into_no_file() {
+        let asked = asked(&["--prefix", "/usr", "--libdir", "lib/x", "--destdir", "/d"]).unwrap();
+        assert_eq!(asked.place(&asked.libdir()), Path::new("/d/usr/lib/x"));
+        let text = asked.pkg_config("@PREFIX@ @LIBDIR@ @INCLUDEDIR@ @VERSION@", "1.2.3");
+        assert_eq!(text, "/usr /usr/lib/x /usr/include 1.2.3");
+    }
+
+    #[test]
+    fn what_is_no_argument_is_refused() {
+        assert!(asked(&["--prefix"]).unwrap_err().contains("needs a folder"));
+        assert!(asked(&["--prefix", "x"]).unwrap_err().contains("absolute"));
+        assert!(asked(&["x"]).unwrap_err().contains("\"x\""));
+        assert_eq!(asked(&[]).unwrap().prefix, Path::new("/usr/local"));
+    }
+
+    #[test]
+    fn the_soname_holds_the_first_number_of_the_version() {
+        let names = Names::of("1.2.3");
+        assert_eq!(
+            (names.file.as_str(), names.soname.as_str()),
+            ("libpunctual.so.1.2.3", "libpunctual.so.1")
+        );
+    }
+
+    #[test]
+    fn the_archive_is_found_among_cargos_messages() {
+        let messages = b"{\"reason\":\"x\"}\nnoise\n{\"filenames\":[\"/a/x.rlib\"]}\n\
+                         {\"filenames\":[\"/a/libpunctual.a\"]}\n";
+        assert_eq!(archive(messages).unwrap(), Path::new("/a/libpunctual.a"));
+        assert_eq!(archive(b""), None);
+    }
+}

@@ -4,9 +4,10 @@
 //! Each is a run of the report, and a row of `strategies`.
 
 use anyhow::{Result, bail};
-use punctual::core::time::Span;
+use punctual::core::time::{Period, Span};
 use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
+use punctual::way::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::facts::Facts;
 use punctual_lab::load::LoadSpec;
@@ -36,15 +37,16 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
     let [specs] = &args.load.turns()[..] else {
         bail!("--load: the ways to wait are compared under one load, or several at once");
     };
-    let ways = ways(args.budget);
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
     }
+    let period = args.period.period()?;
+    let ways = ways(period, args.budget);
     let condition = |way: &WaitKind| Condition { name: way.name().to_owned(), wait: Some(*way) };
     let mut plan = Plan {
         streams: vec![Stream {
             cpu: Some(cpu),
-            period: args.period.period()?,
+            period,
             phase_ns: args.phase.at_ns(),
             policy: Policy::Fifo(PRIORITY),
             wait: WaitKind::Sleep,
@@ -82,14 +84,17 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
     super::exit_after(&report, trouble)
 }
 
-/// The ways that are compared.
-fn ways(budget: f64) -> Vec<WaitKind> {
-    vec![
+/// The ways that are compared: all that a loop of this period can have.
+fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
+    let all = [
         WaitKind::Sleep,
         WaitKind::Fixed(Spin::FIXED),
         WaitKind::Rearm(None),
         WaitKind::Adaptive(budget),
-    ]
+        WaitKind::Spin,
+    ];
+    let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
+    all.into_iter().filter(|way| rests || *way != WaitKind::Spin).collect()
 }
 
 /// Turns of equal length, ten of each way where the time allows.
@@ -105,6 +110,15 @@ fn blocks(ways: usize, duration: Span) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_period_too_short_to_rest_in_is_not_spun_through() {
+        let spins = |us: u64| {
+            let period = Period::from_ns(us * 1_000).expect("positive");
+            ways(period, 0.1).contains(&WaitKind::Spin)
+        };
+        assert_eq!((spins(39), spins(40)), (false, true));
+    }
 
     #[test]
     fn every_way_has_as_many_turns() {

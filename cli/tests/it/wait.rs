@@ -72,7 +72,7 @@ fn the_ways_take_turns_and_stand_side_by_side() {
     assert_eq!(result["experiment"], "measure wait");
     let rows = result["strategies"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-    assert_eq!(names, ["sleep", "fixed", "rearm", "adaptive"]);
+    assert_eq!(names, ["sleep", "fixed", "rearm", "adaptive", "spin"]);
     for (row, run) in rows.iter().zip(result["runs"].as_array().expect("runs")) {
         assert_eq!(row["lateness_ns"], run["lateness_ns"]);
         assert_eq!(row["phase_ns"], 300_000);

@@ -17,7 +17,7 @@ pub struct Counters {
     pub(super) first: u64,
     /// Missed releases that the task was not told of yet.
     pub(super) untold: u64,
-    /// Cycles that [`step`] gave to run.
+    /// Cycles that [`super::step`] gave to run.
     pub ran: u64,
     /// Releases that never ran.
     pub missed: u64,
@@ -44,7 +44,7 @@ pub struct Pace {
     pub(super) run: u32,
 }
 
-/// Storage of a [`State`], all of it prepared before the loop.
+/// Storage of a [`super::State`], all of it prepared before the loop.
 #[derive(Debug)]
 pub struct Storage<'s> {
     /// One a class.

@@ -51,6 +51,21 @@ fn a_recording_gives_each_statistic_with_its_evidence() {
 }
 
 #[test]
+fn cold_cycles_that_were_left_out_are_not_in_n() {
+    let period = Period::from_ns(1_000_000);
+    let setup = Setup { period, leave_out_cold: true, ..Setup::default() };
+    let mut recording = Recording::new(setup);
+    for cycle in 0..1_000u64 {
+        let flags = if cycle < 10 { Flags::COLD } else { Flags::NONE };
+        recording.push(&Sample { cycle, lateness: Span::from_ns(5_000), flags });
+    }
+    let timing = Timing::of(&recording.finish(0), None);
+    assert_eq!(timing.largest_lateness().unwrap().n, Some(990));
+    let seen = timing.tail(timing.p_above(1e6).unwrap());
+    assert!(seen.words().contains("share of cycles later than 5.00 µs"), "{}", seen.words());
+}
+
+#[test]
 fn nothing_recorded_lacks_everything_by_name() {
     let timing = Timing::of(&Recording::new(Setup::default()).finish(0), None);
     assert_eq!(timing.grid_pp().unwrap_err().to_string(), "it has no peak-to-peak about the grid");

@@ -75,7 +75,7 @@ impl Timing {
     pub fn of(outcome: &Outcome, period_ns: Option<u64>) -> Self {
         let lateness = &outcome.lateness_ns;
         Self {
-            n: Some(outcome.cycles),
+            n: Some(counted(outcome)),
             period_ns: period_ns.map(|ns| ns as f64),
             lateness_ns: [lateness.min, lateness.mean, lateness.max],
             interval_max_ns: outcome.interval_ns.max,
@@ -202,7 +202,7 @@ impl Timing {
     /// A probability as a basis.
     pub(super) fn tail(&self, bound: Bound) -> Basis {
         Basis {
-            statistic: "share of later cycles".to_owned(),
+            statistic: "share of cycles later".to_owned(),
             value_ns: bound.above_ns,
             level: (!self.given).then_some(bound.level),
             n: self.n,
@@ -254,6 +254,12 @@ impl Basis {
             None => format!("{} {value}, {from}{tail}", self.statistic),
         }
     }
+}
+
+/// How many cycles its figures are of: cold ones that were left out are in no claim.
+fn counted(outcome: &Outcome) -> u64 {
+    let seen = outcome.claims.iter().find(|claim| claim.level == Level::L0);
+    seen.map_or(outcome.cycles, |claim| claim.n)
 }
 
 /// What a claim says of the tail, where it says something.

@@ -306,6 +306,8 @@ fn analyse_reads_a_campaign() {
     let read = ["analyse".as_ref(), campaign.as_os_str(), "--json".as_ref(), "-".as_ref()];
     let report = json(&run(read));
     assert_eq!(cycles(&report), cycles(&show(&campaign)));
+    let written = json_file(&campaign.join("result.json"));
+    assert!(written["machine"]["kernel"]["value"].is_string(), "it names its machine");
     let held = [&read[..], &["--limit".as_ref(), "max<1ns".as_ref()]].concat();
     assert_eq!(run(held).status.code(), Some(1));
     // Intervals and missed releases are watched, whether the campaign was asked for them or not.

@@ -7,15 +7,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::os::lock;
+use punctual::os::{Errno, lock};
 use punctual_analysis::campaign::Campaign;
 use punctual_analysis::campaign::file::FILE_BYTES_MAX;
 
 const SLOTS: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
 const ASIDE: &str = "state.new";
 const LOCK: &str = "lock";
+/// How often a lock that is held is tried again, and how long it takes from one to the next.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// What a directory held.
 #[derive(Debug)]
@@ -158,6 +162,19 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether the lock is ours now. A process that was killed holds it until its memory is freed, so
+/// for a moment it is tried again.
+fn held(lock: &File) -> Result<bool, Errno> {
+    for _ in 0..TRIES {
+        if lock::try_exclusive(lock.as_raw_fd())? {
+            return Ok(true);
+        }
+        // Nothing is measured yet: a little more or less does not matter.
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    lock::try_exclusive(lock.as_raw_fd())
+}
+
 fn take_lock(dir: &Path) -> Result<File> {
     let path = dir.join(LOCK);
     let shown = path.display();
@@ -172,7 +189,7 @@ fn take_lock(dir: &Path) -> Result<File> {
     if !lock.metadata().is_ok_and(|meta| meta.is_file()) {
         bail!("{shown}: no regular file");
     }
-    match lock::try_exclusive(lock.as_raw_fd()) {
+    match held(&lock) {
         Ok(true) => {}
         Ok(false) => {
             let mut holder = String::new();
@@ -229,6 +246,20 @@ mod tests {
             .and_then(|()| fs::write(path.join(SLOTS[1]), "y"))
             .expect("writable");
         assert!(read(&path).is_err(), "none is whole: no new one begins over them");
+        fs::remove_dir_all(&path).expect("it was made here");
+    }
+
+    #[test]
+    fn a_lock_that_is_about_to_be_free_is_waited_for() {
+        let path = dir("dying");
+        let (held, _) = Directory::take(&path, true).expect("new");
+        let dying = std::thread::spawn(move || {
+            // Within what is waited for, however late it ends.
+            std::thread::sleep(BETWEEN_TRIES);
+            drop(held);
+        });
+        assert!(Directory::take(&path, true).is_ok());
+        dying.join().expect("it ends");
         fs::remove_dir_all(&path).expect("it was made here");
     }
 

@@ -94,11 +94,11 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     if !keeper.is_saved() {
         bail!("{}: the state cannot be saved there", path.display());
     }
-    let here = Here { choice: Some(choice), ..Here::default() };
+    let here = Here { choice: Some(choice), machine: Some(facts), ..Here::default() };
     let (stretches, over) = mpsc::sync_channel(1);
     let session = Session { root: &root, plan, specs, keeper: &keeper, here, stretches };
     let (ended, here) = measure(session, over, args)?;
-    finish(&keeper, &asked, ended?, &here, facts, json)
+    finish(&keeper, &asked, ended?, &here, json)
 }
 
 /// Says what is to be known before the first stretch.
@@ -221,14 +221,12 @@ fn finish(
     asked: &Asked,
     ended: Ended,
     here: &Here,
-    facts: Facts,
     json: Json,
 ) -> Result<Exit> {
     keeper.shared().lock().campaign.end(unix_s());
     keeper.checkpoint();
     keeper.write_result(here);
     let mut report = pages::report(&keeper.shared().snapshot(), asked, here);
-    report.machine = Some(facts);
     if ended == Ended::Finished {
         report.incomplete = false;
     }

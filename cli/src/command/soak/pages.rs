@@ -4,6 +4,7 @@
 
 use punctual_analysis::campaign::{Campaign, Pool, RunSetup, Total};
 use punctual_analysis::claim::judge::Holds;
+use punctual_host::facts::Facts;
 
 use super::asked::Asked;
 use super::hold;
@@ -17,6 +18,8 @@ pub(crate) struct Here {
     pub(crate) choice: Option<Choice>,
     /// What stamps were taken with.
     pub(crate) clock: Option<Clock>,
+    /// What is known of the machine.
+    pub(crate) machine: Option<Facts>,
     /// What the kernel granted.
     pub(crate) session: Option<Session>,
     /// What a reader should know.
@@ -47,6 +50,7 @@ pub(super) fn report(campaign: &Campaign, asked: &Asked, here: &Here) -> Report 
     report.choice = here.choice.clone();
     report.clock = here.clock.clone();
     report.session = here.session.clone();
+    report.machine = here.machine.clone();
     report.warnings.clone_from(&here.warnings);
     report.warnings.extend(cautions(campaign));
     let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {

@@ -232,6 +232,7 @@ impl Session<'_> {
         loads: &[Vec<punctual_lab::load::LoadReport>],
     ) {
         let cold = if self.keeper.asked().keep_cold { 0 } else { self.plan.cold };
+        self.here.machine = Some(facts.clone());
         self.here.clock = Some(report::clock(outcome));
         self.here.session = Some(report::session(outcome, facts));
         self.here.warnings = report::warnings(outcome, facts, cold);

@@ -7,7 +7,7 @@ use punctual::core::time::{Period, Span};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::import::csv::ColumnSpec;
 use punctual_analysis::limit::Limit;
-use punctual_analysis::quantity;
+use punctual_analysis::quantity::{self, QuantityError};
 use punctual_lab::load::Loads;
 
 /// A positive duration.
@@ -43,7 +43,13 @@ impl Duration {
 
 /// `500us`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    quantity::duration(text).map(Duration).map_err(|why| why.to_string())
+    quantity::duration(text).map(Duration).map_err(|why| match why {
+        // Which one was meant is not known: a minute is asked for more often than 60 µs.
+        QuantityError::NoUnit { text, .. } => {
+            format!("{text} needs a unit: {text}s, {text}ms or {text}us")
+        }
+        other => other.to_string(),
+    })
 }
 
 /// `500us`, as a period.
@@ -123,6 +129,11 @@ mod tests {
         assert_eq!(phase("zero"), Ok(Phase::At(0)));
         assert_eq!(phase("50us"), Ok(Phase::At(50_000)));
         assert!(phase("50").is_err(), "a unit is needed");
+    }
+
+    #[test]
+    fn a_time_without_a_unit_is_asked_back() {
+        assert_eq!(duration("60"), Err("60 needs a unit: 60s, 60ms or 60us".to_owned()));
     }
 
     #[test]

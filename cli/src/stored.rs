@@ -95,6 +95,9 @@ fn text(path: &Path) -> Result<String> {
     if !kind.is_file() {
         bail!("{shown}: a result is a regular file, or a directory with {RESULT} in it");
     }
+    if is_samples(path)? {
+        bail!("{shown}: samples, no result: 'punctual analyse' reads them, --json makes a result");
+    }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut text = String::new();
     file.take(BYTES_MAX + 1)
@@ -143,6 +146,15 @@ mod tests {
         let stored = read(&dir.join(RESULT)).expect("a result");
         assert_eq!(stored.samples, Some(dir.join(SAMPLES)));
         fs::remove_dir_all(&dir).expect("it was made here");
+    }
+
+    #[test]
+    fn samples_are_not_read_as_a_result() {
+        let path = std::env::temp_dir().join(format!("punctual-samples-{}", std::process::id()));
+        fs::write(&path, [&FILE_MAGIC[..], b"\xff"].concat()).expect("writable");
+        let why = format!("{:#}", read(&path).expect_err("refused"));
+        assert!(why.contains("'punctual analyse' reads them"), "{why}");
+        fs::remove_file(&path).expect("it was made here");
     }
 
     #[test]

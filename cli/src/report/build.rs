@@ -87,6 +87,7 @@ pub(crate) fn from_experiment(context: Context) -> Report {
         series,
         &runs,
     );
+    report.warnings.extend(unmeasured(&runs));
     report.runs = runs;
     report.rows = rows;
     report.verdicts = super::verdict::of(&report.runs);
@@ -95,6 +96,19 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     report.plans.clone_from(&experiment.plans);
     report.machine = Some(experiment.facts);
     report
+}
+
+/// Runs without a cycle that counts: no lateness is no good one.
+fn unmeasured(runs: &[Run]) -> Vec<String> {
+    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
+    let said = empty.map(|run| {
+        format!(
+            "\"{}\" has no cycle that counts, and says nothing: what its loads take to start is \
+             taken from its time; a longer --duration gives it some",
+            run.name
+        )
+    });
+    said.collect()
 }
 
 /// Holds every run to every limit. A run that ended before its time did not show that one holds.
@@ -131,5 +145,26 @@ pub(crate) fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {
         stamp_ns: clock.cost.now_ns,
         poll_ns: clock.cost.poll_ns,
         wake_ns: clock.cost.wake_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::core::sample::Sample;
+    use punctual_analysis::recording::{Recording, Setup as Recorded};
+
+    use super::*;
+
+    #[test]
+    fn a_run_without_cycles_is_not_taken_for_a_good_one() {
+        let mut some = Recording::new(Recorded::default());
+        some.push(&Sample::default());
+        let none = Recording::new(Recorded::default());
+        let run = |name: &str, recording: Recording| {
+            Run::recorded(name.to_owned(), super::super::Setup::default(), recording.finish(0))
+        };
+        let said = unmeasured(&[run("idle", some), run("under load", none)]);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("\"under load\" has no cycle"), "{said:?}");
     }
 }

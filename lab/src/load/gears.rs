@@ -111,7 +111,8 @@ fn display(screen: &mut Program) -> Result<u32, String> {
             None => {}
         }
     }
-    Err(format!("Xvfb did not say its display: {last}"))
+    let said = if last.is_empty() { String::new() } else { format!(", but {last}") };
+    Err(format!("Xvfb did not say its display within {} s{said}", PATIENCE.as_secs()))
 }
 
 /// Passes frames on until an order, the limit or the end of the picture.

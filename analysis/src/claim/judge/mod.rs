@@ -220,7 +220,7 @@ fn reason(
                  widen it";
     }
     if ended == Ended::AtAnyTime {
-        text += "; it ended early, so by the wider bound that holds whenever one stops";
+        text += "; by the wider bound that holds whenever one stops, for its end was not planned";
     }
     text
 }

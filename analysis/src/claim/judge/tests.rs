@@ -65,7 +65,7 @@ fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
     let early = |n| judged(claim, 0, 0, n, Ended::AtAnyTime);
     assert_eq!(early(3_000).holds, Holds::Undecided);
     assert_eq!(early(4_000).holds, Holds::Yes);
-    assert!(early(4_000).at_any_time && early(4_000).reason.contains("ended early"));
+    assert!(early(4_000).at_any_time && early(4_000).reason.contains("its end was not planned"));
     assert_eq!(judged(claim, 90, 90, 30_000, Ended::AtAnyTime).holds, Holds::No);
 }
 

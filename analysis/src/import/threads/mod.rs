@@ -71,7 +71,7 @@ impl Object for Root<'_, '_> {
                 map.next_value_seed(Fields(&mut { threads }))?;
             }
             "tool" | "runs" | "schema" => {
-                let why = "no file of another program's; of punctual's own, analyse reads samples";
+                let why = "a result of punctual's, not a recording: 'punctual report' shows it";
                 return Err(custom(why.to_owned()));
             }
             _ => {

@@ -181,7 +181,7 @@ impl<'a> Sitter<'a> {
         self.seat.fixed[STATE].store(State::Running.code(), Ordering::Release);
         let release = timeline.release(cycle);
         let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
-        let cancel = Cancel { word: &self.seat.fixed[CANCEL], turn: cycle.wrapping_add(1) };
+        let cancel = self.cancel();
         Cycle::seated(
             cycle,
             (release, start - release),
@@ -189,6 +189,20 @@ impl<'a> Sitter<'a> {
             timeline.release(cycle.saturating_add(1)),
             cancel,
         )
+    }
+
+    #[inline]
+    fn cancel(&self) -> Cancel<'a> {
+        Cancel { word: &self.seat.fixed[CANCEL], turn: self.cycle.wrapping_add(1) }
+    }
+
+    /// Whether the cycle that began is to come to its end ([`Cycle::cancelled`]), for a task that
+    /// does not keep its cycle.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn cancelled(&self) -> bool {
+        self.cancel().is_set()
     }
 
     /// Ends the cycle that began. One that ran beyond its next release has missed all that passed,

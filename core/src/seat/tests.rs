@@ -163,15 +163,16 @@ fn only_the_cycle_that_overran_is_cancelled() {
     assert_eq!(releaser.post(3, true), Posted { wake: true, overran: None });
     assert_eq!(sitter.turn(), Turn::Run);
     let cycle = sitter.begin(at(8_000));
-    assert!(!cycle.cancelled());
+    assert!(!cycle.cancelled() && !sitter.cancelled());
     assert_eq!(releaser.post(4, true).overran, Some(3));
-    assert!(cycle.cancelled());
+    assert!(cycle.cancelled() && sitter.cancelled());
     sitter.done(at(9_100));
     assert_eq!(sitter.turn(), Turn::Wait(5), "cycle 4 is missed, and told with the next");
     releaser.post(5, true);
     assert_eq!(sitter.turn(), Turn::Run);
     let cycle = sitter.begin(at(10_000));
     assert_eq!((cycle.n, cycle.missed, cycle.cancelled()), (5, 1, false));
+    assert!(!sitter.cancelled());
     sitter.done(at(10_001));
     releaser.end();
     assert_eq!(sitter.turn(), Turn::Ended);

@@ -193,6 +193,14 @@ impl Registration {
         }
     }
 
+    /// Whether the cycle that runs is to come to its end, for a caller that does not keep it: as
+    /// [`Cycle::cancelled`].
+    ///
+    /// # Real-time: in loop
+    pub fn cancelled(&self) -> bool {
+        self.running && self.sitter.cancelled()
+    }
+
     fn done(&mut self) {
         if self.running {
             self.sitter.done(self.clock.now());

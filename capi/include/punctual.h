@@ -2,8 +2,9 @@
  * punctual.h: be there at the release, know every cycle.
  *
  * A loop of one period that says punctual_loop_wait(), works, and says so again; an executive of
- * many periodic tasks in one thread; the clock, and a wait for one instant. Linux, x86-64 and
- * AArch64. C11 and C++17 and newer; a small C++ wrapper is in punctual.hpp.
+ * many periodic tasks in one thread; a process that is a supervisor's task; the clock, and a wait
+ * for one instant. Linux, x86-64 and AArch64. C11 and C++17 and newer; a small C++ wrapper is in
+ * punctual.hpp.
  *
  * Answers. A function that can fail returns 0 or a negative errno, never anything else.
  *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
@@ -492,6 +493,76 @@ int punctual_periodic_refused(const punctual_periodic *periodic, char *text,
  * Real-time: setup only
  */
 int punctual_periodic_destroy(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+/* ---- A process that is a task of a supervisor ------------------------------------------------- */
+
+/*
+ * This process, registered with a supervisor, which releases it with the other tasks on one grid,
+ * sees it, and ends and restarts it by its policy. It belongs to the thread that registered: that
+ * one is released, and gets the task's priority and CPU.
+ */
+typedef struct punctual_process punctual_process;
+
+/*
+ * Registers with the supervisor that started this process (50 ms). task is the name that it takes
+ * itself for; null for whatever it was started as. *process is null where it fails.
+ *   -ENOTCONN  no supervisor started it
+ *   -EINVAL    it was started as another task
+ *   -EBUSY     it is registered already
+ *   -EPROTO    the supervisor is of another version
+ *   or what the kernel said to the memory that the supervisor handed over
+ * Real-time: setup only
+ */
+int punctual_register(punctual_process **process, const char *task) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Joins the running supervisor of this name as one of its tasks that has no program of its own.
+ * *process is null where it fails.
+ *   -ECONNREFUSED  the supervisor said no, or does not answer; punctual_last_error() says why
+ *   -EACCES        it is another user's
+ *   -EINVAL        also what is no name
+ *   or what connect(2) said: -ENOENT where none of this name runs
+ * Real-time: setup only
+ */
+int punctual_join(punctual_process **process, const char *supervisor,
+                  const char *task) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Ends the cycle before, waits for the next one and fills it in; cycle may be null.
+ *   -ECANCELED  the supervisor ends this task: leave in good order
+ *   -EPIPE      the supervisor is gone: nobody releases this task any more
+ *   -EPERM      this is not the thread that registered
+ *   -EBUSY      called from a signal handler that interrupted it
+ *   -EINVAL     also a cycle whose size was never set: nothing was waited for
+ * Real-time: in loop, waits
+ */
+int punctual_wait(punctual_process *process, punctual_cycle *cycle) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Whether the cycle that runs is to come to its end: 1 when the next release has passed and the
+ * task's policy is to be terminated. A task that takes long asks this, and waits again with its
+ * outputs in a safe state.
+ *   -EPERM  this is not the thread that registered
+ * Real-time: in loop
+ */
+int punctual_cancelled(punctual_process *process, int *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Gives out size bytes, whole, as the task's output; the rest of a longer output is zero. Others
+ * read it until the next one, or until the supervisor puts the safe value there.
+ *   -EMSGSIZE  longer than the task's output
+ *   -EPERM     this is not the thread that registered
+ * Real-time: in loop
+ */
+int punctual_commit(punctual_process *process, const void *bytes, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Ends the cycle before and leaves: the supervisor releases this task no more, and its output is
+ * the safe value. Frees the object; null is no error.
+ *   -EPERM  this is not the thread that registered
+ * Real-time: setup only
+ */
+int punctual_unregister(punctual_process *process) PUNCTUAL_NOEXCEPT;
 
 #ifdef __cplusplus
 }

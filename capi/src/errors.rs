@@ -63,7 +63,12 @@ fn meaning(error: c_int) -> &'static CStr {
         libc::ETIMEDOUT => c"the watchdog ended it",
         libc::EAGAIN => c"no thread could be had",
         libc::ENOTRECOVERABLE => c"a fault of the library's own; destroy the object",
-        libc::EACCES => c"the kernel refused what was asked for strictly",
+        libc::EACCES => c"refused: by the kernel, strictly asked; or by another user's supervisor",
+        libc::ENOTCONN => c"no supervisor started this process",
+        libc::ECONNREFUSED => c"the supervisor said no, or does not answer",
+        libc::EPROTO => c"the supervisor is of another version",
+        libc::EPIPE => c"the supervisor is gone",
+        libc::EMSGSIZE => c"longer than the task's output",
         _ => c"no error of this library",
     }
 }

@@ -20,6 +20,7 @@ mod looped;
 mod options;
 mod owned;
 mod periodic;
+mod process;
 mod record;
 mod shares;
 mod stats;

@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 
+use punctual::core::executive::many;
 use punctual::core::page::View;
 use punctual::core::time::Span;
 use punctual::lone::Remote;
@@ -36,6 +37,21 @@ unsafe impl Record for Cycle {
     fn blank() -> Self {
         let size = size_of::<Self>();
         Self { size, n: 0, release_ns: 0, lateness_ns: 0, missed: 0, dt_ns: 0, next_ns: 0 }
+    }
+}
+
+impl Cycle {
+    /// A cycle of an executive's task.
+    pub(crate) fn of(cycle: &many::Cycle<'_>) -> Self {
+        Self {
+            size: size_of::<Self>(),
+            n: cycle.n,
+            release_ns: cycle.release.as_ns(),
+            lateness_ns: cycle.lateness.as_ns(),
+            missed: cycle.missed,
+            dt_ns: ns(cycle.dt),
+            next_ns: cycle.next.as_ns(),
+        }
     }
 }
 

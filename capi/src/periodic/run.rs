@@ -21,7 +21,7 @@ use crate::border::Failure;
 use crate::looped::listed;
 use crate::options::Options;
 use crate::shares::Share;
-use crate::stats::{self, Cycle};
+use crate::stats::Cycle;
 use crate::task::Callback;
 use crate::wait_info::WaitInfo;
 
@@ -38,16 +38,7 @@ struct Calls<'b> {
 impl Dispatch for Calls<'_> {
     fn run(&mut self, rank: usize, cycle: &mut many::Cycle<'_>) -> Flow {
         let Some(callback) = self.callbacks.get(rank) else { return Flow::Stop };
-        let cycle = Cycle {
-            size: size_of::<Cycle>(),
-            n: cycle.n,
-            release_ns: cycle.release.as_ns(),
-            lateness_ns: cycle.lateness.as_ns(),
-            missed: cycle.missed,
-            dt_ns: stats::ns(cycle.dt),
-            next_ns: cycle.next.as_ns(),
-        };
-        match callback.call(&cycle) {
+        match callback.call(&Cycle::of(cycle)) {
             0 => Flow::Continue,
             said => {
                 self.said = said;

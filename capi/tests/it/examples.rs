@@ -65,6 +65,17 @@ fn the_executive_runs_its_three_tasks() {
 }
 
 #[test]
+fn the_task_of_a_supervisor_says_when_it_has_none() {
+    if !need(&["pkg-config"]) {
+        return;
+    }
+    let built = build("task.c", &program("gcc"));
+    let alone = Command::new(built).output().expect("it starts");
+    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(!alone.status.success() && said.contains("no supervisor started"), "{said}");
+}
+
+#[test]
 fn clang_builds_them_too() {
     if skip::program("clang").is_none() || skip::program("clang++").is_none() {
         // No part of what the tests install: gcc and g++ say the same.

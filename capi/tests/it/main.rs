@@ -6,5 +6,6 @@
 mod built;
 mod examples;
 mod header;
+mod processes;
 mod programs;
 mod symbols;

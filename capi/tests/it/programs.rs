@@ -7,7 +7,7 @@ use punctual_testkit::skip;
 
 use crate::built::{CAPI, Linked, compile, link, need, output, program};
 
-fn source(name: &str) -> PathBuf {
+pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(CAPI).join("tests/c").join(name)
 }
 

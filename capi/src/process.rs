@@ -1,0 +1,201 @@
+//! `punctual_process`: this process as a task of a supervisor's. The paper's three calls.
+//!
+//! The entries over `punctual::process::Registration`. All of it is the registering thread's.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use punctual::process::{RegisterError, Registration, WaitError};
+
+use crate::border::{self, Failure};
+use crate::owned::Owned;
+use crate::record;
+use crate::stats::Cycle;
+
+/// What a `punctual_process` is.
+pub(crate) struct Process {
+    own: Owned<Registration>,
+}
+
+impl Process {
+    fn of(registered: Result<Registration, RegisterError>) -> Result<*mut Self, Failure> {
+        let registration = registered.map_err(|why| Failure::new(errno(&why), why.to_string()))?;
+        Ok(Box::into_raw(Box::new(Self { own: Owned::new(registration) })))
+    }
+}
+
+/// The errno of what cannot be registered.
+fn errno(why: &RegisterError) -> c_int {
+    match why {
+        RegisterError::NotStarted => libc::ENOTCONN,
+        RegisterError::OtherTask(..) => libc::EINVAL,
+        RegisterError::Memory(errno) => errno.0,
+        RegisterError::Taken => libc::EBUSY,
+        RegisterError::Supervisor(_, why) => why.raw_os_error().unwrap_or(libc::EINVAL),
+        RegisterError::Stranger(_) => libc::EACCES,
+        RegisterError::Refused(_) => libc::ECONNREFUSED,
+        // No seat or no page of this version, and whatever comes.
+        _ => libc::EPROTO,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_register(to: *mut *mut Process, task: *const c_char) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        // SAFETY: null or a text that ends, says the header.
+        let task = unsafe { border::text(task, "the task's name") }?;
+        let made = Process::of(Registration::from_env(task.as_deref()))?;
+        // SAFETY: it was writable above.
+        unsafe { border::put(to, made) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_join(
+    to: *mut *mut Process,
+    supervisor: *const c_char,
+    task: *const c_char,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        // SAFETY: null or a text that ends, says the header.
+        let supervisor = unsafe { border::text(supervisor, "the supervisor's name") }?;
+        // SAFETY: as above.
+        let task = unsafe { border::text(task, "the task's name") }?;
+        let (Some(supervisor), Some(task)) = (supervisor, task) else {
+            return Err(Failure::invalid("a supervisor and a task are joined by name"));
+        };
+        let made = Process::of(Registration::join(&supervisor, &task))?;
+        // SAFETY: it was writable above.
+        unsafe { border::put(to, made) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_wait(process: *mut Process, cycle: *mut Cycle) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or registered, says the header.
+        let process = unsafe { border::object(process) }?;
+        if !cycle.is_null() {
+            // SAFETY: not null, and then a struct that says its size, says the header.
+            unsafe { record::fits(cycle) }?;
+        }
+        let ours = process.own.with(|registration| match registration.wait() {
+            Ok(ran) => Ok(Cycle::of(&ran)),
+            Err(WaitError::Ended) => Err(Failure::bare(libc::ECANCELED)),
+            Err(WaitError::Gone) => Err(Failure::bare(libc::EPIPE)),
+        })?;
+        if cycle.is_null() {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { record::give(cycle, &ours) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_cancelled(process: *mut Process, to: *mut c_int) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or registered, says the header.
+        let process = unsafe { border::object(process) }?;
+        let cancelled = process.own.with(|registration| Ok(registration.cancelled()))?;
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, c_int::from(cancelled)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_commit(
+    process: *mut Process,
+    bytes: *const c_void,
+    size: usize,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or registered, says the header.
+        let process = unsafe { border::object(process) }?;
+        if bytes.is_null() || isize::try_from(size).is_err() {
+            return Err(Failure::bare(libc::EINVAL));
+        }
+        process.own.with(|registration| {
+            let most = registration.terms().output_words.saturating_mul(8);
+            if size > most {
+                return Err(Failure::bare(libc::EMSGSIZE));
+            }
+            // SAFETY: not null, and then as many bytes, says the header; any byte is a `u8`.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) };
+            match registration.commit(bytes) {
+                true => Ok(()),
+                false => Err(Failure::bare(libc::EMSGSIZE)),
+            }
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_unregister(process: *mut Process) -> c_int {
+    border::enter(|| {
+        if process.is_null() {
+            return Ok(());
+        }
+        // SAFETY: not null, and then registered, says the header.
+        let own = &unsafe { border::object(process) }?.own;
+        // Its thread is the one that is released; and not from within itself.
+        own.with(|_| Ok(()))?;
+        // SAFETY: from a box, by `Process::of`; the caller uses it no more.
+        drop(unsafe { Box::from_raw(process) });
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "each is a call of one entry")]
+mod tests {
+    use std::ptr::{null, null_mut};
+
+    use super::*;
+    use crate::errors;
+
+    #[test]
+    fn without_a_supervisor_there_is_nothing_to_register_with() {
+        let mut process = null_mut();
+        // SAFETY: all is local or null.
+        unsafe {
+            assert_eq!(punctual_register(&raw mut process, null()), -libc::ENOTCONN);
+            assert!(process.is_null() && errors::tests::last().contains("start it by"));
+            assert_eq!(
+                punctual_join(&raw mut process, c"../x".as_ptr(), c"a".as_ptr()),
+                -libc::EINVAL
+            );
+            assert!(errors::tests::last().contains("is no name"), "{}", errors::tests::last());
+            assert_eq!(punctual_join(&raw mut process, null(), c"a".as_ptr()), -libc::EINVAL);
+            assert_eq!(punctual_register(null_mut(), null()), -libc::EINVAL);
+            assert_eq!(punctual_wait(null_mut(), null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_cancelled(null_mut(), null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_commit(null_mut(), null(), 0), -libc::EINVAL);
+            assert_eq!(punctual_unregister(null_mut()), 0);
+        }
+    }
+
+    #[test]
+    fn a_panic_inside_any_entry_is_an_error_outside() {
+        let fault = -libc::ENOTRECOVERABLE;
+        let panics = border::tests::panic_next;
+        // SAFETY: null where nothing is reached.
+        unsafe {
+            panics();
+            assert_eq!(punctual_register(null_mut(), null()), fault);
+            panics();
+            assert_eq!(punctual_join(null_mut(), null(), null()), fault);
+            panics();
+            assert_eq!(punctual_wait(null_mut(), null_mut()), fault);
+            panics();
+            assert_eq!(punctual_cancelled(null_mut(), null_mut()), fault);
+            panics();
+            assert_eq!(punctual_commit(null_mut(), null(), 0), fault);
+            panics();
+            assert_eq!(punctual_unregister(null_mut()), fault);
+        }
+    }
+}

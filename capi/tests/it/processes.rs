@@ -1,0 +1,51 @@
+//! Programs in C as tasks of a supervisor: they register, wait, give out and leave.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::core::time::Span;
+use punctual::core::wait::Sleep;
+use punctual::periodic::{Policy, Rate, Task};
+use punctual::process::{Event, Exit, Finished, Spec, Supervisor, What};
+
+use crate::built::{compile, need, program};
+use crate::programs::source;
+
+/// A task of 2 ms that is the program in that mode, with an output of 8 bytes.
+fn spec(mode: &str, policy: Policy) -> Spec {
+    let name = format!("process-{mode}");
+    let built = compile(&name, &program("gcc"), &source("process.c"), &["-std=c11"]);
+    let task = Task::new(mode, Rate::new(2_000_000, 1).expect("in range")).policy(policy);
+    let mut spec = Spec::new(task, vec![built.into_os_string(), mode.into()]);
+    spec.register_within = Span::from_ms(60_000);
+    spec.safe = vec![0xff; 8];
+    spec
+}
+
+/// Runs until `enough` says so of an event.
+fn run(supervisor: Supervisor, enough: impl Fn(&Event) -> bool) -> Finished {
+    let stop = AtomicBool::new(false);
+    let ready = supervisor.build().expect("fine");
+    ready.run(Sleep, Some(Span::from_ms(60_000)), &stop, &mut |event| {
+        if enough(&event) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    })
+}
+
+#[test]
+fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
+    if !need(&[]) {
+        return;
+    }
+    let supervisor =
+        Supervisor::new().task(spec("good", Policy::Skip)).task(spec("leaves", Policy::Skip));
+    let finished = run(supervisor, |event| {
+        event.task == "leaves" && matches!(event.what, What::Ended(_) | What::Unregistered)
+    });
+    let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
+    assert_eq!(task("leaves").figures.counts.ran, 5);
+    assert!(task("good").figures.counts.ran > 0);
+    for name in ["good", "leaves"] {
+        assert_eq!((task(name).exit, task(name).failed), (Some(Exit::Status(0)), false), "{name}");
+    }
+}

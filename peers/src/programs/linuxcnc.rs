@@ -8,7 +8,10 @@
 //! policy.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual::core::time::Span;
@@ -49,16 +52,12 @@ pub(crate) fn turn(
     fs::write(&script, hal(period_ns, warm + wakes)).map_err(|why| why.to_string())?;
     let mut command = Command::new(&program);
     surroundings(&mut command, site, folder).arg("-f").arg(&script);
+    let _guard = Guard::set(&program, site, folder)?;
     let mut seen =
         Seen { readings: Readings::default(), since: Instant::now(), note: None, set: false };
     let every = Duration::from_nanos((3 * period_ns).max(20_000_000));
     let limit = length + WARM + GRACE;
-    let said = run(&mut command, folder, (limit, every), |_| seen.look());
-    if said.is_err() || running().is_some() {
-        // What it left behind is its own to end.
-        let _ended = surroundings(&mut Command::new(&program), site, folder).arg("-U").output();
-    }
-    let said = said?;
+    let said = run(&mut command, folder, (limit, every), |_| seen.look())?;
     let lateness_ns = lateness(&said.out, warm).ok_or_else(|| {
         format!("halrun gave no samples; {}", last_line(&format!("{}{}", said.out, said.errors)))
     })?;
@@ -74,6 +73,35 @@ fn surroundings<'a>(command: &'a mut Command, site: &Site, folder: &Folder) -> &
         command.env("RTAPI_UID", "65534").env("RTAPI_FIFO_PATH", folder.path("fifo"));
     }
     command
+}
+
+/// Ends what halrun leaves behind, which is in no process group of ours: a shell that waits for
+/// the end of its input, which comes with the end of this process too, however that ends.
+struct Guard(Child);
+
+/// $1 is halrun; `-U` ends everything of rtapi, within 20 s. A line says that nothing is left.
+const GUARD: &str = r#"read -r over || exec timeout 20 "$1" -U"#;
+
+impl Guard {
+    fn set(program: &Path, site: &Site, folder: &Folder) -> Result<Self, String> {
+        let mut shell = Command::new("sh");
+        surroundings(&mut shell, site, folder).args(["-c", GUARD, "guard"]).arg(program);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // In a group of its own: what ends us from a terminal must not end it first.
+        shell.process_group(0).spawn().map(Self).map_err(|why| format!("sh: {why}"))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.0.stdin.take()
+            && running().is_none()
+        {
+            // One that does not listen any more has ended.
+            let _gone = writeln!(pipe, "over");
+        }
+        let _buried = self.0.wait();
+    }
 }
 
 /// The commands for halcmd.

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "punctual.h"
@@ -216,6 +217,58 @@ private:
     std::deque<entry> bodies; // their places do not change
     std::exception_ptr thrown;
     std::unique_ptr<punctual_periodic, destroy> handle;
+};
+
+// This process as a task of a supervisor's, of the thread that makes it; it must also die there.
+class process {
+public:
+    // punctual_register(): with the supervisor that started this process.
+    explicit process(const char *task = nullptr) {
+        punctual_process *made = nullptr;
+        check(punctual_register(&made, task));
+        take(made);
+    }
+
+    // punctual_join(): with the running supervisor of that name.
+    process(const char *supervisor, const char *task) {
+        punctual_process *made = nullptr;
+        check(punctual_join(&made, supervisor, task));
+        take(made);
+    }
+
+    // punctual_wait(): the next cycle, or null once it is told to end or the supervisor is gone.
+    const punctual_cycle *wait() noexcept {
+        answer = punctual_wait(handle.get(), &cycle);
+        return answer == 0 ? &cycle : nullptr;
+    }
+
+    // What the last wait() answered: 0, -ECANCELED, -EPIPE, -EPERM.
+    int last_answer() const noexcept { return answer; }
+
+    // punctual_cancelled()
+    bool cancelled() const noexcept {
+        int is = 0;
+        return punctual_cancelled(handle.get(), &is) == 0 && is != 0;
+    }
+
+    // punctual_commit(): false where the output is shorter.
+    template <typename T> bool commit(const T &value) noexcept {
+        static_assert(std::is_trivially_copyable<T>::value, "its bytes are what others read");
+        return punctual_commit(handle.get(), &value, sizeof value) == 0;
+    }
+
+private:
+    void take(punctual_process *made) {
+        handle.reset(made);
+        check(punctual_cycle_init(&cycle, sizeof cycle));
+    }
+
+    struct unregister {
+        void operator()(punctual_process *of) const noexcept { punctual_unregister(of); }
+    };
+    std::unique_ptr<punctual_process, unregister> handle;
+    punctual_cycle cycle{};
+    int answer = 0;
 };
 
 } // namespace punctual

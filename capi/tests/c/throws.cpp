@@ -17,6 +17,22 @@ static void failures() {
     }
 }
 
+static void processes() {
+    try {
+        punctual::process none;
+        CHECK(false);
+    } catch (const punctual::error &why) {
+        CHECK(why.code().value() == ENOTCONN);
+    }
+    try {
+        punctual::process none("nobody-of-this-name", "task");
+        none.commit(1.0);
+        CHECK(none.wait() != nullptr && !none.cancelled());
+    } catch (const punctual::error &why) {
+        CHECK(why.code().value() == ENOENT || why.code().value() == EACCES);
+    }
+}
+
 static void bodies() {
     punctual::periodic periodic;
     unsigned ran = 0;
@@ -51,6 +67,7 @@ static void loops() {
 
 int main() {
     failures();
+    processes();
     bodies();
     loops();
 }

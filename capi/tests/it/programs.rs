@@ -57,6 +57,28 @@ fn a_loop_allocates_nothing() {
 }
 
 #[test]
+fn a_loop_makes_no_system_call_but_its_sleep() {
+    if !need(&["strace"]) || !skip::need_native("strace") {
+        return;
+    }
+    let built = compile("quiet-strace", &program("gcc"), &source("quiet.c"), &["-std=gnu11"]);
+    let log = built.with_extension("log");
+    let mut strace = Command::new("strace");
+    output(strace.arg("-f").arg("-o").arg(&log).arg(built));
+    let text = std::fs::read_to_string(log).expect("written");
+    // Each line is a thread's number and its call.
+    let calls: Vec<&str> =
+        text.lines().filter_map(|line| line.split_whitespace().nth(1)?.split('(').next()).collect();
+    let stretches: Vec<&[&str]> = calls.split(|call| *call == "getppid").collect();
+    // Four loops and an executive, and what is before, between and behind them.
+    assert_eq!(stretches.len(), 11, "{calls:?}");
+    for stretch in stretches.iter().skip(1).step_by(2) {
+        assert!(stretch.len() > 10, "{stretch:?}");
+        assert!(stretch.iter().all(|call| *call == "clock_nanosleep"), "{stretch:?}");
+    }
+}
+
+#[test]
 fn an_exception_comes_out_of_run_and_not_through_the_library() {
     if !need(&[&program("g++")]) {
         return;

@@ -24,7 +24,7 @@ use crate::stage::Site;
 use crate::turn::Turn;
 
 /// Wakes that are not counted at the start of a turn: until the policy is set.
-const WARM: Duration = Duration::from_millis(400);
+const WARM: Duration = Duration::from_millis(1_000);
 /// Beside its turn: it starts and ends.
 const GRACE: Duration = Duration::from_secs(15);
 /// The process of its threads, and the name of the first of them.

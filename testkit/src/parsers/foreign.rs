@@ -117,6 +117,7 @@ fn sound(run: &Run) {
     }
     for tail in outcome.tails.tails() {
         let (least, most) = outcome.tails.exceedances_within(tail.threshold_ns);
+        let n = outcome.tails.n();
         assert!(least <= most && most <= n, "{least} to {most} of {n}");
     }
 }

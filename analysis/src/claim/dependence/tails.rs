@@ -80,7 +80,7 @@ impl Tails {
 
     /// Releases that count: recorded, missed and unrecorded.
     pub fn n(&self) -> u64 {
-        self.recorded + self.missed + self.unrecorded
+        self.recorded.saturating_add(self.missed).saturating_add(self.unrecorded)
     }
 
     /// What bounds of P(lateness > threshold) rest on: the least and the most exceedances there can
@@ -120,7 +120,7 @@ impl Tails {
 
     /// Exceedances of one of the thresholds at most.
     pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
-        tail.exceedances + self.lost(tail.missed)
+        tail.exceedances.saturating_add(self.lost(tail.missed))
     }
 
     /// Releases without a sample that may have been later than all that were recorded.
@@ -132,15 +132,16 @@ impl Tails {
     /// ones. With unrecorded cycles among the gaps these tell nothing.
     fn lost(&self, missed: u64) -> u64 {
         match self.unrecorded {
-            0 => (missed + self.unplaced).min(self.missed),
-            some => self.missed + some,
+            0 => missed.saturating_add(self.unplaced).min(self.missed),
+            some => self.missed.saturating_add(some),
         }
     }
 
     /// Exceedances of one of the thresholds at least. Gaps in k may be cycles that went unrecorded,
     /// so no more are counted as missed than were.
     fn surely_exceeding(&self, tail: &Tail) -> u64 {
-        tail.exceedances - tail.unsure + (tail.missed + self.unplaced).min(self.missed)
+        let missed = tail.missed.saturating_add(self.unplaced).min(self.missed);
+        (tail.exceedances - tail.unsure).saturating_add(missed)
     }
 
     /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold

@@ -103,7 +103,7 @@ impl Told {
         let (name, binned) = (&self.name, self.binned);
         let beyond = self.beyond.unwrap_or_default();
         let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
-        if n > super::COUNT_MAX {
+        if n > super::COUNT_MAX || self.unrecorded > super::COUNT_MAX {
             return Err(format!("{name}: more values than can be counted"));
         }
         let rest = n.checked_sub(binned).ok_or_else(|| {

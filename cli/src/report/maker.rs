@@ -121,6 +121,7 @@ impl Approach {
             hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),
             hops: Some(run.approach.hops).filter(|&hops| hops > 0 && hops < u32::MAX),
             margin_ns: run.approach.margin_ns,
+            exit_corrected: run.approach.corrected,
             late_share: learned.map(|learned| learned.late),
             reachable: learned.map(|learned| learned.reachable),
             extrapolated: learned.map(|learned| learned.extrapolated),

@@ -46,6 +46,10 @@ pub(crate) struct Approach {
     pub(crate) hops: Option<u32>,
     /// How long before the release the last sleep ends.
     pub(crate) margin_ns: u64,
+    /// Whether the spin's exit is corrected by a computed delay: tried before the run, and kept
+    /// only where it was sharper than polling.
+    #[serde(default)]
+    pub(crate) exit_corrected: bool,
     /// Of a wait that learns: the share of wakes since it last calibrated that were late.
     pub(crate) late_share: Option<f64>,
     /// Of a wait that learns: whether what it aims at is within its budget on this machine.

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 pub mod adaptive;
+pub mod exit;
 mod rearm;
 mod spin;
 mod strategy;
@@ -23,7 +24,8 @@ pub use strategy::Strategy;
 
 /// A way to wait for releases.
 pub trait Wait<C: Clock> {
-    /// Waits until `release` and returns the wake; at once when that has passed already. `None`
+    /// Waits until `release` and returns the wake (Maruti's `mdelay`, with a sleep where there is
+    /// time for one); at once when that has passed already. `None`
     /// when `stop` was set first.
     ///
     /// # Real-time: in loop, waits
@@ -70,6 +72,8 @@ pub struct Approach {
     pub hops: u32,
     /// How long before the release the last sleep ends, ns.
     pub margin_ns: u64,
+    /// Whether the spin's exit is corrected ([`exit`]).
+    pub corrected: bool,
 }
 
 impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {

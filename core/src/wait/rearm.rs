@@ -58,7 +58,8 @@ impl<C: Clock> Wait<C> for Rearm {
     }
 
     fn approach(&self) -> Approach {
-        Approach { hop_ns: self.every.as_ns(), hops: u32::MAX, margin_ns: self.every.as_ns() }
+        let every_ns = self.every.as_ns();
+        Approach { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns, corrected: false }
     }
 
     fn take_stalls(&mut self) -> Stalls {

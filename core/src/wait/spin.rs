@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use super::exit::Exit;
 use super::{Approach, Stalls, Wait};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
@@ -20,6 +21,8 @@ pub struct Spin {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spinner {
     pub(super) stalls: Stalls,
+    /// How the spin is left, where not by a poll.
+    pub(super) exit: Option<Exit>,
 }
 
 impl Spin {
@@ -41,7 +44,16 @@ impl Spin {
     /// # Real-time: setup only
     pub const fn new(margin: Span) -> Self {
         let stalls = Stalls { count: 0, longest: Span::ZERO, sum: Span::ZERO };
-        Self { margin, spinner: Spinner { stalls } }
+        Self { margin, spinner: Spinner { stalls, exit: None } }
+    }
+
+    /// The same with this exit: `None` for the plain one.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn with_exit(mut self, exit: Option<Exit>) -> Self {
+        self.spinner.exit = exit;
+        self
     }
 }
 
@@ -71,7 +83,20 @@ impl Spinner {
                 return None;
             }
             last = now;
-            clock.relax();
+            match &self.exit {
+                Some(exit) if release - now <= exit.before() => {
+                    // Where the CPU was elsewhere the next poll sees the gap.
+                    if exit.leave(clock, release) {
+                        let wake = clock.now();
+                        // A coarse counter does not show yet what the delay let pass.
+                        if wake + exit.behind() >= release {
+                            return Some(wake.max(release));
+                        }
+                        last = wake;
+                    }
+                }
+                _ => clock.relax(),
+            }
         }
     }
 
@@ -101,7 +126,9 @@ impl<C: Clock> Wait<C> for Spin {
     }
 
     fn approach(&self) -> Approach {
-        Approach { margin_ns: self.margin.as_ns().max(0).unsigned_abs(), ..Approach::default() }
+        let margin_ns = self.margin.as_ns().max(0).unsigned_abs();
+        let corrected = self.spinner.exit.is_some();
+        Approach { margin_ns, corrected, ..Approach::default() }
     }
 
     fn take_stalls(&mut self) -> Stalls {

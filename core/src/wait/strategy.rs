@@ -5,6 +5,7 @@
 
 use core::sync::atomic::AtomicBool;
 
+use super::exit::Exit;
 use super::{Adaptive, Approach, Learned, Rearm, Sleep, Spin, Stalls, Wait};
 use crate::clock::Clock;
 use crate::time::Instant;
@@ -22,6 +23,21 @@ pub enum Strategy {
     Rearm(Rearm),
     /// Learned hops and margin, then a spin.
     Adaptive(Adaptive),
+}
+
+impl Strategy {
+    /// The same with this exit of its spins; no change for those that do not spin, and for NIST's,
+    /// which polls.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn with_exit(self, exit: Option<Exit>) -> Self {
+        match self {
+            Self::Spin(wait) => Self::Spin(wait.with_exit(exit)),
+            Self::Adaptive(wait) => Self::Adaptive(wait.with_exit(exit)),
+            other => other,
+        }
+    }
 }
 
 impl<C: Clock> Wait<C> for Strategy {

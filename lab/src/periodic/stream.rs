@@ -12,6 +12,7 @@ use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::Recorder;
 use punctual::core::time::{Instant, Span};
+use punctual::core::wait::exit::Exit;
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
@@ -161,6 +162,9 @@ impl Worker<'_> {
         let strategy = |kind: &WaitKind| {
             let mut wait = kind.strategy(self.stream.period, || wake_cost(&mut self.clock));
             if Wait::<MachineClock>::learned(&wait).is_some() {
+                // The library's own wait leaves its spins as well as it can; the others stay as
+                // what they are held against.
+                wait = wait.with_exit(Exit::calibrate(&mut self.clock).ok());
                 self.rehearse(&mut wait, tid);
             }
             wait

@@ -124,6 +124,14 @@ impl Anchored {
         ((u128::from(ticks) * u128::from(self.mult)) >> SHIFT) as u64
     }
 
+    /// In 256ths of a nanosecond, modulo 2⁶⁴.
+    #[inline]
+    fn fine_of(&self, ticks: u64) -> u64 {
+        let ahead = i128::from(ticks.wrapping_sub(self.anchor.ticks).cast_signed());
+        let fine = (ahead * i128::from(self.mult)) >> (SHIFT - 8);
+        (self.anchor.ns << 8).wrapping_add(fine as u64)
+    }
+
     #[inline]
     fn instant(&self, ticks: u64) -> Instant {
         let ahead = ticks.wrapping_sub(self.anchor.ticks);
@@ -161,6 +169,16 @@ impl Clock for Anchored {
     #[inline]
     fn poll(&mut self) -> Instant {
         self.instant(cycles::unordered())
+    }
+
+    #[inline]
+    fn fine(&mut self) -> u64 {
+        self.fine_of(cycles::unordered())
+    }
+
+    #[inline]
+    fn fine_now(&mut self) -> u64 {
+        self.fine_of(cycles::ordered())
     }
 
     #[inline]

@@ -123,6 +123,22 @@ impl Clock for MachineClock {
     }
 
     #[inline]
+    fn fine(&mut self) -> u64 {
+        match self {
+            Self::Counter(clock) => clock.fine(),
+            Self::Vdso(clock, _) => clock.fine(),
+        }
+    }
+
+    #[inline]
+    fn fine_now(&mut self) -> u64 {
+        match self {
+            Self::Counter(clock) => clock.fine_now(),
+            Self::Vdso(clock, _) => clock.fine_now(),
+        }
+    }
+
+    #[inline]
     fn sleep_until(&mut self, at: Instant) {
         sleep_until(at);
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use punctual_core::page::{self, Kind, Page};
 use punctual_core::time::Span;
 use punctual_core::wait::adaptive::Aim;
+use punctual_core::wait::exit::Exit;
 use punctual_core::wait::{Adaptive, Strategy};
 
 use super::Loop;
@@ -123,12 +124,15 @@ impl Options {
     /// # Real-time: setup only
     pub fn strategy(&self, clock: &mut MachineClock) -> Strategy {
         match self.way {
-            Way::Adaptive(budget) => Strategy::Adaptive(Adaptive::new(Aim {
-                budget,
-                late: self.late_share,
-                wake_cost: wake_cost(clock),
-                ..Aim::of(self.period())
-            })),
+            Way::Adaptive(budget) => {
+                let aim = Aim {
+                    budget,
+                    late: self.late_share,
+                    wake_cost: wake_cost(clock),
+                    ..Aim::of(self.period())
+                };
+                Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock).ok()))
+            }
             way => way.strategy(self.period(), || wake_cost(clock)),
         }
     }

@@ -89,6 +89,9 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
     if let Some(load) = cpu_load {
         text += &format!(", costs {} of the CPU", show::share(load));
     }
+    if approach.exit_corrected {
+        text += ", leaves its spin by a computed delay";
+    }
     if approach.reachable == Some(false) {
         text += "; what it aims at takes more than its budget on this machine";
     }
@@ -208,6 +211,7 @@ mod tests {
             hop_ns: Some(141_449),
             hops: None,
             margin_ns: 20_000,
+            exit_corrected: false,
             late_share: None,
             reachable: None,
             extrapolated: None,

@@ -133,7 +133,7 @@ impl Learner {
 
     pub(super) fn approach(&self) -> Approach {
         let (hop_ns, hops) = HOPS[self.level];
-        Approach { hop_ns, hops, margin_ns: self.margin_ns }
+        Approach { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
     }
 
     pub(super) fn learned(&self) -> Learned {

@@ -14,6 +14,7 @@ mod levels;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use super::exit::Exit;
 use super::spin::Spinner;
 use super::{Approach, Stalls, Wait};
 use crate::clock::Clock;
@@ -78,6 +79,15 @@ impl Adaptive {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 
+    /// The same with this exit of its spins: `None` for the plain one.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn with_exit(mut self, exit: Option<Exit>) -> Self {
+        self.spinner.exit = exit;
+        self
+    }
+
     /// How long it takes to find out, about: the time before which its wakes say little.
     ///
     /// # Real-time: setup only
@@ -125,7 +135,7 @@ impl<C: Clock> Wait<C> for Adaptive {
     }
 
     fn approach(&self) -> Approach {
-        self.learner.approach()
+        Approach { corrected: self.spinner.exit.is_some(), ..self.learner.approach() }
     }
 
     fn learned(&self) -> Option<Learned> {

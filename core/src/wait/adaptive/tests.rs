@@ -167,7 +167,7 @@ fn a_stop_ends_the_wait() {
 
 #[test]
 fn hops_end_at_the_margin() {
-    let approach = Approach { hop_ns: 100, hops: u32::MAX, margin_ns: 20 };
+    let approach = Approach { hop_ns: 100, hops: u32::MAX, margin_ns: 20, corrected: false };
     let next = |now| approach.next(Instant::from_ns(now), Instant::from_ns(1_000));
     let at = |ns| Some(Instant::from_ns(ns));
     assert_eq!(next(0), at(80));

@@ -184,6 +184,11 @@ impl Options {
         (self.priority, self.lock_memory, self.hold_idle_states) = (0, 0, 0);
     }
 
+    /// With a watchdog.
+    pub(crate) fn watched(&mut self, bound_ns: u64) {
+        self.watchdog_ns = bound_ns;
+    }
+
     /// On this CPU.
     pub(crate) fn pin(&mut self, cpu: i32) {
         self.cpu = cpu;

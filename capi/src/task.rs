@@ -177,4 +177,13 @@ impl TaskRecord {
     pub(crate) fn policy(self, policy: i32) -> Self {
         Self { policy, ..self }
     }
+
+    pub(crate) fn burst(self, burst: u32) -> Self {
+        Self { policy: POLICY_BURST, burst, ..self }
+    }
+
+    pub(crate) fn after(self, name: Option<&'static std::ffi::CStr>, phase_ns: u64) -> Self {
+        let after = name.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+        Self { phase: PHASE_AFTER, after, phase_ns, ..self }
+    }
 }

@@ -3,6 +3,8 @@
 
 use std::ptr::{null, null_mut};
 
+use punctual_testkit::skip;
+
 use super::*;
 use crate::errors;
 use crate::record::Record;
@@ -141,6 +143,26 @@ fn what_is_refused_is_told_or_is_an_error_where_that_is_asked() {
     options.strict = 1;
     assert_eq!(create(&options).0, -libc::EACCES);
     assert!(errors::tests::last().contains("1023"));
+}
+
+#[test]
+fn a_watchdog_that_bit_is_told() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let mut options = quick();
+    options.watched(100_000_000);
+    let (answer, looped) = create(&options);
+    assert_eq!((answer, wait(looped)), (0, 0));
+    let mut stats = Stats::blank();
+    // Gets nowhere until that is seen.
+    while format!("{stats:?}").contains("forced: 0") {
+        // SAFETY: a loop, and a local result.
+        assert_eq!(unsafe { punctual_loop_stats(looped, &raw mut stats) }, 0);
+    }
+    assert_eq!(wait(looped), -libc::ETIMEDOUT);
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
+use punctual_testkit::skip;
+
 use super::*;
 use crate::errors;
 use crate::record::Record;
@@ -214,6 +216,77 @@ fn an_overrun_that_stops_everything_names_its_task() {
     assert_eq!(held.build(), 0);
     assert_eq!(held.run(0), -libc::ETIME);
     assert!(errors::tests::last().contains("\"arm\""));
+}
+
+#[test]
+fn each_policy_and_phase_is_what_it_says() {
+    let task = |name| TaskRecord::of(name, work, null_mut(), 1_000_000);
+    let built = |task: TaskRecord| {
+        let held = Held::new();
+        match held.add_task(task) {
+            0 => held.build(),
+            answer => answer,
+        }
+    };
+    for policy in 0..=4 {
+        let burst = if policy == 1 { 2 } else { 0 };
+        assert_eq!(built(task(c"a").burst(burst).policy(policy)), 0, "{policy}");
+    }
+    assert_eq!(built(task(c"a").burst(0)), -libc::EINVAL);
+    assert!(errors::tests::last().contains("burst"));
+    assert_eq!(built(task(c"a").policy(5)), -libc::EINVAL);
+    assert_eq!(built(task(c"a").after(None, 5)), -libc::EINVAL);
+    assert!(errors::tests::last().contains("after no task"));
+    assert_eq!(built(task(c"a").after(Some(c"b"), 5)), -libc::ENOENT);
+    assert_eq!(built(task(c"a").after(Some(c"a"), 5)), -libc::EINVAL);
+    let held = Held::new();
+    assert_eq!(held.add_task(task(c"b").after(Some(c"a"), 300_000)), 0);
+    assert_eq!(held.add_task(task(c"a")), 0);
+    assert_eq!(held.build(), 0);
+    let phase_ns = |index| {
+        let mut phase_ns = 0;
+        // SAFETY: an executive, and a local result.
+        let answer = unsafe { punctual_periodic_task_phase_ns(held.0, index, &raw mut phase_ns) };
+        assert_eq!(answer, 0);
+        phase_ns
+    };
+    assert_eq!(phase_ns(0), (phase_ns(1) + 300_000) % 1_000_000);
+}
+
+/// Does nothing until the watchdog has had enough of it.
+unsafe extern "C" fn stuck(data: *mut c_void, _: *const Cycle) -> c_int {
+    let mut stats = Stats::blank();
+    while format!("{stats:?}").contains("forced: 0") {
+        // SAFETY: the executive that runs this, and a local result.
+        unsafe { punctual_periodic_task_stats(data.cast(), 0, &raw mut stats) };
+    }
+    0
+}
+
+#[test]
+fn a_watchdog_and_strictness_end_a_run_with_an_error() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let held = Held::new();
+    let task = TaskRecord::of(c"stuck", stuck, held.0.cast(), 1_000_000);
+    assert_eq!(held.add_task(task), 0);
+    assert_eq!(held.build(), 0);
+    let mut options = quick();
+    options.pin(1023);
+    options.strict = 1;
+    // SAFETY: an executive, and local options.
+    assert_eq!(unsafe { punctual_periodic_run(held.0, &options, 0) }, -libc::EACCES);
+    let mut room: [c_char; 64] = [0; 64];
+    // SAFETY: an executive, and as much room as is said.
+    assert_eq!(unsafe { punctual_periodic_refused(held.0, room.as_mut_ptr(), 64) }, 0);
+    // SAFETY: a text that ends.
+    let said = unsafe { CStr::from_ptr(room.as_ptr()) }.to_str().expect("UTF-8");
+    assert!(said.starts_with("pin to CPU 1023: E"), "{said}");
+    let mut options = quick();
+    options.watched(100_000_000);
+    // SAFETY: an executive, and local options.
+    assert_eq!(unsafe { punctual_periodic_run(held.0, &options, 0) }, -libc::ETIMEDOUT);
 }
 
 #[test]

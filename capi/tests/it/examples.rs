@@ -6,7 +6,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::built::{CAPI, STRICT, installed, need, output, program};
+use crate::built::{CAPI, STRICT, compile, installed, need, output, program};
 
 fn example(name: &str) -> PathBuf {
     Path::new(CAPI).join("examples").join(name)
@@ -73,6 +73,18 @@ fn the_task_of_a_supervisor_says_when_it_has_none() {
     let alone = Command::new(built).output().expect("it starts");
     let said = String::from_utf8_lossy(&alone.stderr).into_owned();
     assert!(!alone.status.success() && said.contains("no supervisor started"), "{said}");
+}
+
+#[test]
+fn the_program_on_the_page_about_c_is_one() {
+    if !need(&[]) {
+        return;
+    }
+    let page = fs::read_to_string(Path::new(CAPI).join("../docs/c.md")).expect("readable");
+    let program_text = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page.c");
+    fs::write(&source, program_text.expect("a program")).expect("writable");
+    compile("page", &program("gcc"), &source, &["-std=c11"]);
 }
 
 #[test]

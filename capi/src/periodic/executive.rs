@@ -149,10 +149,10 @@ impl Built {
         self.ranks.get(task as usize).copied().ok_or(Failure::bare(libc::ENOENT))
     }
 
-    /// The page of a task.
-    pub(super) fn view(&self, task: u32) -> Result<View<'_>, Failure> {
+    /// The page of a task; `None` in the moment in which a run empties it.
+    pub(super) fn view(&self, task: u32) -> Result<Option<View<'_>>, Failure> {
         let words = &self.pages[self.rank(task)?];
-        View::open(words).map_err(|_| Failure::bare(libc::ENODATA))
+        Ok(View::open(words).ok())
     }
 }
 

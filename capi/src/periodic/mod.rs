@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int};
 
 use crate::border::{self, Failure};
 use crate::options::Options;
-use crate::record;
+use crate::record::{self, Record};
 use crate::stats::{self, Stats};
 use crate::task::TaskRecord;
 use crate::wait_info::WaitInfo;
@@ -113,7 +113,7 @@ unsafe extern "C" fn punctual_periodic_run(
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { border::object(executive) }?;
         let options = if options.is_null() {
-            record::Record::blank()
+            Record::blank()
         } else {
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::take(options) }?
@@ -140,7 +140,8 @@ unsafe extern "C" fn punctual_periodic_task_stats(
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { border::object(executive) }?;
-        let stats = Stats::of(&executive.built()?.view(task)?, &executive.remote);
+        let view = executive.built()?.view(task)?;
+        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view, &executive.remote));
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })
@@ -156,6 +157,7 @@ unsafe extern "C" fn punctual_periodic_task_quantile_ns(
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
         let view = unsafe { border::object(executive) }?.built()?.view(task)?;
+        let view = view.ok_or(Failure::bare(libc::ENODATA))?;
         let quantile_ns = stats::quantile_ns(&view, share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }

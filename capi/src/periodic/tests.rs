@@ -3,12 +3,12 @@
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_testkit::skip;
 
 use super::*;
 use crate::errors;
-use crate::record::Record;
 use crate::stats::Cycle;
 
 /// What a task of these tests does: counts, and says what it is told to at a cycle.
@@ -111,6 +111,30 @@ fn two_tasks_run_for_a_while_and_are_counted() {
     let before = quick.ran;
     assert_eq!(held.run(5_000_000), 0);
     assert!(held.stats(1).contains(&format!("ran: {},", quick.ran - before)));
+}
+
+#[test]
+fn a_reader_is_not_disturbed_by_runs_that_begin() {
+    let held = Held::new();
+    let mut task = Work::default();
+    held.add(c"a", 1_000_000, &mut task);
+    assert_eq!(held.build(), 0);
+    let (handle, done) = (held.0 as usize, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stats = Stats::blank();
+            while !done.load(Ordering::Relaxed) {
+                let executive = handle as *const Executive;
+                // SAFETY: an executive until the join, and a local result.
+                let answer = unsafe { punctual_periodic_task_stats(executive, 0, &raw mut stats) };
+                assert_eq!(answer, 0);
+            }
+        });
+        for _ in 0..10 {
+            assert_eq!(held.run(1), 0);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn run(asked: &Asked) -> Result<Report, String> {
     if !allowed.contains(cpu) {
         return Err(format!("--cpu: CPU {cpu} is not one of those allowed here"));
     }
+    let load_average = load_average(&first_line("/proc/loadavg"));
     let helper = allowed.iter().find(|&other| other != cpu);
     let _process = Process::enter();
     let clock = MachineClock::best();
@@ -107,6 +108,7 @@ fn run(asked: &Asked) -> Result<Report, String> {
         cpu_model: cpu_model(),
         versions: versions(),
         clock: clock_name,
+        load_average,
         cpu,
         block_ns: asked.block.as_ns(),
         tables,
@@ -174,6 +176,11 @@ fn locked(lock: &str, name: &str) -> Option<String> {
     Some(after.split_once('"')?.0.to_owned())
 }
 
+/// The first number of `/proc/loadavg` (proc_loadavg(5)).
+fn load_average(line: &str) -> Option<f64> {
+    line.split(' ').next()?.parse().ok()
+}
+
 fn cpu_model() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -188,6 +195,12 @@ fn first_line(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_load_average_is_that_of_the_last_minute() {
+        assert_eq!(load_average("8.18 9.82 10.50 11/900 4242"), Some(8.18));
+        assert_eq!(load_average("unknown"), None);
+    }
 
     #[test]
     fn versions_are_those_that_are_locked() {

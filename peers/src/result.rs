@@ -16,6 +16,9 @@ pub(crate) struct Report {
     pub(crate) versions: Vec<Version>,
     /// What stamps: `tsc`, `cntvct` or `vdso`.
     pub(crate) clock: &'static str,
+    /// The machine's load average over the minute before the first turn: what others did; null
+    /// where it cannot be read. "idle" is no load of ours.
+    pub(crate) load_average: Option<f64>,
     /// The CPU that all ran on.
     pub(crate) cpu: u32,
     /// The length of one turn, ns.

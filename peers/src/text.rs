@@ -10,6 +10,9 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, cpu_model, cpu, clock, .. } = self;
         writeln!(f, "Linux {kernel}, {cpu_model}; CPU {cpu}, stamped by {clock}")?;
+        if let Some(average) = self.load_average {
+            writeln!(f, "load average before it: {average:.1}")?;
+        }
         let versions = self.versions.iter().map(|peer| format!("{} {}", peer.name, peer.version));
         writeln!(f, "{}", versions.collect::<Vec<_>>().join(", "))?;
         for table in &self.tables {

@@ -24,12 +24,19 @@ static void on_interrupt(int signal)
 static int report(void)
 {
     static const double shares[] = {0.5, 0.99, 0.999};
+    punctual_wait_info info;
     punctual_stats stats;
     char refused[512];
 
     punctual_stats_init(&stats, sizeof stats);
     if (punctual_loop_stats(each_ms, &stats) != 0)
         return EXIT_FAILURE;
+    punctual_wait_info_init(&info, sizeof info);
+    if (punctual_loop_wait_info(each_ms, &info) == 0)
+        printf("phase %" PRIu64 " ns, margin %" PRIu64 " ns, hop %" PRIu64
+               " ns, %.1f %% of the CPU%s\n",
+               info.phase_ns, info.margin_ns, info.hop_ns, 100.0 * info.cpu_share,
+               info.reachable ? "" : ", aim out of reach");
     if (punctual_loop_refused(each_ms, refused, sizeof refused) == 0 && refused[0] != '\0')
         printf("refused: %s\n", refused);
     printf("%" PRIu64 " cycles, %" PRIu64 " missed\n", stats.ran, stats.missed);

@@ -211,12 +211,15 @@ typedef struct punctual_wait_info {
     uint64_t phase_ns;       /* of releases from multiples of the period; of an executive its epoch */
     uint64_t tick_ns;        /* with quiet: the period of the kernel's tick, */
     uint64_t clear_ns;       /* and how far each release is from the nearest one */
-    uint64_t hop_ns;         /* the longest sleep; 0: one sleep however long it is */
+    uint64_t hop_ns;         /* a short sleep; 0: one sleep however long it is */
     uint64_t margin_ns;      /* how long before the release the last sleep ends */
     uint64_t learned_cycles; /* with learns: the cycles since it last calibrated, */
     double late_share;       /* the share of them that woke late, */
     double cpu_share;        /* and the share of the CPU that waiting takes, as computed */
     int32_t priority;        /* what the thread really has; 0: SCHED_OTHER */
+    uint32_t hops;           /* how many short sleeps come last, after one as long as it may be;
+                                UINT32_MAX: short ones all the way */
+    uint32_t corrected;      /* 1: spins end by a computed delay, not at the next look */
     uint32_t quiet;          /* 1: a quiet phase was found */
     uint32_t learns;         /* 1: the wait is adaptive */
     uint32_t calibrating;    /* 1: it is still trying each approach in turn */

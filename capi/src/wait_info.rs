@@ -26,6 +26,8 @@ pub(crate) struct WaitInfo {
     late_share: f64,
     cpu_share: f64,
     priority: i32,
+    hops: u32,
+    corrected: u32,
     quiet: u32,
     learns: u32,
     calibrating: u32,
@@ -33,11 +35,11 @@ pub(crate) struct WaitInfo {
     extrapolated: u32,
 }
 
-const _: () = assert!(size_of::<WaitInfo>() == 96);
+const _: () = assert!(size_of::<WaitInfo>() == 104);
 
-// SAFETY: `repr(C)`; 9 words and six halves of one make 96 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; 9 words and eight halves of one make 104 bytes, so that there is no padding.
 unsafe impl Record for WaitInfo {
-    const LEAST: usize = 96;
+    const LEAST: usize = 104;
 
     fn blank() -> Self {
         Self {
@@ -51,6 +53,8 @@ unsafe impl Record for WaitInfo {
             late_share: 0.0,
             cpu_share: 0.0,
             priority: 0,
+            hops: 0,
+            corrected: 0,
             quiet: 0,
             learns: 0,
             calibrating: 0,
@@ -73,6 +77,8 @@ impl WaitInfo {
             phase_ns,
             hop_ns: approach.hop_ns,
             margin_ns: approach.margin_ns,
+            hops: approach.hops,
+            corrected: u32::from(approach.corrected),
             priority: match policy {
                 Policy::Fifo(priority) | Policy::RoundRobin(priority) => i32::from(priority),
                 _ => 0,

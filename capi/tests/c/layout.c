@@ -12,7 +12,7 @@ int main(void)
     punctual_wait_info info;
 
     CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 56);
-    CHECK(sizeof stats == 128 && sizeof info == 96);
+    CHECK(sizeof stats == 128 && sizeof info == 104);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
     memset(&cycle, 0x55, sizeof cycle);
@@ -40,7 +40,8 @@ int main(void)
     CHECK(stats.size == sizeof stats && stats.ran == 0 && stats.mean_ns == 0.0);
     CHECK(stats.stalled_ns == 0 && stats.consistent == 1 && stats.forced == 0);
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
-    CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.extrapolated == 0);
+    CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.priority == 0);
+    CHECK(info.hops == 0 && info.corrected == 0 && info.quiet == 0 && info.extrapolated == 0);
 
     CHECK(strcmp(punctual_version(), PUNCTUAL_VERSION) == 0);
     return 0;

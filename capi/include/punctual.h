@@ -176,8 +176,8 @@ typedef struct punctual_options {
     uint64_t period_num_ns;    /* the period is num/den ns; of a loop only, and without default */
     uint64_t period_den;       /* 1 */
     uint64_t phase_ns;         /* for PUNCTUAL_PHASE_AT; of a loop below the period */
-    uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED: below the period, and of a loop that is
-                                  to have any rest well below; for PUNCTUAL_WAIT_REARM */
+    uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED, below the period: so long it spins in
+                                  each; for PUNCTUAL_WAIT_REARM, at most the period */
     uint64_t watchdog_ns;      /* stop a loop that gets nowhere for so long, and make its thread
                                   SCHED_OTHER: at least two periods; 0: no watchdog */
     double budget_share;       /* for PUNCTUAL_WAIT_ADAPTIVE: the share of the CPU that waiting may

@@ -19,6 +19,7 @@ pub mod dispatch;
 pub mod earliest;
 pub mod executive;
 pub mod file;
+pub mod follow;
 pub mod grid;
 pub mod page;
 pub mod parts;

@@ -10,6 +10,8 @@ use crate::Errno;
 pub enum ClockId {
     /// Time of day: can step, is slewed.
     Realtime = libc::CLOCK_REALTIME,
+    /// Time of day without leap seconds: steps when the time of day is set.
+    Tai = libc::CLOCK_TAI,
     /// Never steps, is slewed by NTP, stands still in suspend.
     Monotonic = libc::CLOCK_MONOTONIC,
     /// Never steps, never slewed; cannot be slept on.

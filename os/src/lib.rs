@@ -26,6 +26,7 @@ pub mod memory;
 pub mod namespace;
 pub mod pidfd;
 pub mod process;
+pub mod ptp;
 pub mod scheduler;
 pub mod signal;
 pub mod tripwire;

@@ -33,6 +33,7 @@ pub mod clocks;
 pub mod disturbance;
 pub mod drain;
 pub mod executives;
+pub mod follow;
 pub mod guard;
 pub mod lone;
 pub mod pages;

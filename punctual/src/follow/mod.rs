@@ -1,0 +1,283 @@
+//! A grid that follows another clock than CLOCK_MONOTONIC: TAI, the time of day, PTP, a bus.
+//!
+//! For loops whose releases are to lie on that clock's timescale. A thread reads it beside
+//! CLOCK_MONOTONIC and steers a map of one onto the other ([`punctual_core::follow`]); the loop's
+//! clock is wrapped ([`Follower::clock`]) and its grid laid out on the reference's time. No period
+//! is ever longer or shorter than the limit says, and a reference that steps or stops is counted.
+//! A grid that follows nothing is on CLOCK_MONOTONIC, which is the default everywhere.
+//!
+//! ```
+//! use punctual::clocks::Vdso;
+//! use punctual::core::clock::Clock;
+//! use punctual::follow::{Follow, Reference};
+//!
+//! let follower = Follow::new(Reference::Tai).start()?;
+//! let mut clock = follower.clock(Vdso);
+//! // Seconds since 1970, not since the machine started.
+//! assert!(clock.now() > Vdso.now());
+//! assert_eq!(follower.status().steps, 0);
+//! # Ok::<(), punctual::follow::FollowError>(())
+//! ```
+
+mod reference;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use punctual_core::clock::Clock;
+pub use punctual_core::follow::{Event, Following, Map, Reading, Settings, Status};
+use punctual_core::follow::{Servo, Shared};
+use punctual_core::time::{Instant, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+pub use reference::{PtpClock, Reference};
+
+/// The longest sleep of the thread: how soon it ends when it is told to.
+const NAP: Span = Span::from_ms(50);
+/// How often a first reading is tried.
+const TRIES: usize = 5;
+
+/// Why a reference cannot be followed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// It could not be read once.
+    Unreadable(Reference),
+    /// There is no thread for it.
+    Thread(io::Error),
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(reference) => write!(f, "{reference:?} cannot be read"),
+            Self::Thread(why) => write!(f, "no thread to follow it: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for FollowError {}
+
+/// How a reference is to be followed.
+#[derive(Debug)]
+pub struct Follow {
+    reference: Reference,
+    settings: Settings,
+    every: Span,
+    lead: Span,
+}
+
+/// A reference that is followed, until this is dropped.
+#[derive(Debug)]
+pub struct Follower {
+    common: Arc<Common>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+struct Common {
+    shared: Shared,
+    unread: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Follow {
+    /// Follows with readings every half second, by 100 parts in a million at most, for loops that
+    /// look at their clock every 100 ms or more often.
+    ///
+    /// # Real-time: setup only
+    pub fn new(reference: Reference) -> Self {
+        let (every, lead) = (Span::from_ms(500), Span::from_ms(100));
+        Self { reference, settings: Settings::default(), every, lead }
+    }
+
+    /// Sets the limit, the threshold of a step, and the period.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets how often the reference is read, at least a millisecond apart, and how long before a
+    /// bend it is published: at least the longest period of all loops on it, and less than the
+    /// distance of two readings.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn every(mut self, every: Span, lead: Span) -> Self {
+        self.every = every.max(Span::from_ms(1));
+        self.lead = lead.max(Span::ZERO);
+        self
+    }
+
+    /// Reads the reference once and starts the thread that goes on with it.
+    ///
+    /// # Errors
+    /// That the reference could not be read, or that there is no thread.
+    ///
+    /// # Real-time: setup only
+    pub fn start(mut self) -> Result<Follower, FollowError> {
+        let Some(first) = (0..TRIES).find_map(|_| self.reference.read()) else {
+            return Err(FollowError::Unreadable(self.reference));
+        };
+        let mut servo = Servo::new(self.settings, first);
+        let common = Arc::new(Common {
+            shared: Shared::default(),
+            unread: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        });
+        common.shared.publish(&servo);
+        let theirs = Arc::clone(&common);
+        let run = move || {
+            let mut next = monotonic() + self.every;
+            while nap(next, &theirs.over) {
+                next = next.max(monotonic()) + self.every;
+                match self.reference.read() {
+                    Some(reading) => {
+                        servo.follow(reading, monotonic() + self.lead);
+                        theirs.shared.publish(&servo);
+                    }
+                    None => {
+                        theirs.unread.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual follow".to_owned()).spawn(run);
+        Ok(Follower { common, thread: Some(thread.map_err(FollowError::Thread)?) })
+    }
+}
+
+impl Follower {
+    /// A clock on the reference's timescale: for the clock of an executive, whose grid, table or
+    /// calendar is then laid out on that timescale too.
+    ///
+    /// # Real-time: setup only
+    pub fn clock<C: Clock + Clone>(&self, clock: C) -> Following<'_, C> {
+        loop {
+            if let Some(following) = Following::new(clock.clone(), &self.common.shared) {
+                return following;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// How well it follows.
+    ///
+    /// # Real-time: reader side
+    pub fn status(&self) -> Status {
+        loop {
+            if let Some(view) = self.common.shared.view() {
+                return view.status;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// How often the reference could not be read.
+    ///
+    /// # Real-time: reader side
+    pub fn unread(&self) -> u64 {
+        self.common.unread.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.common.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _its_panic_is_its_own = thread.join();
+        }
+    }
+}
+
+fn monotonic() -> Instant {
+    Instant::from_ns(now_ns(ClockId::Monotonic))
+}
+
+/// Sleeps until `until`; false when it is over before.
+fn nap(until: Instant, over: &AtomicBool) -> bool {
+    loop {
+        if over.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now = monotonic();
+        if now >= until {
+            return true;
+        }
+        // A signal ends it early: the loop looks again.
+        let _interrupted = sleep_until_ns(until.min(now + NAP).as_ns());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clocks::Vdso;
+
+    /// A clock 30 000 parts in 10⁹ fast that steps once, by a second.
+    fn made_up(stepped: Arc<AtomicBool>) -> Reference {
+        Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            let step = if stepped.load(Ordering::Relaxed) { 1_000_000_000 } else { 0 };
+            let reference = Instant::from_ns(ns + ns / 1_000_000 * 30 + (1 << 55) + step);
+            Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        }))
+    }
+
+    /// Waits until the follower has counted what is asked for.
+    fn until(follower: &Follower, reached: impl Fn(Status) -> bool) -> Status {
+        let end = monotonic() + Span::from_ms(60_000);
+        while !reached(follower.status()) && monotonic() < end {
+            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        }
+        follower.status()
+    }
+
+    #[test]
+    fn a_thread_follows_what_it_is_given_and_counts_its_step() {
+        let stepped = Arc::new(AtomicBool::new(false));
+        let follow = Follow::new(made_up(Arc::clone(&stepped)));
+        let follower = follow.every(Span::from_ms(2), Span::from_ms(1)).start().expect("a thread");
+        let status = until(&follower, |status| status.readings > 40);
+        assert!((status.drift_ppb - 30_000.0).abs() < 3_000.0, "{status:?}");
+        assert_eq!(status.steps, 0);
+        let mut clock = follower.clock(Vdso);
+        let before = (clock.wake(), monotonic());
+        stepped.store(true, Ordering::Relaxed);
+        let status = until(&follower, |status| status.steps > 0);
+        assert_eq!(status.steps, 1);
+        let after = (clock.wake(), monotonic());
+        let apart = (after.0 - before.0).as_ns() - (after.1 - before.1).as_ns();
+        // A part in ten thousand of what has passed, and the time between the two looks.
+        assert!(apart.abs() < 500_000_000, "the grid has not stepped: {apart}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_what_cannot_any_more_is_counted() {
+        let never = Follow::new(Reference::Callback(Box::new(|| None)));
+        let refusal = never.start().expect_err("unreadable").to_string();
+        assert_eq!(refusal, "Callback cannot be read");
+        let mut first = true;
+        let once = Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            let at = Instant::from_ns(ns);
+            let reading = Reading { monotonic: at, reference: at, width: Span::ZERO };
+            std::mem::take(&mut first).then_some(reading)
+        }));
+        let follower = Follow::new(once).every(Span::from_ms(1), Span::ZERO).start();
+        let follower = follower.expect("read once");
+        let end = monotonic() + Span::from_ms(60_000);
+        while follower.unread() == 0 && monotonic() < end {
+            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        }
+        assert!(follower.unread() > 0);
+        assert_eq!(follower.status().readings, 0);
+    }
+}

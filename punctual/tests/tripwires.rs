@@ -8,14 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
+use punctual::core::dispatch::State;
+use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::{split, words};
-use punctual::core::time::{Period, Span};
-use punctual::core::wait::{Sleep, Spin, Wait};
+use punctual::core::time::{Instant, Period, Span};
+use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::os::scheduler::Policy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
+use punctual::periodic::{Periodic, Policy as Overrun, Rate, Task};
 use punctual::session;
 
 #[global_allocator]
@@ -53,6 +57,53 @@ fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     (allocations, faults, view.count())
 }
 
+/// Counts its cycles; each hundredth takes longer than its period.
+struct Counts(Vec<u64>);
+
+impl Dispatch for Counts {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        self.0[rank] += 1;
+        let mut clock = punctual::clocks::Vdso;
+        while cycle.n.is_multiple_of(100) && !cycle.overran(clock.now()) {}
+        Flow::Continue
+    }
+}
+
+/// The loop of many tasks, of every policy that goes on, some of which overrun.
+fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
+    let process = session::Process::enter();
+    let _thread = session::Thread::enter(None, Policy::Fifo(10));
+    let task = |name: &str, us: u64, policy| {
+        Task::new(name, Rate::new(us * 1_000, 1).expect("in range")).policy(policy)
+    };
+    let plan = Periodic::new()
+        .task(task("skip", 500, Overrun::Skip))
+        .task(task("burst", 1_000, Overrun::Burst(3)))
+        .task(task("delay", 2_000, Overrun::Delay))
+        .task(task("terminate", 2_000, Overrun::Terminate))
+        .build()
+        .expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let mut clock = MachineClock::best();
+    let start = clock.now();
+    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let stop = AtomicBool::new(false);
+    let mut many = Many { clock, wait, tasks: Counts(vec![0; 4]), observe: () };
+    let ended = many.run(&table, &mut state, start + Span::from_ms(10), &stop);
+    assert_eq!(ended, Ended::Finished);
+    let before = usage::of_thread().expect("own usage");
+    ALLOCATOR.arm();
+    let ended = many.run(&table, &mut state, start + Span::from_ms(300), &stop);
+    let allocations = ALLOCATOR.disarm();
+    let after = usage::of_thread().expect("own usage");
+    assert_eq!(ended, Ended::Finished);
+    assert!(many.tasks.0.iter().all(|&ran| ran > 10), "{:?}", many.tasks.0);
+    let faults =
+        after.minor_faults + after.major_faults - before.minor_faults - before.major_faults;
+    (allocations, if process.memory_locked() { faults } else { 0 })
+}
+
 #[test]
 fn the_loop_allocates_nothing_and_faults_on_nothing() {
     ALLOCATOR.arm();
@@ -62,4 +113,8 @@ fn the_loop_allocates_nothing_and_faults_on_nothing() {
     assert_eq!((allocations, faults), (0, 0), "sleep");
     let (allocations, faults, _) = faults_and_allocations(Spin::new(Span::from_us(100)));
     assert_eq!((allocations, faults), (0, 0), "spin");
+    assert_eq!(many_allocations_and_faults(Sleep), (0, 0), "many, sleep");
+    let period = Period::from_ns(500_000).expect("positive");
+    let adaptive = Adaptive::new(Aim::of(period));
+    assert_eq!(many_allocations_and_faults(adaptive), (0, 0), "many, adaptive");
 }

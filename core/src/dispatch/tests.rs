@@ -1,5 +1,7 @@
 //! The dispatcher against a model that keeps every release in a list.
 
+mod looped;
+
 use super::*;
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
@@ -168,35 +170,56 @@ impl Random {
     }
 }
 
+/// Storage of a state.
+struct Room {
+    cursors: Vec<Cursor>,
+    matches: Vec<Entry>,
+    words: Vec<u64>,
+    released: Vec<Released>,
+    paces: Vec<Pace>,
+    counters: Vec<Counters>,
+}
+
+impl Room {
+    fn of(table: &Table<'_>) -> Self {
+        Self {
+            cursors: vec![Cursor::default(); table.classes()],
+            matches: vec![Entry::default(); entries(table.classes())],
+            words: vec![0; words(table.tasks())],
+            released: vec![Released::default(); table.runs.len()],
+            paces: vec![Pace::default(); table.tasks()],
+            counters: vec![Counters::default(); table.tasks()],
+        }
+    }
+
+    fn lend(&mut self) -> Storage<'_> {
+        Storage {
+            cursors: &mut self.cursors,
+            matches: &mut self.matches,
+            words: &mut self.words,
+            released: &mut self.released,
+            paces: &mut self.paces,
+            counters: &mut self.counters,
+        }
+    }
+}
+
+impl Parts {
+    fn table(&self, epoch: u64) -> Table<'_> {
+        let Self { classes, runs, masks, slots } = self;
+        Table::new(Instant::from_ns(epoch), classes, runs, masks, slots).expect("a table")
+    }
+}
+
 /// Runs both for `steps` decisions; the machine is idle, busy or stalled at random.
 fn agree(tasks: &[Task], seed: u64, steps: u32) {
     let parts = parts(tasks);
     let epoch = 1_000 + seed % 97;
-    let table = Table::new(
-        Instant::from_ns(epoch),
-        &parts.classes,
-        &parts.runs,
-        &parts.masks,
-        &parts.slots,
-    )
-    .expect("a table");
-    let mut cursors = vec![Cursor::default(); table.classes()];
-    let mut matches = vec![Entry::default(); entries(table.classes())];
-    let mut bits = vec![0; words(tasks.len())];
-    let mut released = vec![Released::default(); table.runs.len()];
-    let mut paces = vec![Pace::default(); tasks.len()];
-    let mut counters = vec![Counters::default(); tasks.len()];
-    let storage = Storage {
-        cursors: &mut cursors,
-        matches: &mut matches,
-        words: &mut bits,
-        released: &mut released,
-        paces: &mut paces,
-        counters: &mut counters,
-    };
+    let table = parts.table(epoch);
+    let mut room = Room::of(&table);
     let mut random = Random(seed);
     let mut now = epoch + random.below(200);
-    let mut state = State::begin(&table, storage, Instant::from_ns(now)).expect("it fits");
+    let mut state = State::begin(&table, room.lend(), Instant::from_ns(now)).expect("it fits");
     let mut model = Model::new(tasks, epoch, now);
     for at in 0..steps {
         let shown = (at, now, tasks);

@@ -1,0 +1,108 @@
+//! The loop of many tasks under the realtime sanitizer, which ends the process at the first
+//! allocation, lock or system call within. Needs a nightly compiler that has it:
+//!
+//! ```text
+//! RUSTFLAGS='-Zsanitizer=realtime --cfg rtsan' cargo +nightly test -p punctual-testkit \
+//!     --target x86_64-unknown-linux-gnu --test realtime_sanitizer
+//! ```
+//!
+//! Without that it runs all the same, and nobody watches.
+#![cfg_attr(rtsan, feature(sanitize))]
+#![expect(unexpected_cfgs, reason = "rtsan is set by hand, with the sanitizer")]
+
+use std::sync::atomic::AtomicBool;
+
+use punctual::core::dispatch::State;
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual::core::time::{Instant, Period, Span};
+use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
+use punctual::periodic::{Periodic, Policy, Rate, Task};
+use punctual_testkit::sim::{Noise, SimClock};
+
+struct Runs(u64);
+
+impl Dispatch for Runs {
+    fn run(&mut self, _: usize, _: &mut Cycle<'_>) -> Flow {
+        self.0 += 1;
+        Flow::Continue
+    }
+}
+
+/// Each third sleep comes back late, some by periods.
+#[derive(Clone)]
+struct Late(u64);
+
+impl Iterator for Late {
+    type Item = Noise;
+
+    fn next(&mut self) -> Option<Noise> {
+        self.0 += 1;
+        let late_us = if self.0.is_multiple_of(3) { self.0 % 4_000 } else { 1 };
+        Some(Noise::Late(Span::from_us(late_us.cast_signed())))
+    }
+}
+
+type Loop<W> = Many<SimClock<Late>, W, Runs, ()>;
+
+/// All of this is in the loop.
+#[cfg_attr(rtsan, sanitize(realtime = "nonblocking"))]
+#[inline(never)]
+fn in_loop<W: Wait<SimClock<Late>>>(
+    many: &mut Loop<W>,
+    table: &punctual::core::table::Table<'_>,
+    state: &mut State<'_>,
+    stop: &AtomicBool,
+) -> Ended {
+    many.run(table, state, Instant::from_ns(3_000_000_000), stop)
+}
+
+fn runs<W: Wait<SimClock<Late>>>(wait: W) {
+    let task = |name: &str, ms: u64, policy| {
+        Task::new(name, Rate::new(ms * 1_000_000, 1).expect("in range")).policy(policy)
+    };
+    let plan = Periodic::new()
+        .task(task("skip", 1, Policy::Skip))
+        .task(task("burst", 2, Policy::Burst(3)))
+        .task(task("delay", 5, Policy::Delay))
+        .task(task("terminate", 7, Policy::Terminate))
+        .build()
+        .expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let from = Instant::from_ns(1);
+    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let clock = SimClock::new(from, Late(0));
+    let mut many = Many { clock, wait, tasks: Runs(0), observe: () };
+    let ended = in_loop(&mut many, &table, &mut state, &AtomicBool::new(false));
+    assert_eq!(ended, Ended::Finished);
+    assert!(many.tasks.0 > 1_000, "{} cycles", many.tasks.0);
+}
+
+#[test]
+fn nothing_in_the_loop_may_block() {
+    runs(Sleep);
+    runs(Spin::new(Span::from_us(50)));
+    runs(Adaptive::new(Aim::of(Period::from_ns(1_000_000).expect("positive"))));
+}
+
+/// That the sanitizer watches at all.
+#[test]
+#[cfg(rtsan)]
+fn the_sanitizer_ends_who_allocates() {
+    #[sanitize(realtime = "nonblocking")]
+    fn allocates() {
+        drop(std::hint::black_box(Box::new(7)));
+    }
+    if std::env::var_os("PUNCTUAL_ALLOCATE").is_some() {
+        allocates();
+        return;
+    }
+    let child = std::process::Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "the_sanitizer_ends_who_allocates"])
+        .env("PUNCTUAL_ALLOCATE", "1")
+        .output()
+        .expect("it starts");
+    assert!(!child.status.success(), "an allocation was let through");
+}

@@ -1,0 +1,115 @@
+//! The system calls of the loop of many tasks: between its second cycle and its last none but the
+//! wait's own, as strace saw it from outside.
+
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::clocks::MachineClock;
+use punctual::core::clock::Clock;
+use punctual::core::dispatch::State;
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual::core::time::{Instant, Period, Span};
+use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::{Adaptive, Sleep, Wait};
+use punctual::os::usage;
+use punctual::periodic::{Periodic, Policy, Rate, Task};
+use punctual_testkit::skip;
+
+/// What a loop that runs its tasks to their end may call (none of it where it only spins).
+const ALLOWED: [&str; 1] = ["clock_nanosleep"];
+/// What the child calls before and after its loop, and nothing else of it does.
+const MARK: &str = "getrusage";
+
+/// Set for the child, which is this test again.
+const CHILD: &str = "PUNCTUAL_TRACED";
+
+struct Runs(u64);
+
+impl Dispatch for Runs {
+    fn run(&mut self, _: usize, _: &mut Cycle<'_>) -> Flow {
+        self.0 += 1;
+        Flow::Continue
+    }
+}
+
+fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
+    let task = |name: &str, ms: u64, policy| {
+        Task::new(name, Rate::new(ms * 1_000_000, 1).expect("in range")).policy(policy)
+    };
+    let plan = Periodic::new()
+        .task(task("fast", 1, Policy::Skip))
+        .task(task("burst", 2, Policy::Burst(3)))
+        .task(task("delay", 5, Policy::Delay))
+        .build()
+        .expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let mut clock = MachineClock::best();
+    let start = clock.now();
+    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let stop = AtomicBool::new(false);
+    let mut many = Many { clock, wait, tasks: Runs(0), observe: () };
+    // The first two cycles.
+    let ended = many.run(&table, &mut state, start + Span::from_ms(2), &stop);
+    assert_eq!(ended, Ended::Finished);
+    let _marked = usage::of_thread();
+    let ended = many.run(&table, &mut state, start + span, &stop);
+    let _marked = usage::of_thread();
+    assert_eq!(ended, Ended::Finished);
+    assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
+    stop.store(true, Ordering::Relaxed);
+}
+
+/// What the traced child does.
+fn traced() {
+    run_for(Sleep, Span::from_ms(200));
+    let period = Period::from_ns(1_000_000).expect("positive");
+    run_for(Adaptive::new(Aim::of(period)), Span::from_ms(400));
+}
+
+#[test]
+fn the_loop_of_many_tasks_makes_no_system_call_but_its_sleep() {
+    if std::env::var_os(CHILD).is_some() {
+        return traced();
+    }
+    if !skip::need_program("strace") {
+        return;
+    }
+    let log = std::env::temp_dir().join(format!("punctual-many-{}.strace", std::process::id()));
+    let out = Command::new("strace")
+        .args(["-f", "-qq", "-e", "signal=none", "-o"])
+        .arg(&log)
+        .arg(std::env::current_exe().expect("this test"))
+        .args(["--exact", "the_loop_of_many_tasks_makes_no_system_call_but_its_sleep"])
+        .env(CHILD, "1")
+        .output()
+        .expect("strace starts");
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    let _gone = fs::remove_file(&log);
+    if !skip::need("the right to trace (ptrace)", out.status.code() == Some(0) || !text.is_empty())
+    {
+        return;
+    }
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+    let child = text
+        .lines()
+        .find(|line| line.contains(MARK))
+        .and_then(|line| line.split_whitespace().next())
+        .expect("the child marks its loop");
+    let calls: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(' ').filter(|(tid, _)| *tid == child))
+        .map(|(_, call)| call.trim_start().trim_start_matches("<... "))
+        .map(|call| call.split(['(', ' ']).next().unwrap_or(call))
+        .collect();
+    let marks: Vec<usize> = (0..calls.len()).filter(|&at| calls[at] == MARK).collect();
+    assert_eq!(marks.len(), 4, "two loops, begun and ended");
+    for ends in marks.chunks(2) {
+        let within = &calls[ends[0] + 1..ends[1]];
+        assert!(within.len() > 20, "{within:?}");
+        let others: Vec<_> = within.iter().filter(|call| !ALLOWED.contains(call)).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use punctual_core::ready::RANKS_MAX;
+use punctual_core::table::PERIOD_MAX_NS;
 
 use super::rate::Rate;
 
@@ -14,10 +15,14 @@ pub enum BuildError {
     NoTask,
     /// A task has no name.
     NoName,
+    /// A tick of nothing.
+    Tick,
     /// Two tasks have this name.
     SameName(String),
     /// More tasks than ranks.
     TooMany(usize),
+    /// A period above 2⁶² ns (146 years).
+    Period(String, Rate),
     /// A budget, ns, of nothing or above the period.
     Budget(String, u64, Rate),
     /// A deadline of nothing.
@@ -43,8 +48,12 @@ impl fmt::Display for BuildError {
         match self {
             Self::NoTask => f.write_str("there is no task"),
             Self::NoName => f.write_str("a task without a name"),
+            Self::Tick => f.write_str("a tick of nothing"),
             Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
             Self::TooMany(n) => write!(f, "{n} tasks; an executive has at most {RANKS_MAX}"),
+            Self::Period(name, rate) => {
+                write!(f, "task {name:?}: a period of {rate} is above {PERIOD_MAX_NS} ns")
+            }
             Self::Budget(name, 0, _) => write!(f, "task {name:?}: a budget of nothing"),
             Self::Budget(name, budget, rate) => {
                 write!(f, "task {name:?}: a budget of {budget} ns in a period of {rate}")

@@ -29,6 +29,7 @@ mod task;
 use std::collections::HashMap;
 
 use punctual_core::ready::RANKS_MAX;
+use punctual_core::table::PERIOD_MAX_NS;
 pub use punctual_core::table::Policy;
 
 pub use error::BuildError;
@@ -41,6 +42,7 @@ pub use task::{Phase, Task};
 pub struct Periodic {
     tasks: Vec<Task>,
     overload: bool,
+    tick_ns: Option<u64>,
 }
 
 impl Periodic {
@@ -57,6 +59,17 @@ impl Periodic {
     #[must_use]
     pub fn task(mut self, task: Task) -> Self {
         self.tasks.push(task);
+        self
+    }
+
+    /// Lets balanced phases fall on multiples of `tick_ns` (of its greatest common divisor with all
+    /// periods, exactly). Without it they fall on those of the periods' common divisor, so that
+    /// tasks that all have one period are released together, with one wake.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn tick_ns(mut self, tick_ns: u64) -> Self {
+        self.tick_ns = Some(tick_ns);
         self
     }
 
@@ -78,7 +91,7 @@ impl Periodic {
     /// # Real-time: setup only
     pub fn build(&self) -> Result<Plan, BuildError> {
         let names = self.check()?;
-        let (phases, peak) = phases::of(&self.tasks, &names)?;
+        let (phases, peak) = phases::of(&self.tasks, &names, self.tick_ns)?;
         Ok(Plan::of(&self.tasks, &phases, peak))
     }
 
@@ -86,6 +99,9 @@ impl Periodic {
     fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
         if self.tasks.len() > RANKS_MAX {
             return Err(BuildError::TooMany(self.tasks.len()));
+        }
+        if self.tick_ns == Some(0) {
+            return Err(BuildError::Tick);
         }
         let mut names = HashMap::new();
         let mut load = 0.0;
@@ -113,6 +129,9 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
     let name = || task.name.clone();
     if task.name.is_empty() {
         return Err(BuildError::NoName);
+    }
+    if task.rate.whole_ns() > PERIOD_MAX_NS {
+        return Err(BuildError::Period(name(), task.rate));
     }
     match task.budget_ns {
         Some(budget) if budget == 0 || budget > task.rate.whole_ns() => {

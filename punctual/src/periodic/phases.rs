@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use punctual_core::table::Policy;
 
-use super::balance::{Class, Group, balance};
+use super::balance::{Class, Group, balance, peak};
 use super::error::BuildError;
 use super::rate::{Rate, gcd};
 use super::task::{Phase, Task};
@@ -16,49 +16,102 @@ const RESIDUES_MAX: u128 = 1 << 20;
 /// The residues of a period where the periods have no useful common divisor.
 const COARSE: u64 = 1 << 10;
 
-/// Each task's phase in ns, below its period, and the peak: the most releases of any instant.
+/// What comes together at the worst instant; upper bounds where the major frame is long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Peak {
+    /// The most releases.
+    pub(super) releases: u64,
+    /// The highest sum of budgets, ns; `None` where no task has one.
+    pub(super) load_ns: Option<u64>,
+}
+
+/// Each task's phase in ns, below its period, and the peak.
 pub(super) fn of(
     tasks: &[Task],
     names: &HashMap<&str, usize>,
-) -> Result<(Vec<u64>, u64), BuildError> {
+    tick_ns: Option<u64>,
+) -> Result<(Vec<u64>, Peak), BuildError> {
     let heads = heads(tasks, names)?;
     let mut rates: Vec<Rate> = tasks.iter().map(|task| task.rate).collect();
     rates.sort_unstable();
     rates.dedup();
-    let Some((quantum, exact)) = quantum(&rates) else { return Ok((Vec::new(), 0)) };
-    let mut classes: Vec<Class> = rates
-        .iter()
-        .map(|&rate| Class { period: quantum.count(rate), groups: Vec::new() })
-        .collect();
-    let class_of: HashMap<Rate, usize> =
-        rates.iter().enumerate().map(|(index, &rate)| (rate, index)).collect();
-    // Where each head's group is: its class and its place in it.
-    let mut group_of: HashMap<usize, (usize, usize)> = HashMap::new();
-    for (index, task) in tasks.iter().enumerate() {
-        let (head, distance_ns) = heads[index];
-        let class = class_of[&task.rate];
-        let groups = &mut classes[class].groups;
-        let &mut (_, group) = group_of.entry(head).or_insert_with(|| {
-            let fixed = match tasks[head].phase {
-                Phase::At(ns) => Some(quantum.round(ns)),
-                _ => None,
+    let Some((quantum, exact)) = quantum(&rates, tick_ns) else {
+        return Ok((Vec::new(), Peak::default()));
+    };
+    let groups = Groups { tasks, heads: &heads, rates: &rates, quantum };
+    let placed = place(&groups.weighed(weights(tasks)), exact);
+    let phases =
+        tasks.iter().zip(&heads).zip(groups.places()).map(|((task, at), (class, group))| {
+            let (head, distance_ns) = *at;
+            let head_ns = match tasks[head].phase {
+                Phase::At(ns) => ns,
+                _ => quantum.ns(placed[class][group]),
             };
-            groups.push(Group { members: Vec::new(), fixed });
-            (class, groups.len() - 1)
+            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.rate.whole_ns()))
+                as u64
         });
-        groups[group].members.push((quantum.round(distance_ns), 1));
-    }
-    let (placed, peak) = if exact { balance(&classes) } else { apart(&classes) };
-    let phases = tasks.iter().enumerate().map(|(index, task)| {
-        let (head, distance_ns) = heads[index];
-        let (class, group) = group_of[&head];
-        let head_ns = match tasks[head].phase {
-            Phase::At(ns) => ns,
-            _ => quantum.ns(placed[class][group]),
+    let most = |weight: &dyn Fn(&Task) -> u64| {
+        highest(&groups.weighed(tasks.iter().map(weight).collect()), &placed, exact)
+    };
+    let budgets = tasks.iter().any(|task| task.budget_ns.is_some());
+    let load_ns = budgets.then(|| most(&|task| task.budget_ns.unwrap_or(0)));
+    Ok((phases.collect(), Peak { releases: most(&|_| 1), load_ns }))
+}
+
+/// What a release of each task weighs: its budget, for one without the mean of the others, or 1
+/// where none has one. Scaled down where sums could become too large.
+fn weights(tasks: &[Task]) -> Vec<u64> {
+    let budgets = || tasks.iter().filter_map(|task| task.budget_ns);
+    let sum: u128 = budgets().map(u128::from).sum();
+    let mean = sum.checked_div(budgets().count() as u128).map_or(1, |mean| mean.max(1) as u64);
+    let shift = u128::BITS.saturating_sub(sum.leading_zeros()).saturating_sub(44);
+    let weight = |task: &Task| (task.budget_ns.unwrap_or(mean) >> shift).max(1);
+    tasks.iter().map(weight).collect()
+}
+
+/// Tasks as groups of classes, each group a chain.
+struct Groups<'g> {
+    tasks: &'g [Task],
+    heads: &'g [(usize, u64)],
+    rates: &'g [Rate],
+    quantum: Quantum,
+}
+
+impl Groups<'_> {
+    /// Of each task: its class, and the place of its chain in it.
+    fn places(&self) -> Vec<(usize, usize)> {
+        let class_of: HashMap<Rate, usize> =
+            self.rates.iter().enumerate().map(|(index, &rate)| (rate, index)).collect();
+        let mut sizes = vec![0; self.rates.len()];
+        let mut of_head = vec![None; self.tasks.len()];
+        let mut place = |(task, &(head, _)): (&Task, &(usize, u64))| {
+            *of_head[head].get_or_insert_with(|| {
+                let class = class_of[&task.rate];
+                sizes[class] += 1;
+                (class, sizes[class] - 1)
+            })
         };
-        ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.rate.whole_ns())) as u64
-    });
-    Ok((phases.collect(), peak))
+        self.tasks.iter().zip(self.heads).map(&mut place).collect()
+    }
+
+    /// The classes, each task with its weight.
+    fn weighed(&self, weights: Vec<u64>) -> Vec<Class> {
+        let class = |&rate: &Rate| Class { period: self.quantum.count(rate), groups: Vec::new() };
+        let mut classes: Vec<Class> = self.rates.iter().map(class).collect();
+        let each = self.places().into_iter().zip(self.heads).zip(weights);
+        for (((class, group), &(head, distance_ns)), weight) in each {
+            let groups = &mut classes[class].groups;
+            if group == groups.len() {
+                let fixed = match self.tasks[head].phase {
+                    Phase::At(ns) => Some(self.quantum.round(ns)),
+                    _ => None,
+                };
+                groups.push(Group { members: Vec::new(), fixed });
+            }
+            groups[group].members.push((self.quantum.round(distance_ns), weight));
+        }
+        classes
+    }
 }
 
 /// For each task: the first of its chain and the distance from that one's release, ns.
@@ -84,15 +137,24 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
     Ok(heads)
 }
 
-/// Classes that meet at every distance whatever their phases are: each is balanced by itself.
-fn apart(classes: &[Class]) -> (Vec<Vec<u64>>, u64) {
-    let (mut phases, mut sum) = (Vec::new(), 0);
-    for class in classes {
-        let (mut of, peak) = balance(std::slice::from_ref(class));
-        phases.append(&mut of);
-        sum += peak;
+/// The phases of all groups. Classes that meet at every distance whatever their phases are are
+/// each balanced by itself.
+fn place(classes: &[Class], exact: bool) -> Vec<Vec<u64>> {
+    if exact {
+        return balance(classes);
     }
-    (phases, sum)
+    classes.iter().flat_map(|class| balance(std::slice::from_ref(class))).collect()
+}
+
+/// The highest load of any instant with these phases, or an upper bound of it.
+fn highest(classes: &[Class], phases: &[Vec<u64>], exact: bool) -> u64 {
+    if exact {
+        return peak(classes, phases);
+    }
+    let alone = |(class, phases): (&Class, &Vec<u64>)| {
+        peak(std::slice::from_ref(class), std::slice::from_ref(phases))
+    };
+    classes.iter().zip(phases).map(alone).fold(0, u64::saturating_add)
 }
 
 /// A quantum of time: `num / den` nanoseconds.
@@ -122,11 +184,13 @@ impl Quantum {
     }
 }
 
-/// The greatest common divisor of all periods, and whether it is of use: whether all periods
-/// together have no more than [`RESIDUES_MAX`] of them. Otherwise a part of the shortest period.
-fn quantum(rates: &[Rate]) -> Option<(Quantum, bool)> {
+/// The greatest common divisor of all periods and the tick, and whether it is of use: whether all
+/// periods together have no more than [`RESIDUES_MAX`] of them. Otherwise a part of the shortest
+/// period.
+fn quantum(rates: &[Rate], tick_ns: Option<u64>) -> Option<(Quantum, bool)> {
     let shortest = rates.first()?;
-    let divisor = rates.iter().try_fold((0u128, 1u128), |(num, den), rate| {
+    let tick = (u128::from(tick_ns.unwrap_or(0)), 1u128);
+    let divisor = rates.iter().try_fold(tick, |(num, den), rate| {
         let other = (u128::from(rate.num_ns()), u128::from(rate.den()));
         let cross = (num.checked_mul(other.1)?, other.0.checked_mul(den)?);
         let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(other.1)?);

@@ -8,6 +8,7 @@ use punctual_core::ready;
 use punctual_core::table::{Class, Mask, Policy, Run, Slot, Table};
 use punctual_core::time::Instant;
 
+use super::phases::Peak;
 use super::task::Task;
 
 /// What an executive runs: tasks by rank, each with its period and phase.
@@ -19,7 +20,7 @@ pub struct Plan {
     runs: Vec<Run>,
     masks: Vec<Mask>,
     slots: Vec<Slot>,
-    peak: u64,
+    peak: Peak,
 }
 
 /// Storage for the state of one plan.
@@ -51,7 +52,7 @@ impl PlanStorage {
 
 impl Plan {
     /// Lays out tasks that were checked, with their phases.
-    pub(super) fn of(tasks: &[Task], phases: &[u64], peak: u64) -> Self {
+    pub(super) fn of(tasks: &[Task], phases: &[u64], peak: Peak) -> Self {
         let mut ranks: Vec<usize> = (0..tasks.len()).collect();
         let urgency = |index: usize| u8::MAX - tasks[index].priority.unwrap_or(0);
         // Within a priority by period and phase, so that the ranks of a run lie side by side.
@@ -196,7 +197,16 @@ impl Plan {
     ///
     /// # Real-time: setup only
     pub fn peak(&self) -> u64 {
-        self.peak
+        self.peak.releases
+    }
+
+    /// The highest sum of budgets of tasks that are released at one instant, ns; an upper bound of
+    /// it where the periods have a long common multiple. Tasks without a budget are left out;
+    /// `None` where no task has one.
+    ///
+    /// # Real-time: setup only
+    pub fn peak_load_ns(&self) -> Option<u64> {
+        self.peak.load_ns
     }
 
     /// Bytes of the table, without the names and what each task alone has.

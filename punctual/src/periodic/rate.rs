@@ -62,9 +62,9 @@ impl Rate {
 }
 
 impl From<Period> for Rate {
-    /// Periods beyond 2⁶² ns become that.
+    /// The same period; one above 2⁶² ns is refused by the builder.
     fn from(period: Period) -> Self {
-        Self { num_ns: period.as_ns().min(PERIOD_MAX_NS), den: 1 }
+        Self { num_ns: period.as_ns(), den: 1 }
     }
 }
 

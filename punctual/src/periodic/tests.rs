@@ -1,7 +1,7 @@
 //! The builder as a user meets it: what it refuses, what it lays out, how big that is.
 
 use punctual_core::dispatch::{State, Step, finish, step};
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Period};
 
 use super::*;
 
@@ -44,12 +44,14 @@ fn releases(plan: &Plan, end_ns: u64) -> Vec<(u64, usize)> {
 
 #[test]
 fn a_hundred_tasks_of_100_ms_are_released_one_a_millisecond() {
-    // AnT §4.4; its quantum is the tick of 1 ms, so a task of 1 ms is there as well.
-    let plan = many(&[100], 100).task(task("tick", 1)).build().expect("a plan");
-    assert_eq!(plan.peak(), 2);
+    // AnT §4.5, whose Fig. 11 has 3 or 4.
+    let plan = many(&[100], 100).tick_ns(1_000_000).build().expect("a plan");
+    assert_eq!(plan.peak(), 1);
     let seen = releases(&plan, 1_000_000_000);
     assert_eq!(seen.len(), 1000);
-    assert!(seen.iter().all(|(_, n)| *n == 2));
+    assert!(seen.iter().all(|(_, n)| *n == 1));
+    // Without a tick there is one place for all.
+    assert_eq!(many(&[100], 100).build().map(|plan| plan.peak()), Ok(100));
 }
 
 #[test]
@@ -77,9 +79,29 @@ fn automotive_periods_peak_at_the_bound_or_one_above() {
     }
     let plan = all.build().expect("a plan");
     assert_eq!(plan.tasks(), 100);
-    assert!(plan.peak() as f64 <= bound.ceil() + 1.0, "{} with a bound of {bound}", plan.peak());
+    assert!(plan.peak() <= 11, "{} with a bound of {bound}", plan.peak());
     let most = releases(&plan, 2_000_000_000).iter().map(|(_, n)| *n as u64).max();
     assert_eq!(most, Some(plan.peak()));
+}
+
+#[test]
+fn phases_are_balanced_by_budget_where_there_is_one() {
+    // Two heavy tasks and eight light ones: by number five and five, by weight apart.
+    let heavy = |at| task(&format!("heavy{at}"), 2).budget_ns(300_000);
+    let light = |at| task(&format!("light{at}"), 2).budget_ns(50_000);
+    let ticks = || Periodic::new().tick_ns(1_000_000);
+    let all = (0..2).map(heavy).chain((0..8).map(light));
+    let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
+    assert_eq!(plan.peak_load_ns(), Some(500_000));
+    let phase = |name: &str| (0..10).find(|&r| plan.name(r) == name).map(|r| plan.phase_ns(r));
+    assert_ne!(phase("heavy0"), phase("heavy1"));
+    assert_eq!(plan.peak(), 5);
+    // One so heavy that all others are better off together.
+    let giant = task("giant", 2).budget_ns(1_500_000);
+    let all = (0..8).map(light).chain([giant]);
+    let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
+    assert_eq!((plan.peak(), plan.peak_load_ns()), (8, Some(1_500_000)));
+    assert_eq!(many(&[10], 3).build().map(|plan| plan.peak_load_ns()), Ok(None));
 }
 
 #[test]
@@ -127,7 +149,13 @@ fn what_cannot_be_is_refused_with_the_names() {
         words.iter().for_each(|word| assert!(why.contains(word), "{word:?} in {why:?}"));
     };
     let with = |task: Task| Periodic::new().task(task);
+    refused(with(task("a", 1)).tick_ns(0), &["tick"]);
     refused(with(task("", 1)), &["without a name"]);
+    let long = Period::from_ns(u64::MAX).expect("positive");
+    refused(with(Task::new("a", long)), &["\"a\"", "18446744073709551615 ns", "above"]);
+    assert_eq!((Rate::new(0, 1), Rate::new((1 << 62) + 1, 1), Rate::hertz(0)), (None, None, None));
+    let crowd = (0..=RANKS_MAX).map(|at| task(&at.to_string(), 1));
+    refused(crowd.fold(Periodic::new(), Periodic::task), &["262145 tasks", "262144"]);
     refused(with(task("a", 1)).task(task("a", 2)), &["\"a\""]);
     refused(with(task("a", 1).budget_ns(1_000_001)), &["\"a\"", "1000001 ns", "1000000 ns"]);
     refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "nothing"]);

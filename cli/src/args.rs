@@ -3,6 +3,7 @@
 //! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
 
 mod compare;
+mod executive;
 mod export;
 mod soak;
 
@@ -16,6 +17,7 @@ use punctual_lab::load::Loads;
 use crate::command::impact::args::Impact;
 use crate::parse::{self, Phase};
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
+pub(crate) use executive::ExecutiveArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use soak::SoakArgs;
 
@@ -81,6 +83,8 @@ pub(crate) enum Measure {
     Periodic(PeriodicArgs),
     /// The ways to wait held against each other on this machine: how late each is, what it costs
     Wait(WaitArgs),
+    /// What releasing, dispatching and waiting cost with many tasks, against the ways of others
+    Executive(ExecutiveArgs),
 }
 
 /// Where a report goes, and what it is held to.

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
         Command::Soak(args) => command::soak::run(&args),
         Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(&args),
+        Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Compare(args) => command::compare::run(&args),

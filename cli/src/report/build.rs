@@ -2,6 +2,7 @@
 //!
 //! For the subcommands. Pure: everything comes in as an argument.
 
+use punctual::clocks::{MachineClock, StampCost};
 use punctual::core::grid::Grid;
 use punctual_analysis::limit::Limit;
 use punctual_lab::cost::RecordCost;
@@ -145,6 +146,25 @@ pub(crate) fn clock<S>(outcome: &periodic::Outcome<S>) -> Clock {
         stamp_ns: clock.cost.now_ns,
         poll_ns: clock.cost.poll_ns,
         wake_ns: clock.cost.wake_ns,
+    }
+}
+
+/// What stamps are taken with, where nothing was released on them.
+pub(crate) fn stamps(clock: &MachineClock, cost: StampCost) -> Clock {
+    let untrusted = match clock {
+        MachineClock::Counter(_) => None,
+        MachineClock::Vdso(_, why) => Some(why.to_string()),
+    };
+    Clock {
+        source: clock.name().to_owned(),
+        untrusted,
+        rate_hz: clock.rate().map(|rate| rate.hz),
+        rate_bound_ppb: clock.rate().map(|rate| rate.bound_ppb).filter(|bound| bound.is_finite()),
+        slew_ppb: None,
+        slew_bound_ppb: None,
+        stamp_ns: cost.now_ns,
+        poll_ns: cost.poll_ns,
+        wake_ns: cost.wake_ns,
     }
 }
 

@@ -10,7 +10,7 @@ use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::RunOutcome;
 
 use super::build::{UNDER_LOAD, duration_ns, run_name};
-use super::{Approach, Load, Row, Run, Setup};
+use super::{Approach, Load, LoadRow, Row, Run, Setup};
 use crate::experiment::{Experiment, Recordings, policy_words};
 
 /// What runs are made from.
@@ -59,13 +59,13 @@ impl Maker<'_> {
     }
 
     fn row(&self, condition: usize, outcome: Outcome) -> Row {
-        Row {
+        Row::Load(LoadRow {
             load: self.experiment.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),
             lateness_ns: outcome.lateness_ns,
             loads: loads(&self.loads[condition]),
-        }
+        })
     }
 
     fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: Outcome) -> Run {

@@ -8,6 +8,7 @@ mod build;
 mod campaign;
 mod claims;
 mod compare;
+mod executive;
 mod maker;
 mod run;
 pub(crate) mod strategies;
@@ -25,15 +26,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::RecordedRun;
 
-pub(crate) use build::{Context, UNDER_LOAD, clock, duration_ns, from_experiment, judge, run_name};
+pub(crate) use build::{
+    Context, UNDER_LOAD, clock, duration_ns, from_experiment, judge, run_name, stamps,
+};
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
+pub(crate) use executive::{ExecutiveRow, Ratio, Turn};
 pub(crate) use maker::loads;
-pub(crate) use run::{Approach, Load, Row, Run, Setup};
+pub(crate) use run::{Approach, Load, LoadRow, Row, Run, Setup};
 pub(crate) use strategies::StrategyRow;
 pub(crate) use verdict::of as verdicts;
-pub(crate) use words::{session, warnings};
+pub(crate) use words::{granted, session, warnings};
 
 /// The version of this schema.
 pub(crate) const SCHEMA: u32 = 1;
@@ -65,8 +69,15 @@ pub(crate) struct Report {
     pub(crate) session: Option<Session>,
     /// One for each loop and condition.
     pub(crate) runs: Vec<Run>,
-    /// Of `check`: one row a load, the same cycles as in the run "under load".
+    /// Of `check`: one row a load, the same cycles as in the run "under load". Of `measure
+    /// executive`: one row a design and number of tasks, warm and cold.
     pub(crate) rows: Vec<Row>,
+    /// Of `measure executive`: how the rows stand to each other.
+    #[serde(default)]
+    pub(crate) ratios: Vec<Ratio>,
+    /// Of `measure executive`: what a turn of the loop costs; null otherwise.
+    #[serde(default)]
+    pub(crate) turn: Option<Turn>,
     /// Of `measure wait`: one row a way to wait, the same figures as in `runs`.
     #[serde(default)]
     pub(crate) strategies: Vec<StrategyRow>,
@@ -261,6 +272,8 @@ impl Report {
             session: None,
             runs: Vec::new(),
             rows: Vec::new(),
+            ratios: Vec::new(),
+            turn: None,
             strategies: Vec::new(),
             verdicts: Vec::new(),
             impact: None,

@@ -7,6 +7,8 @@ use punctual_analysis::summary::Stats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ExecutiveRow;
+
 /// One loop under one condition.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Run {
@@ -111,9 +113,37 @@ pub(crate) struct Load {
     pub(crate) note: Option<String>,
 }
 
+/// A row of a table-like experiment.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Row {
+    /// Of `check`.
+    Load(LoadRow),
+    /// Of `measure executive`.
+    Executive(ExecutiveRow),
+}
+
+impl Row {
+    /// The row of `check` that it is.
+    pub(crate) fn load(&self) -> Option<&LoadRow> {
+        match self {
+            Self::Load(row) => Some(row),
+            Self::Executive(_) => None,
+        }
+    }
+
+    /// The row of `measure executive` that it is.
+    pub(crate) fn executive(&self) -> Option<&ExecutiveRow> {
+        match self {
+            Self::Executive(row) => Some(row),
+            Self::Load(_) => None,
+        }
+    }
+}
+
 /// One load's share of the run "under load".
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Row {
+pub(crate) struct LoadRow {
     /// The load.
     pub(crate) load: String,
     /// Cycles under it.

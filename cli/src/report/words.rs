@@ -3,7 +3,7 @@
 //! For `build`. Pure; the explanations themselves are in `punctual_host`.
 
 use punctual::os::scheduler::Policy;
-use punctual::session::{Attempt, Refusal};
+use punctual::session::{Attempt, Process, Refusal};
 use punctual::watchdog::Force;
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
@@ -15,15 +15,31 @@ use crate::experiment::policy_words;
 
 /// What the kernel granted, and what it refused with the reasons.
 pub(crate) fn session<S>(outcome: &periodic::Outcome<S>, facts: &Facts) -> Session {
-    let refused = |refusal: &Refusal| Refused {
-        attempt: refusal.attempt.to_string(),
-        errno: refusal.errno.to_string(),
-        explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
-    };
     Session {
         memory_locked: outcome.memory_locked,
         idle_states_held: outcome.idle_states_held,
-        refused: outcome.refused.iter().map(refused).collect(),
+        refused: outcome.refused.iter().map(|of| refused(of, facts)).collect(),
+    }
+}
+
+/// The same where a process measured by itself.
+pub(crate) fn granted<'r>(
+    process: &Process,
+    refusals: impl Iterator<Item = &'r Refusal>,
+    facts: &Facts,
+) -> Session {
+    Session {
+        memory_locked: process.memory_locked(),
+        idle_states_held: process.idle_states_held(),
+        refused: refusals.map(|of| refused(of, facts)).collect(),
+    }
+}
+
+fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
+    Refused {
+        attempt: refusal.attempt.to_string(),
+        errno: refusal.errno.to_string(),
+        explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod claims;
 mod compare;
 mod crash;
+mod executive;
 mod export;
 mod impact;
 mod import;

@@ -107,8 +107,11 @@ impl<'s> State<'s> {
         let run = self.cursors.get(index).filter(|_| at_ns < u64::MAX)?.run;
         let mask = table.masks[table.runs[run as usize].masks.0 as usize];
         let rank = mask.word as usize * 64 + mask.bits.trailing_zeros() as usize;
-        // Of a task there is more than its rank to read when it runs.
-        (self.counters.get(rank)?.ran < u64::MAX).then_some(rank)
+        // What its cycle touches is read now, while there is time.
+        let (pace, released) = (self.paces.get(rank)?, self.released.get(run as usize)?);
+        core::hint::black_box((pace.next, released.cycle, table.slots[rank].policy));
+        core::hint::black_box(self.ready.has(rank));
+        Some(rank)
     }
 
     /// When the next release is.

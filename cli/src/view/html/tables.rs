@@ -4,7 +4,7 @@ use punctual_analysis::claim::Claim;
 
 use super::markup::{details, table};
 use super::{Section, Source, figures};
-use crate::report::{Load, Run};
+use crate::report::{Load, Row, Run};
 use crate::view::show;
 
 /// The runs whose details a page has room for: the drawn ones where there are many.
@@ -50,7 +50,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
         let label = |name: &str| {
             if several { format!("{name}, {}", shown.label) } else { name.to_owned() }
         };
-        for row in &shown.report.rows {
+        for row in shown.report.rows.iter().filter_map(Row::load) {
             rows.push(vec![
                 label(&row.load),
                 show::count(row.cycles),
@@ -61,7 +61,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }
-        let covered = !shown.report.rows.is_empty();
+        let covered = shown.report.rows.iter().any(|row| row.load().is_some());
         for run in shown.report.runs.iter().filter(|run| !covered && !run.loads.is_empty()) {
             let lateness = &run.outcome.lateness_ns;
             rows.push(vec![

@@ -80,6 +80,8 @@ fn conditions(report: &Report) -> String {
     if let Some(clock) = &report.clock {
         parts.push(format!("stamps {} ({})", clock.source, show::ns(Some(clock.stamp_ns))));
     }
+    // Where nothing ran on a grid there is no period and no policy.
+    parts.retain(|part| !part.is_empty());
     show::wrap(&parts.join(" · "), 2)
 }
 

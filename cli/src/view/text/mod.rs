@@ -6,6 +6,7 @@
 mod campaign;
 mod claims;
 mod compare;
+mod executive;
 mod head;
 mod histogram;
 mod impact;
@@ -36,6 +37,11 @@ pub(crate) fn check(report: &Report) -> String {
         verdict::next(report),
     ]
     .concat()
+}
+
+/// The page of `measure executive`.
+pub(crate) fn executive(report: &Report) -> String {
+    [head::of(report), executive::of(report)].concat()
 }
 
 /// The page of `soak`: as `measure`, with what is a campaign's alone.

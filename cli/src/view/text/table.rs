@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use punctual_analysis::import::imported::Holds;
 
-use crate::report::{Approach, Load, Report, Run};
+use crate::report::{Approach, Load, LoadRow, Report, Row, Run};
 use crate::view::show;
 
 /// The name of a run or measure, padded to its column.
@@ -100,16 +100,16 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
 
 /// The worst under each load, worst first.
 pub(super) fn rows(report: &Report) -> String {
-    if report.rows.is_empty() {
+    let mut rows: Vec<&LoadRow> = report.rows.iter().filter_map(Row::load).collect();
+    if rows.is_empty() {
         return String::new();
     }
-    let mut rows: Vec<_> = report.rows.iter().collect();
-    let worst = |row: &&crate::report::Row| row.lateness_ns.max.unwrap_or(0.0);
+    let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
     let parts: Vec<String> =
         rows.iter().map(|row| format!("{} {}", row.load, show::ns(row.lateness_ns.max))).collect();
     let mut page = show::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
-    let rates: Vec<String> = report.rows.iter().flat_map(|row| &row.loads).map(rate).collect();
+    let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
     page += &(show::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");
     page
 }

@@ -1,0 +1,64 @@
+//! Ways to keep periodic tasks, as others do it: what the executive's table is held against.
+//!
+//! Each is written to be as quick as its design lets it be, in arrays without allocation, and is
+//! tested against one slow model: the same releases in the same order. [`ArtLinux`]: the sorted
+//! wait queue of differences. [`Ant`]: the six tables of *Sophisticated periodic execution
+//! control*. [`Heap`]: a 4-ary heap of releases. [`Wheel`]: a hierarchical timing wheel.
+//! [`Punctual`]: the executive's own table, behind the same contract. Reads no clock.
+
+mod ant;
+mod art_linux;
+mod heap;
+mod levels;
+mod punctual;
+mod wheel;
+
+pub use ant::Ant;
+pub use art_linux::ArtLinux;
+pub use heap::Heap;
+pub use punctual::{Punctual, plan};
+pub use wheel::Wheel;
+
+pub use ::punctual::core::parts::Visit;
+
+/// Priorities of the baselines: one word of a bitmap.
+pub const LEVELS: usize = 64;
+
+/// No task, no link.
+const NONE: u32 = u32::MAX;
+
+/// A periodic task; its number is its place in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Ticks from release to release, at least 1.
+    pub period: u32,
+    /// The tick of its first release, below the period.
+    pub phase: u32,
+    /// Its priority, below [`LEVELS`]; 0 is the most urgent.
+    pub level: u8,
+}
+
+/// What releases periodic tasks, says which is next, and makes them wait.
+pub trait Design {
+    /// A task that is to run now.
+    type Job: Copy;
+
+    /// The timer's next interrupt, the first being that of tick 0: all tasks whose release this is
+    /// become ready.
+    fn release(&mut self);
+
+    /// The most urgent task that is ready.
+    fn dispatch(&mut self) -> Option<Self::Job>;
+
+    /// The design's own number of that task.
+    fn number(job: &Self::Job) -> usize;
+
+    /// A task that was dispatched waits until its next release.
+    fn wait(&mut self, job: Self::Job);
+
+    /// Shows all memory that it lies in.
+    fn visit(&self, visit: &mut impl Visit);
+}
+
+#[cfg(test)]
+mod tests;

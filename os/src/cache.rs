@@ -8,6 +8,10 @@
 ///
 /// # Real-time: setup only
 pub fn flush<T>(part: &[T]) {
+    // What holds no byte lies nowhere.
+    if size_of_val(part) == 0 {
+        return;
+    }
     let range = part.as_ptr_range();
     let (line, end) = (line_bytes(), range.end as usize);
     let mut at = range.start as usize / line * line;
@@ -72,6 +76,7 @@ mod tests {
         flush(&data);
         flush(&data[1..2]);
         flush::<u8>(&[]);
+        flush(&[(), ()]);
         assert!(data.iter().copied().eq(0..10_000));
     }
 }

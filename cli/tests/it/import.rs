@@ -117,7 +117,7 @@ fn bad_files_are_refused_in_one_line_with_name_and_place() {
         ("empty", b"", &["no recording"]),
         ("lines", b"a\nb\n", &["no recording"]),
         ("brace", b"{", &["line 1"]),
-        ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["line 1", "samples"]),
+        ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["line 1", "punctual report"]),
         ("escape", b"{\"file_version\":1,\"cmdline:\":\"\\u001b[2Jx\"}", &["line 1"]),
     ];
     for (name, bytes, words) in cases {

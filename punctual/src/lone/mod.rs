@@ -21,7 +21,7 @@
 //! let (remote, view) = (each_ms.remote(), each_ms.view());
 //! while let Some(cycle) = each_ms.wait() {
 //!     // What is to be done, for cycle.dt since it was done last.
-//!     if cycle.n == 20 {
+//!     if cycle.n >= 20 {
 //!         remote.stop();
 //!     }
 //! }

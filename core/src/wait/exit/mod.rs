@@ -264,15 +264,15 @@ fn links_took<C: Clock>(clock: &mut C) -> u64 {
     clock.fine_now().wrapping_sub(first)
 }
 
-/// The first quarter's, where at least half of them are within a sixteenth of the shortest: what
-/// disturbs them makes them longer, and too short is safer than too long.
+/// The shortest but one, where at least half of them are within an eighth of it: what disturbs them
+/// makes them longer, and too short only loses a little where too long runs ahead of the clock.
 fn steady(took: &mut [u64; BATCHES]) -> Result<u64, Uncorrected> {
     took.sort_unstable();
     let (shortest, middle) = (took[1], took[BATCHES / 2]);
-    if shortest == 0 || middle - shortest > shortest / 16 {
+    if shortest == 0 || middle - shortest > shortest / 8 {
         return Err(Uncorrected::Unsteady);
     }
-    Ok(took[BATCHES / 4])
+    Ok(shortest)
 }
 
 /// The step of the counter: the widest hole among the distances of stamps at odd times. 0 where

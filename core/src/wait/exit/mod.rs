@@ -25,7 +25,7 @@ const BATCH: u64 = 2_000;
 const BATCHES: usize = 15;
 /// The links that an exit takes at least: the processor then always guesses that there are more, so
 /// that leaving the chain costs the same each time.
-const LINKS_MIN: u64 = 16;
+const LINKS_MIN: u64 = 32;
 /// How far ahead of its target an exit of the trial begins.
 const AHEAD: Span = Span::from_us(3);
 /// How long after its target the middle one of all exits is to be, so that few are before it.
@@ -105,8 +105,8 @@ impl Exit {
         let (poll, link) = (steady(&mut polls)?, steady(&mut links)?);
         let links = ((u128::from(BATCH) << 32) / u128::from(link.max(1))) as u64;
         let quantum = quantum(clock);
-        // A hundredth short, so that it never runs ahead of the clock.
-        let poll = (poll - poll / 100) >> 16;
+        // A little short, so that it never runs ahead of the clock.
+        let poll = (poll - poll / 256) >> 16;
         let mut exit = Self { poll, quantum, fixed: 0, links, reach: 0, plain: 0, corrected: 0 };
         let mut errors = [0; TRIALS];
         for _ in 0..3 {

@@ -17,6 +17,7 @@
 //! | [`extremes`] | level L3: what a model says of rarer cycles, or why it may not |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
+//! | [`page`] | the numbers of a live page |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ pub mod impact;
 pub mod import;
 pub mod jitters;
 pub mod limit;
+pub mod page;
 pub mod plot;
 pub mod quantile;
 pub mod quantity;

@@ -5,6 +5,7 @@
 mod compare;
 mod executive;
 mod export;
+mod run;
 mod soak;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::parse::{self, Phase};
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
 pub(crate) use executive::ExecutiveArgs;
 pub(crate) use export::ExportArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use soak::SoakArgs;
 
 /// How punctual is this machine?
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     },
     /// Measure for days, over reboots: a campaign in bounded memory and on a bounded disk
     Soak(SoakArgs),
+    /// Run the tasks that a file names, each a process of its own, on one grid
+    Run(RunArgs),
     /// Judge recorded data without measuring
     Analyse(AnalyseArgs),
     /// Make a page to send of one, two or many results

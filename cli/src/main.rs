@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => command::soak::run(&args),
         Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(&args),
         Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(&args),
+        Command::Run(args) => command::run::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Compare(args) => command::compare::run(&args),

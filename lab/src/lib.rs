@@ -3,7 +3,7 @@
 //! [`baseline`]: other ways to keep periodic tasks. [`executive`]: what releasing, dispatching and
 //! waiting cost. [`periodic`]: loops on this machine's clock, idle and under load. [`cost`]: what
 //! recording costs. [`load`]: what makes the machine busy meanwhile. [`quiet`]: the phase away from
-//! the tick.
+//! the tick. [`tasks`]: the file that names the tasks of a supervisor.
 #![forbid(unsafe_code)]
 
 pub mod baseline;
@@ -12,3 +12,4 @@ pub mod executive;
 pub mod load;
 pub mod periodic;
 pub mod quiet;
+pub mod tasks;

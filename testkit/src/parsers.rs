@@ -9,6 +9,7 @@ mod campaign;
 mod foreign;
 mod machine;
 mod recorded;
+mod supervised;
 
 use std::fmt::Display;
 
@@ -21,6 +22,7 @@ pub use foreign::{
 };
 pub use machine::{cmdline, cpulist, facts, manifest, scrub};
 pub use recorded::{csv, samples_file};
+pub use supervised::{join_request, tasks_file};
 
 /// Looks at one input; panics when something does not hold.
 pub type Body = fn(&[u8]);
@@ -48,12 +50,14 @@ pub const ALL: &[(&str, Body)] = &[
     ("import_threads", import_threads),
     ("import_xenomai_gnuplot", import_xenomai_gnuplot),
     ("import_xenomai_text", import_xenomai_text),
+    ("join_request", join_request),
     ("limit", limit),
     ("loads", loads),
     ("manifest", manifest),
     ("quantity", quantity),
     ("samples_file", samples_file),
     ("scrub", scrub),
+    ("tasks_file", tasks_file),
 ];
 
 /// What a file's error says fits in one line behind the name of the file.

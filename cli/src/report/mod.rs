@@ -12,6 +12,7 @@ mod executive;
 mod maker;
 mod run;
 pub(crate) mod strategies;
+pub(crate) mod supervised;
 mod verdict;
 mod words;
 
@@ -36,6 +37,7 @@ pub(crate) use executive::{ExecutiveRow, Ratio, Turn};
 pub(crate) use maker::loads;
 pub(crate) use run::{Approach, Load, LoadRow, Row, Run, Setup};
 pub(crate) use strategies::StrategyRow;
+pub(crate) use supervised::Supervised;
 pub(crate) use verdict::of as verdicts;
 pub(crate) use words::{granted, session, warnings};
 
@@ -90,6 +92,9 @@ pub(crate) struct Report {
     /// Of `soak`: boots, stretches and what else a campaign keeps; null otherwise.
     #[serde(default)]
     pub(crate) campaign: Option<Campaign>,
+    /// Of `run`: what became of the tasks; null otherwise.
+    #[serde(default)]
+    pub(crate) supervised: Option<Supervised>,
     /// Results held against each other; null unless asked.
     pub(crate) compare: Option<Comparison>,
     /// What happened to the machine during the run that no sample can tell.
@@ -279,6 +284,7 @@ impl Report {
             impact: None,
             step_generation: None,
             campaign: None,
+            supervised: None,
             compare: None,
             disturbances: Vec::new(),
             warnings: Vec::new(),

@@ -16,6 +16,7 @@ mod import;
 mod measure;
 mod report;
 mod report_browser;
+mod run;
 mod soak;
 mod support;
 mod syscalls;

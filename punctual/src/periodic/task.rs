@@ -50,11 +50,25 @@ impl Task {
         }
     }
 
+    /// Its name.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its period.
     ///
     /// # Real-time: setup only
     pub fn rate(&self) -> Rate {
         self.rate
+    }
+
+    /// What an overrun does.
+    ///
+    /// # Real-time: setup only
+    pub fn policy_of(&self) -> Policy {
+        self.policy
     }
 
     /// Sets where its releases lie.

@@ -11,6 +11,7 @@ mod head;
 mod histogram;
 mod impact;
 mod imported;
+mod supervised;
 mod table;
 mod verdict;
 
@@ -19,6 +20,7 @@ use crate::report::Report;
 pub(crate) use claims::plans;
 pub(crate) use compare::page as compare;
 pub(crate) use impact::{drives, page as impact};
+pub(crate) use supervised::page as supervised;
 
 /// The page of `check`: the short form, and what to do next.
 pub(crate) fn check(report: &Report) -> String {

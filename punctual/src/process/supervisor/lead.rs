@@ -228,8 +228,11 @@ impl Lead<'_, '_> {
             if at >= ask_until && !killed {
                 killed = true;
                 for rank in 0..self.all.len() {
-                    let act = self.all[rank].life.kill(Cause::Over, at);
-                    self.act(rank, act);
+                    // Those that joined are not ours to end.
+                    if self.all[rank].child.is_some() {
+                        let act = self.all[rank].life.kill(Cause::Over, at);
+                        self.act(rank, act);
+                    }
                 }
             }
             pause();

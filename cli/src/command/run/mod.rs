@@ -1,0 +1,94 @@
+//! `punctual run`: starts the tasks that a file names, each a process of its own, and stays with
+//! them.
+//!
+//! Reads the file, finds the programs, lets `punctual::process` do the rest, says what happens on
+//! standard error and what came of it at the end. Exit 1 when a task was given up, or stopped all.
+
+mod program;
+mod said;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use punctual::clocks::{MachineClock, wake_cost};
+use punctual::core::time::Period;
+use punctual::os::scheduler::Policy;
+use punctual::os::signal;
+use punctual::process::Event;
+use punctual::workers::PRIORITY;
+use punctual_lab::quiet;
+use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
+
+use crate::Exit;
+use crate::args::RunArgs;
+use crate::output::{self, Json};
+use crate::report::{Report, supervised};
+use crate::view;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
+    let shown = args.file.display();
+    let tasks = Tasks::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
+    for named in &tasks.all {
+        program::check(&named.spec)
+            .map_err(|why| anyhow!("{shown}: line {}: {why}", named.line))?;
+    }
+    let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
+    let json = Json::open(args.json.as_deref())?;
+    let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
+    let ready = tasks.supervisor(phase_ns).build().map_err(|why| anyhow!("{shown}: {why}"))?;
+    signal::catch_stop().context("cannot catch SIGINT")?;
+    let mut machine = MachineClock::best();
+    let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
+    let started = jiff::Timestamp::now();
+    let mut refused = said::Refusals::default();
+    let finished = ready.run(
+        wait,
+        args.duration.map(|duration| duration.0),
+        signal::stop_flag(),
+        &mut |event: Event| {
+            refused.note(&event);
+            output::say(&said::line(&event));
+        },
+    );
+    warnings.extend(refused.warnings(&finished));
+    let mut report = Report::empty("run");
+    report.started_at = Some(started.to_string());
+    report.incomplete = said::is_cut_short(&finished, args.duration.is_some());
+    report.warnings = warnings;
+    report.supervised = Some(supervised::of(&finished, tasks.wait.name(), phase_ns));
+    report.verdict.reasons = said::reasons(&finished);
+    report.verdict.ok = report.verdict.reasons.is_empty();
+    json.write(&view::json::of(&report)?, &view::text::supervised(&report))?;
+    Ok(super::exit(&report))
+}
+
+/// A file, as long as one may be.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;
+    Ok(bytes)
+}
+
+/// Where the grid lies, and what to say of it.
+fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
+    let at = match tasks.phase {
+        GridPhase::At(ns) => return Ok((ns, Vec::new())),
+        GridPhase::Quiet => {
+            let policy = Policy::Fifo(tasks.priority.unwrap_or(PRIORITY));
+            quiet::find(tasks.cpu, policy, shortest).context("cannot start a thread")?
+        }
+    };
+    Ok(match at {
+        Some(quiet) => (quiet.phase_ns, Vec::new()),
+        None => {
+            let why = "no quiet phase: no tick was heard that the shortest period could be kept \
+                       away from, so the grid stays at phase zero";
+            (0, vec![why.to_owned()])
+        }
+    })
+}

@@ -1,0 +1,117 @@
+//! What is said of tasks while they run, and why a run has failed.
+//!
+//! Words alone; decides nothing that the supervisor has not.
+
+use std::collections::BTreeMap;
+
+use punctual::os::scheduler::Policy;
+use punctual::process::{Cause, Event, Exit, Finished, Over, What};
+use punctual::session::Attempt;
+use punctual::watchdog::Force;
+
+use crate::view::show;
+
+/// An event in a line.
+pub(super) fn line(event: &Event) -> String {
+    let task = &event.task;
+    match &event.what {
+        What::Started(pid) => format!("{task}: started, process {pid}"),
+        What::Joined(pid) => format!("{task}: process {pid} joined"),
+        What::TurnedAway(why) => format!("{task}: somebody was turned away: {why}"),
+        What::Registered => format!("{task}: registered, released from now on"),
+        What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        What::Unregistered => format!("{task}: unregistered"),
+        What::Dismissed(cause) => format!("{task}: lost its seat: {}", cause_of(*cause)),
+        What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
+        What::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
+        What::StartsAgain(pause) => {
+            format!("{task}: starts again in {}", show::long(pause.as_ns().max(0) as f64))
+        }
+        What::GivenUp => format!("{task}: is not started again"),
+    }
+}
+
+fn cause_of(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NeverRegistered => "it did not register in time",
+        Cause::Overran => "it was still running at its next release",
+        Cause::Rubbish => "its seat held what no task writes",
+        Cause::ForeignThread => "it registered a thread that is not its own",
+        Cause::Over => "it did not leave when the run was over",
+    }
+}
+
+/// How a process ended, in words.
+pub(super) fn exit_of(exit: Exit) -> String {
+    match exit {
+        Exit::Status(0) => "ended in good order".to_owned(),
+        Exit::Status(status) => format!("ended with status {status}"),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+        Exit::Unknown => "left".to_owned(),
+        Exit::NotStarted(errno) => format!("could not be started: errno {errno}"),
+    }
+}
+
+/// What the kernel refused, and to whom.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<String, Vec<String>>);
+
+impl Refusals {
+    /// Takes note of a refusal.
+    pub(super) fn note(&mut self, event: &Event) {
+        if let What::Refused(attempt, errno) = &event.what {
+            let what = match attempt {
+                // Each task asks for a priority of its own.
+                Attempt::Scheduler(Policy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
+                other => format!("{other} ({errno})"),
+            };
+            let tasks = self.0.entry(what).or_default();
+            if !tasks.contains(&event.task) {
+                tasks.push(event.task.clone());
+            }
+        }
+    }
+
+    /// What a reader should know of it.
+    pub(super) fn warnings(self, finished: &Finished) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .0
+            .into_iter()
+            .map(|(what, tasks)| format!("refused: {what} for {}", tasks.join(", ")))
+            .collect();
+        if finished.policy == Policy::Other {
+            warnings.push(
+                "the releases came from a SCHED_OTHER thread: anything else on the machine can \
+                 make them late; root, or CAP_SYS_NICE, or RLIMIT_RTPRIO would give SCHED_FIFO"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// Whether the run ended before its time.
+pub(super) fn is_cut_short(finished: &Finished, timed: bool) -> bool {
+    timed && finished.over != Over::Finished
+}
+
+/// Why the run has failed; empty where it has not.
+pub(super) fn reasons(finished: &Finished) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Over::Overran(task) = &finished.over {
+        reasons.push(format!("{task} overran, and its policy is to stop everything"));
+    }
+    reasons.extend(finished.forced.map(|force| {
+        let how = match force {
+            Force::Demoted | Force::Told => "it did not yield",
+            Force::Starved => "it did not get the CPU",
+        };
+        format!("the watchdog ended the releases: {how}")
+    }));
+    let failed = finished.tasks.iter().filter(|task| task.failed);
+    reasons.extend(failed.map(|task| {
+        let exit = task.exit.map_or_else(|| "never ran".to_owned(), exit_of);
+        format!("{} failed: its last process {exit}", task.name)
+    }));
+    reasons
+}

@@ -1,0 +1,180 @@
+//! What became of supervised tasks, as rows of a report.
+//!
+//! Plain data, made from what the supervisor left; the numbers of a page are
+//! `punctual_analysis::page`'s.
+
+use punctual::os::scheduler::Policy;
+use punctual::process::{Exit, Figures, Finished, Over, TaskOutcome};
+use punctual::watchdog::Force;
+use punctual_analysis::page;
+use punctual_analysis::summary::Stats;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tasks that ran as processes under one supervisor.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Supervised {
+    /// Why it ended: "finished", "stopped", "all gone", "overran".
+    pub(crate) over: String,
+    /// The task whose overrun stopped everything; null otherwise.
+    pub(crate) overran: Option<String>,
+    /// The thread that released them.
+    pub(crate) executive: ExecutiveRow,
+    /// One row a task, the most urgent first.
+    pub(crate) tasks: Vec<TaskRow>,
+}
+
+/// The thread that releases tasks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExecutiveRow {
+    /// The policy that it really had: "SCHED_FIFO".
+    pub(crate) policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub(crate) priority: Option<u8>,
+    /// How it waits for releases: "sleep".
+    pub(crate) wait: String,
+    /// Offset of the whole grid on CLOCK_MONOTONIC.
+    pub(crate) phase_ns: u64,
+    /// How its watchdog ended it: "demoted", "told", "starved"; null where it did not.
+    pub(crate) forced: Option<String>,
+    /// Releases that it posted.
+    pub(crate) cycles: u64,
+    /// Releases that it came too late for.
+    pub(crate) missed: u64,
+    /// post − release: how late a task is released, before it is woken.
+    pub(crate) lateness_ns: Stats,
+}
+
+/// A task that ran as a process.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TaskRow {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its period, rounded down.
+    pub(crate) period_ns: u64,
+    /// Offset of its releases within the period, from the grid's own phase.
+    pub(crate) phase_ns: u64,
+    /// The policy that its thread had last; null when it never registered.
+    pub(crate) policy: Option<String>,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub(crate) priority: Option<u8>,
+    /// Cycles that ran to their end, by what its process told.
+    pub(crate) cycles: u64,
+    /// Releases that never ran while it was registered.
+    pub(crate) missed: u64,
+    /// start − release.
+    pub(crate) lateness_ns: Stats,
+    /// Cycles that started later than `start_within`.
+    pub(crate) started_late: u64,
+    /// Cycles that ran longer than their budget: culprits.
+    pub(crate) over_budget: u64,
+    /// Cycles that finished after their next release: culprits or victims.
+    pub(crate) over_release: u64,
+    /// Cycles that finished after their deadline.
+    pub(crate) over_deadline: u64,
+    /// Releases that found it still running.
+    pub(crate) overran: u64,
+    /// How often its process was ended because of that.
+    pub(crate) terminated: u64,
+    /// How often its thread lost its real-time policy as a runaway.
+    pub(crate) demoted: u64,
+    /// How often it got it back.
+    pub(crate) restored: u64,
+    /// How often a process was started, or came, for it.
+    pub(crate) starts: u64,
+    /// How often one registered.
+    pub(crate) registered: u64,
+    /// How often it was started again.
+    pub(crate) restarts: u64,
+    /// Releases at which nobody was registered.
+    pub(crate) vacant: u64,
+    /// Results in its seat that cannot be.
+    pub(crate) rubbish: u64,
+    /// Whether it was given up, or had to be ended at the end.
+    pub(crate) failed: bool,
+    /// Exit status of its last process; null when it had none.
+    pub(crate) exit_status: Option<i32>,
+    /// Signal that ended its last process; null when none did.
+    pub(crate) exit_signal: Option<i32>,
+}
+
+/// What a supervisor left.
+pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
+    let (over, overran) = match &finished.over {
+        Over::Finished => ("finished", None),
+        Over::Stopped => ("stopped", None),
+        Over::AllGone => ("all gone", None),
+        Over::Overran(task) => ("overran", Some(task.clone())),
+    };
+    let (policy, priority) = policy(finished.policy);
+    let forced = finished.forced.map(|force| match force {
+        Force::Demoted => "demoted".to_owned(),
+        Force::Told => "told".to_owned(),
+        Force::Starved => "starved".to_owned(),
+    });
+    Supervised {
+        over: over.to_owned(),
+        overran,
+        executive: ExecutiveRow {
+            policy,
+            priority,
+            wait: wait.to_owned(),
+            phase_ns,
+            forced,
+            cycles: finished.releases.counts.ran,
+            missed: finished.releases.counts.missed,
+            lateness_ns: stats(&finished.releases),
+        },
+        tasks: finished.tasks.iter().map(row).collect(),
+    }
+}
+
+fn stats(figures: &Figures) -> Stats {
+    page::stats(&figures.counts, &figures.buckets)
+}
+
+fn policy(policy: Policy) -> (String, Option<u8>) {
+    match policy {
+        Policy::Other => ("SCHED_OTHER".to_owned(), None),
+        Policy::Fifo(priority) => ("SCHED_FIFO".to_owned(), Some(priority)),
+        Policy::RoundRobin(priority) => ("SCHED_RR".to_owned(), Some(priority)),
+        Policy::Unknown(number) => (format!("policy {number}"), None),
+    }
+}
+
+fn row(task: &TaskOutcome) -> TaskRow {
+    let counts = &task.figures.counts;
+    let had = task.policy.map(policy);
+    TaskRow {
+        name: task.name.clone(),
+        period_ns: task.period_ns,
+        phase_ns: task.phase_ns,
+        policy: had.as_ref().map(|(policy, _)| policy.clone()),
+        priority: had.and_then(|(_, priority)| priority),
+        cycles: counts.ran,
+        missed: counts.missed,
+        lateness_ns: stats(&task.figures),
+        started_late: counts.started_late,
+        over_budget: counts.over_budget,
+        over_release: counts.over_release,
+        over_deadline: counts.over_deadline,
+        overran: task.overran,
+        terminated: task.terminated,
+        demoted: task.demoted.0,
+        restored: task.demoted.1,
+        starts: task.starts,
+        registered: task.registered,
+        restarts: task.restarts,
+        vacant: task.vacant,
+        rubbish: task.rubbish,
+        failed: task.failed,
+        exit_status: match task.exit {
+            Some(Exit::Status(status)) => Some(status),
+            _ => None,
+        },
+        exit_signal: match task.exit {
+            Some(Exit::Signal(signal)) => Some(signal),
+            _ => None,
+        },
+    }
+}

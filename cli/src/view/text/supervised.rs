@@ -1,0 +1,82 @@
+//! The page of `run`: what became of each task.
+
+use std::fmt::Write as _;
+
+use crate::report::Report;
+use crate::report::supervised::{Supervised, TaskRow};
+use crate::view::show;
+
+/// The name of a task, padded to its column.
+const NAME: usize = 16;
+
+/// The page.
+pub(crate) fn page(report: &Report) -> String {
+    let Some(supervised) = &report.supervised else { return String::new() };
+    let mut page = format!("{}\n\n", head(supervised));
+    page += &format!(
+        "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}\n",
+        "task", "ran", "missed", "overran", "restarts", "typical", "1 in 1000", "worst"
+    );
+    for task in &supervised.tasks {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            page,
+            "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}",
+            show::plain(&task.name),
+            show::count(task.cycles),
+            show::count(task.missed),
+            show::count(task.overran),
+            show::count(task.restarts),
+            show::ns(task.lateness_ns.p50),
+            show::ns(task.lateness_ns.p99_9),
+            show::ns(task.lateness_ns.max),
+        );
+    }
+    supervised.tasks.iter().filter_map(notes).for_each(|note| page += &note);
+    for warning in &report.warnings {
+        page += &(show::wrap(&format!("  {warning}"), 4) + "\n");
+    }
+    for reason in &report.verdict.reasons {
+        page += &(show::wrap(&format!("FAILED: {}", show::plain(reason)), 2) + "\n");
+    }
+    page
+}
+
+fn head(supervised: &Supervised) -> String {
+    let executive = &supervised.executive;
+    let policy = match executive.priority {
+        Some(priority) => format!("{} {priority}", executive.policy),
+        None => executive.policy.clone(),
+    };
+    let text = format!(
+        "{} · released by {policy}, wait {} · posted {} after the release typically, {} at worst \
+         of {}",
+        supervised.over,
+        executive.wait,
+        show::ns(executive.lateness_ns.p50),
+        show::ns(executive.lateness_ns.max),
+        show::count(executive.cycles),
+    );
+    show::wrap(&text, 2)
+}
+
+/// What of a task does not stand in the table.
+fn notes(task: &TaskRow) -> Option<String> {
+    let counted = [
+        (task.started_late, "started late"),
+        (task.over_budget, "over budget"),
+        (task.over_release, "finished after the next release"),
+        (task.over_deadline, "after the deadline"),
+        (task.terminated, "times terminated"),
+        (task.demoted, "times demoted"),
+        (task.vacant, "releases with nobody there"),
+        (task.rubbish, "impossible results"),
+    ];
+    let parts: Vec<String> = counted
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{} {what}", show::count(*n)))
+        .collect();
+    let name = show::plain(&task.name);
+    (!parts.is_empty()).then(|| show::wrap(&format!("    {name}: {}", parts.join(" · ")), 6) + "\n")
+}

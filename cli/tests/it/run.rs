@@ -1,0 +1,82 @@
+//! `punctual run`: files that are refused, programs that do not behave, a report of what became of
+//! them. The tasks that behave are tested with the library.
+
+use std::fs;
+
+use crate::support::{Dir, json, refused, run, stderr, stdout};
+
+/// Writes a file and runs it.
+fn run_file(dir: &Dir, text: &str, more: &[&str]) -> std::process::Output {
+    let path = dir.path("tasks.toml");
+    fs::write(&path, text).expect("writable");
+    let path = path.to_str().expect("UTF-8").to_owned();
+    run(["run", &path].into_iter().chain(more.iter().copied()))
+}
+
+fn task(more: &str) -> String {
+    format!("[[task]]\nname = \"a\"\nperiod = \"5ms\"\n{more}\n")
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
+    let dir = Dir::new("run-refused");
+    for (text, words) in [
+        (task("colour = 1"), &["tasks.toml", "line 4", "colour"][..]),
+        (task("") + &task(""), &["line 6", "another task"]),
+        (task("command = [\"/no/such/program\"]"), &["line 4", "\"a\"", "/no/such/program"]),
+        (task("command = [\"no-such-program-at-all\"]"), &["line 4", "no program"]),
+        (task("overrun = \"delay\""), &["\"a\"", "phase"]),
+        (task("budget = \"9ms\""), &["\"a\"", "budget"]),
+        (task("priority = 80"), &["\"a\"", "[1, 79]"]),
+        (task("priority = 5") + "[[task]]\nname = \"b\"\nperiod = \"1ms\"", &["\"a\"", "\"b\""]),
+        ("[[task]]\nname = \"a\"\nperiod = \"0s\"".to_owned(), &["line 3"]),
+        (String::new(), &["no [[task]]"]),
+    ] {
+        refused(&run_file(&dir, &text, &[]), words);
+    }
+    refused(&run(["run", "/no/such/file"]), &["/no/such/file"]);
+    let path = dir.path("tasks.toml");
+    fs::write(&path, b"\xff\xfe").expect("writable");
+    refused(&run([std::ffi::OsStr::new("run"), path.as_os_str()]), &["line 1", "UTF-8"]);
+}
+
+#[test]
+fn programs_that_never_register_are_ended_and_counted() {
+    let dir = Dir::new("run-programs");
+    let text = "[[task]]\nname = \"silent\"\nperiod = \"5ms\"\ncommand = [\"sleep\", \"60\"]\n\
+                register_within = \"20ms\"\nrestart = \"on-failure\"\nrestarts = 1\n\
+                pause = \"1ms\"\n\
+                [[task]]\nname = \"leaves\"\nperiod = \"5ms\"\ncommand = [\"true\"]\n";
+    let output = run_file(&dir, text, &["--duration", "60s", "--json", "-"]);
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!((report["experiment"].as_str(), report["schema"].as_u64()), (Some("run"), Some(1)));
+    assert_eq!(report["incomplete"], true, "all were gone before the time was up");
+    let supervised = &report["supervised"];
+    assert_eq!(supervised["over"], "all gone");
+    let row = |name: &str| {
+        let rows = supervised["tasks"].as_array().expect("rows");
+        rows.iter().find(|row| row["name"] == name).expect("one").clone()
+    };
+    let silent = row("silent");
+    assert_eq!((&silent["starts"], &silent["restarts"]), (&2.into(), &1.into()));
+    assert_eq!((&silent["exit_signal"], &silent["failed"]), (&9.into(), &true.into()));
+    assert_eq!((&silent["cycles"], &silent["lateness_ns"]["max"]), (&0.into(), &().into()));
+    // It ended in good order, and yet it never registered.
+    assert_eq!(
+        (&row("leaves")["exit_status"], &row("leaves")["failed"]),
+        (&0.into(), &true.into())
+    );
+    assert_eq!(report["verdict"]["ok"], false);
+    let said = stderr(&output);
+    assert!(said.contains("silent: ended by SIGKILL: it did not register in time"), "{said}");
+}
+
+#[test]
+fn a_page_has_a_row_for_each_task_and_a_free_seat_is_no_failure() {
+    let dir = Dir::new("run-page");
+    let output = run_file(&dir, &task(""), &["--duration", "100ms"]);
+    let page = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{page} {}", stderr(&output));
+    assert!(page.contains("finished") && page.contains("releases with nobody there"), "{page}");
+}

@@ -1,0 +1,124 @@
+//! Files as people write them, and as they should not.
+
+use punctual::core::time::Span;
+use punctual::periodic::Policy;
+use punctual::process::When;
+
+use super::*;
+
+const WHOLE: &str = r#"
+[supervisor]
+name = "cell"
+cpu = 1
+priority = 70
+wait = "adaptive"
+budget = "5%"
+phase = "50us"
+
+[[task]]
+name = "sense"
+command = ["./sense", "--fast"]
+period = "1ms"
+phase = "100us"
+priority = 60
+cpu = 1
+budget = "200us"
+deadline = "500us"
+start_within = "50us"
+overrun = "terminate"
+register_within = "2s"
+restart = "on-failure"
+restarts = 3
+pause = "50ms"
+safe = "00 ff"
+
+[[task]]
+name = "act"
+period = "1ms"
+after = "sense"
+phase = "300us"
+priority = 50
+overrun = "burst 2"
+"#;
+
+#[test]
+fn a_whole_file_is_what_it_says() {
+    let tasks = Tasks::parse(WHOLE.as_bytes()).expect("fine");
+    assert_eq!(
+        (tasks.name.as_deref(), tasks.cpu, tasks.priority),
+        (Some("cell"), Some(1), Some(70))
+    );
+    assert_eq!((tasks.wait, tasks.phase), (Way::Adaptive(0.05), GridPhase::At(50_000)));
+    let [sense, act] = &tasks.all[..] else { panic!("two") };
+    assert_eq!((sense.line, act.line), (12, 28));
+    assert_eq!(sense.spec.command, ["./sense", "--fast"]);
+    assert_eq!((sense.spec.fifo, sense.spec.cpu), (Some(60), Some(1)));
+    assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(sense.spec.register_within, Span::from_ms(2_000));
+    let restart = sense.spec.restart;
+    assert_eq!(
+        (restart.when, restart.most, restart.pause),
+        (When::OnFailure, 3, Span::from_ms(50))
+    );
+    assert_eq!(sense.spec.task.policy_of(), Policy::Terminate);
+    assert_eq!(act.spec.task.policy_of(), Policy::Burst(2));
+    assert!(act.spec.command.is_empty());
+    assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
+    let supervisor = Tasks { name: None, ..tasks }.supervisor(50_000);
+    let ready = supervisor.build().expect("fine");
+    assert_eq!((ready.plan().name(0), ready.plan().phase_ns(0)), ("sense", 100_000));
+    assert_eq!((ready.plan().name(1), ready.plan().phase_ns(1)), ("act", 400_000));
+    assert_eq!(ready.priorities().collect::<Vec<u8>>(), [60, 50]);
+}
+
+#[test]
+fn the_least_that_is_needed_is_a_name_and_a_period() {
+    let tasks = Tasks::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
+    assert_eq!((tasks.wait, tasks.phase, tasks.name), (Way::Sleep, GridPhase::At(0), None));
+    assert_eq!(tasks.all[0].spec.task.rate().den(), 3);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line_with_its_place() {
+    let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
+    let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
+    for (file, place, words) in [
+        (String::new(), "", "no [[task]]"),
+        ("[[task]]\nname = ".to_owned(), "line 2", ""),
+        ("[[task]]\nperiod = \"1ms\"".to_owned(), "line 1", "name"),
+        ("[[task]]\nname = \"a\"".to_owned(), "line 2", "neither"),
+        ("[[task]]\nname = \"a/b\"\nperiod = \"1ms\"".to_owned(), "line 2, column 8", "no name"),
+        ("[[task]]\nname = \"a\"\nperiod = \"0ms\"".to_owned(), "line 3, column 10", ""),
+        ("[[task]]\nname = \"a\"\nperiod = \"1\"".to_owned(), "line 3", "unit"),
+        ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "string"),
+        ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "Hz"),
+        (with("hertz = 5"), "line 4", "not both"),
+        (with("colour = \"red\""), "line 4", "colour"),
+        (with("period = \"1ms\""), "line 4", "duplicate"),
+        (with("command = []"), "line 4", "program"),
+        (with("command = [\"a\\u0000\"]"), "line 4", "zero byte"),
+        (with("overrun = \"eat\""), "line 4", "skip"),
+        (with("overrun = \"burst 0\""), "line 4", "burst"),
+        (with("overrun = \"external\""), "line 4", "device"),
+        (with("restart = \"maybe\""), "line 4", "on-failure"),
+        (with("after = \"b\""), "line 4", "distance"),
+        (with("safe = \"0\""), "line 4", "hex"),
+        (with("safe = \"\""), "line 4", "hex"),
+        (with("safe = \"é0\""), "line 4", "hex"),
+        (with("priority = 300"), "line 4", ""),
+        (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task"),
+        (head("name = \"../x\""), "line 2", "no name"),
+        (head("priority = 99"), "line 2", "[2, 98]"),
+        (head("wait = \"hope\""), "line 2", "adaptive"),
+        (head("budget = \"5%\""), "line 2", "adaptive"),
+        (head("phase = \"5\""), "line 2", "unit"),
+        (head("nmae = \"x\""), "line 2", "nmae"),
+    ] {
+        let said = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        assert!(said.contains(place) && said.contains(words), "{place:?} {words:?} in {said:?}");
+        assert!(!said.contains('\n'), "{said:?}");
+    }
+    let said = Tasks::parse(b"a = 1\n\xff").expect_err("no text").to_string();
+    assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
+    assert!(Tasks::parse(&vec![b' '; FILE_MAX + 1]).is_err());
+}

@@ -20,6 +20,10 @@ use punctual_testkit::skip;
 /// Behaves as its name says, where a supervisor started it. Ends without a word of the harness, or
 /// its result would be counted with those of the tests.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this process is a task of the tests, and ends as one"
+)]
 fn a_task() {
     let Ok(name) = std::env::var(TASK_VARIABLE) else { return };
     let behaved = std::panic::catch_unwind(|| behave(&name));
@@ -259,6 +263,7 @@ fn others_join_by_name_and_read_what_is_given_out() {
     let path = punctual::process::socket(&supervisor).expect("a name");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("free"));
     drop(ready().build().expect("a stale socket is no supervisor"));
+    std::fs::remove_file(path.with_extension("lock")).expect("it was made here");
 }
 
 #[test]

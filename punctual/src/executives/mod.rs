@@ -18,7 +18,10 @@
 //!     .task(task("video", 60), |_| Flow::Continue)
 //!     .build()?;
 //! let finished = fleet.run(|_| Sleep, Span::from_ms(30), &AtomicBool::new(false));
-//! assert!(finished[0].tasks.iter().all(|(_, counts)| counts.ran > 0));
+//! for (name, counts) in &finished[0].tasks {
+//!     println!("{name}: {} cycles, {} missed", counts.ran, counts.missed);
+//! }
+//! # assert!(finished[0].tasks.iter().all(|(_, counts)| counts.ran <= 31));
 //! # Ok::<(), punctual::periodic::BuildError>(())
 //! ```
 

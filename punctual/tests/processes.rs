@@ -34,6 +34,7 @@ fn behave(name: &str) {
     match name.split('-').next().unwrap_or_default() {
         "good" => obey(name, |_| true),
         "leaves" => obey(name, |n| n < 5),
+        "works" => obey(name, |n| n < WORKS),
         "hangs" => obey(name, |n| {
             if n == 3 {
                 endless();
@@ -52,6 +53,9 @@ fn behave(name: &str) {
         other => panic!("no behaviour {other:?}"),
     }
 }
+
+/// Cycles of a task that works.
+const WORKS: u64 = 60;
 
 fn endless() -> ! {
     loop {
@@ -284,4 +288,51 @@ fn what_cannot_be_is_refused() {
     assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
     assert!(refused(with(spec("a")).name("../x")).contains("no name"));
     assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));
+}
+
+/// Says to this program, run once more, that it is to supervise.
+const SUPERVISE: &str = "PUNCTUAL_TEST_SUPERVISE";
+
+/// Supervises one task until that leaves, where the test below runs it.
+#[test]
+fn a_supervisor() {
+    if std::env::var_os(SUPERVISE).is_some() && std::env::var_os(TASK_VARIABLE).is_none() {
+        let (finished, _) = run(Supervisor::new().task(spec("works")), |_, _| false);
+        assert_eq!(finished.tasks[0].figures.counts.ran, WORKS);
+    }
+}
+
+#[test]
+fn in_its_loop_a_task_says_futex_and_nothing_else() {
+    if !skip::need_program("strace") || !skip::need_native("strace") {
+        return;
+    }
+    let log = std::env::temp_dir().join(format!("punctual-processes-{}", std::process::id()));
+    let traced = std::process::Command::new("strace")
+        .args(["-f", "-o"])
+        .arg(&log)
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "a_supervisor", "--nocapture", "--test-threads=1"])
+        .env(SUPERVISE, "1")
+        .output()
+        .expect("strace starts");
+    let text = std::fs::read_to_string(&log).expect("it was written");
+    std::fs::remove_file(&log).expect("it was made here");
+    assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stdout));
+    // The thread that registered: the one that waits with a time-out, as no other does so often.
+    let waits = |line: &&str| line.contains("futex(") && line.contains("FUTEX_WAIT_BITSET");
+    let thread = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let mut counts = std::collections::HashMap::new();
+    for line in text.lines().filter(waits) {
+        *counts.entry(thread(line)).or_insert(0u64) += 1;
+    }
+    let (task, waited) = counts.into_iter().max_by_key(|(_, n)| *n).expect("one");
+    assert!(waited >= WORKS / 2, "{waited} of {WORKS}");
+    let said: Vec<&str> = text.lines().filter(|line| thread(line) == task).collect();
+    let at = |n: usize| said.iter().enumerate().filter(|(_, line)| waits(line)).nth(n);
+    let (first, _) = at(2).expect("many");
+    let (last, _) = at(usize::try_from(waited).expect("few") - 1).expect("the last");
+    for line in &said[first..last] {
+        assert!(line.contains("futex"), "{line}");
+    }
 }

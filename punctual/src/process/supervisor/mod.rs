@@ -13,7 +13,7 @@ mod seat;
 
 use punctual_core::page::{self, Counts};
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::Policy as Granted;
 
 use super::life::Exit;
@@ -28,6 +28,9 @@ use crate::workers::{PRIORITY, limits, timeline};
 
 pub use event::{Event, What};
 use seat::Seat;
+
+/// How long a process that is to be terminated keeps its real-time policy after its overrun.
+const TERMINATE_GRACE: Span = Span::from_ms(4);
 
 /// Collects tasks; [`Supervisor::build`] checks them and makes what they share.
 #[derive(Clone, Debug)]
@@ -186,7 +189,11 @@ impl Supervisor {
             fifo: spec.fifo.unwrap_or(by_rank),
             cpu: spec.cpu.or(self.cpu),
             limits: limits(&spec.task),
-            grace: hang_bound(spec.task.rate.whole_ns()),
+            grace: match on_overrun {
+                // So that who is to end it gets the CPU, where there is but one.
+                OnOverrun::Cancel => TERMINATE_GRACE,
+                _ => hang_bound(spec.task.rate.whole_ns()),
+            },
             terms,
             on_overrun,
             safe,

@@ -144,13 +144,24 @@ pub(crate) fn killing_the_middle_ends_all(list: &str, path: &str, at_least: usiz
 }
 
 pub(crate) fn run_for_a_while(list: &str) -> Vec<LoadReport> {
+    run(list, |_| ())
+}
+
+/// As [`run_for_a_while`], and until all have counted something: on a busy machine that takes
+/// longer. What never counts is seen in its report.
+pub(crate) fn run_until_counted(list: &str) -> Vec<LoadReport> {
+    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
+    run(list, |running| {
+        let _in_vain = wait_until(|| running.reports().iter().all(counted));
+    })
+}
+
+fn run(list: &str, and_then: impl FnOnce(&Running)) -> Vec<LoadReport> {
     let running = Running::start(&specs(list), &launcher(), &bounds()).expect("it starts");
     let pids: Vec<(u32, u64)> =
         running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").2)).collect();
     sleep(WHILE);
-    // On a busy machine the first count may take longer; what never counts is seen in the report.
-    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
-    let _in_vain = wait_until(|| running.reports().iter().all(counted));
+    and_then(&running);
     let reports = running.stop();
     for (pid, start) in pids {
         assert!(stat(pid).is_none_or(|(.., now)| now != start), "{pid} is not waited for");

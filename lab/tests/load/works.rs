@@ -6,11 +6,13 @@ use punctual_lab::load::{Bounds, LoadError, LoadSpec, Running};
 use punctual_os::scheduler::{self, Policy};
 use punctual_testkit::skip;
 
-use crate::common::{Directory, bounds, descendants, launcher, run_for_a_while, specs, wait_until};
+use crate::common::{
+    Directory, bounds, descendants, launcher, run_for_a_while, run_until_counted, specs, wait_until,
+};
 
 pub(crate) fn each_load_runs_and_counts() {
     for spec in LoadSpec::ALL {
-        let reports = run_for_a_while(spec.name());
+        let reports = run_until_counted(spec.name());
         let [report] = reports.as_slice() else { panic!("{reports:?}") };
         assert_eq!(report.name, spec.name());
         assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
@@ -27,7 +29,7 @@ pub(crate) fn each_load_runs_and_counts() {
 }
 
 pub(crate) fn several_run_at_once_and_none_is_none() {
-    let reports = run_for_a_while("cpu,timer,fork");
+    let reports = run_until_counted("cpu,timer,fork");
     assert!(reports.iter().all(|report| report.rate.is_some_and(|rate| rate > 0.0)), "{reports:?}");
     assert_eq!(reports.len(), 3);
     assert_eq!(run_for_a_while("none"), []);

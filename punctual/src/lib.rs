@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod canceller;
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;

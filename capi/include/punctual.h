@@ -114,6 +114,8 @@ typedef struct punctual_cycle {
     uint64_t dt_ns;      /* from the last cycle's release to this one: what an integrator has to
                             go on by; the period, for the first */
     uint64_t next_ns;    /* when the next cycle is due: what runs beyond this is an overrun */
+    uint64_t part;       /* how often the task broke this cycle off before: it goes on where it
+                            was. Of a calendar; 0 elsewhere */
 } punctual_cycle;
 
 /* What a loop or a task did so far. */
@@ -320,11 +322,30 @@ typedef struct punctual_periodic punctual_periodic;
 
 /*
  * The body of a task: is called once a cycle, by the thread that runs the executive, with the data
- * of its punctual_task. The cycle is valid for the call. 0 goes on; anything else ends the run. It
- * must neither throw nor longjmp out. A task that takes long looks whether punctual_now_ns() has
- * passed cycle->next_ns, and returns with its outputs in a safe state.
+ * of its punctual_task. The cycle is valid for the call. Returns a PUNCTUAL_ of those below, or a
+ * negative number, which ends the run and is what that returns. It must neither throw nor longjmp
+ * out. A task that takes long asks punctual_cycle_cancelled(), or looks whether punctual_now_ns()
+ * has passed cycle->next_ns, and returns with its outputs in a safe state.
  */
 typedef int (*punctual_task_fn)(void *data, const punctual_cycle *cycle);
+
+/* What a body says at its end; any other positive number is as PUNCTUAL_STOP. */
+enum {
+    PUNCTUAL_CONTINUE = 0, /* this cycle is done */
+    PUNCTUAL_STOP = 1,     /* end the run, which returns 0 */
+    PUNCTUAL_BREAK = 2     /* a voluntary break: this cycle goes on in the task's next unit of the
+                              calendar; elsewhere as PUNCTUAL_CONTINUE */
+};
+
+/*
+ * Whether the cycle that the calling thread runs is to come to its end: 1 when its release has been
+ * overrun (of a unit of a calendar: its budget) and its task has PUNCTUAL_POLICY_TERMINATE. 0
+ * before that, for any other task, and where the thread runs no cycle. A run with such a task has a
+ * thread beside it, on another CPU where there is one, that looks every 2 ms; without another CPU,
+ * and without the right to a priority above the task's, it may come late. Cannot fail.
+ * Real-time: in loop
+ */
+int punctual_cycle_cancelled(void) PUNCTUAL_NOEXCEPT;
 
 /* Where a task's releases lie within its period; PUNCTUAL_PHASE_AT is phase_ns after the epoch. */
 enum {
@@ -338,7 +359,8 @@ enum {
     PUNCTUAL_POLICY_SKIP = 0,      /* releases that passed are missed and counted; the phase stays */
     PUNCTUAL_POLICY_BURST = 1,     /* up to `burst` of them run one after the other */
     PUNCTUAL_POLICY_DELAY = 2,     /* the next release is a period after the finish; the phase moves */
-    PUNCTUAL_POLICY_TERMINATE = 3, /* as SKIP: in one thread a task ends when it returns */
+    PUNCTUAL_POLICY_TERMINATE = 3, /* as SKIP, and the task is told by punctual_cycle_cancelled():
+                                      it ends when it returns */
     PUNCTUAL_POLICY_STOP = 4       /* the run ends with -ETIME */
 };
 
@@ -439,7 +461,7 @@ int punctual_periodic_task_phase_ns(const punctual_periodic *periodic, uint32_t 
  *   -ETIMEDOUT  the watchdog stopped it
  *   -EINVAL     an option that cannot be, or not built yet
  *   -EACCES     the kernel refused something, and the options are strict
- *   -EAGAIN     no thread for the watchdog
+ *   -EAGAIN     no thread for the watchdog, or for cancelling
  *   -EBUSY      it runs already
  * Real-time: setup only
  */

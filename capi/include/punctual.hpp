@@ -45,6 +45,9 @@ inline void check(int answer) {
 // punctual_now_ns()
 inline std::uint64_t now_ns() noexcept { return punctual_now_ns(); }
 
+// punctual_cycle_cancelled(), in the body of a task.
+inline bool cancelled() noexcept { return punctual_cycle_cancelled() != 0; }
+
 // punctual_options with its defaults; the fields are the struct's own.
 struct options : punctual_options {
     options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
@@ -141,7 +144,7 @@ struct task : punctual_task {
 // An executive of many tasks.
 class periodic {
 public:
-    // Returns 0 to go on, anything else to end the run, as a punctual_task_fn does.
+    // Returns PUNCTUAL_CONTINUE to go on, anything else to end the run, as a punctual_task_fn does.
     using body = std::function<int(const punctual_cycle &)>;
 
     // punctual_periodic_create()

@@ -4,8 +4,8 @@
 //! looks at its arguments there, and calls what `punctual` has. 0 or a negative errno comes back.
 //! Nothing is decided here that Rust callers would miss: what a loop is stands in `punctual`.
 //! Memory that C hands in is read and written in [`mod@border`] and [`mod@record`] alone; beside
-//! these, unsafe code is what a loop borrows of itself, what one thread alone may touch, and the
-//! call of a task.
+//! these, unsafe code is what a loop borrows of itself, what one thread alone may touch, the call
+//! of a task, and the cycle that it runs.
 //!
 //! The documentation of the functions, their real-time labels and their units are those of the
 //! header, and the tests hold both to the same list.
@@ -14,6 +14,7 @@
 compile_error!("a panic must become an error at the border: build with panic = \"unwind\"");
 
 mod border;
+mod calls;
 mod clock;
 mod errors;
 mod looped;
@@ -22,7 +23,9 @@ mod owned;
 mod periodic;
 mod process;
 mod record;
+mod run;
 mod shares;
 mod stats;
 mod task;
+mod turn;
 mod wait_info;

@@ -124,6 +124,7 @@ unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) 
             missed: ran.missed,
             dt_ns: stats::ns(ran.dt),
             next_ns: ran.next.as_ns(),
+            part: 0,
         };
         // SAFETY: not null, and then a struct that says its size, says the header.
         unsafe { record::give(cycle, &ours) }

@@ -26,17 +26,26 @@ pub(crate) struct Cycle {
     pub(crate) missed: u64,
     pub(crate) dt_ns: u64,
     pub(crate) next_ns: u64,
+    pub(crate) part: u64,
 }
 
-const _: () = assert!(size_of::<Cycle>() == 56);
+const _: () = assert!(size_of::<Cycle>() == 64);
 
-// SAFETY: `repr(C)` of seven words, without padding, the size first.
+// SAFETY: `repr(C)` of eight words, without padding, the size first.
 unsafe impl Record for Cycle {
-    const LEAST: usize = 56;
+    const LEAST: usize = 64;
 
     fn blank() -> Self {
-        let size = size_of::<Self>();
-        Self { size, n: 0, release_ns: 0, lateness_ns: 0, missed: 0, dt_ns: 0, next_ns: 0 }
+        Self {
+            size: size_of::<Self>(),
+            n: 0,
+            release_ns: 0,
+            lateness_ns: 0,
+            missed: 0,
+            dt_ns: 0,
+            next_ns: 0,
+            part: 0,
+        }
     }
 }
 
@@ -51,6 +60,7 @@ impl Cycle {
             missed: cycle.missed,
             dt_ns: ns(cycle.dt),
             next_ns: cycle.next.as_ns(),
+            part: cycle.part.into(),
         }
     }
 }

@@ -4,12 +4,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use punctual::core::executive::many::{self, Flow};
 use punctual::periodic::{Phase, Policy, Task};
 
 use crate::border::{self, Failure};
 use crate::options::rate;
 use crate::record::{self, Record};
 use crate::stats::Cycle;
+use crate::turn;
 
 /// The body of a task.
 type Body = unsafe extern "C" fn(*mut c_void, *const Cycle) -> c_int;
@@ -73,6 +75,9 @@ const POLICY_DELAY: i32 = 2;
 const POLICY_TERMINATE: i32 = 3;
 const POLICY_STOP: i32 = 4;
 
+const CONTINUE: c_int = 0;
+const BREAK: c_int = 2;
+
 /// The caller's function and its argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callback {
@@ -87,11 +92,18 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    /// Calls the body.
-    pub(crate) fn call(&self, cycle: &Cycle) -> c_int {
+    /// Calls the body: what follows of what it says.
+    pub(crate) fn flow(&self, cycle: &many::Cycle<'_>) -> (Flow, c_int) {
+        let ours = Cycle::of(cycle);
         // SAFETY: the header says what the function must take, and that it neither throws nor
         // jumps out.
-        unsafe { (self.run)(self.data, cycle) }
+        let said = turn::during(cycle, || unsafe { (self.run)(self.data, &raw const ours) });
+        let flow = match said {
+            CONTINUE => Flow::Continue,
+            BREAK => Flow::Break,
+            _ => Flow::Stop,
+        };
+        (flow, said)
     }
 }
 

@@ -11,9 +11,10 @@ use std::sync::atomic::AtomicU64;
 
 use punctual::core::page::{self, Kind, Page, View};
 use punctual::lone::Remote;
-use punctual::periodic::{BuildError, Periodic, Plan, Rate, Task};
+use punctual::periodic::{BuildError, Periodic, Plan, Policy, Rate, Task};
 
 use crate::border::{Exclusive, Failure};
+use crate::run::Told;
 use crate::task::Callback;
 use crate::wait_info::WaitInfo;
 
@@ -31,9 +32,8 @@ pub(crate) struct Executive {
 pub(super) struct Setup {
     tasks: Vec<(String, Task, Callback)>,
     overload: bool,
-    /// What the kernel refused the last run, and how its wait ended.
-    pub(super) refused: String,
-    pub(super) info: Option<WaitInfo>,
+    /// Of the last run.
+    pub(super) told: Told,
 }
 
 /// What is fixed once it is built.
@@ -47,6 +47,8 @@ pub(crate) struct Built {
     pub(super) pages: Vec<Vec<AtomicU64>>,
     /// The shortest period.
     pub(super) shortest: Rate,
+    /// Whether there is a task that is to be terminated.
+    pub(super) terminates: bool,
 }
 
 impl Executive {
@@ -93,11 +95,11 @@ impl Executive {
     }
 
     pub(super) fn wait_info(&self) -> Result<Option<WaitInfo>, Failure> {
-        self.setup.with(|setup| Ok(setup.info))
+        self.setup.with(|setup| Ok(setup.told.info))
     }
 
     pub(super) fn refused(&self) -> Result<String, Failure> {
-        self.setup.with(|setup| Ok(setup.refused.clone()))
+        self.setup.with(|setup| Ok(setup.told.refused.clone()))
     }
 
     /// EBUSY while it runs.
@@ -141,7 +143,9 @@ impl Built {
         }
         let callbacks = callbacks.into_iter().flatten().collect();
         let pages = (0..plan.tasks()).map(|_| empty_page()).collect();
-        Ok(Self { plan, ranks, callbacks, pages, shortest })
+        let terminates =
+            setup.tasks.iter().any(|(_, task, _)| task.policy_of() == Policy::Terminate);
+        Ok(Self { plan, ranks, callbacks, pages, shortest, terminates })
     }
 
     /// The rank of a task.

@@ -11,7 +11,7 @@ int main(void)
     punctual_stats stats;
     punctual_wait_info info;
 
-    CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 56);
+    CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 64);
     CHECK(sizeof stats == 128 && sizeof info == 104);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
@@ -35,7 +35,7 @@ int main(void)
     CHECK(task.phase == PUNCTUAL_PHASE_BALANCED && task.policy == PUNCTUAL_POLICY_SKIP);
 
     CHECK(punctual_cycle_init(&cycle, sizeof cycle) == 0);
-    CHECK(cycle.size == sizeof cycle && cycle.n == 0 && cycle.next_ns == 0);
+    CHECK(cycle.size == sizeof cycle && cycle.n == 0 && cycle.next_ns == 0 && cycle.part == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     CHECK(stats.size == sizeof stats && stats.ran == 0 && stats.mean_ns == 0.0);
     CHECK(stats.stalled_ns == 0 && stats.consistent == 1 && stats.forced == 0);

@@ -78,6 +78,7 @@ fn each_entry_goes_through_the_border() {
         "process",
         "stats",
         "task",
+        "turn",
         "wait_info",
     ] {
         let text = read(&format!("src/{path}.rs"));

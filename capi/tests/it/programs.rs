@@ -44,6 +44,14 @@ fn threads_of_c_wait_watch_and_stop() {
 }
 
 #[test]
+fn a_task_that_is_to_be_terminated_hears_of_it() {
+    if !need(&[]) {
+        return;
+    }
+    output(&mut Command::new(compile("cancel", &program("gcc"), &source("cancel.c"), &C)));
+}
+
+#[test]
 fn a_loop_allocates_nothing() {
     if !need(&[]) {
         return;

@@ -1,0 +1,53 @@
+//! The bodies behind the ranks of a run, and the pages that their cycles are kept on.
+//!
+//! In the loop: calls what C gave, writes atomic words, allocates nothing.
+
+use std::ffi::c_int;
+
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::many::{Cycle, Dispatch, Flow, Observe};
+use punctual::core::page::Page;
+use punctual::core::time::Instant;
+use punctual::lone::Remote;
+
+use crate::task::Callback;
+
+/// Calls the body of the task that is to run.
+pub(crate) struct Calls {
+    /// By rank.
+    pub(crate) callbacks: Vec<Callback>,
+    /// What the last one said that ended the run.
+    pub(crate) said: c_int,
+}
+
+impl Calls {
+    /// Nothing was said yet.
+    pub(crate) fn new(callbacks: Vec<Callback>) -> Self {
+        Self { callbacks, said: 0 }
+    }
+}
+
+impl Dispatch for Calls {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        let Some(callback) = self.callbacks.get(rank) else { return Flow::Stop };
+        let (flow, said) = callback.flow(cycle);
+        if flow == Flow::Stop {
+            self.said = said;
+        }
+        flow
+    }
+}
+
+/// Writes the page of each task, and shows the watchdog that the loop gets on.
+pub(crate) struct Keeps<'b> {
+    /// By rank.
+    pub(crate) pages: Vec<Page<'b>>,
+    pub(crate) remote: &'b Remote,
+}
+
+impl Observe for Keeps<'_> {
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        (&mut self.pages[..]).ran(job, start, finish, overruns);
+        self.remote.beat();
+    }
+}

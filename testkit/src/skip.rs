@@ -30,9 +30,23 @@ pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
 #[track_caller]
 #[must_use = "a test without the part must return"]
 pub fn need(part: &str, present: bool) -> bool {
-    if present {
-        return true;
-    }
+    let there = present || skipped(part);
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(there || !ci, "with CI=true a skip is a failure, and this test lacks {part}");
+    there
+}
+
+/// As [`need`], for a device that no installation brings: its lack is no failure with `CI=true`
+/// either, and is counted all the same.
+#[track_caller]
+#[must_use = "a test without the device must return"]
+pub fn need_device(device: &str, present: bool) -> bool {
+    present || skipped(device)
+}
+
+/// Prints and logs that the calling test lacks `part`; false.
+#[track_caller]
+fn skipped(part: &str) -> bool {
     let thread = std::thread::current();
     let place = Location::caller();
     // The runner names a test's thread after the test; alone on the main thread, the place tells.
@@ -45,8 +59,6 @@ pub fn need(part: &str, present: bool) -> bool {
     if let Some(log) = std::env::var_os(LOG) {
         append(Path::new(&log), &format!("{test}\t{part}\n"));
     }
-    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(!ci, "{test} lacks {part}, and with CI=true a skip is a failure");
     false
 }
 

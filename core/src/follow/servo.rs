@@ -13,8 +13,6 @@ use crate::time::{Instant, Span};
 pub const WINDOW: usize = 16;
 /// A phase error is to be gone after so many times the distance of two readings.
 const SETTLE: f64 = 4.0;
-/// The rms of the phase error forgets with this share a reading.
-const FORGET: f64 = 0.1;
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +65,16 @@ pub struct Status {
     pub drift_ppb: f64,
     /// Reference − grid at the last reading, steps left out, ns.
     pub phase_ns: i64,
-    /// The root of its mean square, of late, ns.
+    /// The root of its mean square over all readings, ns.
     pub phase_rms_ns: f64,
+    /// Its largest amount, ns.
+    pub phase_max_ns: u64,
     /// Readings that were followed.
     pub readings: u64,
     /// Steps of the reference.
     pub steps: u64,
+    /// What of them the grid does not follow, in all, ns: so far the reference is ahead of it.
+    pub stepped_ns: i64,
     /// Stops of the reference.
     pub stops: u64,
     /// Readings at which the limit held the grid back.
@@ -91,8 +93,6 @@ pub struct Servo {
     filled: usize,
     origin: Reading,
     last: Reading,
-    /// What the reference stepped by so far, ns, as far as it is not followed.
-    stepped_ns: i64,
     stopped: bool,
 }
 
@@ -111,9 +111,24 @@ impl Servo {
             filled: 1,
             origin: first,
             last: first,
-            stepped_ns: 0,
             stopped: false,
         }
+    }
+
+    /// Begins the grid anew at the last reading, with the rate that is known by now, and counts
+    /// anew. For before anybody looks at the map: it may jump.
+    ///
+    /// # Real-time: setup only
+    pub fn begin(&mut self) {
+        let drift_ppb = self.status.drift_ppb;
+        self.status = Status { drift_ppb, ..Status::default() };
+        let limit = self.settings.limit_ppb as f64;
+        let ppb = drift_ppb.clamp(-limit, limit) as i64;
+        self.map = Map {
+            before_ppb: ppb,
+            after_ppb: ppb,
+            ..Map::shifted(self.last.monotonic, self.last.reference)
+        };
     }
 
     /// The map at present.
@@ -177,7 +192,7 @@ impl Servo {
             }
             _ => by_ns,
         };
-        self.stepped_ns = self.stepped_ns.saturating_add(kept_ns);
+        self.status.stepped_ns = self.status.stepped_ns.saturating_add(kept_ns);
         // The rate is told from readings of one stretch alone.
         self.origin = reading;
         self.filled = 1;
@@ -202,15 +217,8 @@ impl Servo {
 
     /// Bends the map so that the phase error goes.
     fn steer(&mut self, reading: Reading, bend: Instant) {
-        let reference = reading.reference - Span::from_ns(self.stepped_ns);
-        let phase_ns = (reference - self.map.grid(reading.monotonic)).as_ns();
-        let status = &mut self.status;
-        status.phase_ns = phase_ns;
-        let square = phase_ns as f64 * phase_ns as f64;
-        let mean = status.phase_rms_ns * status.phase_rms_ns;
-        status.readings += 1;
-        let forget = FORGET.max(1.0 / status.readings as f64);
-        status.phase_rms_ns = root(mean + (square - mean) * forget);
+        let reference = reading.reference - Span::from_ns(self.status.stepped_ns);
+        self.status.judge((reference - self.map.grid(reading.monotonic)).as_ns());
         // A bend to come stays where the loop has seen it.
         if reading.monotonic < self.map.at || bend <= self.map.at {
             return;
@@ -228,11 +236,25 @@ impl Servo {
         self.map = self.map.bent(bend, wanted.clamp(-limit, limit) as i64);
     }
 
-    /// The mean distance of readings, ns.
+    /// The distance of readings, ns: the mean, or that of the last two where they come slower now.
     fn distance_ns(&self) -> f64 {
         let kept = &self.window[..self.filled];
-        let (first, last) = (kept[0].0, kept[self.filled - 1].0);
-        ((last - first) as f64 / (self.filled as f64 - 1.0).max(1.0)).max(1.0)
+        let last = kept[self.filled - 1].0;
+        let mean = (last - kept[0].0) as f64 / (self.filled as f64 - 1.0).max(1.0);
+        let before = kept[self.filled.saturating_sub(2)].0;
+        mean.max((last - before) as f64).max(1.0)
+    }
+}
+
+impl Status {
+    /// One more phase error.
+    fn judge(&mut self, phase_ns: i64) {
+        self.phase_ns = phase_ns;
+        self.phase_max_ns = self.phase_max_ns.max(phase_ns.unsigned_abs());
+        self.readings += 1;
+        let mean = self.phase_rms_ns * self.phase_rms_ns;
+        let square = phase_ns as f64 * phase_ns as f64;
+        self.phase_rms_ns = root(mean + (square - mean) / self.readings as f64);
     }
 }
 

@@ -21,8 +21,10 @@ pub struct Shared {
     drift_bits: AtomicU64,
     phase_ns: AtomicI64,
     rms_bits: AtomicU64,
+    max_ns: AtomicU64,
     readings: AtomicU64,
     steps: AtomicU64,
+    stepped_ns: AtomicI64,
     stops: AtomicU64,
     limited: AtomicU64,
 }
@@ -53,8 +55,10 @@ impl Shared {
         self.drift_bits.store(status.drift_ppb.to_bits(), Ordering::Relaxed);
         self.phase_ns.store(status.phase_ns, Ordering::Relaxed);
         self.rms_bits.store(status.phase_rms_ns.to_bits(), Ordering::Relaxed);
+        self.max_ns.store(status.phase_max_ns, Ordering::Relaxed);
         self.readings.store(status.readings, Ordering::Relaxed);
         self.steps.store(status.steps, Ordering::Relaxed);
+        self.stepped_ns.store(status.stepped_ns, Ordering::Relaxed);
         self.stops.store(status.stops, Ordering::Relaxed);
         self.limited.store(status.limited, Ordering::Relaxed);
         self.turn.store((turn | 1).wrapping_add(1), Ordering::Release);
@@ -87,8 +91,10 @@ impl Shared {
             drift_ppb: f64::from_bits(self.drift_bits.load(Ordering::Relaxed)),
             phase_ns: self.phase_ns.load(Ordering::Relaxed),
             phase_rms_ns: f64::from_bits(self.rms_bits.load(Ordering::Relaxed)),
+            phase_max_ns: self.max_ns.load(Ordering::Relaxed),
             readings: self.readings.load(Ordering::Relaxed),
             steps: self.steps.load(Ordering::Relaxed),
+            stepped_ns: self.stepped_ns.load(Ordering::Relaxed),
             stops: self.stops.load(Ordering::Relaxed),
             limited: self.limited.load(Ordering::Relaxed),
         };

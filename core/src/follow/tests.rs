@@ -114,6 +114,30 @@ fn every_drift_within_the_limit_is_followed_to_the_scatter() {
 }
 
 #[test]
+fn a_grid_begun_anew_has_the_rate_and_counts_from_there() {
+    let (mut servo, mut world, mut now) = started(80_000, 0, Settings::default());
+    // A quick look first: sixteen readings, 5 ms apart.
+    for _ in 0..16 {
+        now += SECOND / 200;
+        servo.follow(world.read(now), at(now));
+    }
+    let learning = servo.status();
+    assert!(learning.phase_max_ns > 0 && learning.readings > 0, "{learning:?}");
+    servo.begin();
+    assert!((servo.status().drift_ppb - 80_000.0).abs() < 500.0, "{:?}", servo.status());
+    assert_eq!((servo.status().readings, servo.status().phase_max_ns), (0, 0));
+    // A hundred times slower from here on, and no swinging.
+    for _ in 0..60 {
+        now += SECOND / 2;
+        servo.follow(world.read(now), at(now + SECOND / 10));
+        let off = (at(world.reference(now)) - servo.map().grid(at(now))).as_ns();
+        assert!(off.abs() < 200, "{off}");
+    }
+    let status = servo.status();
+    assert!(status.phase_max_ns < 200 && status.readings == 60, "{status:?}");
+}
+
+#[test]
 fn a_drift_beyond_the_limit_is_held_back_and_said() {
     let (mut servo, mut world, mut now) = started(300_000, 0, Settings::default());
     follow(&mut servo, &mut world, &mut now, 30);
@@ -139,6 +163,7 @@ fn a_step_is_counted_and_the_grid_goes_on() {
         follow(&mut servo, &mut world, &mut now, 100);
         let status = servo.status();
         assert_eq!((status.steps, status.stops), (1, 0), "{step_ns}");
+        assert!((status.stepped_ns - step_ns).abs() < 1_000, "{status:?}");
         assert!((servo.map().grid(at(now)) - grid).as_ns().abs() < 1_000, "{step_ns}");
         assert!(status.phase_ns.abs() < 10, "{step_ns} {status:?}");
     }

@@ -16,6 +16,12 @@ impl Errno {
     pub const INVAL: Self = Self(libc::EINVAL);
     /// ENOMEM: beyond a limit of memory.
     pub const NOMEM: Self = Self(libc::ENOMEM);
+    /// ENODEV: there is no such device, or no more.
+    pub const NODEV: Self = Self(libc::ENODEV);
+    /// ENOTTY: the device does not know this request.
+    pub const NOTTY: Self = Self(libc::ENOTTY);
+    /// EOPNOTSUPP: the device knows it, and cannot do it.
+    pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
 
     /// The calling thread's errno after a call that failed.
     ///
@@ -55,6 +61,8 @@ impl fmt::Display for Errno {
             libc::ENOSPC => "ENOSPC",
             libc::ENOSYS => "ENOSYS",
             libc::ENODEV => "ENODEV",
+            libc::ENOTTY => "ENOTTY",
+            libc::EOPNOTSUPP => "EOPNOTSUPP",
             number => return write!(f, "errno {number}"),
         };
         f.write_str(name)

@@ -92,11 +92,23 @@ pub struct Sample {
     pub after_ns: u64,
 }
 
+/// Flags for whoever opens a device that may be no PTP clock: it is not waited for, and no terminal
+/// becomes the caller's.
+pub const OPEN_FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+
+/// `major(device)` and `minor(device)` of a device's number, as stat(2) gives it.
+///
+/// # Real-time: setup only
+pub const fn number(device: u64) -> (u32, u32) {
+    (libc::major(device), libc::minor(device))
+}
+
 /// `ioctl(fd, PTP_SYS_OFFSET_PRECISE | PTP_SYS_OFFSET_EXTENDED | PTP_SYS_OFFSET, …)`: the sample of
 /// the narrowest bracket, of 10 where the hardware does not stamp both.
 ///
 /// # Errors
-/// `EOPNOTSUPP`, `EINVAL` or `ENOTTY` where the device cannot be read so.
+/// `EOPNOTSUPP`, `EINVAL` or `ENOTTY` where the device cannot be read so; `ENODEV` where it is
+/// gone, or where the hardware cannot stamp the clocksource in use.
 ///
 /// # Real-time: setup only
 pub fn read(fd: i32, how: How) -> Result<Sample, Errno> {
@@ -166,10 +178,30 @@ mod tests {
     #[test]
     fn what_is_no_ptp_clock_is_refused() {
         use std::os::fd::AsRawFd;
-        let file = std::fs::File::open("/dev/null").expect("it is there");
-        for how in How::ALL {
-            assert_eq!(read(file.as_raw_fd(), how), Err(Errno(libc::ENOTTY)));
+        let file = std::env::current_exe().expect("a file");
+        let devices = ["/dev/null", "/dev/rtc0"].map(std::path::PathBuf::from);
+        let opened = devices.into_iter().chain([file, "/".into()]).filter_map(|path| {
+            // A clock of that kind is not everywhere, and open for one process alone.
+            std::fs::File::open(path).ok()
+        });
+        let mut tried = 0;
+        for file in opened {
+            for how in How::ALL {
+                assert_eq!(read(file.as_raw_fd(), how), Err(Errno::NOTTY), "{file:?}");
+                tried += 1;
+            }
         }
+        assert!(tried >= 9, "{tried}");
+        for how in How::ALL {
+            assert_eq!(read(-1, how), Err(Errno(libc::EBADF)));
+        }
+    }
+
+    #[test]
+    fn a_device_is_told_by_its_numbers() {
+        use std::os::unix::fs::MetadataExt;
+        let null = std::fs::metadata("/dev/null").expect("it is there");
+        assert_eq!(number(null.rdev()), (1, 3));
     }
 
     #[test]

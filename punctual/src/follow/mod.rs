@@ -19,6 +19,7 @@
 //! # Ok::<(), punctual::follow::FollowError>(())
 //! ```
 
+mod ptp;
 mod reference;
 
 use std::fmt;
@@ -33,12 +34,16 @@ use punctual_core::follow::{Servo, Shared};
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
-pub use reference::{PtpClock, Reference};
+pub use ptp::PtpClock;
+pub use reference::Reference;
 
 /// The longest sleep of the thread: how soon it ends when it is told to.
 const NAP: Span = Span::from_ms(50);
 /// How often a first reading is tried.
 const TRIES: usize = 5;
+/// Readings before the first look at the map, from which the rate is known, and their distance.
+const FIRST: usize = 16;
+const FIRST_EVERY: Span = Span::from_ms(5);
 
 /// Why a reference cannot be followed.
 #[derive(Debug)]
@@ -116,7 +121,8 @@ impl Follow {
         self
     }
 
-    /// Reads the reference once and starts the thread that goes on with it.
+    /// Reads the reference for a first time, takes its rate from some more readings (80 ms), and
+    /// starts the thread that goes on with it.
     ///
     /// # Errors
     /// That the reference could not be read, or that there is no thread.
@@ -127,6 +133,13 @@ impl Follow {
             return Err(FollowError::Unreadable(self.reference));
         };
         let mut servo = Servo::new(self.settings, first);
+        for _ in 1..FIRST {
+            pause(FIRST_EVERY);
+            if let Some(reading) = self.reference.read() {
+                servo.follow(reading, reading.monotonic);
+            }
+        }
+        servo.begin();
         let common = Arc::new(Common {
             shared: Shared::default(),
             unread: AtomicU64::new(0),
@@ -199,6 +212,14 @@ impl Drop for Follower {
 
 fn monotonic() -> Instant {
     Instant::from_ns(now_ns(ClockId::Monotonic))
+}
+
+/// Sleeps for so long, signals or not.
+fn pause(span: Span) {
+    let until = monotonic() + span;
+    while monotonic() < until {
+        let _interrupted = sleep_until_ns(until.as_ns());
+    }
 }
 
 /// Sleeps until `until`; false when it is over before.

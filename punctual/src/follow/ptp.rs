@@ -1,0 +1,199 @@
+//! A PTP hardware clock as the system shows it, `/dev/ptpN`, read beside CLOCK_MONOTONIC.
+//!
+//! For the thread that follows one. Opens character devices only, and never waits for one; sets
+//! nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use punctual_core::follow::Reading;
+use punctual_core::time::Instant;
+use punctual_os::Errno;
+use punctual_os::clock::ClockId;
+use punctual_os::ptp::{self, How, Sample};
+
+use super::reference::{bracket, span};
+
+/// CLOCK_REALTIME must not move against CLOCK_MONOTONIC by more than this while a PTP clock is
+/// read, ns.
+const STEADY_NS: u64 = 1_000;
+
+/// A PTP hardware clock, `/dev/ptpN`.
+#[derive(Debug)]
+pub struct PtpClock {
+    device: File,
+    how: How,
+}
+
+impl PtpClock {
+    /// Opens a device, and finds out how it can be read best.
+    ///
+    /// # Errors
+    /// What the kernel says where there is no such device or no right to it; `InvalidInput` for
+    /// what is no PTP clock. Another kind of device is not opened: that may set something off.
+    ///
+    /// # Real-time: setup only
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let foreign = || io::Error::new(io::ErrorKind::InvalidInput, "it is no PTP clock");
+        let meta = fs::metadata(path)?;
+        if !meta.file_type().is_char_device() || class(meta.rdev()).is_some_and(|of| of != "ptp") {
+            return Err(foreign());
+        }
+        let device = OpenOptions::new().read(true).custom_flags(ptp::OPEN_FLAGS).open(path)?;
+        match best(|how| ptp::read(device.as_raw_fd(), how)) {
+            Ok((how, _)) => Ok(Self { device, how }),
+            Err(Errno::NOTTY | Errno::INVAL | Errno::OPNOTSUPP) => Err(foreign()),
+            Err(errno) => Err(io::Error::from_raw_os_error(errno.0)),
+        }
+    }
+
+    /// How it is read at present.
+    ///
+    /// # Real-time: setup only
+    pub fn how(&self) -> How {
+        self.how
+    }
+
+    /// Both clocks at one moment. Where the way it was read so far fails (a clocksource that the
+    /// hardware cannot stamp any more), the others are tried.
+    pub(super) fn read(&mut self) -> Option<Reading> {
+        let offset = || {
+            let (before, realtime, width) = bracket(ClockId::Realtime);
+            (realtime.wrapping_sub(before), width)
+        };
+        let fd = self.device.as_raw_fd();
+        let (ahead, _) = offset();
+        let read = ptp::read(fd, self.how).map(|sample| (self.how, sample));
+        let (how, sample) = read.or_else(|_| best(|how| ptp::read(fd, how))).ok()?;
+        self.how = how;
+        let (after, width) = offset();
+        reading(sample, ahead, after, width)
+    }
+}
+
+/// The first way that works, and what it gave.
+///
+/// A driver without cross timestamps says EOPNOTSUPP; one that has them ENODEV while the
+/// clocksource is not the counter that its hardware stamps; a kernel that does not know a request
+/// ENOTTY. Each says nothing of the next way, so that all are tried; the last one's word counts.
+fn best(mut read: impl FnMut(How) -> Result<Sample, Errno>) -> Result<(How, Sample), Errno> {
+    let [first, rest @ ..] = How::ALL;
+    let mut tried = read(first).map(|sample| (first, sample));
+    for how in rest {
+        tried = tried.or_else(|_| read(how).map(|sample| (how, sample)));
+    }
+    tried
+}
+
+/// The class of a character device, as sysfs names it: "ptp", "rtc". `None` where sysfs does not
+/// say.
+fn class(device: u64) -> Option<String> {
+    let (major, minor) = ptp::number(device);
+    let of = fs::read_link(format!("/sys/dev/char/{major}:{minor}/subsystem")).ok()?;
+    Some(of.file_name()?.to_string_lossy().into_owned())
+}
+
+/// A sample on CLOCK_MONOTONIC; `ahead` and `after` are how far CLOCK_REALTIME was ahead of that
+/// before and after it. `None` when it was set in between.
+fn reading(sample: Sample, ahead: u64, after: u64, width: u64) -> Option<Reading> {
+    let moved = after.wrapping_sub(ahead).cast_signed().unsigned_abs();
+    let wide = sample.after_ns.checked_sub(sample.before_ns)?;
+    if moved > STEADY_NS + width {
+        return None;
+    }
+    let middle = sample.before_ns + wide / 2;
+    Some(Reading {
+        monotonic: Instant::from_ns(middle.wrapping_sub(after)),
+        reference: Instant::from_ns(sample.device_ns),
+        width: span(wide.saturating_add(width)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::time::Span;
+    use punctual_testkit::skip;
+
+    use super::*;
+
+    const SAMPLE: Sample = Sample { before_ns: 1, device_ns: 2, after_ns: 3 };
+
+    #[test]
+    fn a_ptp_sample_is_placed_on_the_monotonic_clock() {
+        let sample = Sample { before_ns: 5_000_400, device_ns: 77, after_ns: 5_000_600 };
+        let placed = reading(sample, 5_000_000, 5_000_010, 20).expect("steady");
+        assert_eq!(placed.monotonic, Instant::from_ns(490));
+        assert_eq!(placed.reference, Instant::from_ns(77));
+        assert_eq!(placed.width, Span::from_ns(220));
+        assert_eq!(reading(sample, 5_000_000, 5_001_021, 20), None, "it was set in between");
+        let upside_down = Sample { before_ns: 9, device_ns: 1, after_ns: 8 };
+        assert_eq!(reading(upside_down, 0, 0, 0), None);
+    }
+
+    #[test]
+    fn the_best_way_that_works_is_taken() {
+        let refuse = |errors: [Option<i32>; 3]| {
+            best(move |how| match errors[How::ALL.iter().position(|&of| of == how).expect("one")] {
+                Some(errno) => Err(Errno(errno)),
+                None => Ok(SAMPLE),
+            })
+            .map(|(how, _)| how)
+        };
+        let (unsupported, foreign, gone) = (Errno::OPNOTSUPP.0, Errno::NOTTY.0, Errno::NODEV.0);
+        assert_eq!(refuse([None, None, None]), Ok(How::Precise));
+        assert_eq!(refuse([Some(unsupported), None, None]), Ok(How::Extended));
+        assert_eq!(refuse([Some(gone), None, None]), Ok(How::Extended));
+        assert_eq!(refuse([Some(unsupported), Some(foreign), None]), Ok(How::Plain));
+        assert_eq!(refuse([Some(foreign); 3]), Err(Errno::NOTTY));
+        assert_eq!(refuse([Some(unsupported), Some(gone), Some(gone)]), Err(Errno::NODEV));
+    }
+
+    /// What `path` is refused with, which is no PTP clock.
+    fn refused(path: &Path) -> io::Error {
+        PtpClock::open(path).expect_err("it is no PTP clock")
+    }
+
+    #[test]
+    fn what_is_no_ptp_clock_is_refused() {
+        assert_eq!(refused(Path::new("/dev/no-such-ptp")).kind(), io::ErrorKind::NotFound);
+        // A device, a file, a directory, and one that would be waited for.
+        let dir = std::env::temp_dir().join(format!("punctual-ptp-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("writable");
+        let socket = dir.join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a new name");
+        let myself = Path::new("/proc/self/exe");
+        for path in [Path::new("/dev/null"), Path::new("/dev/tty"), myself, &dir, &socket] {
+            let why = refused(path);
+            assert_eq!(why.kind(), io::ErrorKind::InvalidInput, "{path:?}: {why}");
+            assert_eq!(why.to_string(), "it is no PTP clock", "{path:?}");
+        }
+        drop(listener);
+        fs::remove_dir_all(&dir).expect("its own");
+    }
+
+    #[test]
+    fn a_real_time_clock_is_no_ptp_clock() {
+        let clock = Path::new("/dev/rtc0");
+        if !skip::need_device("/dev/rtc0", clock.exists()) {
+            return;
+        }
+        assert_eq!(refused(clock).kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// On a machine that has one: it is read, and its time goes on.
+    #[test]
+    fn a_ptp_clock_of_this_machine_is_read_beside_the_monotonic_clock() {
+        let opened = PtpClock::open(Path::new("/dev/ptp0"));
+        if !skip::need_device("a PTP clock, /dev/ptp0", opened.is_ok()) {
+            return;
+        }
+        let mut clock = opened.expect("it is there");
+        let first = clock.read().expect("it was read when it was opened");
+        let second = clock.read().expect("it was read before");
+        assert!(second.monotonic > first.monotonic);
+        assert!(second.reference >= first.reference, "{first:?} {second:?}");
+    }
+}

@@ -589,6 +589,81 @@ int punctual_commit(punctual_process *process, const void *bytes, size_t size) P
  */
 int punctual_unregister(punctual_process *process) PUNCTUAL_NOEXCEPT;
 
+/* ---- A task of a supervisor, read from another process ---------------------------------------- */
+
+/*
+ * A task of a running supervisor, as others see it: its counts, its histogram and its output. Any
+ * threads may read it, several at a time; the task does not notice, and cannot be disturbed. Once
+ * the supervisor is gone, all stays as it was last.
+ */
+typedef struct punctual_watch punctual_watch;
+
+/* Whose an output is. */
+enum {
+    PUNCTUAL_OUTPUT_TASK = 0, /* the task's: it committed it */
+    PUNCTUAL_OUTPUT_SAFE = 1  /* the safe value: the task is not there, or has committed nothing */
+};
+
+/*
+ * Opens the task of this name, of the running supervisor of that name. *watch is null where it
+ * fails.
+ *   -ECONNREFUSED  the supervisor said no, as to a task that it has not, or does not answer;
+ *                  punctual_last_error() says why
+ *   -EACCES        it is another user's
+ *   -EPROTO        it is of another version
+ *   -EINVAL        also what is no name
+ *   or what connect(2) said: -ENOENT where none of this name runs
+ * Real-time: setup only
+ */
+int punctual_watch_open(punctual_watch **watch, const char *supervisor,
+                        const char *task) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The task's period, which is num/den ns.
+ * Real-time: reader side
+ */
+int punctual_watch_period(const punctual_watch *watch, uint64_t *to_num_ns,
+                          uint64_t *to_den) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the task did since its supervisor started, over all of its processes.
+ *   -EPROTO  its counts are there no more
+ * Real-time: reader side
+ */
+int punctual_watch_stats(const punctual_watch *watch, punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A quantile of the task's lateness, as punctual_loop_quantile_ns().
+ *   -EINVAL   a share outside [0, 1]
+ *   -ENODATA  no cycle ran yet
+ *   -EPROTO   its counts are there no more
+ * Real-time: reader side
+ */
+int punctual_watch_quantile_ns(const punctual_watch *watch, double share,
+                               int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How many bytes the task's output has: a multiple of 8, 4096 at most.
+ * Real-time: reader side
+ */
+int punctual_watch_output_size(const punctual_watch *watch, size_t *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The first size bytes of the output, all of one commit; *whose, which may be null, is a
+ * PUNCTUAL_OUTPUT_. What drives an actuator looks at it.
+ *   -EMSGSIZE  longer than the task's output
+ *   -EAGAIN    the task commits faster than this can read; the bytes are rubbish
+ * Real-time: reader side
+ */
+int punctual_watch_output(const punctual_watch *watch, void *to, size_t size,
+                          int *whose) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Closes it. Null is no error. No other thread may use it at the time or later.
+ * Real-time: setup only
+ */
+int punctual_watch_close(punctual_watch *watch) PUNCTUAL_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

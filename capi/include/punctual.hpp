@@ -66,6 +66,15 @@ inline punctual_stats empty_stats() {
     return stats;
 }
 
+// What was asked for; nothing where there is none yet.
+inline std::optional<std::int64_t> some(int answer, const std::int64_t &ns) {
+    if (answer == -ENODATA) {
+        return std::nullopt;
+    }
+    check(answer);
+    return ns;
+}
+
 // A loop, of the thread that makes it; it must also die there.
 class loop {
 public:
@@ -99,12 +108,7 @@ public:
     // punctual_loop_quantile_ns(), from any thread; nothing before the first cycle.
     std::optional<std::int64_t> quantile_ns(double share) const {
         std::int64_t ns = 0;
-        int answer = punctual_loop_quantile_ns(handle.get(), share, &ns);
-        if (answer == -ENODATA) {
-            return std::nullopt;
-        }
-        check(answer);
-        return ns;
+        return some(punctual_loop_quantile_ns(handle.get(), share, &ns), ns);
     }
 
     // punctual_loop_wait_info()
@@ -272,6 +276,46 @@ private:
     std::unique_ptr<punctual_process, unregister> handle;
     punctual_cycle cycle{};
     int answer = 0;
+};
+
+// A task of a running supervisor, read from another process, by any threads.
+class watch {
+public:
+    // punctual_watch_open()
+    watch(const char *supervisor, const char *task) {
+        punctual_watch *made = nullptr;
+        check(punctual_watch_open(&made, supervisor, task));
+        handle.reset(made);
+    }
+
+    // punctual_watch_stats()
+    punctual_stats stats() const {
+        punctual_stats stats = empty_stats();
+        check(punctual_watch_stats(handle.get(), &stats));
+        return stats;
+    }
+
+    // punctual_watch_quantile_ns(); nothing before the first cycle.
+    std::optional<std::int64_t> quantile_ns(double share) const {
+        std::int64_t ns = 0;
+        return some(punctual_watch_quantile_ns(handle.get(), share, &ns), ns);
+    }
+
+    // punctual_watch_output(): true for the task's own, false for the safe value.
+    template <typename T> bool output(T &value) const {
+        static_assert(std::is_trivially_copyable<T>::value, "its bytes are what was committed");
+        int whose = PUNCTUAL_OUTPUT_SAFE;
+        check(punctual_watch_output(handle.get(), &value, sizeof value, &whose));
+        return whose == PUNCTUAL_OUTPUT_TASK;
+    }
+
+    punctual_watch *get() const noexcept { return handle.get(); }
+
+private:
+    struct close {
+        void operator()(punctual_watch *of) const noexcept { punctual_watch_close(of); }
+    };
+    std::unique_ptr<punctual_watch, close> handle;
 };
 
 } // namespace punctual

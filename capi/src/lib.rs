@@ -29,3 +29,4 @@ mod stats;
 mod task;
 mod turn;
 mod wait_info;
+mod watch;

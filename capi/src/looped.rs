@@ -145,7 +145,8 @@ unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) 
     border::enter(|| {
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
-        let stats = Stats::of(&looped.view, &looped.remote).with_stalls(&looped.remote);
+        let stats = Stats::of(&looped.view).with_forced(looped.remote.forced());
+        let stats = stats.with_stalls(&looped.remote);
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })

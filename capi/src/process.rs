@@ -23,8 +23,8 @@ impl Process {
     }
 }
 
-/// The errno of what cannot be registered.
-fn errno(why: &RegisterError) -> c_int {
+/// The errno of what cannot be registered or watched.
+pub(crate) fn errno(why: &RegisterError) -> c_int {
     match why {
         RegisterError::NotStarted => libc::ENOTCONN,
         RegisterError::OtherTask(..) => libc::EINVAL,

@@ -123,8 +123,8 @@ pub(crate) fn ns(span: Span) -> u64 {
 }
 
 impl Stats {
-    /// What a page says, and how the loop was ended.
-    pub(crate) fn of(view: &View<'_>, remote: &Remote) -> Self {
+    /// What a page says.
+    pub(crate) fn of(view: &View<'_>) -> Self {
         let counts = view.counts();
         Self {
             ran: counts.ran,
@@ -139,14 +139,19 @@ impl Stats {
             max_ns: counts.max.unwrap_or_default().as_ns(),
             mean_ns: counts.sum_ns as f64 / counts.ran.max(1) as f64,
             consistent: u32::from(counts.consistent),
-            forced: match remote.forced() {
-                None => 0,
-                Some(Force::Demoted) => 1,
-                Some(Force::Told) => 2,
-                Some(Force::Starved) => 3,
-            },
             ..Self::blank()
         }
+    }
+
+    /// The same, with how the watchdog ended the loop.
+    pub(crate) fn with_forced(self, forced: Option<Force>) -> Self {
+        let forced = match forced {
+            None => 0,
+            Some(Force::Demoted) => 1,
+            Some(Force::Told) => 2,
+            Some(Force::Starved) => 3,
+        };
+        Self { forced, ..self }
     }
 
     /// The same, with the gaps in the spins of a loop.

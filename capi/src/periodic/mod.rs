@@ -141,7 +141,8 @@ unsafe extern "C" fn punctual_periodic_task_stats(
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { border::object(executive) }?;
         let view = executive.built()?.view(task)?;
-        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view, &executive.remote));
+        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view));
+        let stats = stats.with_forced(executive.remote.forced());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })

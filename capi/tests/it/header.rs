@@ -80,6 +80,7 @@ fn each_entry_goes_through_the_border() {
         "task",
         "turn",
         "wait_info",
+        "watch",
     ] {
         let text = read(&format!("src/{path}.rs"));
         let bodies: Vec<&str> = text.split("#[unsafe(no_mangle)]").skip(1).collect();

@@ -1,5 +1,6 @@
 //! Programs in C as tasks of a supervisor: they register, wait, give out and leave.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::core::time::Span;
@@ -30,6 +31,37 @@ fn run(supervisor: Supervisor, enough: impl Fn(&Event) -> bool) -> Finished {
             stop.store(true, Ordering::Relaxed);
         }
     })
+}
+
+#[test]
+fn a_task_is_watched_from_another_process() {
+    if !need(&["g++"]) {
+        return;
+    }
+    let name = format!("capi-watch-{}", std::process::id());
+    let mut empty = spec("empty", Policy::Skip);
+    empty.command.clear();
+    let ready = Supervisor::new().name(&name).task(spec("good", Policy::Skip)).task(empty).build();
+    let (ready, stop) = (ready.expect("fine"), AtomicBool::new(false));
+    let watched = |flags: &[&str], compiler: &str| {
+        let built =
+            compile(&format!("watch-{compiler}"), &program(compiler), &source("watch.c"), flags);
+        Command::new(built).arg(&name).output().expect("it starts")
+    };
+    let [c, cpp] = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let both =
+                [watched(&["-std=c11"], "gcc"), watched(&["-std=c++17", "-x", "c++"], "g++")];
+            stop.store(true, Ordering::Relaxed);
+            both
+        });
+        ready.run(Sleep, Some(Span::from_ms(120_000)), &stop, &mut |_| {});
+        watching.join().expect("no panic")
+    });
+    for seen in [c, cpp] {
+        let said = String::from_utf8_lossy(&seen.stderr).into_owned();
+        assert!(seen.status.success(), "{said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,203 @@
+//! `punctual_watch`: a task of a running supervisor, read from another process.
+//!
+//! The entries over `punctual::process::Watch`. Any thread reads, several at a time; the memory is
+//! mapped for reading alone.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use punctual::core::page::View;
+use punctual::core::seat::Source;
+use punctual::process::Watch;
+
+use crate::border::{self, Failure};
+use crate::process;
+use crate::record;
+use crate::stats::{self, Stats};
+
+/// Whose an output is, as in the header.
+const OUTPUT_TASK: c_int = 0;
+const OUTPUT_SAFE: c_int = 1;
+
+/// What threads share is whole.
+const fn is_shared<T: Sync>() {}
+const _: () = is_shared::<Watch>();
+
+/// What a task gives out at most, in bytes.
+fn output_bytes(watch: &Watch) -> usize {
+    watch.terms().output_words.saturating_mul(8)
+}
+
+/// Its page.
+fn page(watch: &Watch) -> Result<View<'_>, Failure> {
+    watch.page().ok_or_else(|| Failure::new(libc::EPROTO, "its counts are there no more"))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_open(
+    to: *mut *mut Watch,
+    supervisor: *const c_char,
+    task: *const c_char,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        // SAFETY: null or a text that ends, says the header.
+        let supervisor = unsafe { border::text(supervisor, "the supervisor's name") }?;
+        // SAFETY: as above.
+        let task = unsafe { border::text(task, "the task's name") }?;
+        let (Some(supervisor), Some(task)) = (supervisor, task) else {
+            return Err(Failure::invalid("a task of a supervisor is watched by their names"));
+        };
+        let watch = Watch::open(&supervisor, &task)
+            .map_err(|why| Failure::new(process::errno(&why), why.to_string()))?;
+        // SAFETY: it was writable above.
+        unsafe { border::put(to, Box::into_raw(Box::new(watch))) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_period(
+    watch: *const Watch,
+    to_num_ns: *mut u64,
+    to_den: *mut u64,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let timeline = unsafe { border::object(watch) }?.terms().timeline;
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to_num_ns, timeline.num_ns()) }?;
+        // SAFETY: as above.
+        unsafe { border::put(to_den, timeline.den()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_stats(watch: *const Watch, to: *mut Stats) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let view = page(unsafe { border::object(watch) }?)?;
+        // SAFETY: null or a struct that says its size, says the header.
+        unsafe { record::give(to, &Stats::of(&view)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_quantile_ns(
+    watch: *const Watch,
+    share: f64,
+    to_ns: *mut i64,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let view = page(unsafe { border::object(watch) }?)?;
+        let quantile_ns = stats::quantile_ns(&view, share)?;
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to_ns, quantile_ns) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_output_size(watch: *const Watch, to: *mut usize) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let bytes = output_bytes(unsafe { border::object(watch) }?);
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, bytes) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_output(
+    watch: *const Watch,
+    to: *mut c_void,
+    size: usize,
+    to_whose: *mut c_int,
+) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let watch = unsafe { border::object(watch) }?;
+        if to.is_null() {
+            return Err(Failure::bare(libc::EINVAL));
+        }
+        if size > output_bytes(watch) {
+            return Err(Failure::bare(libc::EMSGSIZE));
+        }
+        // SAFETY: not null, and then `size` bytes that are the caller's alone, says the header;
+        // they may hold anything, so they are filled before they are bytes.
+        unsafe { to.cast::<u8>().write_bytes(0, size) };
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), size) };
+        let whose = match watch.output(bytes).ok_or(Failure::bare(libc::EAGAIN))? {
+            Source::Task => OUTPUT_TASK,
+            Source::Safe => OUTPUT_SAFE,
+        };
+        if to_whose.is_null() {
+            return Ok(());
+        }
+        // SAFETY: not null, and then writable, says the header.
+        unsafe { border::put(to_whose, whose) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_close(watch: *mut Watch) -> c_int {
+    border::enter(|| {
+        if !watch.is_null() {
+            // SAFETY: from a box, by `punctual_watch_open`; the caller uses it no more.
+            drop(unsafe { Box::from_raw(watch) });
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "each is a call of one entry")]
+mod tests {
+    use std::ptr::{null, null_mut};
+
+    use super::*;
+    use crate::errors;
+
+    #[test]
+    fn what_is_not_there_cannot_be_watched() {
+        let mut watch = std::ptr::dangling_mut();
+        // SAFETY: all is local or null.
+        unsafe {
+            let task = c"task".as_ptr();
+            assert_eq!(punctual_watch_open(&raw mut watch, c"../x".as_ptr(), task), -libc::EINVAL);
+            assert!(watch.is_null() && errors::tests::last().contains("is no name"));
+            assert_eq!(punctual_watch_open(&raw mut watch, null(), task), -libc::EINVAL);
+            assert!(errors::tests::last().contains("by their names"));
+            assert_eq!(punctual_watch_open(null_mut(), task, task), -libc::EINVAL);
+            assert_eq!(punctual_watch_period(null(), null_mut(), null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_stats(null(), null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_quantile_ns(null(), 0.5, null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_output_size(null(), null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_output(null(), null_mut(), 0, null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_close(null_mut()), 0);
+        }
+    }
+
+    #[test]
+    fn a_panic_inside_any_entry_is_an_error_outside() {
+        let fault = -libc::ENOTRECOVERABLE;
+        let panics = border::tests::panic_next;
+        // SAFETY: null where nothing is reached.
+        unsafe {
+            panics();
+            assert_eq!(punctual_watch_open(null_mut(), null(), null()), fault);
+            panics();
+            assert_eq!(punctual_watch_period(null(), null_mut(), null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_stats(null(), null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_quantile_ns(null(), 0.5, null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_output_size(null(), null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_output(null(), null_mut(), 0, null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_close(null_mut()), fault);
+        }
+    }
+}

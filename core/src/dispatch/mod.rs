@@ -7,6 +7,7 @@
 
 mod cursor;
 mod late;
+mod rehearsal;
 mod storage;
 
 use crate::earliest::Earliest;
@@ -18,6 +19,7 @@ use crate::time::Instant;
 use storage::UNTOLD;
 
 pub use cursor::{Cursor, Released};
+pub use rehearsal::rehearse;
 pub use storage::{Counters, Pace, Storage};
 
 /// What changes while a table runs.

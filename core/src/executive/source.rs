@@ -39,6 +39,20 @@ pub trait Source {
     ///
     /// # Real-time: in loop
     fn ends(&self, job: &Job, overruns: Overruns) -> bool;
+
+    /// Has one turn of the loop rehearsed on a source of this kind, with one task, due at `now`:
+    /// its code is then at hand when the turn is meant.
+    ///
+    /// # Real-time: in loop
+    fn rehearse(&self, now: Instant, turn: &mut impl Rehearse);
+}
+
+/// Who rehearses a turn of its loop.
+pub trait Rehearse {
+    /// Rehearses it on `source`.
+    ///
+    /// # Real-time: in loop
+    fn on<S: Source>(&mut self, source: &mut S, now: Instant);
 }
 
 /// A table alone.
@@ -82,6 +96,11 @@ impl Source for Tasks<'_, '_, '_> {
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         let stops = self.policy(job.rank) == Policy::Stop;
         stops && (job.missed > 0 || overruns.over_release)
+    }
+
+    #[inline]
+    fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {
+        dispatch::rehearse(now, |table, state| turn.on(&mut Tasks { table, state }, now));
     }
 }
 
@@ -127,14 +146,19 @@ impl Source for Units<'_, '_, '_> {
         let stops = self.policy(job.rank) == Policy::Stop;
         stops && (job.missed > 0 || overruns.over_budget)
     }
+
+    #[inline]
+    fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {
+        calendar::rehearse(now, |calendar, state| turn.on(&mut Units { calendar, state }, now));
+    }
 }
 
 /// A calendar and a table: a task of the table is started only if its budget fits before the next
 /// unit. The ranks are the calendar's tasks, then those of the table.
 #[derive(Debug)]
-pub struct Both<'r, 't, 's> {
+pub struct Both<'r, 't, 'u, 's> {
     /// The units, which come first.
-    pub units: Units<'r, 't, 's>,
+    pub units: Units<'r, 't, 'u>,
     /// The tasks between them.
     pub tasks: Tasks<'r, 't, 's>,
     /// The last of these nanoseconds before a unit nothing starts or runs by its budget: what one
@@ -142,7 +166,7 @@ pub struct Both<'r, 't, 's> {
     pub guard: Span,
 }
 
-impl Both<'_, '_, '_> {
+impl Both<'_, '_, '_, '_> {
     /// The rank of the table's first task.
     #[inline]
     fn first(&self) -> usize {
@@ -156,7 +180,7 @@ impl Both<'_, '_, '_> {
     }
 }
 
-impl Source for Both<'_, '_, '_> {
+impl Source for Both<'_, '_, '_, '_> {
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         let unit = match self.units.step(now) {
@@ -206,5 +230,61 @@ impl Source for Both<'_, '_, '_> {
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         self.of_table(job)
             .map_or_else(|| self.units.ends(job, overruns), |job| self.tasks.ends(&job, overruns))
+    }
+    /// A unit, and a task that there is no time for before the next one: both have their say.
+    #[inline]
+    fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {
+        let guard = self.guard;
+        calendar::rehearse(now, |calendar, units| {
+            dispatch::rehearse(now, |table, state| {
+                let units = Units { calendar, state: units };
+                turn.on(&mut Both { units, tasks: Tasks { table, state }, guard }, now);
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// The steps of a turn at its instant, until there is nothing to do.
+    struct Steps(Vec<Step>);
+
+    impl Rehearse for Steps {
+        fn on<S: Source>(&mut self, source: &mut S, now: Instant) {
+            loop {
+                let step = source.step(now);
+                self.0.push(step);
+                let Step::Run(job) = step else { return };
+                let overruns = source.finish(&job, now, now, Flow::Continue);
+                assert_eq!((overruns, source.ends(&job, overruns)), Default::default());
+            }
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_has_one_task_that_is_due_and_then_idles() {
+        let now = Instant::from_ns(1_234_567);
+        let rehearsed = |source: &dyn Fn(&mut Steps)| {
+            let mut steps = Steps(Vec::new());
+            source(&mut steps);
+            assert!(matches!(steps.0[0], Step::Run(Job { rank: 0, release, missed: 0, .. })
+                if release == now));
+            assert!(matches!(steps.0[1], Step::Idle(until) if until > now));
+            assert_eq!(steps.0.len(), 2);
+        };
+        dispatch::rehearse(now, |table, state| {
+            let tasks = Tasks { table, state };
+            rehearsed(&|steps| tasks.rehearse(now, steps));
+            calendar::rehearse(now, |calendar, units| {
+                let units = Units { calendar, state: units };
+                rehearsed(&|steps| units.rehearse(now, steps));
+                let both = Both { units, tasks, guard: Span::ZERO };
+                rehearsed(&|steps| both.rehearse(now, steps));
+            });
+        });
     }
 }

@@ -89,7 +89,7 @@ impl<'p> Beside<'p> {
         &self,
         units: Units<'r, 't, 's>,
         tasks: Tasks<'r, 't, 's>,
-    ) -> Both<'r, 't, 's> {
+    ) -> Both<'r, 't, 's, 's> {
         Both { units, tasks, guard: self.guard }
     }
 }

@@ -39,6 +39,12 @@ impl Clock for In<'_, '_> {
 }
 
 impl Wait<Self> for In<'_, '_> {
+    /// Now and then there is time for rehearsals, of which nobody hears.
+    fn near(&mut self, _: &mut Self, release: Instant, _: &AtomicBool) -> Option<Instant> {
+        let ahead = self.0.borrow_mut().random.below(2) * 10_000;
+        Some(Instant::from_ns(release.as_ns().saturating_sub(ahead)))
+    }
+
     fn until(&mut self, _: &mut Self, release: Instant, _: &AtomicBool) -> Option<Instant> {
         let mut world = self.0.borrow_mut();
         let now = world.now;

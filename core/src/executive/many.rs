@@ -187,8 +187,9 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         }
     }
 
-    /// Runs all that is due at `now`, and what becomes due meanwhile. Where it is not `real` no task
-    /// runs and nobody is told. Never inlined: what is rehearsed is to be the very code that runs.
+    /// Runs all that is due at `now`, and what becomes due meanwhile. Where it is not `real` no
+    /// task runs and nobody is told. Never inlined: what is rehearsed is to be the very code that
+    /// runs.
     #[inline(never)]
     fn turn<S: Source>(
         &mut self,

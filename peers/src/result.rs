@@ -91,6 +91,9 @@ pub(crate) struct Row {
     pub(crate) p99_9_ns: Option<i64>,
     /// The latest of the n.
     pub(crate) max_ns: Option<i64>,
+    /// The median turn: a burst of the host's stalls is in a few turns of everyone, and in all
+    /// figures of the whole.
+    pub(crate) turn: Quantiles,
     /// CPU time of the loop's thread over wall time, in 0..1; null where it could not be seen.
     pub(crate) cpu_load: Option<f64>,
     /// Releases that never ran; null where that is not counted.
@@ -99,8 +102,18 @@ pub(crate) struct Row {
     pub(crate) against: Option<usize>,
     /// Its figures over those of that row: above 1 where that row is better.
     pub(crate) ratios: Ratios,
+    /// The same of the median turns.
+    pub(crate) turn_ratios: Ratios,
     /// Why it did not run, or not to the end.
     pub(crate) left_out: Option<String>,
+}
+
+/// Quantiles of lateness, ns; null where n is too small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Quantiles {
+    pub(crate) p50_ns: Option<i64>,
+    pub(crate) p99_ns: Option<i64>,
+    pub(crate) p99_9_ns: Option<i64>,
 }
 
 /// Quotients of two rows; null where one figure is missing, or the other row's is not positive.
@@ -119,15 +132,31 @@ pub(crate) fn compare(rows: &mut [Row]) {
             continue;
         };
         let row = &mut rows[place];
+        let cpu = quotient(row.cpu_load, other.cpu_load);
+        row.ratios = row.whole().over(other.whole(), cpu);
+        row.turn_ratios = row.turn.over(other.turn, cpu);
+    }
+}
+
+impl Row {
+    /// Of all its wakes.
+    fn whole(&self) -> Quantiles {
+        let Self { p50_ns, p99_ns, p99_9_ns, .. } = *self;
+        Quantiles { p50_ns, p99_ns, p99_9_ns }
+    }
+}
+
+impl Quantiles {
+    fn over(self, other: Self, cpu: Option<f64>) -> Ratios {
         let of = |mine: Option<i64>, its: Option<i64>| {
             quotient(mine.map(|ns| ns as f64), its.map(|ns| ns as f64))
         };
-        row.ratios = Ratios {
-            p50: of(row.p50_ns, other.p50_ns),
-            p99: of(row.p99_ns, other.p99_ns),
-            p99_9: of(row.p99_9_ns, other.p99_9_ns),
-            cpu: quotient(row.cpu_load, other.cpu_load),
-        };
+        Ratios {
+            p50: of(self.p50_ns, other.p50_ns),
+            p99: of(self.p99_ns, other.p99_ns),
+            p99_9: of(self.p99_9_ns, other.p99_9_ns),
+            cpu,
+        }
     }
 }
 
@@ -150,10 +179,12 @@ pub(crate) mod tests {
             p99_ns: Some(2_000),
             p99_9_ns: None,
             max_ns: Some(30_000),
+            turn: Quantiles { p50_ns, p99_ns: Some(1_000), p99_9_ns: None },
             cpu_load: Some(0.05),
             missed: Some(0),
             against,
             ratios: Ratios::default(),
+            turn_ratios: Ratios::default(),
             left_out: None,
         }
     }
@@ -166,9 +197,11 @@ pub(crate) mod tests {
             row("away", None, Some(9)),
         ];
         rows[1].cpu_load = Some(0.1);
+        rows[1].turn.p99_ns = Some(500);
         compare(&mut rows);
         let ratios = Ratios { p50: Some(2.0), p99: Some(1.0), p99_9: None, cpu: Some(2.0) };
         assert_eq!(rows[1].ratios, ratios);
+        assert_eq!(rows[1].turn_ratios, Ratios { p99: Some(0.5), ..ratios });
         assert_eq!((rows[0].ratios, rows[2].ratios), (Ratios::default(), Ratios::default()));
         assert_eq!(quotient(Some(1.0), Some(0.0)), None);
         assert_eq!(quotient(Some(1.0), Some(-3.0)), None, "of an early wake there is no ratio");

@@ -4,7 +4,7 @@ use punctual_analysis::histogram::Histogram;
 use punctual_analysis::quantile::Probability;
 
 use crate::contender::Contender;
-use crate::result::{Ratios, Row};
+use crate::result::{Quantiles, Ratios, Row};
 
 /// One turn.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Score {
     missed: Option<u64>,
     /// Shares of the CPU, one a turn.
     loads: Vec<f64>,
+    /// One a turn.
+    quantiles: Vec<Quantiles>,
     turns: u32,
     /// Why it has no turn any more.
     pub(crate) left_out: Option<String>,
@@ -39,6 +41,7 @@ impl Score {
             _ => None,
         };
         self.loads.extend(turn.cpu_load);
+        self.quantiles.push(quantiles(&turn.lateness_ns));
         self.turns += 1;
     }
 
@@ -48,24 +51,51 @@ impl Score {
         (n > 0).then(|| self.loads.iter().sum::<f64>() / n as f64)
     }
 
+    /// Each quantile of its middle turn; of an even number, the lower one of the two.
+    fn median_turn(&self) -> Quantiles {
+        let of = |quantile: fn(&Quantiles) -> Option<i64>| {
+            let mut all: Vec<i64> = self.quantiles.iter().filter_map(quantile).collect();
+            all.sort_unstable();
+            // A turn that is too short to tell leaves nothing to take the middle of.
+            let told = all.len() == self.quantiles.len();
+            all.get(all.len().saturating_sub(1) / 2).copied().filter(|_| told)
+        };
+        Quantiles {
+            p50_ns: of(|turn| turn.p50_ns),
+            p99_ns: of(|turn| turn.p99_ns),
+            p99_9_ns: of(|turn| turn.p99_9_ns),
+        }
+    }
+
     /// Its row; without ratios.
     pub(crate) fn row(&self, contender: Contender, name: String) -> Row {
-        let of = |p| self.lateness_ns.quantile(p);
+        let Quantiles { p50_ns, p99_ns, p99_9_ns } = quantiles(&self.lateness_ns);
         Row {
             name,
             figures: contender.figures(),
             turns: self.turns,
             n: self.lateness_ns.count(),
-            p50_ns: of(Probability::P50),
-            p99_ns: of(Probability::P99),
-            p99_9_ns: of(Probability::P99_9),
+            p50_ns,
+            p99_ns,
+            p99_9_ns,
             max_ns: self.lateness_ns.max(),
+            turn: self.median_turn(),
             cpu_load: self.cpu_load(),
             missed: self.missed,
             against: None,
             ratios: Ratios::default(),
+            turn_ratios: Ratios::default(),
             left_out: self.left_out.clone(),
         }
+    }
+}
+
+fn quantiles(lateness_ns: &Histogram) -> Quantiles {
+    let of = |p| lateness_ns.quantile(p);
+    Quantiles {
+        p50_ns: of(Probability::P50),
+        p99_ns: of(Probability::P99),
+        p99_9_ns: of(Probability::P99_9),
     }
 }
 
@@ -88,6 +118,20 @@ mod tests {
         assert_eq!((row.n, row.turns, row.missed, row.max_ns), (4, 2, Some(3), Some(9)));
         assert!((row.cpu_load.expect("seen") - 0.2).abs() < 1e-12);
         assert_eq!(row.p99_9_ns, None, "four cannot support it");
+    }
+
+    #[test]
+    fn the_median_turn_is_not_the_one_in_the_burst() {
+        let mut score = Score::default();
+        for late in [40, 9_000, 50] {
+            score.add(&turn(&[late; 200], Some(0), None));
+        }
+        let row = score.row(Contender::SpinSleep, "x".to_owned());
+        let near = |ns: Option<i64>, right: i64| ns.is_some_and(|ns| (ns - right).abs() <= 1);
+        assert!(near(row.turn.p50_ns, 50) && row.turn.p99_ns != row.p99_ns, "{row:?}");
+        score.add(&turn(&[1], Some(0), None));
+        let row = score.row(Contender::SpinSleep, "x".to_owned());
+        assert_eq!(row.turn.p99_ns, None, "one of them is too short");
     }
 
     #[test]

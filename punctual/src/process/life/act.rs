@@ -1,0 +1,40 @@
+//! What a life takes in, and what comes out of it.
+//!
+//! Plain data between the supervising thread, which looks and acts, and [`super::Life`], which
+//! decides.
+
+use punctual_core::seat::State;
+
+use super::end::{Cause, Exit};
+
+/// What the supervisor sees of a seat.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Seen {
+    /// How the process ended, if it did.
+    pub(in super::super) ended: Option<Exit>,
+    /// What its seat says.
+    pub(in super::super) state: State,
+    /// Releases so far that found it still running.
+    pub(in super::super) overran: u64,
+    /// Whether the loop has seen that the door is closed.
+    pub(in super::super) left: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Act {
+    /// Nothing.
+    Nothing,
+    /// Clear the seat, and start the program.
+    Start,
+    /// Give its thread its place, and open the door.
+    Seat,
+    /// Close the door; the process goes on by itself.
+    Dismiss,
+    /// Close the door, and end the process.
+    Kill(Cause),
+    /// Close the door; the process is gone, and its outputs are the safe value's.
+    Bury(Exit),
+    /// Clear the seat for whoever comes by name.
+    Free,
+}

@@ -1,0 +1,110 @@
+//! Lives on made-up clocks.
+
+use super::super::restart::When;
+use super::*;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_ns(ms * 1_000_000)
+}
+
+const ALIVE: Seen = Seen { ended: None, state: State::Empty, overran: 0, left: true };
+
+fn is(state: State) -> Seen {
+    Seen { state, ..ALIVE }
+}
+
+fn ended(exit: Exit, state: State) -> Seen {
+    Seen { ended: Some(exit), state, ..ALIVE }
+}
+
+fn life(when: When) -> Life {
+    let restart = Restart { when, most: 1, ..Restart::default() };
+    Life::new(true, true, Span::from_ms(1_000), restart, at(0))
+}
+
+#[test]
+fn a_whole_life() {
+    let mut life = life(When::OnFailure);
+    assert_eq!(life.tick(&ALIVE, at(0)), Act::Start);
+    assert_eq!(life.tick(&ALIVE, at(5)), Act::Nothing);
+    assert_eq!(life.tick(&is(State::Asking), at(10)), Act::Seat);
+    assert_eq!(life.tick(&is(State::Asking), at(15)), Act::Nothing);
+    assert_eq!(life.tick(&is(State::Running), at(20)), Act::Nothing);
+    assert_eq!(life.tick(&is(State::Gone), at(25)), Act::Dismiss);
+    assert_eq!(life.tick(&is(State::Gone), at(30)), Act::Nothing);
+    let exit = Exit::Status(0);
+    assert_eq!(life.tick(&ended(exit, State::Gone), at(35)), Act::Bury(exit));
+    let unseen = Seen { left: false, ..ALIVE };
+    assert_eq!(life.tick(&unseen, at(40)), Act::Nothing, "the loop may still touch it");
+    assert_eq!(life.tick(&ALIVE, at(45)), Act::Nothing);
+    assert!(life.is_over());
+}
+
+#[test]
+fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
+    let mut life = life(When::OnFailure);
+    assert_eq!(life.tick(&ALIVE, at(0)), Act::Start);
+    assert_eq!(life.tick(&is(State::Asking), at(1)), Act::Seat);
+    let over = Seen { overran: 1, ..is(State::Running) };
+    assert_eq!(life.tick(&over, at(2)), Act::Kill(Cause::Overran));
+    assert_eq!(life.tick(&over, at(3)), Act::Nothing);
+    let killed = Seen { overran: 1, ..ended(Exit::Signal(9), State::Running) };
+    assert_eq!(life.tick(&killed, at(4)), Act::Bury(Exit::Signal(9)));
+    let after = Seen { overran: 1, ..ALIVE };
+    assert_eq!(life.tick(&after, at(5)), Act::Nothing);
+    assert_eq!(life.stage, Stage::Due(at(105)));
+    assert_eq!(life.tick(&after, at(104)), Act::Nothing);
+    assert_eq!(life.tick(&after, at(105)), Act::Start);
+    // This time it ends before it registers.
+    let at_once = Seen { overran: 1, ..ended(Exit::Status(1), State::Empty) };
+    assert_eq!(life.tick(&at_once, at(106)), Act::Bury(Exit::Status(1)));
+    assert_eq!(life.tick(&after, at(107)), Act::Nothing);
+    assert!(life.is_over(), "once in a row was all");
+    assert_eq!(life.restarts.all, 1);
+}
+
+#[test]
+fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
+    let mut life = Life { terminates: false, ..life(When::Never) };
+    life.tick(&ALIVE, at(0));
+    life.tick(&is(State::Asking), at(1));
+    let over = Seen { overran: 9, ..is(State::Running) };
+    assert_eq!(life.tick(&over, at(2)), Act::Nothing);
+}
+
+#[test]
+fn who_does_not_register_or_writes_rubbish_is_ended() {
+    let mut silent = life(When::Never);
+    silent.tick(&ALIVE, at(0));
+    assert_eq!(silent.tick(&ALIVE, at(1_000)), Act::Nothing);
+    assert_eq!(silent.tick(&ALIVE, at(1_001)), Act::Kill(Cause::NeverRegistered));
+    for state in [State::Unknown, State::Running, State::Gone] {
+        let mut rubbish = life(When::Never);
+        rubbish.tick(&ALIVE, at(0));
+        assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Rubbish), "{state:?}");
+    }
+    let mut later = life(When::Never);
+    later.tick(&ALIVE, at(0));
+    later.tick(&is(State::Asking), at(1));
+    assert_eq!(later.tick(&is(State::Unknown), at(2)), Act::Kill(Cause::Rubbish));
+}
+
+#[test]
+fn a_seat_without_a_program_is_given_once_and_free_again() {
+    let restart = Restart::default();
+    let mut life = Life::new(false, false, Span::from_ms(1_000), restart, at(0));
+    assert_eq!(life.tick(&ALIVE, at(0)), Act::Nothing);
+    assert!(life.join(at(1)) && !life.join(at(1)), "one at a time");
+    assert_eq!(life.tick(&is(State::Asking), at(2)), Act::Seat);
+    assert_eq!(life.tick(&is(State::Gone), at(3)), Act::Dismiss);
+    // It goes on without us.
+    assert_eq!(life.tick(&is(State::Gone), at(4)), Act::Bury(Exit::Unknown));
+    assert_eq!(life.tick(&ALIVE, at(5)), Act::Free);
+    assert!(life.join(at(6)));
+    // One that does not behave is sent away, not ended.
+    assert_eq!(life.tick(&is(State::Running), at(7)), Act::Dismiss);
+    assert_eq!(life.dismissed_for(), Some(Cause::Rubbish));
+    let gone = ended(Exit::Unknown, State::Empty);
+    assert_eq!(life.tick(&gone, at(7)), Act::Bury(Exit::Unknown));
+    assert_eq!(life.tick(&ALIVE, at(8)), Act::Free);
+}

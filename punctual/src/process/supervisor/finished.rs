@@ -1,0 +1,80 @@
+//! What became of a supervisor and its tasks.
+//!
+//! Plain data; whoever ran it says it to a person.
+
+use punctual_core::page::Counts;
+use punctual_os::scheduler::Policy;
+
+use super::super::life::Exit;
+
+/// Why a supervisor ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Its time was up.
+    Finished,
+    /// It was told to stop, or its watchdog did.
+    Stopped,
+    /// No task is left that could run.
+    AllGone,
+    /// The task of this name overran, and its policy is to stop everything.
+    Overran(String),
+}
+
+/// What became of a supervisor.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Why it ended.
+    pub over: Over,
+    /// The policy that its executive really had.
+    pub policy: Policy,
+    /// How the executive itself was ended by force, if it was.
+    pub forced: Option<crate::watchdog::Force>,
+    /// How late the executive's own releases were.
+    pub releases: Figures,
+    /// What became of each task, by rank.
+    pub tasks: Vec<TaskOutcome>,
+}
+
+/// A page as it was at the end.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Its counters.
+    pub counts: Counts,
+    /// Its histogram, by [`crate::core::bucket`].
+    pub buckets: Vec<u64>,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug)]
+pub struct TaskOutcome {
+    /// The task.
+    pub name: String,
+    /// Its period, ns, rounded down, and its phase.
+    pub period_ns: u64,
+    /// Where its releases lie, ns after the epoch.
+    pub phase_ns: u64,
+    /// Its counters and its histogram of lateness.
+    pub figures: Figures,
+    /// The policy that its thread had last; `None` when it never registered.
+    pub policy: Option<Policy>,
+    /// How often a process was started, or came, for it.
+    pub starts: u64,
+    /// How often it registered.
+    pub registered: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Releases that found it still running an earlier cycle.
+    pub overran: u64,
+    /// How often its process was ended because of that.
+    pub terminated: u64,
+    /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
+    pub demoted: (u64, u64),
+    /// Releases at which nobody sat on its seat.
+    pub vacant: u64,
+    /// Results in its seat that cannot be.
+    pub rubbish: u64,
+    /// Whether it was given up: no restart was left, or wanted, and it had failed.
+    pub failed: bool,
+    /// How its last process ended.
+    pub exit: Option<Exit>,
+}

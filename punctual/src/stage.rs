@@ -7,10 +7,30 @@ use punctual_core::time::Span;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::Policy;
 
-use crate::periodic::Plan;
+use crate::periodic::{BuildError, Plan};
 
 /// The guard's priority: above every loop.
 pub(crate) const GUARD: Policy = Policy::Fifo(99);
+
+/// The SCHED_FIFO priorities that an executive may have: below the guard's.
+pub(crate) struct Priorities {
+    pub(crate) least: u8,
+    pub(crate) most: u8,
+}
+
+impl Priorities {
+    /// Of an executive with tasks in threads or processes below it.
+    pub(crate) const ABOVE_TASKS: Self = Self { least: 2, most: 98 };
+
+    /// Refuses others, with the range.
+    pub(crate) fn check(&self, priority: u8) -> Result<(), BuildError> {
+        let Self { least, most } = *self;
+        if (least..=most).contains(&priority) {
+            return Ok(());
+        }
+        Err(BuildError::Priority(priority, least, most))
+    }
+}
 
 /// How long the executive may post nothing; `None` where it has nothing to post.
 pub(crate) fn watchdog_bound(plan: &Plan) -> Option<Span> {

@@ -287,6 +287,22 @@ fn what_cannot_be_is_refused() {
         fifo.set(priority);
         assert!(refused(with(high())).contains("[1, 79]"));
     }
+    for priority in [0, 1, 99] {
+        let said = refused(with(spec("a")).priority(priority));
+        assert_eq!(said, format!("an executive's priority of {priority} is not in [2, 98]"));
+    }
+    assert!(refused(with(Spec { safe: vec![0; 12], ..spec("a") })).contains("multiple of 8"));
+    let never = Spec { register_within: Span::ZERO, ..spec("a") };
+    assert!(refused(with(never)).contains("register"));
+    let back = Restart { pause: Span::from_ns(-1), ..Restart::default() };
+    assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("less than nothing"));
+    let half = |name: &str| {
+        let half = spec(name);
+        Spec { task: half.task.clone().budget_ns(1_200_000), ..half }
+    };
+    let both = || with(half("a")).task(half("b"));
+    assert!(refused(both()).contains("1.200"), "the sum");
+    assert!(both().allow_overload().build().is_ok());
     assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
     assert!(refused(with(spec("a")).name("../x")).contains("no name"));
     assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));

@@ -38,7 +38,7 @@ impl<'p> Beside<'p> {
         Self::with_guard(calendar, periodic, GUARD)
     }
 
-    /// The same with a time of its own before each unit, none if that is negative.
+    /// The same with a time of its own before each unit, not less than nothing.
     ///
     /// # Errors
     ///
@@ -50,7 +50,9 @@ impl<'p> Beside<'p> {
         periodic: &'p periodic::Plan,
         guard: Span,
     ) -> Result<Self, CalendarError> {
-        let guard = guard.max(Span::ZERO);
+        if guard < Span::ZERO {
+            return Err(CalendarError::Guard(guard.as_ns()));
+        }
         let gap_ns = calendar.longest_gap_ns().saturating_sub(guard.as_ns().unsigned_abs());
         let taken: HashSet<&str> = (0..calendar.tasks()).map(|task| calendar.name(task)).collect();
         for rank in 0..periodic.tasks() {

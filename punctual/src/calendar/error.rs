@@ -51,6 +51,8 @@ pub enum CalendarError {
     NoBudget(String),
     /// A periodic task's budget, ns, fits into no gap; the longest, ns, the guard left out.
     NoGap(String, u64, u64),
+    /// A time before each unit, ns, in which nothing runs, of less than nothing.
+    Guard(i64),
     /// A task of the calendar and a periodic one have this name.
     Shared(String),
     /// Units and periodic tasks together ask for this share of the CPU.
@@ -104,6 +106,7 @@ impl fmt::Display for CalendarError {
                 span(*budget),
                 span(*gap)
             ),
+            Self::Guard(ns) => write!(f, "a guard of {ns} ns before each unit: from 0 on"),
             Self::Shared(name) => {
                 write!(f, "a task of the calendar and a periodic one are both named {name:?}")
             }

@@ -102,6 +102,8 @@ fn periodic_tasks_fit_between_the_units_or_are_refused() {
     assert_eq!(beside(task("c", 2_000).budget_ns(400), 0), Ok("c".to_owned()));
     let gap = "task \"c\": a budget of 400 ns fits nowhere between the units; the longest gap is";
     assert_eq!(beside(task("c", 2_000).budget_ns(400), 1), Err(format!("{gap} 399 ns")));
+    let guard = beside(task("c", 2_000).budget_ns(1), -1);
+    assert_eq!(guard, Err("a guard of -1 ns before each unit: from 0 on".to_owned()));
     assert!(beside(task("c", 2_000), 0).is_err_and(|why| why.contains("no budget")));
     assert!(beside(task("b", 2_000).budget_ns(1), 0).is_err_and(|why| why.contains("both named")));
     let full = beside(task("c", 400).budget_ns(330), 0);

@@ -38,9 +38,13 @@ use punctual_os::scheduler::Policy as Granted;
 
 use crate::pages::Pages;
 use crate::periodic::{BuildError, Periodic, Plan, Task};
+use crate::stage::Priorities;
 use crate::workers::{Body, PRIORITY};
 
 pub use pack::pack;
+
+/// Above every thread that is none of the machine's own, below the guard.
+const PRIORITIES: Priorities = Priorities { least: 1, most: 98 };
 
 /// Collects tasks; [`Executives::build`] checks them and says which CPU each runs on.
 pub struct Executives<'w> {
@@ -63,7 +67,7 @@ impl fmt::Debug for Executives<'_> {
 }
 
 impl<'w> Executives<'w> {
-    /// One executive on each of these CPUs, without tasks yet.
+    /// One executive on each of these CPUs, each named once, without tasks yet.
     ///
     /// # Real-time: setup only
     pub fn new(cpus: &[u32]) -> Self {
@@ -92,12 +96,12 @@ impl<'w> Executives<'w> {
         self
     }
 
-    /// Sets the executives' priority, in [1, 98].
+    /// Sets the executives' SCHED_FIFO priority, in [1, 98]; [`Executives::build`] refuses others.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = priority.clamp(1, 98);
+        self.priority = priority;
         self
     }
 
@@ -137,12 +141,7 @@ impl<'w> Executives<'w> {
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<Fleet<'w>, BuildError> {
-        // Names are unique over all CPUs.
-        let all = self.tasks.iter().cloned().fold(Periodic::new(), Periodic::task);
-        let _joint = all.allow_overload().build()?;
-        if let (Some(task), true) = (self.tasks.first(), self.cpus.is_empty()) {
-            return Err(BuildError::Cannot(task.name.clone(), "there is no CPU to run it on"));
-        }
+        self.check()?;
         let place = pack(&self.tasks, self.cpus.len(), self.most);
         let mut bodies: Vec<Option<Body<'w>>> = self.bodies.into_iter().map(Some).collect();
         let mut on = Vec::new();
@@ -160,6 +159,27 @@ impl<'w> Executives<'w> {
             on.push(One { cpu, plan, bodies, pages });
         }
         Ok(Fleet { on, priority: self.priority, epoch: self.epoch })
+    }
+}
+
+impl Executives<'_> {
+    /// All that has nothing to do with how tasks are packed.
+    fn check(&self) -> Result<(), BuildError> {
+        PRIORITIES.check(self.priority)?;
+        // Not a number is neither.
+        if !(self.most > 0.0 && self.most <= 1.0) {
+            return Err(BuildError::Share(self.most));
+        }
+        if self.cpus.is_empty() {
+            return Err(BuildError::NoCpu);
+        }
+        let again = |(at, cpu): &(usize, &u32)| self.cpus[..*at].contains(cpu);
+        if let Some((_, &cpu)) = self.cpus.iter().enumerate().find(again) {
+            return Err(BuildError::SameCpu(cpu));
+        }
+        // Names are unique over all CPUs.
+        let all = self.tasks.iter().cloned().fold(Periodic::new(), Periodic::task);
+        all.allow_overload().build().map(drop)
     }
 }
 

@@ -92,6 +92,21 @@ fn what_cannot_be_is_refused() {
     assert_eq!(fits.expect("one each").plans().count(), 2);
     let nowhere = Executives::new(&[]).task(big("a"), go).build();
     assert!(nowhere.expect_err("refused").to_string().contains("no CPU"));
+    let refused = |all: Executives<'_>| all.build().expect_err("refused").to_string();
+    let one = || Executives::new(&[0]).task(task("a", 1_000), go);
+    for priority in [0, 99, 255] {
+        let said = refused(one().priority(priority));
+        assert_eq!(said, format!("an executive's priority of {priority} is not in [1, 98]"));
+    }
+    assert!(one().priority(1).build().is_ok() && one().priority(98).build().is_ok());
+    for most in [0.0, -0.5, 1.01, f64::NAN] {
+        assert_eq!(
+            refused(one().most(most)),
+            format!("a share of {most} of each CPU: above 0, at most 1")
+        );
+    }
+    let twice = Executives::new(&[3, 0, 3]).task(task("a", 1_000), go);
+    assert_eq!(refused(twice), "two executives on CPU 3");
     let same = Executives::new(&[0, 1]).task(big("a"), go).task(big("a"), go).build();
     assert!(same.expect_err("refused").to_string().contains("\"a\""));
 }

@@ -39,6 +39,16 @@ pub enum BuildError {
     SomePriorities(String, String),
     /// The budgets ask for this share of the CPU.
     Overload(f64),
+    /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
+    Priority(u8, u8, u8),
+    /// A share of a CPU that is not in (0, 1].
+    Share(f64),
+    /// There is no CPU to run on.
+    NoCpu,
+    /// Two executives want this CPU.
+    SameCpu(u32),
+    /// A grace, ns, below nothing.
+    Grace(i64),
     /// What a task asks for cannot be where it runs, and why.
     Cannot(String, &'static str),
 }
@@ -74,6 +84,13 @@ impl fmt::Display for BuildError {
                 "task {with:?} has a priority and task {without:?} has none: give all tasks one, \
                  or none of them (rate-monotonic)"
             ),
+            Self::Priority(priority, least, most) => {
+                write!(f, "an executive's priority of {priority} is not in [{least}, {most}]")
+            }
+            Self::Share(share) => write!(f, "a share of {share} of each CPU: above 0, at most 1"),
+            Self::NoCpu => f.write_str("there is no CPU to run on"),
+            Self::SameCpu(cpu) => write!(f, "two executives on CPU {cpu}"),
+            Self::Grace(ns) => write!(f, "a grace of {ns} ns: from 0 on"),
             Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
             Self::Overload(load) => {
                 write!(f, "the budgets add up to {load:.3} of the CPU, which is more than there is")

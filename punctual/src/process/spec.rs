@@ -23,9 +23,10 @@ pub struct Spec {
     pub command: Vec<OsString>,
     /// The CPU that its thread is pinned to.
     pub cpu: Option<u32>,
-    /// The SCHED_FIFO priority of its thread, below the supervisor's; `None`: by rank.
+    /// The SCHED_FIFO priority of its thread, below the supervisor's; `None`: by rank, 1 for all
+    /// whose rank is beyond the priorities there are.
     pub fifo: Option<u8>,
-    /// How long it may take to register.
+    /// How long it may take to register; more than nothing.
     pub register_within: Span,
     /// Whether it is started again.
     pub restart: Restart,
@@ -87,8 +88,17 @@ impl Spec {
             }
             _ => {}
         }
+        if self.register_within <= Span::ZERO {
+            return cannot("no time to register in");
+        }
+        if self.restart.pause < Span::ZERO {
+            return cannot("a pause before a restart that is less than nothing");
+        }
         if self.safe.len() > 8 * OUTPUT_WORDS_MAX {
             return cannot("an output is at most 4096 bytes");
+        }
+        if !self.safe.len().is_multiple_of(8) {
+            return cannot("a safe value is a multiple of 8 bytes");
         }
         Ok(())
     }

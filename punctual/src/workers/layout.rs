@@ -11,6 +11,7 @@ use crate::guard::hang_bound;
 use crate::pages::Pages;
 use crate::periodic::{BuildError, Periodic, Phase, Plan, Policy, Task};
 use crate::posts::{Limits, OnOverrun};
+use crate::stage::Priorities;
 
 /// Workers that fit together, ready to run once.
 #[derive(Debug)]
@@ -74,6 +75,10 @@ impl Crew<'_> {
 
 /// Lays workers out.
 pub(super) fn of(workers: Workers<'_>) -> Result<Crew<'_>, BuildError> {
+    Priorities::ABOVE_TASKS.check(workers.priority)?;
+    if let Some(grace) = workers.grace.filter(|grace| *grace < Span::ZERO) {
+        return Err(BuildError::Grace(grace.as_ns()));
+    }
     workers.all.iter().try_for_each(check)?;
     let build = |tasks: &mut dyn Iterator<Item = Task>| {
         let all = tasks.fold(Periodic::new(), Periodic::task);

@@ -3,7 +3,8 @@
 //!
 //! For tasks that may take longer than the most urgent one can wait. The executive's thread runs
 //! the table and posts ([`crate::posts`]); each task runs its cycles in a SCHED_FIFO thread whose
-//! priority follows its rank, below the executive's, and stamps its own start and finish. A guard
+//! priority follows its rank, below the executive's (1 for all whose rank is beyond the priorities
+//! there are), and stamps its own start and finish. A guard
 //! above all of them ([`crate::guard`]) takes a runaway's policy away, and its alone. Without the
 //! right to SCHED_FIFO all run as SCHED_OTHER, and [`Finished`] says so.
 //!
@@ -144,12 +145,13 @@ impl<'w> Workers<'w> {
         self
     }
 
-    /// Sets the executive's priority, in [2, 98]; the workers' are below.
+    /// Sets the executive's SCHED_FIFO priority, in [2, 98]; the workers' are below.
+    /// [`Workers::build`] refuses others.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = priority.clamp(2, 98);
+        self.priority = priority;
         self
     }
 
@@ -163,7 +165,7 @@ impl<'w> Workers<'w> {
     }
 
     /// Sets how long a task that is to be terminated may go on after its cancel token was set,
-    /// before it is demoted [default: its period].
+    /// before it is demoted: not less than nothing [default: its period].
     ///
     /// # Real-time: setup only
     #[must_use]

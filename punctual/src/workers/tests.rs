@@ -175,4 +175,19 @@ fn what_cannot_be_is_refused_with_its_reason() {
         |_| Flow::Continue,
     );
     assert!(twice.build().expect_err("refused").to_string().contains("two tasks"));
+    let refused = |all: Workers<'_>| all.build().expect_err("refused").to_string();
+    let one = || Workers::new().task(task("a", 1_000), |_| Flow::Continue);
+    for priority in [0, 1, 99] {
+        let said = refused(one().priority(priority));
+        assert_eq!(said, format!("an executive's priority of {priority} is not in [2, 98]"));
+    }
+    assert!(one().priority(2).build().is_ok() && one().priority(98).build().is_ok());
+    assert!(refused(one().grace(Span::from_ns(-1))).contains("a grace of -1 ns"));
+    let half = |name: &str| task(name, 1_000).budget_ns(600_000);
+    let both = || {
+        let go = |_: &mut Cycle<'_>| Flow::Continue;
+        Workers::new().task(half("a"), go).task(half("b"), go)
+    };
+    assert!(refused(both()).contains("1.200"), "the sum");
+    assert!(both().allow_overload().build().is_ok());
 }

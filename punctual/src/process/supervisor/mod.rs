@@ -24,6 +24,7 @@ use super::spec::{SetupError, Spec};
 use crate::guard::{Guarded, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Policy, Task};
 use crate::posts::{OnOverrun, Told};
+use crate::stage::Priorities;
 use crate::workers::{PRIORITY, limits, timeline};
 
 pub use event::{Event, What};
@@ -94,11 +95,12 @@ impl Supervisor {
     }
 
     /// Sets the executive's SCHED_FIFO priority, in [2, 98]; the tasks' are below.
+    /// [`Supervisor::build`] refuses others.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = priority.clamp(2, 98);
+        self.priority = priority;
         self
     }
 
@@ -134,6 +136,7 @@ impl Supervisor {
         if self.specs.is_empty() {
             return Err(SetupError::Build(BuildError::NoTask));
         }
+        Priorities::ABOVE_TASKS.check(self.priority)?;
         self.specs.iter().try_for_each(|spec| spec.check(self.priority))?;
         let plan = self.plan()?;
         let listener = self.name.as_deref().map(Listener::open).transpose()?;

@@ -5,7 +5,7 @@
 
 use super::cursor::Cursor;
 use super::storage::UNTOLD;
-use super::{Overruns, State};
+use super::{Job, Overruns, State};
 use crate::table::{Policy, Table};
 use crate::time::Instant;
 
@@ -48,6 +48,16 @@ impl State<'_> {
         counters.missed += skipped;
         counters.over_release += skipped;
         (cycle, core::mem::take(&mut counters.untold) + skipped)
+    }
+
+    /// Takes note that the cycle of `job` never ran, because everything ends over it: it is missed.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn refuse(&mut self, job: &Job) {
+        if let Some(counters) = self.counters.get_mut(job.rank) {
+            counters.missed += 1;
+        }
     }
 
     /// When a cycle of a task is released, and the one after it, ns.

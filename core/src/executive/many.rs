@@ -204,6 +204,7 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
                 Step::Run(job) => job,
             };
             if source.ends(&job, Overruns::default()) {
+                source.refuse(&job);
                 return Turn::Over(Ended::Overran(job.rank));
             }
             let start = now;

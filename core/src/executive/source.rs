@@ -40,6 +40,11 @@ pub trait Source {
     /// # Real-time: in loop
     fn ends(&self, job: &Job, overruns: Overruns) -> bool;
 
+    /// Takes note that `job` never ran, because the executive ends over it.
+    ///
+    /// # Real-time: in loop
+    fn refuse(&mut self, _job: &Job) {}
+
     /// Has one turn of the loop rehearsed on a source of this kind, with one task, due at `now`:
     /// its code is then at hand when the turn is meant.
     ///
@@ -96,6 +101,11 @@ impl Source for Tasks<'_, '_, '_> {
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         let stops = self.policy(job.rank) == Policy::Stop;
         stops && (job.missed > 0 || overruns.over_release)
+    }
+
+    #[cold]
+    fn refuse(&mut self, job: &Job) {
+        self.state.refuse(job);
     }
 
     #[inline]
@@ -230,6 +240,14 @@ impl Source for Both<'_, '_, '_, '_> {
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         self.of_table(job)
             .map_or_else(|| self.units.ends(job, overruns), |job| self.tasks.ends(&job, overruns))
+    }
+
+    #[cold]
+    fn refuse(&mut self, job: &Job) {
+        match self.of_table(job) {
+            Some(job) => self.tasks.refuse(&job),
+            None => self.units.refuse(job),
+        }
     }
     /// A unit, and a task that there is no time for before the next one: both have their say.
     #[inline]

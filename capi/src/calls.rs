@@ -47,7 +47,7 @@ pub(crate) struct Keeps<'b> {
 
 impl Observe for Keeps<'_> {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        (&mut self.pages[..]).ran(job, start, finish, overruns);
+        self.pages[..].ran(job, start, finish, overruns);
         self.remote.beat();
     }
 }

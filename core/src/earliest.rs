@@ -48,6 +48,32 @@ impl<'s> Earliest<'s> {
         Some(tournament)
     }
 
+    /// The tournament of `n` instants that `storage` holds, as an earlier one left it there; `None`
+    /// when it is too small.
+    ///
+    /// # Real-time: in loop
+    pub fn resume(storage: &'s mut [Entry], n: usize) -> Option<Self> {
+        let leaves = n.next_power_of_two();
+        let matches = storage.get_mut(..entries(n))?;
+        for (index, entry) in matches[leaves..].iter_mut().enumerate() {
+            entry.index = u32::try_from(index).ok()?;
+            entry.at_ns = if index < n { entry.at_ns } else { u64::MAX };
+        }
+        for at in (1..leaves).rev() {
+            matches[at] = matches[2 * at].min(matches[2 * at + 1]);
+        }
+        let first = matches[1];
+        Some(Self { matches, leaves, first })
+    }
+
+    /// An instant.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn at(&self, index: usize) -> u64 {
+        self.matches[self.leaves + index].at_ns
+    }
+
     /// Moves an instant.
     ///
     /// # Real-time: in loop
@@ -99,8 +125,19 @@ mod tests {
                 model[index] = at;
                 let slow = model.iter().copied().enumerate().map(|(i, at)| (at, i)).min();
                 assert_eq!(Some(earliest.first()), slow);
+                assert_eq!(earliest.at(index), at);
             }
+            let first = earliest.first();
+            // What it can work out is not believed.
+            storage[..n.next_power_of_two()].fill(Entry { at_ns: 0, index: 9 });
+            let resumed = Earliest::resume(&mut storage, n).expect("it fits");
+            assert_eq!(resumed.first(), first);
         }
         assert!(Earliest::new(&mut [Entry::default(); 3], 2).is_none());
+        assert!(Earliest::resume(&mut [Entry::default(); 3], 2).is_none());
+        // What stands where no instant is never comes.
+        let mut junk = [Entry { at_ns: 3, index: 77 }; 8];
+        let resumed = Earliest::resume(&mut junk, 3).expect("it fits");
+        assert_eq!((resumed.first(), resumed.at(3)), ((3, 0), u64::MAX));
     }
 }

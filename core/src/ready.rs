@@ -48,6 +48,31 @@ impl<'s> Ready<'s> {
         Some(Self { bits, summary, top: 0, held: 0, base: 0 })
     }
 
+    /// The set that `storage` holds, as an earlier one left it there when it was dropped; `None`
+    /// when there is no room for `ranks` ranks, or one above them is in.
+    ///
+    /// # Real-time: in loop
+    pub fn resume(storage: &'s mut [u64], ranks: usize) -> Option<Self> {
+        if ranks > RANKS_MAX || storage.len() < words(ranks) {
+            return None;
+        }
+        let (bits, summary) = storage[..words(ranks)].split_at_mut(ranks.div_ceil(64));
+        let above = match ranks % 64 {
+            0 => 0,
+            some => bits.last().map_or(0, |word| word >> some),
+        };
+        if above != 0 {
+            return None;
+        }
+        let mut top = 0;
+        for (group, (words, summary)) in bits.chunks(64).zip(summary.iter_mut()).enumerate() {
+            let some = |(at, word): (usize, &u64)| u64::from(*word != 0) << at;
+            *summary = words.iter().enumerate().map(some).sum();
+            top |= u64::from(*summary != 0) << group;
+        }
+        Some(Self { bits, summary, top, held: 0, base: 0 })
+    }
+
     /// Adds the ranks of `mask` in word `word`, and returns those that were in already.
     ///
     /// # Real-time: in loop
@@ -161,6 +186,13 @@ impl<'s> Ready<'s> {
     }
 }
 
+impl Drop for Ready<'_> {
+    /// Leaves the whole set in its storage.
+    fn drop(&mut self) {
+        self.put_back();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +225,14 @@ mod tests {
                 }
                 assert_eq!(ready.has(rank), model.contains(&rank));
             }
+            // Another goes on with what this one leaves, a word that it holds included.
+            assert_eq!(ready.pop(), model.pop_first());
+            drop(ready);
+            let mut ready = Ready::resume(&mut storage, ranks).expect("it fits");
+            while let Some(rank) = model.pop_first() {
+                assert_eq!(ready.pop(), Some(rank));
+            }
+            assert_eq!(ready.pop(), None);
         }
     }
 
@@ -202,6 +242,9 @@ mod tests {
         assert!(Ready::new(&mut [], 1).is_none());
         let mut storage = vec![0; words(RANKS_MAX + 1)];
         assert!(Ready::new(&mut storage, RANKS_MAX + 1).is_none());
+        assert!(Ready::resume(&mut [0; 2], 65).is_none());
+        assert!(Ready::resume(&mut [0b1000, 0], 3).is_none(), "one that is not there");
+        assert!(Ready::resume(&mut [0b100, 0], 3).is_some_and(|set| set.first() == Some(2)));
         assert!(Ready::new(&mut [], 0).is_some_and(|none| none.first().is_none()));
     }
 }

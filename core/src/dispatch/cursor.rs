@@ -61,6 +61,14 @@ impl Cursor {
         Self::at(class, table, Instant::from_ns(now.as_ns().saturating_add(1)), moved_ns)
     }
 
+    /// Whether it is a cursor of `class`, as far as can be told: one that was begun for a class of
+    /// this period, at a run that is there.
+    pub(super) fn is_of(&self, class: &Class) -> bool {
+        let (first, end) = class.runs;
+        let period = (class.num_ns / class.den, class.num_ns % class.den);
+        (first..end).contains(&self.run) && (self.whole_ns, self.part) == period
+    }
+
     /// When period `period` starts, ns.
     pub(super) fn start_of_ns(&self, class: &Class, table: &Table<'_>, period: u64) -> u64 {
         let from_ns = table.epoch.as_ns().saturating_add(self.moved_ns);

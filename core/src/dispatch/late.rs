@@ -39,12 +39,12 @@ impl State<'_> {
     pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> (u64, u64) {
         let next = self.paces[rank].next & !UNTOLD;
         let cycle = match table.slots[rank].policy {
-            Policy::Burst(most) => next.max((last + 1).saturating_sub(u64::from(most))),
+            Policy::Burst(most) => next.max(last.saturating_add(1).saturating_sub(u64::from(most))),
             _ => last,
         };
         self.paces[rank].next = cycle + 1;
         let counters = &mut self.counters[rank];
-        let skipped = cycle - next;
+        let skipped = cycle.saturating_sub(next);
         counters.missed += skipped;
         counters.over_release += skipped;
         (cycle, core::mem::take(&mut counters.untold) + skipped)
@@ -127,7 +127,7 @@ impl State<'_> {
         }
         let last = self.released[slot.run as usize].cycle;
         let next = self.paces[rank].next & !UNTOLD;
-        let passed = (last + 1).saturating_sub(next);
+        let passed = last.saturating_add(1).saturating_sub(next);
         self.paces[rank].next = (next + passed) | UNTOLD;
         let counters = &mut self.counters[rank];
         counters.missed += passed;

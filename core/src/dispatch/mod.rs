@@ -9,6 +9,7 @@ mod cursor;
 mod late;
 mod rehearsal;
 mod storage;
+mod succession;
 
 use crate::earliest::Earliest;
 use crate::parts::Visit;
@@ -21,6 +22,7 @@ use storage::UNTOLD;
 pub use cursor::{Cursor, Released};
 pub use rehearsal::rehearse;
 pub use storage::{Counters, Pace, Storage};
+pub use succession::{Before, Misfit};
 
 /// What changes while a table runs.
 #[derive(Debug)]
@@ -78,14 +80,11 @@ impl<'s> State<'s> {
     ///
     /// # Real-time: setup only
     pub fn begin(table: &Table<'_>, storage: Storage<'s>, from: Instant) -> Option<Self> {
-        let classes = table.classes();
-        let cursors = storage.cursors.get_mut(..classes)?;
-        let released = storage.released.get_mut(..table.runs.len())?;
-        let paces = storage.paces.get_mut(..table.tasks())?;
-        let counters = storage.counters.get_mut(..table.tasks())?;
+        let Storage { cursors, matches, words, released, paces, counters } = storage.fit(table)?;
         counters.fill(Counters::default());
-        let mut due = Earliest::new(storage.matches, classes)?;
-        let ready = Ready::new(storage.words, table.tasks())?;
+        released.fill(Released::default());
+        let mut due = Earliest::new(matches, table.classes())?;
+        let ready = Ready::new(words, table.tasks())?;
         for (index, class) in table.classes.iter().enumerate() {
             let cursor = &mut cursors[index];
             *cursor = Cursor::at(class, table, from, 0);
@@ -129,8 +128,8 @@ impl<'s> State<'s> {
     pub fn counters(&self, rank: usize) -> Counters {
         let counters = self.counters[rank];
         // Each cycle up to the next one was given to run or missed.
-        let passed = (self.paces[rank].next & !UNTOLD) - counters.first;
-        Counters { ran: passed - counters.missed, ..counters }
+        let passed = (self.paces[rank].next & !UNTOLD).saturating_sub(counters.first);
+        Counters { ran: passed.saturating_sub(counters.missed), ..counters }
     }
 
     /// Shows the memory that it lies in.

@@ -4,8 +4,9 @@
 //! counters of what went wrong.
 
 use super::cursor::{Cursor, Released};
-use crate::earliest::Entry;
-use crate::table::{Class, Policy, Slot};
+use crate::earliest::{Entry, entries};
+use crate::ready::words;
+use crate::table::{Class, Policy, Slot, Table};
 
 /// Set in a task's next cycle while it was not told of some missed releases.
 pub(super) const UNTOLD: u64 = 1 << 63;
@@ -59,6 +60,21 @@ pub struct Storage<'s> {
     pub paces: &'s mut [Pace],
     /// One a task.
     pub counters: &'s mut [Counters],
+}
+
+impl Storage<'_> {
+    /// As much of it as `table` takes; `None` when some of it is too small.
+    pub(super) fn fit(self, table: &Table<'_>) -> Option<Self> {
+        let (classes, tasks) = (table.classes(), table.tasks());
+        Some(Self {
+            cursors: self.cursors.get_mut(..classes)?,
+            matches: self.matches.get_mut(..entries(classes))?,
+            words: self.words.get_mut(..words(tasks))?,
+            released: self.released.get_mut(..table.runs.len())?,
+            paces: self.paces.get_mut(..tasks)?,
+            counters: self.counters.get_mut(..tasks)?,
+        })
+    }
 }
 
 impl Slot {

@@ -1,5 +1,6 @@
 //! The dispatcher against a model that keeps every release in a list.
 
+mod followed;
 mod looped;
 
 use super::*;
@@ -81,6 +82,7 @@ struct Model<'m> {
     moved: Vec<u64>,
     held: Vec<bool>,
     missed: Vec<u64>,
+    ran: Vec<u64>,
 }
 
 impl<'m> Model<'m> {
@@ -95,6 +97,7 @@ impl<'m> Model<'m> {
             moved: vec![0; n],
             held: vec![false; n],
             missed: vec![0; n],
+            ran: vec![0; n],
         };
         for rank in 0..n {
             while model.at(rank, model.next[rank]) < from {
@@ -137,6 +140,7 @@ impl<'m> Model<'m> {
             self.missed[rank] += 1;
         }
         let cycle = self.waiting[rank].pop_front().expect("not empty");
+        self.ran[rank] += 1;
         Ok((rank, cycle, self.at(rank, cycle), self.at(rank, cycle + 1), missed))
     }
 
@@ -221,34 +225,48 @@ fn agree(tasks: &[Task], seed: u64, steps: u32) {
     let mut now = epoch + random.below(200);
     let mut state = State::begin(&table, room.lend(), Instant::from_ns(now)).expect("it fits");
     let mut model = Model::new(tasks, epoch, now);
+    side_by_side((&table, &mut state), &mut model, &mut random, &mut now, steps);
+}
+
+/// Runs both for `steps` decisions, and holds the counters against each other at the end.
+fn side_by_side(
+    (table, state): (&Table<'_>, &mut State<'_>),
+    model: &mut Model<'_>,
+    random: &mut Random,
+    now: &mut u64,
+    steps: u32,
+) {
+    let tasks = model.tasks;
     for at in 0..steps {
-        let shown = (at, now, tasks);
-        match (step(&table, &mut state, Instant::from_ns(now)), model.step(now)) {
+        let shown = (at, *now, tasks);
+        match (step(table, state, Instant::from_ns(*now)), model.step(*now)) {
             (Step::Idle(until), Err(slow)) => {
                 assert_eq!(until.as_ns(), slow, "{shown:?}");
                 let stall = if random.below(50) == 0 { random.below(5_000) } else { 0 };
-                now = until.as_ns() + random.below(4) + stall;
+                *now = slow.min(*now + 5_000) + random.below(4) + stall;
             }
             (Step::Run(job), Ok((rank, cycle, release, next, missed))) => {
                 let fast = (job.rank, job.cycle, job.release.as_ns(), job.next.as_ns(), job.missed);
                 assert_eq!(fast, (rank, cycle, release, next, missed), "{shown:?}");
-                let start = now + random.below(3);
+                let start = *now + random.below(3);
                 let long = if random.below(20) == 0 { random.below(400) } else { 1 };
-                now = start + random.below(5) + long;
-                let end = Instant::from_ns(now);
-                let overruns = finish(&table, &mut state, &job, Instant::from_ns(start), end);
-                assert_eq!(overruns.over_release, now >= next);
-                assert_eq!(overruns.over_budget, now - start > 9);
+                *now = start + random.below(5) + long;
+                let end = Instant::from_ns(*now);
+                let overruns = finish(table, state, &job, Instant::from_ns(start), end);
+                assert_eq!(overruns.over_release, *now >= next);
+                assert_eq!(overruns.over_budget, *now - start > 9);
                 assert_eq!(overruns.started_late, start - release > 3);
-                assert_eq!(overruns.over_deadline, now - release > 50);
-                model.finish(rank, cycle, now);
+                assert_eq!(overruns.over_deadline, *now - release > 50);
+                model.finish(rank, cycle, *now);
             }
             (fast, slow) => panic!("{fast:?} against {slow:?}: {shown:?}"),
         }
     }
     for rank in 0..tasks.len() {
-        assert_eq!(state.counters(rank).missed, model.missed[rank], "{rank} of {tasks:?}");
-        assert_eq!(state.counters(rank).moved_ns, model.moved[rank], "{rank} of {tasks:?}");
+        let counters = state.counters(rank);
+        assert_eq!(counters.ran, model.ran[rank], "{rank} of {tasks:?}");
+        assert_eq!(counters.missed, model.missed[rank], "{rank} of {tasks:?}");
+        assert_eq!(counters.moved_ns, model.moved[rank], "{rank} of {tasks:?}");
     }
 }
 

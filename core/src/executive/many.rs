@@ -130,12 +130,31 @@ pub trait Dispatch {
     fn warm(&mut self, _rank: usize) {}
 }
 
+impl<D: Dispatch + ?Sized> Dispatch for &mut D {
+    #[inline]
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        (**self).run(rank, cycle)
+    }
+
+    #[inline]
+    fn warm(&mut self, rank: usize) {
+        (**self).warm(rank);
+    }
+}
+
 /// Who hears of each cycle after it ran.
 pub trait Observe {
     /// A cycle ran from `start` to `finish`.
     ///
     /// # Real-time: in loop
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
+}
+
+impl<O: Observe + ?Sized> Observe for &mut O {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        (**self).ran(job, start, finish, overruns);
+    }
 }
 
 impl Observe for () {

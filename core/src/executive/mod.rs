@@ -6,6 +6,7 @@
 //! calls nothing but the clock, the wait and the record that it is given.
 
 pub mod cancel;
+pub mod changing;
 pub mod many;
 pub mod paced;
 pub mod source;

@@ -187,7 +187,7 @@ impl Observe for Page<'_> {
     }
 }
 
-impl Observe for &mut [Page<'_>] {
+impl Observe for [Page<'_>] {
     /// The page of each rank; a rank without one is not kept.
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {

@@ -67,7 +67,7 @@ fn each_rank_has_its_page_and_one_without_harms_nobody() {
     let (first, second) = (words(), words());
     let page = |words| Page::new(words, Kind::Lateness).expect("large enough");
     let mut pages = [page(&first), page(&second)];
-    let mut all = &mut pages[..];
+    let all = &mut pages[..];
     for (rank, cycle) in [(0, 1), (1, 2), (1, 3), (2, 4)] {
         let job = job(rank, cycle, 0);
         all.ran(&job, job.release, job.release, Overruns::default());

@@ -14,6 +14,7 @@ use punctual::core::executive::Ended;
 use punctual::core::grid::Grid;
 use punctual::core::recorder::{Recorder, View};
 use punctual::core::time::{Instant, Span};
+use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
@@ -31,6 +32,7 @@ pub(super) struct Site<'a> {
     pub(super) grids: &'a [Grid],
     pub(super) watched: &'a [Watched],
     pub(super) clock: &'a MachineClock,
+    pub(super) follower: Option<&'a Follower>,
     pub(super) stop: &'a AtomicBool,
     /// Threads and the CPUs that they were pinned to, once they are.
     pub(super) pinned: &'a Mutex<Vec<(i32, u32)>>,
@@ -69,7 +71,6 @@ impl Crew {
                 stream,
                 grid: site.grids[number],
                 cold: site.plan.cold,
-                clock: site.clock.clone(),
                 waits: (0..site.plan.conditions.len())
                     .map(|condition| site.plan.wait(stream, condition))
                     .collect(),
@@ -79,7 +80,14 @@ impl Crew {
                 orders: take,
                 answers: to_coordinator.clone(),
             };
-            Builder::new().spawn_scoped(scope, move || worker.run())?;
+            let clock = site.clock.clone();
+            match site.follower {
+                None => Builder::new().spawn_scoped(scope, move || worker.run(clock))?,
+                Some(follower) => {
+                    let clock = follower.clock(clock);
+                    Builder::new().spawn_scoped(scope, move || worker.run(clock))?
+                }
+            };
         }
         Ok(Self { orders, answers })
     }

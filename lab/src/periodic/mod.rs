@@ -6,11 +6,14 @@
 
 mod beside;
 mod crew;
+mod followed;
 mod outcome;
 mod plan;
 mod prepared;
 mod stream;
+mod timescale;
 
+pub use followed::{Followed, Moment, follow};
 pub use outcome::{Background, ClockFacts, End, Outcome, Progress, RunOutcome};
 pub use plan::{Block, Condition, Plan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split};
 pub use prepared::Prepared;

@@ -13,6 +13,8 @@ use punctual::os::usage::Usage;
 use punctual::session::Refusal;
 use punctual::watchdog::Force;
 
+use super::followed::Followed;
+
 /// What else the machine does: started before a block's loop, ended after it.
 pub trait Background {
     /// Starts what condition `condition` names and returns once it is at work. It must end by
@@ -112,6 +114,8 @@ pub struct Outcome<S> {
     pub idle_states_held: bool,
     /// What stamps were taken with.
     pub clock: ClockFacts,
+    /// How the grids followed another clock, where they did.
+    pub followed: Option<Followed>,
     /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
     /// Why the sample file ends early, if it does.

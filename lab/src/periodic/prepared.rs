@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, Reading, Slew, StampCost};
+use punctual::core::clock::Clock;
 use punctual::core::grid::Grid;
 use punctual::core::recorder::{self, Drain, Recorder, View, split};
 use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
+use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
@@ -21,6 +23,7 @@ use punctual::watchdog::Watched;
 
 use super::beside::{drain_thread, watchdog_thread};
 use super::crew::{Crew, Site};
+use super::followed::{Followed, Moment};
 use super::outcome::{Background, ClockFacts, End, Outcome, RunOutcome};
 use super::plan::{Plan, Stream};
 use super::stream::Tally;
@@ -33,6 +36,7 @@ pub struct Prepared {
     cost: StampCost,
     begun: Reading,
     grids: Vec<Grid>,
+    follower: Option<Follower>,
     process: Process,
     storage: Vec<Vec<AtomicU64>>,
 }
@@ -51,7 +55,7 @@ impl Prepared {
         let cost = StampCost::measure(&mut clock);
         let begun = Reading::take();
         let now = Instant::from_ns(now_ns(ClockId::Monotonic));
-        let grids = plan.streams.iter().map(|s| Grid::aligned(now, s.period, s.phase_ns)).collect();
+        let grids = grids(&plan, now);
         let storage = plan
             .streams
             .iter()
@@ -60,7 +64,17 @@ impl Prepared {
                 (0..recorder::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
             })
             .collect();
-        Self { plan, clock, cost, begun, grids, process, storage }
+        Self { plan, clock, cost, begun, grids, follower: None, process, storage }
+    }
+
+    /// The same on the timescale of a clock that is followed: its grids lie on that one's time, and
+    /// what stamps cost is measured through the map.
+    #[must_use]
+    pub fn following(self, follower: Follower) -> Self {
+        let mut clock = follower.clock(self.clock.clone());
+        let cost = StampCost::measure(&mut clock);
+        let grids = grids(&self.plan, clock.wake());
+        Self { cost, grids, follower: Some(follower), ..self }
     }
 
     /// The plan.
@@ -113,7 +127,8 @@ impl Prepared {
         background: &mut dyn Background,
         stop: &AtomicBool,
     ) -> io::Result<Outcome<S>> {
-        let Self { plan, mut clock, cost, begun, grids, process, storage } = self;
+        let Self { plan, mut clock, cost, begun, grids, follower, process, storage } = self;
+        let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop is told of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
         let (recorders, drains, views) = split_all(&storage);
@@ -125,6 +140,7 @@ impl Prepared {
             grids: &grids,
             watched: &watched,
             clock: &clock,
+            follower: follower.as_ref(),
             stop,
             pinned: &pinned,
         };
@@ -149,11 +165,17 @@ impl Prepared {
             memory_locked: process.memory_locked(),
             idle_states_held: process.idle_states_held(),
             clock: clock_facts(&clock, cost, begun.until(&Reading::take())),
+            followed: followed.map(|(follower, began)| Followed::of(follower, began)),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
             end: force.map_or(tallies.end, End::Watchdog),
         })
     }
+}
+
+/// The grid of each stream, from `now` on.
+fn grids(plan: &Plan, now: Instant) -> Vec<Grid> {
+    plan.streams.iter().map(|s| Grid::aligned(now, s.period, s.phase_ns)).collect()
 }
 
 /// How the experiment ends, for the threads beside it.

@@ -6,8 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual::clocks::{MachineClock, wake_cost};
-use punctual::core::clock::Clock;
+use punctual::clocks::wake_cost;
 use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::Recorder;
@@ -22,6 +21,7 @@ use punctual::session::{Refusal, Thread};
 use punctual::watchdog::Watched;
 
 use super::plan::{Stream, WaitKind};
+use super::timescale::Timescale;
 
 /// From the order to the first release: time to get from the order into the loop.
 const LEAD: Span = Span::from_ms(1);
@@ -31,7 +31,7 @@ const LEAD: Span = Span::from_ms(1);
 pub(super) struct Order {
     /// Under which condition, that is into which recorder.
     pub(super) condition: usize,
-    /// Until when.
+    /// Until when, on CLOCK_MONOTONIC.
     pub(super) end: Instant,
 }
 
@@ -86,7 +86,6 @@ pub(super) struct Worker<'a> {
     pub(super) stream: &'a Stream,
     pub(super) grid: Grid,
     pub(super) cold: u32,
-    pub(super) clock: MachineClock,
     /// How to wait under each condition.
     pub(super) waits: Vec<WaitKind>,
     /// One for each condition.
@@ -109,12 +108,13 @@ impl Drop for Farewell {
 }
 
 impl Worker<'_> {
-    /// Obeys orders until there are no more. An answer that nobody waits for any more is dropped.
-    pub(super) fn run(mut self) {
+    /// Obeys orders until there are no more, on the timescale of `clock`. An answer that nobody
+    /// waits for any more is dropped.
+    pub(super) fn run<C: Timescale>(mut self, mut clock: C) {
         let _farewell = Farewell(self.answers.clone());
         let session = Thread::enter(self.stream.cpu, self.stream.policy);
         let tid = process::tid();
-        let mut waits = self.strategies(tid);
+        let mut waits = self.strategies(&mut clock, tid);
         let _gone = self.answers.send(Answer::Ready {
             stream: self.number,
             tid,
@@ -124,27 +124,27 @@ impl Worker<'_> {
         while let Ok(order) = self.orders.recv() {
             let Some(recorder) = self.recorders.get_mut(order.condition) else { break };
             let Some(wait) = waits.get_mut(order.condition) else { break };
-            self.clock.discipline();
-            let now = self.clock.now();
+            clock.discipline();
+            let now = clock.now();
             let segment = Segment {
                 grid: self.grid,
                 first: self.grid.cycle_at(now + LEAD),
-                end: order.end,
+                end: clock.at(order.end),
                 cold: self.cold,
             };
             let mut executive =
-                Executive { clock: self.clock.clone(), wait, record: Borrowed(recorder) };
+                Executive { clock: clock.clone(), wait, record: Borrowed(recorder) };
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
             self.watched.arm(tid);
             let ended = executive.run(&segment, self.stop);
             self.watched.disarm();
             let tally = Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
-                wall_ns: u64::try_from((self.clock.now() - now).as_ns()).unwrap_or(0),
-                stalls: Wait::<MachineClock>::take_stalls(executive.wait),
+                wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
+                stalls: Wait::<C>::take_stalls(executive.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
-                approach: Wait::<MachineClock>::approach(executive.wait),
-                learned: Wait::<MachineClock>::learned(executive.wait),
+                approach: Wait::<C>::approach(executive.wait),
+                learned: Wait::<C>::learned(executive.wait),
             };
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -157,15 +157,15 @@ impl Worker<'_> {
 
 impl Worker<'_> {
     /// One for each condition; those that learn have rehearsed.
-    fn strategies(&mut self, tid: i32) -> Vec<Strategy> {
+    fn strategies<C: Timescale>(&mut self, clock: &mut C, tid: i32) -> Vec<Strategy> {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
-            let mut wait = kind.strategy(self.stream.period, || wake_cost(&mut self.clock));
-            if Wait::<MachineClock>::learned(&wait).is_some() {
+            let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
+            if Wait::<C>::learned(&wait).is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are held against.
-                wait = wait.with_exit(Exit::calibrate(&mut self.clock).ok());
-                self.rehearse(&mut wait, tid);
+                wait = wait.with_exit(Exit::calibrate(clock).ok());
+                self.rehearse(clock, &mut wait, tid);
             }
             wait
         };
@@ -173,20 +173,19 @@ impl Worker<'_> {
     }
 
     /// Runs the loop without keeping anything, so that a wait that learns has learned.
-    fn rehearse(&mut self, wait: &mut Strategy, tid: i32) {
-        self.clock.discipline();
-        let now = self.clock.now();
+    fn rehearse<C: Timescale>(&mut self, clock: &mut C, wait: &mut Strategy, tid: i32) {
+        clock.discipline();
+        let now = clock.now();
         let first = self.grid.cycle_at(now + LEAD);
         let end = now + Adaptive::calibration(self.stream.period);
         let segment = Segment { grid: self.grid, first, end, cold: 0 };
-        let mut executive =
-            Executive { clock: self.clock.clone(), wait, record: Nowhere(self.watched) };
+        let mut executive = Executive { clock: clock.clone(), wait, record: Nowhere(self.watched) };
         self.watched.arm(tid);
         // A stop is seen by the first order too.
         let _ended = executive.run(&segment, self.stop);
         self.watched.disarm();
         // What stalled while it learned is not counted.
-        let _stalls = Wait::<MachineClock>::take_stalls(executive.wait);
+        let _stalls = Wait::<C>::take_stalls(executive.wait);
     }
 }
 

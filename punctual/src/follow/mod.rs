@@ -32,6 +32,7 @@ use punctual_core::clock::Clock;
 pub use punctual_core::follow::{Event, Following, Map, Reading, Settings, Status};
 use punctual_core::follow::{Servo, Shared};
 use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use ptp::PtpClock;
@@ -73,6 +74,7 @@ pub struct Follow {
     settings: Settings,
     every: Span,
     lead: Span,
+    cpus: CpuMask,
 }
 
 /// A reference that is followed, until this is dropped.
@@ -86,6 +88,7 @@ pub struct Follower {
 #[derive(Debug)]
 struct Common {
     shared: Shared,
+    settings: Settings,
     unread: AtomicU64,
     over: AtomicBool,
 }
@@ -97,7 +100,7 @@ impl Follow {
     /// # Real-time: setup only
     pub fn new(reference: Reference) -> Self {
         let (every, lead) = (Span::from_ms(500), Span::from_ms(100));
-        Self { reference, settings: Settings::default(), every, lead }
+        Self { reference, settings: Settings::default(), every, lead, cpus: CpuMask::EMPTY }
     }
 
     /// Sets the limit, the threshold of a step, and the period.
@@ -118,6 +121,16 @@ impl Follow {
     pub fn every(mut self, every: Span, lead: Span) -> Self {
         self.every = every.max(Span::from_ms(1));
         self.lead = lead.max(Span::ZERO);
+        self
+    }
+
+    /// Keeps the thread that reads to these CPUs, as far as the kernel lets it; none for any. A
+    /// driver may hold its CPU for some microseconds a reading.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn cpus(mut self, cpus: CpuMask) -> Self {
+        self.cpus = cpus;
         self
     }
 
@@ -142,12 +155,16 @@ impl Follow {
         servo.begin();
         let common = Arc::new(Common {
             shared: Shared::default(),
+            settings: self.settings,
             unread: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
         common.shared.publish(&servo);
         let theirs = Arc::clone(&common);
         let run = move || {
+            if self.cpus != CpuMask::EMPTY {
+                let _anywhere = affinity::set(0, &self.cpus);
+            }
             let mut next = monotonic() + self.every;
             while nap(next, &theirs.over) {
                 next = next.max(monotonic()) + self.every;
@@ -191,6 +208,13 @@ impl Follower {
             }
             std::hint::spin_loop();
         }
+    }
+
+    /// How it follows.
+    ///
+    /// # Real-time: setup only
+    pub fn settings(&self) -> Settings {
+        self.common.settings
     }
 
     /// How often the reference could not be read.

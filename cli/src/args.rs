@@ -16,7 +16,7 @@ use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
 use crate::command::impact::args::Impact;
-use crate::parse::{self, Phase};
+use crate::parse::{self, FollowName, Phase};
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
 pub(crate) use executive::ExecutiveArgs;
 pub(crate) use export::ExportArgs;
@@ -265,6 +265,10 @@ pub(crate) struct PeriodicArgs {
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
+    /// Lay the grid on the time of another clock than CLOCK_MONOTONIC and follow it: tai, realtime
+    /// or a PTP device, /dev/ptp0; --phase is then the offset on that one
+    #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
+    pub(crate) follow: Option<FollowName>,
     /// What to load the machine with meanwhile, separated by commas: none, cpu, cache, memory,
     /// fork, disk, net, timer, syscall, linuxcnc, stress-ng:"ARGS"; or all, one after the other
     #[arg(long, default_value = "none", value_parser = parse::loads)]

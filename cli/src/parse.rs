@@ -2,6 +2,9 @@
 //!
 //! For `args`. The grammars themselves are in `punctual_analysis`.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use anyhow::Result;
 use punctual::core::time::{Period, Span};
 use punctual_analysis::claim::ask::Ask;
@@ -73,6 +76,37 @@ pub(crate) fn phase(text: &str) -> Result<Phase, String> {
     }
 }
 
+/// A clock that a grid can follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FollowName {
+    /// CLOCK_TAI.
+    Tai,
+    /// CLOCK_REALTIME.
+    Realtime,
+    /// A PTP clock, by its device.
+    Device(PathBuf),
+}
+
+impl fmt::Display for FollowName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tai => f.write_str("tai"),
+            Self::Realtime => f.write_str("realtime"),
+            Self::Device(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// `tai`, `realtime` or `/dev/ptp0`.
+pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
+    match text {
+        "tai" => Ok(FollowName::Tai),
+        "realtime" => Ok(FollowName::Realtime),
+        _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
+        _ => Err("a clock to follow is tai, realtime or a PTP device such as /dev/ptp0".to_owned()),
+    }
+}
+
 /// `p99.9<50us`.
 pub(crate) fn limit(text: &str) -> Result<Limit, String> {
     Limit::parse(text).map_err(|why| why.to_string())
@@ -129,6 +163,16 @@ mod tests {
         assert_eq!(phase("zero"), Ok(Phase::At(0)));
         assert_eq!(phase("50us"), Ok(Phase::At(50_000)));
         assert!(phase("50").is_err(), "a unit is needed");
+    }
+
+    #[test]
+    fn clocks_have_names_or_are_devices() {
+        for text in ["tai", "realtime", "/dev/ptp7"] {
+            assert_eq!(follow(text).map(|clock| clock.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "ptp0", "TAI", "monotonic", "./ptp0"] {
+            assert!(follow(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@
 
 use crate::time::{Instant, Period};
 
-/// Releases at `epoch + k·period` for k = 0, 1, 2, …
+/// Releases at `epoch + k·period` for k = 0, 1, 2, … on CLOCK_MONOTONIC, or on the time of a clock
+/// that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     epoch: Instant,

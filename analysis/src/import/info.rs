@@ -39,12 +39,15 @@ pub struct RunInfo {
     pub cpu: u32,
     /// Period, ns, at least 1.
     pub period_ns: u64,
-    /// Instant of release 0 on CLOCK_MONOTONIC, ns.
+    /// Instant of release 0, ns: on CLOCK_MONOTONIC, or on the time of the clock that is followed.
     #[serde(default)]
     pub epoch_ns: u64,
     /// Offset of the grid from multiples of the period, ns.
     #[serde(default)]
     pub phase_ns: u64,
+    /// The clock that the grid follows, as it was asked for; none: the grid is on CLOCK_MONOTONIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
     /// Scheduling policy, as the kernel names it.
     #[serde(default)]
     pub policy: String,

@@ -15,7 +15,7 @@ pub const WORST_MAX: usize = 10;
 pub struct Worst {
     /// Its cycle.
     pub cycle: u64,
-    /// Instant of the wake, ns.
+    /// Instant of the wake, ns: on CLOCK_MONOTONIC, or on the clock that the run follows.
     pub at_ns: u64,
     /// Its lateness, ns.
     pub lateness_ns: f64,

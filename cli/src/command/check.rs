@@ -65,6 +65,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         asked: args.report.clone(),
         plans,
         samples: Some((samples, path.clone())),
+        follow: None,
         warnings: super::foreign(root).into_iter().chain(left_out).chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run().inspect_err(|_| {

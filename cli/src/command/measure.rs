@@ -16,6 +16,7 @@ use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 use crate::Exit;
 use crate::args::{PeriodicArgs, PolicyName, WaitName};
 use crate::comparison::gate::Gate;
+use crate::experiment::follow::Target;
 use crate::experiment::{COLD_CYCLES, Experiment, claims, quiet};
 use crate::output::{self, Json};
 use crate::parse;
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         load: &args.load,
     };
     let Planned { mut plan, specs, choice } = loops.plan(&here)?;
+    let target = args.follow.as_ref().map(|clock| Target::open(clock, args.phase)).transpose()?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
     let json = Json::open(args.report.json.as_deref())?;
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
         asked: args.report.clone(),
         plans,
         samples,
+        follow: target,
         warnings: super::foreign(root).into_iter().chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run()?;

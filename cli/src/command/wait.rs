@@ -76,6 +76,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
         asked: args.report.clone(),
         plans,
         samples: None,
+        follow: None,
         warnings: super::foreign(root).into_iter().chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run()?;

@@ -51,6 +51,9 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
     let cold = |run: &RecordedRun| {
         Some(if run.cold_left_out { "left out" } else { "taken in" }.to_owned())
     };
+    let clock = |follows: Option<&String>| {
+        Some(follows.map_or_else(|| "CLOCK_MONOTONIC".to_owned(), Clone::clone))
+    };
     let (x, y) = (&a.setup, &b.setup);
     let priority = |priority: Option<u8>| priority.map(|priority| priority.to_string());
     [
@@ -58,6 +61,7 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
         difference("CPU", number(x.cpu), number(y.cpu)),
         difference("period", time(x.period_ns), time(y.period_ns)),
         difference("phase", time(x.phase_ns), time(y.phase_ns)),
+        difference("clock of the grid", clock(x.follows.as_ref()), clock(y.follows.as_ref())),
         difference("policy", x.policy.clone(), y.policy.clone()),
         difference("priority", priority(x.priority), priority(y.priority)),
         difference("wait", x.wait.clone(), y.wait.clone()),

@@ -117,6 +117,7 @@ fn setup(run: &RunInfo) -> Setup {
         cpu: Some(run.cpu),
         period_ns: Some(run.period_ns),
         phase_ns: Some(run.phase_ns),
+        follows: run.follows.clone(),
         policy: Some(run.policy.clone()).filter(|policy| !policy.is_empty()),
         priority: run.priority,
         wait: Some(run.wait.clone()).filter(|wait| !wait.is_empty()),

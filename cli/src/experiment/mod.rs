@@ -5,6 +5,7 @@
 
 mod background;
 pub(crate) mod claims;
+pub(crate) mod follow;
 mod live;
 pub(crate) mod quiet;
 mod safety;
@@ -69,6 +70,8 @@ pub(crate) struct Experiment {
     pub(crate) plans: Vec<report::PlannedRun>,
     /// Where the samples go, opened.
     pub(crate) samples: Option<(File, PathBuf)>,
+    /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
+    pub(crate) follow: Option<follow::Target>,
     /// What a reader should know, already.
     pub(crate) warnings: Vec<String>,
 }
@@ -80,20 +83,12 @@ impl Experiment {
         self.warnings.extend(judge(&self.plan, &self.here)?);
         signal::catch_stop().context("cannot catch SIGINT")?;
         let started = jiff::Timestamp::now();
-        let prepared = Prepared::new(self.plan.clone());
+        let (prepared, followed) = self.prepare()?;
         refuse_short_periods(&prepared)?;
         let recording = self.record_cost(prepared.clock());
         let granted = prepared.granted().context("cannot start a thread")?;
-        let info = self.describe(&prepared, &granted, started)?;
-        let file = match &self.samples {
-            Some((file, path)) => {
-                let file = file.try_clone().context("cannot open the sample file again")?;
-                output::empty(&file).with_context(|| format!("cannot write {}", path.display()))?;
-                let begun = SampleFile::begin(file, &info, self.plan.runs());
-                Some(begun.with_context(|| format!("cannot write {}", path.display()))?)
-            }
-            None => None,
-        };
+        let info = self.describe(&prepared, &granted, followed.as_ref(), started)?;
+        let file = self.begin_samples(&info)?;
         let thresholds = thresholds(&self.asked.limits, &self.asked.claims);
         let conditions = self.plan.conditions.len();
         let live = Live::new(&self.asked.claims, self.plan.runs());
@@ -128,12 +123,31 @@ impl Experiment {
         let report = report::from_experiment(Context {
             experiment: self,
             grids,
+            followed,
             outcome,
             loads,
             recording,
             started: started.to_string(),
         });
         Ok((report, trouble))
+    }
+
+    /// The experiment set up, on the time of the clock that is to be followed, if there is one.
+    fn prepare(&mut self) -> Result<(Prepared, Option<report::Follow>)> {
+        let prepared = Prepared::new(self.plan.clone());
+        let Some(target) = self.follow.take() else { return Ok((prepared, None)) };
+        self.warnings.extend(target.warning());
+        let followed = report::Follow::of(&target);
+        Ok((prepared.following(target.start(&self.plan)?), Some(followed)))
+    }
+
+    /// The sample file, with what it says of itself, where there is to be one.
+    fn begin_samples(&self, info: &str) -> Result<Option<SampleFile<File>>> {
+        let Some((file, path)) = &self.samples else { return Ok(None) };
+        let file = file.try_clone().context("cannot open the sample file again")?;
+        output::empty(&file).with_context(|| format!("cannot write {}", path.display()))?;
+        let begun = SampleFile::begin(file, info, self.plan.runs());
+        Ok(Some(begun.with_context(|| format!("cannot write {}", path.display()))?))
     }
 
     /// What recording costs where the first loop will run, and as it will run. `None` where no
@@ -152,6 +166,7 @@ impl Experiment {
         &self,
         prepared: &Prepared,
         granted: &[Policy],
+        followed: Option<&report::Follow>,
         started: jiff::Timestamp,
     ) -> Result<String> {
         let plan = &self.plan;
@@ -167,6 +182,7 @@ impl Experiment {
                     period_ns: grid.period().as_ns(),
                     epoch_ns: grid.epoch().as_ns(),
                     phase_ns: grid.phase_ns(),
+                    follows: followed.map(|followed| followed.clock.clone()),
                     policy: policy.to_owned(),
                     priority,
                     wait: plan.wait(stream, index).name().to_owned(),

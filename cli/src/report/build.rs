@@ -11,7 +11,7 @@ use punctual_lab::periodic::{self, End, Plan, Stream};
 
 use super::maker::Maker;
 use super::words::{session, warnings};
-use super::{Clock, Disturbance, JudgedLimit, Overall, Recording, Report, Run};
+use super::{Clock, Disturbance, Follow, JudgedLimit, Overall, Recording, Report, Run};
 use crate::comparison::live;
 use crate::experiment::{Experiment, Recordings};
 use crate::view::show;
@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) experiment: Experiment,
     /// The grid of each stream.
     pub(crate) grids: Vec<Grid>,
+    /// The clock that they follow.
+    pub(crate) followed: Option<Follow>,
     /// What it gave.
     pub(crate) outcome: periodic::Outcome<Recordings>,
     /// What the loads of each condition did.
@@ -54,11 +56,15 @@ pub(crate) fn duration_ns(plan: &Plan, condition: usize) -> u64 {
 
 /// The report of an experiment, verdicts and limits included.
 pub(crate) fn from_experiment(context: Context) -> Report {
-    let Context { experiment, grids, mut outcome, loads, recording, started } = context;
+    let Context { experiment, grids, followed, mut outcome, loads, recording, started } = context;
     let mut report = Report::empty(experiment.name);
     report.started_at = Some(started);
     report.incomplete = outcome.end != End::Finished;
     report.clock = Some(clock(&outcome));
+    report.follow = followed.map(|follow| match &outcome.followed {
+        Some(ended) => follow.ended(ended),
+        None => follow,
+    });
     report.recording =
         recording.map(|cost| Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     report.session = Some(session(&outcome, &experiment.here));
@@ -70,11 +76,13 @@ pub(crate) fn from_experiment(context: Context) -> Report {
     let cold = if experiment.asked.keep_cold { 0 } else { experiment.plan.cold };
     report.warnings.clone_from(&experiment.warnings);
     report.warnings.extend(warnings(&outcome, &experiment.here, cold));
+    report.warnings.extend(report.follow.iter().flat_map(Follow::warnings).collect::<Vec<_>>());
     report.choice = Some(experiment.choice.clone());
     let series = std::mem::take(&mut outcome.sink.series);
     let maker = Maker {
         experiment: &experiment,
         grids: &grids,
+        follows: report.follow.as_ref().map(|follow| follow.clock.as_str()),
         outcome: &outcome.runs,
         loads: &loads,
         floor_ns: outcome.clock.cost.now_ns,

@@ -17,6 +17,7 @@ use crate::experiment::{Experiment, Recordings, policy_words};
 pub(super) struct Maker<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) grids: &'a [Grid],
+    pub(super) follows: Option<&'a str>,
     pub(super) outcome: &'a [RunOutcome],
     pub(super) loads: &'a [Vec<LoadReport>],
     pub(super) floor_ns: f64,
@@ -102,6 +103,7 @@ impl Maker<'_> {
             cpu: stream.cpu,
             period_ns: Some(stream.period.as_ns()),
             phase_ns: Some(self.grids[number].phase_ns()),
+            follows: self.follows.map(ToOwned::to_owned),
             policy: Some(policy.to_owned()),
             priority,
             wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),

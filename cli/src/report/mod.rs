@@ -9,6 +9,7 @@ mod campaign;
 mod claims;
 mod compare;
 mod executive;
+mod follow;
 mod maker;
 mod run;
 pub(crate) mod strategies;
@@ -34,6 +35,7 @@ pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use executive::{ExecutiveRow, Ratio, Turn};
+pub(crate) use follow::Follow;
 pub(crate) use maker::loads;
 pub(crate) use run::{Approach, Load, LoadRow, Row, Run, Setup};
 pub(crate) use strategies::StrategyRow;
@@ -65,6 +67,9 @@ pub(crate) struct Report {
     pub(crate) choice: Option<Choice>,
     /// What stamps were taken with; null when not measuring.
     pub(crate) clock: Option<Clock>,
+    /// How the grids followed another clock; null where they are on CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub(crate) follow: Option<Follow>,
     /// What recording a sample cost; null when not measuring.
     pub(crate) recording: Option<Recording>,
     /// What the kernel granted; null when not measuring.
@@ -154,8 +159,8 @@ pub(crate) struct Clock {
     pub(crate) rate_hz: Option<f64>,
     /// The rate is off by at most this, relative, in parts per billion.
     pub(crate) rate_bound_ppb: Option<f64>,
-    /// CLOCK_MONOTONIC, on which releases are, against CLOCK_MONOTONIC_RAW over the whole run, in
-    /// parts per billion: how much NTP steered it.
+    /// CLOCK_MONOTONIC, on which releases are where they follow no other clock, against
+    /// CLOCK_MONOTONIC_RAW over the whole run, in parts per billion: how much NTP steered it.
     pub(crate) slew_ppb: Option<f64>,
     /// The slew is off by at most this, in parts per billion.
     pub(crate) slew_bound_ppb: Option<f64>,
@@ -273,6 +278,7 @@ impl Report {
             machine: None,
             choice: None,
             clock: None,
+            follow: None,
             recording: None,
             session: None,
             runs: Vec::new(),

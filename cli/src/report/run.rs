@@ -86,8 +86,13 @@ pub(crate) struct Setup {
     pub(crate) cpu: Option<u32>,
     /// The nominal period.
     pub(crate) period_ns: Option<u64>,
-    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC.
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC, or on the clock that it
+    /// follows.
     pub(crate) phase_ns: Option<u64>,
+    /// The clock that the grid follows, "tai", "realtime" or a device: releases are on its time.
+    /// Null: on CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub(crate) follows: Option<String>,
     /// The policy that the thread really had: "SCHED_FIFO".
     pub(crate) policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.

@@ -1,5 +1,6 @@
 //! Views: a report as text and as a page for people, as JSON for machines. No arithmetic here.
 
+mod followed;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod plots;

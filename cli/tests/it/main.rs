@@ -11,6 +11,7 @@ mod compare;
 mod crash;
 mod executive;
 mod export;
+mod follow;
 mod impact;
 mod import;
 mod measure;

@@ -59,9 +59,9 @@ impl Followed {
     }
 }
 
-/// How `reference` is followed by the grids of a plan: a bend is known to each loop before it comes,
-/// of a step only what is left over whole periods of all of them is slewed in, and the thread that
-/// reads keeps to the housekeeping CPUs.
+/// How `reference` is followed by the grids of a plan: each loop knows a bend before it comes, of a
+/// step only what is left over whole periods of all of them is slewed in, and the thread that reads
+/// keeps to the housekeeping CPUs.
 pub fn follow(reference: Reference, plan: &Plan) -> Follow {
     let periods = || plan.streams.iter().map(|stream| stream.period.as_ns());
     let longest_ns = i64::try_from(periods().max().unwrap_or(0)).unwrap_or(i64::MAX);

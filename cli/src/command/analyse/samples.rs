@@ -88,6 +88,7 @@ fn run(name: String, infos: &[&RunInfo], outcome: Outcome) -> Run {
         cpu: Some(first.cpu),
         period_ns: Some(first.period_ns),
         phase_ns: Some(first.phase_ns),
+        follows: first.follows.clone(),
         policy: Some(first.policy.clone()),
         priority: first.priority,
         wait: Some(first.wait.clone()),

@@ -111,6 +111,7 @@ fn run(
         cpu: setup.cpu,
         period_ns: Some(setup.period_ns),
         phase_ns: Some(setup.phase_ns),
+        follows: None,
         policy: Some(setup.policy.clone()),
         priority: setup.priority,
         wait: Some(setup.wait.clone()),

@@ -3,7 +3,7 @@
 use super::markup::{escape, table};
 use super::{Section, Source, figures};
 use crate::report::{Report, Run};
-use crate::view::show;
+use crate::view::{followed, show};
 
 /// The section.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -39,12 +39,17 @@ fn row(name: &str, run: &Run) -> Vec<String> {
         name.to_owned(),
         or(setup.cpu.map(|cpu| cpu.to_string())),
         or(setup.period_ns.map(show::period)),
-        or(setup.phase_ns.map(|phase| show::ns(Some(phase as f64)))),
+        or(setup.phase_ns.map(|phase| self::phase(phase, setup.follows.as_ref()))),
         or(policy),
         or(setup.wait.clone()),
         if setup.load.is_empty() { "none".to_owned() } else { setup.load.join(", ") },
         or(setup.duration_ns.map(show::period)),
     ]
+}
+
+fn phase(ns: u64, follows: Option<&String>) -> String {
+    let on = follows.map(|clock| format!(" on {}", show::plain(clock))).unwrap_or_default();
+    show::ns(Some(ns as f64)) + &on
 }
 
 fn instruments(report: &Report) -> String {
@@ -64,6 +69,7 @@ fn instruments(report: &Report) -> String {
             ));
         }
     }
+    parts.extend(report.follow.as_ref().map(followed::words));
     if let Some(cost) = &report.recording {
         parts.push(format!(
             "recording a sample costs {:.1} ns, in a cold cycle {:.0} ns",

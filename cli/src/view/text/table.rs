@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use punctual_analysis::import::imported::Holds;
 
 use crate::report::{Approach, Load, LoadRow, Report, Row, Run};
-use crate::view::show;
+use crate::view::{followed, show};
 
 /// The name of a run or measure, padded to its column.
 const NAME: usize = 24;
@@ -58,6 +58,11 @@ fn notes(report: &Report) -> String {
         if run.outcome.unrecorded > 0 {
             parts.push(format!("{} cycles unrecorded", show::count(run.outcome.unrecorded)));
         }
+        if report.follow.is_none()
+            && let Some(clock) = &run.setup.follows
+        {
+            parts.push(format!("the grid follows {}", show::plain(clock)));
+        }
         if let Some(stalled) = run.stalled.filter(|&stalled| stalled > 0) {
             parts.push(format!(
                 "{} stalls inside the spin, longest {}",
@@ -72,6 +77,9 @@ fn notes(report: &Report) -> String {
             let text = format!("    {}: {}", run.name, parts.join(" · "));
             page += &(show::wrap(&text, 6) + "\n");
         }
+    }
+    if let Some(follow) = &report.follow {
+        page += &(show::wrap(&format!("    {}", followed::words(follow)), 6) + "\n");
     }
     page
 }

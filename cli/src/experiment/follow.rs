@@ -1,0 +1,103 @@
+//! `--follow`: the clock whose time the grids lie on, opened, and followed.
+//!
+//! For `measure periodic`. A clock that cannot be had is refused before anything else is done; the
+//! steering is `punctual::follow`.
+
+use std::io;
+
+use anyhow::{Result, anyhow, bail};
+use punctual::follow::{FollowError, Follower, PtpClock, Reference};
+use punctual::os::clock::{ClockId, now_ns};
+use punctual_lab::periodic::{Plan, follow};
+
+use crate::parse::{FollowName, Phase};
+use crate::view::show;
+
+/// A clock to follow, opened.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// As it was asked for.
+    pub(crate) name: String,
+    /// How it is read; null for the system's clocks.
+    pub(crate) read: Option<String>,
+    reference: Reference,
+}
+
+impl Target {
+    /// Opens the clock that is asked for.
+    ///
+    /// # Errors
+    /// In one line, why it cannot be followed, or not with this phase.
+    pub(crate) fn open(asked: &FollowName, phase: Phase) -> Result<Self> {
+        let name = show::plain(&asked.to_string());
+        if phase == Phase::Quiet {
+            bail!(
+                "--phase quiet: the kernel's tick keeps to CLOCK_MONOTONIC, and a grid that \
+                 follows {name} passes through it"
+            );
+        }
+        let (reference, read) = match asked {
+            FollowName::Tai => (Reference::Tai, None),
+            FollowName::Realtime => (Reference::Realtime, None),
+            FollowName::Device(path) => {
+                let clock = PtpClock::open(path)
+                    .map_err(|why| anyhow!("--follow {name}: {}", refusal(&why)))?;
+                let how = format!("{:?}", clock.how()).to_lowercase();
+                (Reference::Ptp(clock), Some(how))
+            }
+        };
+        Ok(Self { name, read, reference })
+    }
+
+    /// What a reader should know of this clock before anything was measured.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let ahead = || now_ns(ClockId::Tai).abs_diff(now_ns(ClockId::Realtime));
+        // One second and more of difference is a number of leap seconds.
+        let unset = matches!(self.reference, Reference::Tai) && ahead() < 500_000_000;
+        unset.then(|| {
+            "nobody told this kernel how far TAI is from UTC: its CLOCK_TAI is the time of day, \
+             and steps with it"
+                .to_owned()
+        })
+    }
+
+    /// Begins to follow it.
+    ///
+    /// # Errors
+    /// In one line, why not.
+    pub(crate) fn start(self, plan: &Plan) -> Result<Follower> {
+        let name = self.name;
+        follow(self.reference, plan).start().map_err(|why| match why {
+            FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
+            other => anyhow!("--follow {name}: {other}"),
+        })
+    }
+}
+
+/// Why a device could not be opened.
+fn refusal(why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound => "there is no such device".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "no right to read it: run as root, or as a member of the group that owns it".to_owned()
+        }
+        _ => why.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_that_is_missing_is_told_from_a_device_that_is() {
+        let of = |kind: io::ErrorKind| refusal(&kind.into());
+        assert!(of(io::ErrorKind::PermissionDenied).contains("no right"));
+        assert!(of(io::ErrorKind::NotFound).contains("no such device"));
+        let opened = Target::open(&FollowName::Device("/dev/zero".into()), Phase::At(0));
+        assert_eq!(
+            opened.expect_err("no clock").to_string(),
+            "--follow /dev/zero: it is no PTP clock"
+        );
+    }
+}

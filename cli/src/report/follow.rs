@@ -1,0 +1,144 @@
+//! How the grids of a run followed another clock than CLOCK_MONOTONIC.
+//!
+//! Plain data; the steering is `punctual_core::follow`.
+
+use punctual_lab::periodic::{Followed, Moment};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::follow::Target;
+
+/// How the grids followed a clock. They never jump: a reference that steps or stops is counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Follow {
+    /// "tai", "realtime" or the device: "/dev/ptp0".
+    pub(crate) clock: String,
+    /// Of a PTP clock, how it was read: "precise", "extended" or "plain", the best that worked;
+    /// null for the system's clocks.
+    pub(crate) read: Option<String>,
+    /// How much faster it ran than CLOCK_MONOTONIC, in parts per billion, by the last 16 readings;
+    /// null without a reading.
+    pub(crate) drift_ppb: Option<f64>,
+    /// By how much the grid's time may run faster or slower than CLOCK_MONOTONIC, in parts per
+    /// billion: no period is ever longer or shorter than by that.
+    pub(crate) limit_ppb: i64,
+    /// The clock less the grid's time, steps left out, at the readings.
+    pub(crate) phase_error_ns: PhaseError,
+    /// Readings that were followed: n of the phase error.
+    pub(crate) readings: u64,
+    /// Readings that could not be had.
+    pub(crate) unread: u64,
+    /// Readings at which the limit held the grid back.
+    pub(crate) limited: u64,
+    /// Steps: readings further from where the clock should be than `step_min_ns`.
+    pub(crate) steps: u64,
+    /// What of them the grid does not follow, whole periods, in all: so far the clock is ahead of
+    /// it.
+    pub(crate) stepped_ns: i64,
+    /// What counts as a step.
+    pub(crate) step_min_ns: i64,
+    /// Times that the clock stood still.
+    pub(crate) stops: u64,
+    /// The start on both timescales; null where nothing ran.
+    pub(crate) began: Option<Both>,
+    /// The end on both; from these two, and `drift_ppb` between them, an instant of the grid can
+    /// be found on CLOCK_MONOTONIC.
+    pub(crate) ended: Option<Both>,
+}
+
+/// The phase error of a grid that follows; null without a reading.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PhaseError {
+    /// At the last reading.
+    pub(crate) last: Option<i64>,
+    /// The root of the mean square.
+    pub(crate) rms: Option<f64>,
+    /// The largest amount.
+    pub(crate) max: Option<u64>,
+}
+
+/// One moment on two timescales.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Both {
+    /// CLOCK_MONOTONIC.
+    pub(crate) monotonic_ns: u64,
+    /// The grid's time.
+    pub(crate) grid_ns: u64,
+}
+
+impl Follow {
+    /// What is known before it was followed.
+    pub(crate) fn of(target: &Target) -> Self {
+        Self { clock: target.name.clone(), read: target.read.clone(), ..Self::default() }
+    }
+
+    /// With what became of it.
+    pub(super) fn ended(self, followed: &Followed) -> Self {
+        let status = followed.status;
+        let some = status.readings > 0;
+        Self {
+            drift_ppb: some.then_some(status.drift_ppb),
+            limit_ppb: followed.settings.limit_ppb,
+            phase_error_ns: PhaseError {
+                last: some.then_some(status.phase_ns),
+                rms: some.then_some(status.phase_rms_ns),
+                max: some.then_some(status.phase_max_ns),
+            },
+            readings: status.readings,
+            unread: followed.unread,
+            limited: status.limited,
+            steps: status.steps,
+            stepped_ns: status.stepped_ns,
+            step_min_ns: followed.settings.step.as_ns(),
+            stops: status.stops,
+            began: Some(both(followed.began)),
+            ended: Some(both(followed.ended)),
+            ..self
+        }
+    }
+
+    /// What a reader should know before believing the numbers.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let clock = &self.clock;
+        let said = [
+            (self.steps, "stepped", "and the grid went on at its pace"),
+            (self.stops, "stood still", "and the grid went on at its pace"),
+            (self.unread, "could not be read", "and the grid went on at its pace"),
+            (self.limited, "was beyond the limit of the slew", "and the grid stayed behind it"),
+        ];
+        let told = said.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
+            let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+            format!("{clock}, which the grid follows, {what} {often}, {then}")
+        });
+        let unseen = (self.readings == 0).then(|| {
+            format!("{clock} was not followed once: the grid has the pace of the first readings")
+        });
+        told.chain(unseen).collect()
+    }
+}
+
+fn both(moment: Moment) -> Both {
+    Both { monotonic_ns: moment.monotonic.as_ns(), grid_ns: moment.grid.as_ns() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_is_said_and_nothing_else() {
+        let fine = Follow { clock: "tai".to_owned(), readings: 20, ..Follow::default() };
+        assert_eq!(fine.warnings(), [""; 0]);
+        let odd = Follow { steps: 1, unread: 3, ..fine };
+        assert_eq!(
+            odd.warnings(),
+            [
+                "tai, which the grid follows, stepped once, and the grid went on at its pace",
+                "tai, which the grid follows, could not be read 3 times, and the grid went on at \
+                 its pace"
+            ]
+        );
+        let unseen = Follow { readings: 0, ..Follow::default() };
+        assert_eq!(unseen.warnings().len(), 1);
+    }
+}

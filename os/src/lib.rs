@@ -25,6 +25,7 @@ pub mod mapping;
 pub mod memory;
 pub mod namespace;
 pub mod pidfd;
+pub mod poll;
 pub mod process;
 pub mod ptp;
 pub mod scheduler;

@@ -3,6 +3,7 @@
 //! For the supervising thread, which looks in now and then. A name is held by a lock, so that what
 //! a killed supervisor left behind is in nobody's way, and a living one is never robbed.
 
+use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -98,6 +99,12 @@ impl Listener {
         let socket = UnixListener::bind(&path).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         Ok(Self { socket, path, _lock: lock, guests: Vec::new() })
+    }
+
+    /// What tells that somebody came, or that one who did says something.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = c_int> {
+        let door = (self.guests.len() < GUESTS_MAX).then_some(self.socket.as_raw_fd());
+        door.into_iter().chain(self.guests.iter().map(|guest| guest.socket.as_raw_fd()))
     }
 
     /// Lets in who came, and gives each who said what it wants to `heard`, with the request.

@@ -1,11 +1,12 @@
 //! The supervising thread at work: leads the life of each seat, answers who comes, winds down.
 //!
-//! Looks every few milliseconds; does what [`super::super::life`] says, and decides nothing itself.
+//! Looks when it is called, and every few milliseconds; does what [`super::super::life`] says, and
+//! decides nothing itself.
 
 use punctual_core::seat::{State, clear, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process::Ending;
 use punctual_os::scheduler::{self, Policy};
 use punctual_os::{Errno, pidfd};
@@ -17,10 +18,9 @@ use super::Ready;
 use super::event::{Event, What};
 use super::occupant::{Occupant, own_thread};
 use super::seat::Seat;
+use super::vigil::Vigil;
 use crate::session::Attempt;
 
-/// How often the supervisor looks.
-const TICK: Span = Span::from_ms(5);
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
 const LEAVE: Span = Span::from_ms(2_000);
 
@@ -29,23 +29,24 @@ pub(super) fn now() -> Instant {
     Instant::from_ns(now_ns(ClockId::Monotonic))
 }
 
-/// A tick later.
-pub(super) fn pause() {
-    // A signal that cuts this short costs an extra look.
-    let _interrupted = sleep_until_ns((now() + TICK).as_ns());
-}
-
 /// The supervising thread at work.
 pub(super) struct Lead<'l, 's> {
     pub(super) ready: &'s Ready,
     pub(super) all: &'l mut [Occupant],
     pub(super) say: &'l mut dyn FnMut(Event),
+    pub(super) vigil: Vigil,
 }
 
 impl Lead<'_, '_> {
     fn say(&mut self, rank: usize, what: What) {
         let task = self.ready.plan.name(rank).to_owned();
         (self.say)(Event { task, what });
+    }
+
+    /// Rests until a process ends, somebody comes, or the next look is due.
+    pub(super) fn rest(&mut self, listener: Option<&Listener>) {
+        let ends = self.all.iter().filter_map(Occupant::descriptor);
+        self.vigil.rest(ends.chain(listener.into_iter().flat_map(Listener::descriptors)));
     }
 
     /// A look at everything.
@@ -235,7 +236,7 @@ impl Lead<'_, '_> {
                     }
                 }
             }
-            pause();
+            self.rest(None);
         }
         self.ready.seats.iter().for_each(Seat::take_over);
     }

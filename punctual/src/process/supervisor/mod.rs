@@ -12,6 +12,7 @@ mod occupant;
 mod ready;
 mod run;
 mod seat;
+mod vigil;
 
 use punctual_core::page;
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};

@@ -2,6 +2,7 @@
 //!
 //! Programs are started here and nowhere else. Decides nothing: that is [`super::super::life`].
 
+use std::ffi::c_int;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -75,6 +76,11 @@ impl Occupant {
         }
         let pidfd = self.pidfd.as_ref()?;
         (pidfd::has_ended(pidfd) != Ok(false)).then_some(Exit::Unknown)
+    }
+
+    /// What tells that the process has ended, while that is not known.
+    pub(super) fn descriptor(&self) -> Option<c_int> {
+        self.pidfd.as_ref().map(Descriptor::number)
     }
 
     /// Starts the program of a seat that is clear.

@@ -15,9 +15,10 @@ use punctual_os::affinity;
 
 use super::event::Event;
 use super::execute::{Executed, Stage, bound};
-use super::lead::{Lead, now, pause};
+use super::lead::{Lead, now};
 use super::occupant::Occupant;
 use super::seat::Seat;
+use super::vigil::Vigil;
 use super::{Figures, Finished, Over, Ready, TaskOutcome};
 use crate::clocks::MachineClock;
 use crate::posts::Posts;
@@ -64,12 +65,12 @@ impl Ready {
             let tasks = posts(ready, &stage.beats);
             let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
             let _beside_them = affinity::set(0, &stage.aside);
-            let mut lead = Lead { ready, all: &mut all, say };
+            let mut lead = Lead { ready, all: &mut all, say, vigil: Vigil::new() };
             let mut gone = false;
             while !executive.is_finished() && !gone {
                 lead.tick(listener.as_mut());
                 gone = lead.all.iter().all(|one| one.life.is_over());
-                pause();
+                lead.rest(listener.as_ref());
             }
             stop.store(true, Ordering::Relaxed);
             // Nobody comes any more.

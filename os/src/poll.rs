@@ -1,0 +1,77 @@
+//! Waiting for any of several descriptors, until an instant.
+//!
+//! For supervisors: a process that ended, somebody at a socket. Never reads from any of them.
+
+use core::ffi::c_int;
+
+use crate::Errno;
+use crate::clock::{ClockId, now_ns};
+
+/// A descriptor, by its number, that is waited for until it has something to read or has ended.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Interest(libc::pollfd);
+
+impl Interest {
+    /// In this descriptor. A number that is none is there at once.
+    ///
+    /// # Real-time: setup only
+    pub const fn new(descriptor: c_int) -> Self {
+        Self(libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 })
+    }
+
+    /// Whether the last wait found something here.
+    ///
+    /// # Real-time: setup only
+    pub const fn is_there(&self) -> bool {
+        self.0.revents != 0
+    }
+}
+
+/// `ppoll(interests, distance to until, NULL)`: waits until one of them is there, or `until_ns` on
+/// CLOCK_MONOTONIC; how many are. The kernel takes a distance here: a thread that is preempted
+/// before the call comes back that much later.
+///
+/// Errors: `EINTR` on a signal, `EINVAL` for more interests than RLIMIT_NOFILE.
+///
+/// # Real-time: setup only
+pub fn wait_until(interests: &mut [Interest], until_ns: u64) -> Result<usize, Errno> {
+    let left_ns = until_ns.saturating_sub(now_ns(ClockId::Monotonic));
+    let left = libc::timespec {
+        tv_sec: libc::time_t::try_from(left_ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `Interest` is a pollfd, and the slice has as many; the distance outlives the call.
+    let there = unsafe {
+        libc::ppoll(
+            interests.as_mut_ptr().cast(),
+            interests.len() as libc::nfds_t,
+            &raw const left,
+            core::ptr::null(),
+        )
+    };
+    Errno::check(there.into()).map(|there| usize::try_from(there).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn who_has_something_is_told_from_who_has_nothing() {
+        let (silent, _other) = UnixStream::pair().expect("sockets");
+        let (mut one, two) = UnixStream::pair().expect("sockets");
+        let mut interests = [Interest::new(silent.as_raw_fd()), Interest::new(two.as_raw_fd())];
+        assert_eq!(wait_until(&mut interests, 1), Ok(0), "the instant has passed");
+        one.write_all(b"x").expect("open");
+        assert_eq!(wait_until(&mut interests, u64::MAX), Ok(1));
+        assert!(!interests[0].is_there() && interests[1].is_there());
+        drop(one);
+        assert_eq!(wait_until(&mut interests[1..], u64::MAX), Ok(1), "its end is something too");
+        assert_eq!(wait_until(&mut [Interest::new(1 << 20)], u64::MAX), Ok(1));
+    }
+}

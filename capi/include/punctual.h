@@ -2,9 +2,9 @@
  * punctual.h: be there at the release, know every cycle.
  *
  * A loop of one period that says punctual_loop_wait(), works, and says so again; an executive of
- * many periodic tasks in one thread; a process that is a supervisor's task; the clock, and a wait
- * for one instant. Linux, x86-64 and AArch64. C11 and C++17 and newer; a small C++ wrapper is in
- * punctual.hpp.
+ * many periodic tasks in one thread; a calendar of units at fixed places of a frame; a process that
+ * is a supervisor's task, and a look at such a task; the clock, and a wait for one instant. Linux,
+ * x86-64 and AArch64. C11 and C++17 and newer; a small C++ wrapper is in punctual.hpp.
  *
  * Answers. A function that can fail returns 0 or a negative errno, never anything else.
  *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
@@ -518,6 +518,200 @@ int punctual_periodic_refused(const punctual_periodic *periodic, char *text,
  * Real-time: setup only
  */
 int punctual_periodic_destroy(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
+
+/* ---- Units at fixed places of a frame: a calendar --------------------------------------------- */
+
+/*
+ * A frame that comes round for ever, and in it units, each of which has a place that no other
+ * overlaps: for whoever knows at which instant each piece of work has to begin. A task has one
+ * cycle a frame, and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one
+ * and goes on in the next, be it in the next frame; one that is done early hands the rest back. A
+ * unit that runs longer than its budget is timed out: it is counted, and told by
+ * punctual_cycle_cancelled() where its policy is to be terminated; what comes next starts late.
+ * Add units, build, run, all in one thread; between the units may run the tasks of an executive.
+ */
+typedef struct punctual_calendar punctual_calendar;
+
+/* A unit. */
+typedef struct punctual_unit {
+    size_t size;          /* sizeof(punctual_unit) */
+    const char *name;     /* of its own, UTF-8, copied; without default */
+    const char *task;     /* the task whose unit it is, copied; null: one of the unit's name */
+    punctual_task_fn run; /* the body of its task, given with one of its units at least; null: as
+                             there. cycle->next_ns is when the unit's budget is spent */
+    void *data;           /* handed to the body; null */
+    const char *after;    /* the unit behind whose place its own comes, copied; null: the frame's
+                             start */
+    uint64_t ready_ns;    /* from there to the start of its place; 0 */
+    uint64_t budget_ns;   /* its longest execution, which is the length of its place; without
+                             default */
+    uint64_t deadline_ns; /* from the start of its place to its latest finish: from the budget to
+                             the frame; 0: the budget. One that could not start by then is missed */
+    uint64_t start_ns;    /* from the start of its place to its latest start that is not late; 0:
+                             any */
+    int32_t policy;       /* what a time-out does: PUNCTUAL_POLICY_SKIP, _TERMINATE or _STOP; units
+                             of one task that say another than SKIP say the same */
+    uint32_t reserved;    /* 0 */
+} punctual_unit;
+
+/* What the units of a task did, beside its punctual_stats. */
+typedef struct punctual_unit_counts {
+    size_t size;            /* sizeof(punctual_unit_counts) */
+    uint64_t ran;           /* units */
+    uint64_t missed;        /* units whose deadline had passed before they could start */
+    uint64_t spare;         /* units handed back: the task was done before them */
+    uint64_t breaks;        /* voluntary breaks */
+    uint64_t terminated;    /* cycles that were ended before they were done */
+    uint64_t missed_frames; /* frames in which the task began no cycle */
+    uint64_t over_frame;    /* cycles that were not done when their task's next frame came */
+} punctual_unit_counts;
+
+/*
+ * Fills in the defaults: punctual_unit_init(&unit, sizeof unit).
+ * Real-time: setup only
+ */
+int punctual_unit_init(punctual_unit *unit, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Empties counts: punctual_unit_counts_init(&counts, sizeof counts).
+ * Real-time: in loop
+ */
+int punctual_unit_counts_init(punctual_unit_counts *counts, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A calendar of this frame, from 1 ns to 2^62 ns, without units. *calendar is null where it fails.
+ * Real-time: setup only
+ */
+int punctual_calendar_create(punctual_calendar **calendar, uint64_t frame_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * One more unit; *index, which may be null, numbers it from 0 in the order of adding. What units
+ * cannot be together, build says.
+ *   -EINVAL  what cannot be of the unit itself
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_calendar_add(punctual_calendar *calendar, const punctual_unit *unit,
+                          uint32_t *index) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Checks all units and lays them out: places, and 34 KiB a task for its counts and its histogram of
+ * lateness. punctual_last_error() names the units that a failure is about, with their places.
+ *   -ENOSPC  two units overlap, or one is not within the frame
+ *   -EEXIST  two units of one name
+ *   -ENOENT  a unit after one that is not there
+ *   -EINVAL  budgets, deadlines or policies that cannot be, a task without a body or with two, a
+ *            unit after itself, or no units
+ *   -E2BIG   more than 65536 units
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_calendar_build(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The place of a unit, ns after the start of the frame: from its start to its end.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no unit of this index
+ * Real-time: reader side
+ */
+int punctual_calendar_place(const punctual_calendar *calendar, uint32_t unit, uint64_t *from_ns,
+                            uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The longest time between two units, from the last one to the first one of the next frame too.
+ *   -EINVAL  also: not built yet
+ * Real-time: reader side
+ */
+int punctual_calendar_longest_gap_ns(const punctual_calendar *calendar,
+                                     uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Runs the units in the calling thread, for duration_ns (0: without end), until it is told to stop,
+ * or until a task says so. Between them, where that is not null, the tasks of an executive that is
+ * built and does not run: each is started only where its budget fits before the next unit and 2 us,
+ * so that it has to have one. options, which may be null for the defaults, says how the thread runs
+ * and waits; period_num_ns stays 0, and the phase is that of the epoch, at which a frame starts:
+ * zero, or phase_ns after the clock's zero. Everything is counted anew, that of the executive's
+ * tasks too. Returns 0 at the end of the duration, when either is told to stop, and when a task
+ * returned PUNCTUAL_STOP; otherwise
+ *   what a task returned, if that is negative
+ *   -ETIME      a task was timed out or missed a frame, or one of the executive overran, whose
+ *               policy is to stop; punctual_last_error() names it
+ *   -ETIMEDOUT  the watchdog stopped it
+ *   -EINVAL     an option that cannot be, not built yet, or a task beside it without a budget
+ *   -ENOSPC     the budget of a task beside it fits into no gap, or all of them ask for more than
+ *               the whole CPU
+ *   -EEXIST     a task of each has this name
+ *   -EACCES     the kernel refused something, and the options are strict
+ *   -EAGAIN     no thread for the watchdog, or for cancelling
+ *   -EBUSY      it runs already, or the executive does
+ * Real-time: setup only
+ */
+int punctual_calendar_run(punctual_calendar *calendar, punctual_periodic *beside,
+                          const punctual_options *options, uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Tells the calendar to stop, for good: from any thread, from a task, and from a signal handler.
+ * Takes effect after the unit that runs; where none does, as with a loop.
+ * Real-time: in loop
+ */
+int punctual_calendar_stop(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the task of this unit did in the present run, or in the last, counted by units; from any
+ * thread.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no unit of this index
+ * Real-time: reader side
+ */
+int punctual_calendar_task_stats(const punctual_calendar *calendar, uint32_t unit,
+                                 punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A quantile of the lateness of this unit's task, as punctual_loop_quantile_ns(); from any thread.
+ *   -EINVAL   a share outside [0, 1], or not built yet
+ *   -ENOENT   no unit of this index
+ *   -ENODATA  no unit of it ran yet
+ * Real-time: reader side
+ */
+int punctual_calendar_task_quantile_ns(const punctual_calendar *calendar, uint32_t unit,
+                                       double share, int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the units of this unit's task did in the last run.
+ *   -EINVAL   also: not built yet
+ *   -ENOENT   no unit of this index
+ *   -ENODATA  none has ended yet
+ *   -EBUSY    it runs
+ * Real-time: setup only
+ */
+int punctual_calendar_task_counts(const punctual_calendar *calendar, uint32_t unit,
+                                  punctual_unit_counts *counts) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How releases were approached at the end of the last run.
+ *   -ENODATA  none has ended yet
+ *   -EBUSY    it runs
+ * Real-time: setup only
+ */
+int punctual_calendar_wait_info(const punctual_calendar *calendar,
+                                punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the kernel refused the last run, as punctual_loop_refused().
+ *   -ERANGE  it was cut
+ *   -EBUSY   it runs
+ * Real-time: setup only
+ */
+int punctual_calendar_refused(const punctual_calendar *calendar, char *text,
+                              size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Frees it. Null is no error. No other thread may use it at the time or later.
+ *   -EBUSY  it runs
+ * Real-time: setup only
+ */
+int punctual_calendar_destroy(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
 
 /* ---- A process that is a task of a supervisor ------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #ifndef PUNCTUAL_HPP
 #define PUNCTUAL_HPP
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <deque>
@@ -145,12 +146,68 @@ struct task : punctual_task {
     task() : punctual_task() { check(punctual_task_init(this, sizeof(punctual_task))); }
 };
 
+// What a task does: returns PUNCTUAL_CONTINUE to go on, PUNCTUAL_BREAK, PUNCTUAL_STOP or -errno, as
+// a punctual_task_fn does.
+using body = std::function<int(const punctual_cycle &)>;
+
+// The bodies of tasks. What one throws ends the run, and is thrown again behind it.
+class bodies {
+public:
+    bodies() = default;
+    // A body knows where this lies.
+    bodies(const bodies &) = delete;
+    bodies &operator=(const bodies &) = delete;
+
+    // What the library calls with data().
+    static punctual_task_fn run() noexcept { return &bodies::call; }
+
+    // Keeps a body; what the library calls it with.
+    void *data(body kept) {
+        all.push_back({std::move(kept), this});
+        return &all.back();
+    }
+
+    // A run begins.
+    void begin() noexcept {
+        thrown = nullptr;
+        taken.clear();
+    }
+
+    // It is over: throws what a body has thrown. All of its threads have ended.
+    void rethrow() const {
+        if (thrown) {
+            std::rethrow_exception(thrown);
+        }
+    }
+
+private:
+    struct entry {
+        body kept;
+        bodies *of;
+    };
+
+    // Nothing is thrown through the library, which could not bear it.
+    static int call(void *data, const punctual_cycle *cycle) noexcept {
+        entry *that = static_cast<entry *>(data);
+        try {
+            return that->kept(*cycle);
+        } catch (...) {
+            // The first, where several throw at once.
+            if (!that->of->taken.test_and_set()) {
+                that->of->thrown = std::current_exception();
+            }
+            return PUNCTUAL_STOP;
+        }
+    }
+
+    std::deque<entry> all; // their places do not change
+    std::exception_ptr thrown;
+    std::atomic_flag taken = ATOMIC_FLAG_INIT;
+};
+
 // An executive of many tasks.
 class periodic {
 public:
-    // Returns PUNCTUAL_CONTINUE to go on, anything else to end the run, as a punctual_task_fn does.
-    using body = std::function<int(const punctual_cycle &)>;
-
     // punctual_periodic_create()
     periodic() {
         punctual_periodic *made = nullptr;
@@ -161,12 +218,11 @@ public:
     // punctual_periodic_add(); the index of the task. Its run and data are set here.
     std::uint32_t add(const char *name, std::uint64_t num_ns, std::uint64_t den, body run,
                       task with = task()) {
-        bodies.push_back({std::move(run), this});
         with.name = name;
         with.period_num_ns = num_ns;
         with.period_den = den;
-        with.run = &periodic::call;
-        with.data = &bodies.back();
+        with.run = bodies::run();
+        with.data = kept.data(std::move(run));
         std::uint32_t index = 0;
         check(punctual_periodic_add(handle.get(), &with, &index));
         return index;
@@ -177,11 +233,9 @@ public:
 
     // punctual_periodic_run(). An exception of a body ends the run and is thrown from here.
     void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
-        thrown = nullptr;
+        kept.begin();
         int answer = punctual_periodic_run(handle.get(), &options, duration_ns);
-        if (thrown) {
-            std::rethrow_exception(thrown);
-        }
+        kept.rethrow();
         check(answer);
     }
 
@@ -195,35 +249,106 @@ public:
         return stats;
     }
 
+    // punctual_periodic_task_quantile_ns(), from any thread; nothing before the first cycle.
+    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
+        std::int64_t ns = 0;
+        return some(punctual_periodic_task_quantile_ns(handle.get(), index, share, &ns), ns);
+    }
+
     punctual_periodic *get() const noexcept { return handle.get(); }
 
-    // A body knows where this lies.
-    periodic(const periodic &) = delete;
-    periodic &operator=(const periodic &) = delete;
-
 private:
-    struct entry {
-        body run;
-        periodic *of;
-    };
-
-    // Nothing is thrown through the library, which could not bear it.
-    static int call(void *data, const punctual_cycle *cycle) noexcept {
-        entry *of = static_cast<entry *>(data);
-        try {
-            return of->run(*cycle);
-        } catch (...) {
-            of->of->thrown = std::current_exception();
-            return 1;
-        }
-    }
+    friend class calendar;
 
     struct destroy {
         void operator()(punctual_periodic *of) const noexcept { punctual_periodic_destroy(of); }
     };
-    std::deque<entry> bodies; // their places do not change
-    std::exception_ptr thrown;
+    bodies kept;
     std::unique_ptr<punctual_periodic, destroy> handle;
+};
+
+// punctual_unit with its defaults; name, budget and body are given to add().
+struct unit : punctual_unit {
+    unit() : punctual_unit() { check(punctual_unit_init(this, sizeof(punctual_unit))); }
+};
+
+// Units at fixed places of a frame.
+class calendar {
+public:
+    // punctual_calendar_create()
+    explicit calendar(std::uint64_t frame_ns) {
+        punctual_calendar *made = nullptr;
+        check(punctual_calendar_create(&made, frame_ns));
+        handle.reset(made);
+    }
+
+    // punctual_calendar_add(); the index of the unit. Its run and data are set here; none for a
+    // further unit of a task.
+    std::uint32_t add(const char *name, std::uint64_t budget_ns, body run, unit with = unit()) {
+        with.name = name;
+        with.budget_ns = budget_ns;
+        if (run) {
+            with.run = bodies::run();
+            with.data = kept.data(std::move(run));
+        }
+        std::uint32_t index = 0;
+        check(punctual_calendar_add(handle.get(), &with, &index));
+        return index;
+    }
+
+    // punctual_calendar_build()
+    void build() { check(punctual_calendar_build(handle.get())); }
+
+    // punctual_calendar_run(), alone. An exception of a body ends the run and is thrown from here.
+    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
+        kept.begin();
+        int answer = punctual_calendar_run(handle.get(), nullptr, &options, duration_ns);
+        kept.rethrow();
+        check(answer);
+    }
+
+    // punctual_calendar_run(), with the tasks of an executive between the units.
+    void run(periodic &beside, const punctual_options &options, std::uint64_t duration_ns = 0) {
+        kept.begin();
+        beside.kept.begin();
+        int answer = punctual_calendar_run(handle.get(), beside.get(), &options, duration_ns);
+        kept.rethrow();
+        beside.kept.rethrow();
+        check(answer);
+    }
+
+    // punctual_calendar_stop(), from any thread and from a signal handler.
+    void stop() noexcept { punctual_calendar_stop(handle.get()); }
+
+    // punctual_calendar_task_stats(), from any thread.
+    punctual_stats stats(std::uint32_t index) const {
+        punctual_stats stats = empty_stats();
+        check(punctual_calendar_task_stats(handle.get(), index, &stats));
+        return stats;
+    }
+
+    // punctual_calendar_task_quantile_ns(), from any thread; nothing before the first unit.
+    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
+        std::int64_t ns = 0;
+        return some(punctual_calendar_task_quantile_ns(handle.get(), index, share, &ns), ns);
+    }
+
+    // punctual_calendar_task_counts(), of a run that is over.
+    punctual_unit_counts counts(std::uint32_t index) const {
+        punctual_unit_counts counts;
+        check(punctual_unit_counts_init(&counts, sizeof counts));
+        check(punctual_calendar_task_counts(handle.get(), index, &counts));
+        return counts;
+    }
+
+    punctual_calendar *get() const noexcept { return handle.get(); }
+
+private:
+    struct destroy {
+        void operator()(punctual_calendar *of) const noexcept { punctual_calendar_destroy(of); }
+    };
+    bodies kept;
+    std::unique_ptr<punctual_calendar, destroy> handle;
 };
 
 // This process as a task of a supervisor's, of the thread that makes it; it must also die there.

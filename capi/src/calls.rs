@@ -18,12 +18,19 @@ pub(crate) struct Calls {
     pub(crate) callbacks: Vec<Callback>,
     /// What the last one said that ended the run.
     pub(crate) said: c_int,
+    /// Whose stop ends this run too, at the next cycle.
+    also: Option<Remote>,
 }
 
 impl Calls {
     /// Nothing was said yet.
     pub(crate) fn new(callbacks: Vec<Callback>) -> Self {
-        Self { callbacks, said: 0 }
+        Self { callbacks, said: 0, also: None }
+    }
+
+    /// The same; a stop of that one ends this run too.
+    pub(crate) fn stopped_by(self, other: &Remote) -> Self {
+        Self { also: Some(other.clone()), ..self }
     }
 }
 
@@ -34,7 +41,10 @@ impl Dispatch for Calls {
         if flow == Flow::Stop {
             self.said = said;
         }
-        flow
+        match &self.also {
+            Some(other) if other.stopped() => Flow::Stop,
+            _ => flow,
+        }
     }
 }
 

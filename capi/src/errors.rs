@@ -49,14 +49,16 @@ fn meaning(error: c_int) -> &'static CStr {
     match error.wrapping_abs() {
         0 => c"no error",
         libc::EINVAL => c"an argument that cannot be, or a null pointer",
-        libc::E2BIG => c"a struct of a newer version that asks for more, or too many tasks",
+        libc::E2BIG => {
+            c"a struct of a newer version that asks for more, or too many tasks or units"
+        }
         libc::EBUSY => c"in use by another call, or built already",
         libc::EPERM => c"a loop is waited for and destroyed by the thread that created it",
         libc::ECANCELED => c"told to stop",
         libc::EINTR => c"a signal came before the instant did",
-        libc::EEXIST => c"two tasks have one name",
-        libc::ENOENT => c"there is no such task",
-        libc::ENOSPC => c"the budgets ask for more than the whole CPU",
+        libc::EEXIST => c"two tasks or units have one name",
+        libc::ENOENT => c"there is no such task or unit",
+        libc::ENOSPC => c"budgets ask for more than the whole CPU, or units for one time",
         libc::ENODATA => c"no cycle ran yet",
         libc::ERANGE => c"beyond what the result can hold",
         libc::ETIME => c"a task overran, and its policy is to stop everything",

@@ -14,6 +14,7 @@
 compile_error!("a panic must become an error at the border: build with panic = \"unwind\"");
 
 mod border;
+mod calendar;
 mod calls;
 mod clock;
 mod errors;

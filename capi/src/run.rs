@@ -3,13 +3,15 @@
 //! For executives and calendars. Everything before the loop is setup; in the loop the caller's
 //! functions are called, and pages written.
 
+use std::sync::atomic::AtomicU64;
+
 use punctual::canceller::Canceller;
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::executive::Ended;
 use punctual::core::executive::cancel::{Cancelling, Token};
 use punctual::core::executive::many::Many;
-use punctual::core::page::{Kind, Page};
+use punctual::core::page::{self, Kind, Page};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
 use punctual::lone::{Guard, Remote, rehearse};
@@ -58,11 +60,18 @@ pub(crate) struct Run<'r> {
     /// By rank.
     pub(crate) calls: Calls,
     /// By rank.
-    pub(crate) pages: Vec<&'r Words>,
+    pub(crate) pages: Vec<&'r [AtomicU64]>,
 }
 
 /// The words of a page.
-pub(crate) type Words = [std::sync::atomic::AtomicU64];
+pub(crate) type PageWords = Vec<AtomicU64>;
+
+/// A page on which nothing was kept yet.
+pub(crate) fn empty_page() -> PageWords {
+    let words: PageWords = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
+    let _page = Page::new(&words, Kind::Lateness);
+    words
+}
 
 impl Run<'_> {
     /// Runs what `obey` does with the loop, and says how that ended.
@@ -157,6 +166,11 @@ fn judge(remote: &Remote, ended: Ended, said: std::ffi::c_int) -> Result<Ended, 
         return Err(Failure::new(libc::ETIMEDOUT, "the watchdog ended the executive"));
     }
     Ok(ended)
+}
+
+/// A plan's storage is made for it.
+pub(crate) fn too_small() -> Failure {
+    Failure::new(libc::ENOTRECOVERABLE, "a plan's storage is too small")
 }
 
 /// An overrun of a task that stops everything.

@@ -14,7 +14,7 @@ use crate::stats::Cycle;
 use crate::turn;
 
 /// The body of a task.
-type Body = unsafe extern "C" fn(*mut c_void, *const Cycle) -> c_int;
+pub(crate) type Body = unsafe extern "C" fn(*mut c_void, *const Cycle) -> c_int;
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ const PHASE_BALANCED: i32 = 0;
 const PHASE_AT: i32 = 3;
 const PHASE_AFTER: i32 = 4;
 
-const POLICY_SKIP: i32 = 0;
+pub(crate) const POLICY_SKIP: i32 = 0;
 const POLICY_BURST: i32 = 1;
 const POLICY_DELAY: i32 = 2;
 const POLICY_TERMINATE: i32 = 3;
@@ -77,6 +77,18 @@ const POLICY_STOP: i32 = 4;
 
 const CONTINUE: c_int = 0;
 const BREAK: c_int = 2;
+
+/// The policy of this number.
+pub(crate) fn policy(number: i32, burst: u32) -> Result<Policy, Failure> {
+    Ok(match number {
+        POLICY_SKIP => Policy::Skip,
+        POLICY_BURST => Policy::Burst(burst),
+        POLICY_DELAY => Policy::Delay,
+        POLICY_TERMINATE => Policy::Terminate,
+        POLICY_STOP => Policy::Stop,
+        other => return Err(Failure::invalid(format!("no policy is numbered {other}"))),
+    })
+}
 
 /// The caller's function and its argument.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +104,16 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 impl Callback {
+    /// A function of the caller's, and what it is called with.
+    pub(crate) fn new(run: Body, data: *mut c_void) -> Self {
+        Self { run, data }
+    }
+
+    /// Whether it is the same one, with the same argument.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.run, other.run) && std::ptr::eq(self.data, other.data)
+    }
+
     /// Calls the body: what follows of what it says.
     pub(crate) fn flow(&self, cycle: &many::Cycle<'_>) -> (Flow, c_int) {
         let ours = Cycle::of(cycle);
@@ -136,14 +158,7 @@ impl TaskRecord {
             }
             other => return Err(bad(format!("no phase of a task is numbered {other}"))),
         });
-        task = task.policy(match self.policy {
-            POLICY_SKIP => Policy::Skip,
-            POLICY_BURST => Policy::Burst(self.burst),
-            POLICY_DELAY => Policy::Delay,
-            POLICY_TERMINATE => Policy::Terminate,
-            POLICY_STOP => Policy::Stop,
-            other => return Err(bad(format!("no policy is numbered {other}"))),
-        });
+        task = task.policy(policy(self.policy, self.burst).map_err(of_task)?);
         match u8::try_from(self.priority) {
             Ok(0) => {}
             Ok(priority @ 1..=99) => task = task.priority(priority),
@@ -159,7 +174,7 @@ impl TaskRecord {
         if let Some(ns) = given(self.start_ns) {
             task = task.start_ns(ns);
         }
-        Ok((name, task, Callback { run, data: self.data }))
+        Ok((name, task, Callback::new(run, self.data)))
     }
 }
 

@@ -7,14 +7,13 @@
     reason = "filled by build, a call of setup; then only read"
 )]
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 
-use punctual::core::page::{self, Kind, Page, View};
+use punctual::core::page::View;
 use punctual::lone::Remote;
 use punctual::periodic::{BuildError, Periodic, Plan, Policy, Rate, Task};
 
 use crate::border::{Exclusive, Failure};
-use crate::run::Told;
+use crate::run::{PageWords, Told, empty_page};
 use crate::task::Callback;
 use crate::wait_info::WaitInfo;
 
@@ -42,13 +41,13 @@ pub(crate) struct Built {
     /// The rank of each task, in the order of adding.
     ranks: Vec<usize>,
     /// By rank.
-    pub(super) callbacks: Vec<Callback>,
+    pub(crate) callbacks: Vec<Callback>,
     /// The words of a page for each rank.
-    pub(super) pages: Vec<Vec<AtomicU64>>,
+    pub(crate) pages: Vec<PageWords>,
     /// The shortest period.
-    pub(super) shortest: Rate,
+    pub(crate) shortest: Rate,
     /// Whether there is a task that is to be terminated.
-    pub(super) terminates: bool,
+    pub(crate) terminates: bool,
 }
 
 impl Executive {
@@ -92,6 +91,14 @@ impl Executive {
     /// What was built.
     pub(crate) fn built(&self) -> Result<&Built, Failure> {
         self.built.get().ok_or_else(|| Failure::invalid("the executive is not built yet"))
+    }
+
+    /// What was built, for a run that is not its own; EBUSY while it runs.
+    pub(crate) fn lend<R>(
+        &self,
+        run: impl FnOnce(&Built) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.setup.with(|_| run(self.built()?))
     }
 
     pub(super) fn wait_info(&self) -> Result<Option<WaitInfo>, Failure> {
@@ -158,10 +165,4 @@ impl Built {
         let words = &self.pages[self.rank(task)?];
         Ok(View::open(words).ok())
     }
-}
-
-fn empty_page() -> Vec<AtomicU64> {
-    let words: Vec<AtomicU64> = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-    let _page = Page::new(&words, Kind::Lateness);
-    words
 }

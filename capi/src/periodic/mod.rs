@@ -13,7 +13,7 @@ use crate::record::{self, Record};
 use crate::stats::{self, Stats};
 use crate::task::TaskRecord;
 use crate::wait_info::WaitInfo;
-use executive::Executive;
+pub(crate) use executive::{Built, Executive};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_periodic_create(to: *mut *mut Executive) -> c_int {
@@ -123,7 +123,7 @@ unsafe extern "C" fn punctual_periodic_run(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_periodic_stop(executive: *mut Executive) -> c_int {
+pub(crate) unsafe extern "C" fn punctual_periodic_stop(executive: *mut Executive) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
         unsafe { border::object(executive) }?.remote.stop();
@@ -208,4 +208,4 @@ unsafe extern "C" fn punctual_periodic_destroy(executive: *mut Executive) -> c_i
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

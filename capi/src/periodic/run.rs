@@ -7,7 +7,7 @@ use super::executive::{Built, Executive};
 use crate::border::Failure;
 use crate::calls::Calls;
 use crate::options::Options;
-use crate::run::{Run, overran};
+use crate::run::{Run, overran, too_small};
 
 impl Executive {
     /// Runs for so long, or until it is stopped.
@@ -33,11 +33,6 @@ impl Executive {
             built.judge(ended)
         })
     }
-}
-
-/// A plan's storage is made for it.
-fn too_small() -> Failure {
-    Failure::new(libc::ENOTRECOVERABLE, "a plan's storage is too small")
 }
 
 impl Built {

@@ -13,8 +13,8 @@ use crate::stats::Cycle;
 
 /// What a task of these tests does: counts, and says what it is told to at a cycle.
 #[derive(Default)]
-struct Work {
-    ran: u64,
+pub(crate) struct Work {
+    pub(crate) ran: u64,
     says: c_int,
     at: u64,
     last: u64,
@@ -30,16 +30,18 @@ unsafe extern "C" fn work(data: *mut c_void, cycle: *const Cycle) -> c_int {
     if work.ran == work.at { work.says } else { 0 }
 }
 
-fn quick() -> Options {
+/// Set up at once, and without rights.
+pub(crate) fn quick() -> Options {
     let mut options = Options::blank();
     options.plain(0);
     options
 }
 
-struct Held(*mut Executive);
+/// An executive that is destroyed at its end.
+pub(crate) struct Held(pub(crate) *mut Executive);
 
 impl Held {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut executive = null_mut();
         // SAFETY: it is local.
         assert_eq!(unsafe { punctual_periodic_create(&raw mut executive) }, 0);
@@ -50,12 +52,23 @@ impl Held {
         self.add_task(TaskRecord::of(name, work, std::ptr::from_mut(work_of).cast(), period_ns))
     }
 
+    pub(crate) fn add_with_budget(
+        &self,
+        name: &CStr,
+        period_ns: u64,
+        budget_ns: u64,
+        work_of: &mut Work,
+    ) -> c_int {
+        let data = std::ptr::from_mut(work_of).cast();
+        self.add_task(TaskRecord::of(name, work, data, period_ns).budget(budget_ns))
+    }
+
     fn add_task(&self, task: TaskRecord) -> c_int {
         // SAFETY: an executive, a local task, no index.
         unsafe { punctual_periodic_add(self.0, &raw const task, null_mut()) }
     }
 
-    fn build(&self) -> c_int {
+    pub(crate) fn build(&self) -> c_int {
         // SAFETY: an executive.
         unsafe { punctual_periodic_build(self.0) }
     }
@@ -65,7 +78,7 @@ impl Held {
         unsafe { punctual_periodic_run(self.0, &quick(), duration_ns) }
     }
 
-    fn stats(&self, task: u32) -> String {
+    pub(crate) fn stats(&self, task: u32) -> String {
         let mut stats = Stats::blank();
         // SAFETY: an executive, and a local result.
         assert_eq!(unsafe { punctual_periodic_task_stats(self.0, task, &raw mut stats) }, 0);

@@ -128,11 +128,60 @@ static void bad_executives(void)
     CHECK(punctual_periodic_destroy(periodic) == 0);
 }
 
+static void bad_calendars(void)
+{
+    punctual_calendar *calendar = (punctual_calendar *)8;
+    punctual_options options = plain(0);
+    punctual_unit_counts counts;
+    punctual_unit unit;
+    uint32_t index = 7;
+    uint64_t ns;
+
+    CHECK(punctual_calendar_create(NULL, 1000000) == -EINVAL);
+    CHECK(punctual_calendar_create(&calendar, 0) == -EINVAL && calendar == NULL);
+    CHECK(punctual_calendar_add(NULL, &unit, NULL) == -EINVAL);
+    CHECK(punctual_calendar_build(NULL) == -EINVAL);
+    CHECK(punctual_calendar_run(NULL, NULL, &options, 1) == -EINVAL);
+    CHECK(punctual_calendar_stop(NULL) == -EINVAL);
+    CHECK(punctual_calendar_destroy(NULL) == 0);
+    CHECK(punctual_unit_init(NULL, sizeof unit) == -EINVAL);
+    CHECK(punctual_unit_counts_init(&counts, 8) == -EINVAL);
+
+    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
+    CHECK(punctual_calendar_add(calendar, &unit, &index) == -EINVAL && index == 7);
+    unit.name = "read";
+    unit.run = body;
+    unit.budget_ns = 400000;
+    CHECK(punctual_calendar_add(calendar, &unit, &index) == 0 && index == 0);
+    unit.name = "write";
+    unit.ready_ns = 399999;
+    CHECK(punctual_calendar_add(calendar, &unit, &index) == 0 && index == 1);
+    CHECK(punctual_calendar_build(calendar) == -ENOSPC);
+    CHECK(strcmp(punctual_last_error(), "unit \"read\" at 0 to 400000 ns and unit \"write\" at "
+                                        "399999 to 799999 ns overlap") == 0);
+    CHECK(punctual_calendar_place(calendar, 0, &ns, &ns) == -EINVAL);
+    CHECK(punctual_calendar_run(calendar, NULL, &options, 1) == -EINVAL);
+    CHECK(punctual_calendar_destroy(calendar) == 0);
+
+    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
+    CHECK(punctual_calendar_build(calendar) == 0);
+    CHECK(punctual_calendar_place(calendar, 0, &ns, NULL) == -EINVAL);
+    CHECK(punctual_unit_counts_init(&counts, sizeof counts) == 0);
+    CHECK(punctual_calendar_task_counts(calendar, 0, &counts) == -ENODATA);
+    CHECK(punctual_calendar_task_counts(calendar, 1, &counts) == -ENOENT);
+    options.period_num_ns = 1;
+    CHECK(punctual_calendar_run(calendar, NULL, &options, 1) == -EINVAL);
+    CHECK(punctual_calendar_destroy(calendar) == 0);
+}
+
 int main(void)
 {
     no_objects();
     bad_loops();
     bad_executives();
+    bad_calendars();
     CHECK(strlen(punctual_strerror(-EINVAL)) > 0 && strlen(punctual_strerror(12345)) > 0);
     return 0;
 }

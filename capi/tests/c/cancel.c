@@ -1,6 +1,6 @@
 /*
- * A task that runs over its release is told, where its policy is to be terminated, and returns: by
- * an executive in one thread.
+ * A task that runs over its release, or a unit over its budget, is told, where its policy is to be
+ * terminated, and returns: by an executive and by a calendar in one thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -67,10 +67,38 @@ static struct told run(punctual_task_fn body, int policy)
     return told;
 }
 
+/* As run(), for a unit of a calendar: told once its budget is spent. */
+static struct told run_unit(void)
+{
+    struct told told = {0, 0, 0};
+    punctual_options options = plain(0);
+    punctual_unit_counts counts;
+    punctual_calendar *calendar;
+    punctual_unit unit;
+
+    CHECK(punctual_calendar_create(&calendar, 5000000) == 0);
+    CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
+    unit.name = "unit";
+    unit.run = stubborn;
+    unit.data = &told;
+    unit.budget_ns = 100000;
+    unit.deadline_ns = 5000000;
+    unit.policy = PUNCTUAL_POLICY_TERMINATE;
+    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
+    CHECK(punctual_calendar_build(calendar) == 0);
+    CHECK(punctual_calendar_run(calendar, NULL, &options, 0) == 0);
+    CHECK(punctual_unit_counts_init(&counts, sizeof counts) == 0);
+    CHECK(punctual_calendar_task_counts(calendar, 0, &counts) == 0 && counts.ran == told.ran);
+    CHECK(punctual_calendar_destroy(calendar) == 0);
+    return told;
+}
+
 int main(void)
 {
     struct told told = run(stubborn, PUNCTUAL_POLICY_TERMINATE);
 
+    CHECK(told.ran == 5 && told.told == 3 && told.early == 0);
+    told = run_unit();
     CHECK(told.ran == 5 && told.told == 3 && told.early == 0);
     told = run(untold, PUNCTUAL_POLICY_SKIP);
     CHECK(told.ran == 3 && told.told == 0);

@@ -10,14 +10,19 @@ int main(void)
     punctual_cycle cycle;
     punctual_stats stats;
     punctual_wait_info info;
+    punctual_unit unit;
+    punctual_unit_counts counts;
 
     CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 64);
     CHECK(sizeof stats == 128 && sizeof info == 104);
+    CHECK(sizeof unit == 88 && sizeof counts == 64);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
     memset(&cycle, 0x55, sizeof cycle);
     memset(&stats, 0x55, sizeof stats);
     memset(&info, 0x55, sizeof info);
+    memset(&unit, 0x55, sizeof unit);
+    memset(&counts, 0x55, sizeof counts);
 
     CHECK(punctual_options_init(&options, sizeof options) == 0);
     CHECK(options.size == sizeof options && options.period_num_ns == 0);
@@ -42,6 +47,14 @@ int main(void)
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
     CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.priority == 0);
     CHECK(info.hops == 0 && info.corrected == 0 && info.quiet == 0 && info.extrapolated == 0);
+
+    CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
+    CHECK(unit.size == sizeof unit && unit.name == NULL && unit.task == NULL && unit.run == NULL);
+    CHECK(unit.data == NULL && unit.after == NULL && unit.ready_ns == 0 && unit.budget_ns == 0);
+    CHECK(unit.deadline_ns == 0 && unit.start_ns == 0 && unit.policy == PUNCTUAL_POLICY_SKIP);
+    CHECK(unit.reserved == 0);
+    CHECK(punctual_unit_counts_init(&counts, sizeof counts) == 0);
+    CHECK(counts.size == sizeof counts && counts.ran == 0 && counts.over_frame == 0);
 
     CHECK(strcmp(punctual_version(), PUNCTUAL_VERSION) == 0);
     return 0;

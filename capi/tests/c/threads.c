@@ -111,9 +111,53 @@ static void watch_periodic(void)
     CHECK(punctual_periodic_destroy(periodic) == 0);
 }
 
+static void *run_calendar(void *data)
+{
+    punctual_options options = plain(0);
+
+    CHECK(punctual_calendar_run((punctual_calendar *)data, NULL, &options, 0) == 0);
+    return NULL;
+}
+
+static void watch_calendar(void)
+{
+    struct counts counts = {0, pthread_self()};
+    punctual_calendar *calendar;
+    punctual_unit_counts units;
+    punctual_stats stats;
+    punctual_unit unit;
+    pthread_t thread;
+
+    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
+    unit.name = "count";
+    unit.run = count;
+    unit.data = &counts;
+    unit.budget_ns = 1000;
+    unit.deadline_ns = 1000000;
+    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
+    CHECK(punctual_calendar_build(calendar) == 0);
+    CHECK(pthread_create(&thread, NULL, run_calendar, calendar) == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    do {
+        CHECK(punctual_calendar_task_stats(calendar, 0, &stats) == 0);
+    } while (stats.ran < 20);
+    CHECK(punctual_unit_counts_init(&units, sizeof units) == 0);
+    CHECK(punctual_calendar_task_counts(calendar, 0, &units) == -EBUSY);
+    CHECK(punctual_calendar_run(calendar, NULL, NULL, 1) == -EBUSY);
+    CHECK(punctual_calendar_destroy(calendar) == -EBUSY);
+    CHECK(punctual_calendar_stop(calendar) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_equal(counts.caller, thread));
+    CHECK(punctual_calendar_task_counts(calendar, 0, &units) == 0);
+    CHECK(units.ran == atomic_load(&counts.ran));
+    CHECK(punctual_calendar_destroy(calendar) == 0);
+}
+
 int main(void)
 {
     watch_loop();
     watch_periodic();
+    watch_calendar();
     return 0;
 }

@@ -53,6 +53,52 @@ static void bodies() {
     CHECK(ran >= 5 && periodic.stats(index).ran >= 1);
 }
 
+static void calendars() {
+    punctual::calendar calendar(5'000'000);
+    punctual::periodic beside;
+    punctual::unit wide;
+    wide.deadline_ns = 5'000'000;
+    unsigned parts = 0, ran = 0;
+    std::uint32_t steady = calendar.add("steady", 100'000, [&](const punctual_cycle &cycle) {
+        parts += cycle.part > 0;
+        return cycle.part == 0 ? PUNCTUAL_BREAK : PUNCTUAL_CONTINUE;
+    }, wide);
+    wide.after = "steady";
+    try {
+        punctual::calendar twice(1'000'000);
+        twice.add("one", 600'000, [](const punctual_cycle &) { return 0; });
+        twice.add("two", 600'000, [](const punctual_cycle &) { return 0; });
+        twice.build();
+        CHECK(false);
+    } catch (const punctual::error &why) {
+        CHECK(why.code().value() == ENOSPC);
+        CHECK(std::string(why.what()).find("\"one\" at 0 to 600000 ns") != std::string::npos);
+    }
+    std::uint32_t more = calendar.add("more", 50'000, [](const punctual_cycle &) { return 0; }, wide);
+    calendar.build();
+    punctual::task thrifty;
+    thrifty.budget_ns = 50'000;
+    std::uint32_t index = beside.add("thrower", 10'000'000, 1, [&](const punctual_cycle &) -> int {
+        if (++ran > 2 && parts > 1) {
+            throw std::runtime_error("beside");
+        }
+        return 0;
+    }, thrifty);
+    beside.build();
+    try {
+        calendar.run(beside, plain(0));
+        CHECK(false);
+    } catch (const std::runtime_error &why) {
+        CHECK(std::string(why.what()) == "beside");
+    }
+    CHECK(beside.stats(index).ran == ran && beside.quantile_ns(index, 0.5));
+    CHECK(calendar.counts(steady).breaks >= parts && calendar.stats(more).ran > 0);
+    CHECK(calendar.quantile_ns(steady, 0.5));
+    calendar.run(plain(0), 20'000'000);
+    calendar.stop();
+    calendar.run(plain(0));
+}
+
 static void loops() {
     punctual::loop loop(plain(1'000'000));
     CHECK(!loop.quantile_ns(0.5));
@@ -69,5 +115,6 @@ int main() {
     failures();
     processes();
     bodies();
+    calendars();
     loops();
 }

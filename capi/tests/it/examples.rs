@@ -65,6 +65,17 @@ fn the_executive_runs_its_three_tasks() {
 }
 
 #[test]
+fn the_calendar_runs_its_units_and_what_fits_between() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("calendar.c", &program("gcc"))).arg("1"));
+    for task in ["read: ", "control: ", "filter: ", "write: ", "log: "] {
+        assert!(said.contains(task), "{said}");
+    }
+}
+
+#[test]
 fn the_task_of_a_supervisor_says_when_it_has_none() {
     if !need(&["pkg-config"]) {
         return;
@@ -95,6 +106,7 @@ fn clang_builds_them_too() {
     }
     if need(&["pkg-config"]) {
         build("three_tasks.c", "clang");
+        build("calendar.c", "clang");
         build("each_ms.cpp", "clang++");
     }
 }

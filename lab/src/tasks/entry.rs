@@ -4,34 +4,72 @@
 
 use punctual::periodic::{Phase, Rate, Task};
 use punctual::process::{Restart, Spec, is_name};
-use serde::Deserialize;
 use toml::Spanned;
 
 use super::Named;
 use super::error::{FileError, Text};
+use super::keys::{Keys, Word};
 use super::values;
 
+/// The keys of a task.
+const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, budget, \
+                   deadline, start_within, overrun, register_within, restart, restarts, pause, safe";
+
 /// A task as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) name: Spanned<String>,
+    pub(super) name: Word,
     command: Option<Spanned<Vec<String>>>,
-    period: Option<Spanned<String>>,
-    hertz: Option<Spanned<u64>>,
-    phase: Option<Spanned<String>>,
-    after: Option<Spanned<String>>,
-    priority: Option<Spanned<u8>>,
+    period: Option<Word>,
+    hertz: Option<u64>,
+    phase: Option<Word>,
+    after: Option<Word>,
+    priority: Option<u8>,
     cpu: Option<u32>,
-    budget: Option<Spanned<String>>,
-    deadline: Option<Spanned<String>>,
-    start_within: Option<Spanned<String>>,
-    overrun: Option<Spanned<String>>,
-    register_within: Option<Spanned<String>>,
-    restart: Option<Spanned<String>>,
+    budget: Option<Word>,
+    deadline: Option<Word>,
+    start_within: Option<Word>,
+    overrun: Option<Word>,
+    register_within: Option<Word>,
+    restart: Option<Word>,
     restarts: Option<u32>,
-    pause: Option<Spanned<String>>,
-    safe: Option<Spanned<String>>,
+    pause: Option<Word>,
+    safe: Option<Word>,
+}
+
+impl Entry {
+    /// A task under a supervisor of this priority.
+    pub(super) fn of(
+        text: &Text<'_>,
+        mut keys: Keys<'_, '_>,
+        supervisor: u8,
+    ) -> Result<Self, FileError> {
+        let nameless = text.within(keys.place(), "a task without a name");
+        let below = 1..=u64::from(supervisor.saturating_sub(1));
+        let entry = Self {
+            name: keys.word("name")?.ok_or(nameless)?,
+            command: keys.words("command")?,
+            period: keys.word("period")?,
+            hertz: keys.number("hertz", 1..=1_000_000_000)?,
+            phase: keys.word("phase")?,
+            after: keys.word("after")?,
+            priority: keys.number("priority", below)?.and_then(|of| of.try_into().ok()),
+            cpu: values::cpu(&mut keys)?,
+            budget: keys.word("budget")?,
+            deadline: keys.word("deadline")?,
+            start_within: keys.word("start_within")?,
+            overrun: keys.word("overrun")?,
+            register_within: keys.word("register_within")?,
+            restart: keys.word("restart")?,
+            restarts: keys
+                .number("restarts", 0..=u32::MAX.into())?
+                .and_then(|of| of.try_into().ok()),
+            pause: keys.word("pause")?,
+            safe: keys.word("safe")?,
+        };
+        keys.end(ALL)?;
+        Ok(entry)
+    }
 }
 
 impl Entry {
@@ -41,14 +79,12 @@ impl Entry {
             return Err(text.at(&self.name, values::NAME));
         }
         let command = self.command(text)?;
-        let line = match &self.command {
-            Some(command) => text.line(command),
-            None => text.line(&self.name),
-        };
+        let line = text.line(&self.name);
+        let program_line = self.command.as_ref().map_or(line, |command| text.line(command));
         let mut spec = Spec::new(self.task(text)?, command);
         spec.cpu = self.cpu;
         if let Some(priority) = &self.priority {
-            spec.fifo = Some(*priority.get_ref());
+            spec.fifo = Some(*priority);
         }
         if let Some(within) = &self.register_within {
             spec.register_within = values::span(text, within)?;
@@ -57,7 +93,7 @@ impl Entry {
             spec.safe = values::bytes(text, safe)?;
         }
         spec.restart = self.restart(text)?;
-        Ok(Named { spec, line })
+        Ok(Named { spec, line, program_line })
     }
 
     fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, FileError> {
@@ -73,11 +109,13 @@ impl Entry {
     }
 
     fn rate(&self, text: &Text<'_>) -> Result<Rate, FileError> {
-        match (&self.period, &self.hertz) {
+        match (&self.period, self.hertz) {
             (Some(period), None) => values::period(text, period),
-            (None, Some(hertz)) => Rate::hertz(*hertz.get_ref())
-                .ok_or_else(|| text.at(hertz, "a rate is in [1, 1000000000] Hz")),
-            (Some(_), Some(hertz)) => Err(text.at(hertz, "either a period or a rate, not both")),
+            // Which rates there are was asked of the key.
+            (None, Some(hertz)) => {
+                Rate::hertz(hertz).ok_or_else(|| text.at(&self.name, "no such rate"))
+            }
+            (Some(period), Some(_)) => Err(text.at(period, "either a period or hertz, not both")),
             (None, None) => Err(text.at(&self.name, "neither a period nor a rate in hertz")),
         }
     }
@@ -85,7 +123,7 @@ impl Entry {
     fn task(&self, text: &Text<'_>) -> Result<Task, FileError> {
         let mut task = Task::new(self.name.get_ref().clone(), self.rate(text)?);
         if let Some(priority) = &self.priority {
-            task = task.priority(*priority.get_ref());
+            task = task.priority(*priority);
         }
         if let Some(budget) = &self.budget {
             task = task.budget_ns(values::ns(text, budget)?);

@@ -69,7 +69,8 @@ impl<'t> Text<'t> {
         self.within(value.span(), what)
     }
 
-    fn within(&self, span: Range<usize>, what: &str) -> FileError {
+    /// Something at a place that is refused.
+    pub(super) fn within(&self, span: Range<usize>, what: &str) -> FileError {
         FileError::new(Some(place(self.0, span.start)), what)
     }
 

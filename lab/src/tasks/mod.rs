@@ -5,18 +5,20 @@
 
 mod entry;
 mod error;
+mod keys;
 mod values;
 
 use punctual::core::time::{Instant, Period};
 use punctual::periodic::Rate;
-use punctual::process::{Spec, Supervisor};
+use punctual::process::{Spec, Supervisor, is_name};
 use punctual::way::Way;
-use serde::Deserialize;
+use punctual::workers::PRIORITY;
 use toml::Spanned;
 
 use entry::Entry;
 pub use error::FileError;
 use error::Text;
+use keys::Keys;
 
 /// The longest file, bytes.
 pub const FILE_MAX: usize = 1 << 20;
@@ -37,8 +39,10 @@ pub enum GridPhase {
 pub struct Named {
     /// What is run.
     pub spec: Spec,
-    /// The line of its program, or of its name where it has none.
+    /// The line of its name.
     pub line: usize,
+    /// The line of its program, or of its name where it has none.
+    pub program_line: usize,
 }
 
 /// What a file says.
@@ -60,29 +64,8 @@ pub struct Tasks {
     pub all: Vec<Named>,
 }
 
-/// The file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    supervisor: Head,
-    #[serde(default, rename = "task")]
-    tasks: Vec<Entry>,
-}
-
-/// The table `[supervisor]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Head {
-    name: Option<Spanned<String>>,
-    cpu: Option<u32>,
-    priority: Option<Spanned<u8>>,
-    wait: Option<Spanned<String>>,
-    budget: Option<Spanned<String>>,
-    phase: Option<Spanned<String>>,
-    #[serde(default)]
-    overload: bool,
-}
+/// The keys of the table `[supervisor]`.
+const HEAD: &str = "a supervisor has name, cpu, priority, wait, budget, phase, overload";
 
 impl Tasks {
     /// What `bytes` say.
@@ -92,40 +75,41 @@ impl Tasks {
     /// The first thing that is wrong, with its line and column.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let text = Text::of(bytes)?;
-        let file: File = toml::from_str(text.as_str()).map_err(|why| text.refused(&why))?;
-        let head = &file.supervisor;
-        let name = head.name.as_ref();
-        if let Some(name) = name.filter(|name| !punctual::process::is_name(name.get_ref())) {
+        let mut file = Keys::of(&text)?;
+        let mut head = file.table("supervisor")?;
+        let tasks = file.tables("task")?;
+        file.end("a file has [supervisor] and [[task]]")?;
+        let name = head.word("name")?;
+        if let Some(name) = name.as_ref().filter(|name| !is_name(name.get_ref())) {
             return Err(text.at(name, values::NAME));
         }
-        if let Some(priority) = &head.priority
-            && !(2..=98).contains(priority.get_ref())
-        {
-            return Err(text.at(priority, "a supervisor's priority is in [2, 98]"));
-        }
-        let Some(_) = file.tasks.first() else {
+        let cpu = values::cpu(&mut head)?;
+        let priority = head.number("priority", 2..=98)?.and_then(|of| u8::try_from(of).ok());
+        let wait = values::wait(&text, head.word("wait")?.as_ref(), head.word("budget")?.as_ref())?;
+        let phase = values::grid_phase(&text, head.word("phase")?.as_ref())?;
+        let overload = head.flag("overload")?;
+        head.end(HEAD)?;
+        let Some(_) = tasks.first() else {
             return Err(FileError::new(None, "there is no [[task]]"));
         };
-        if file.tasks.len() > TASKS_MAX {
+        if tasks.len() > TASKS_MAX {
             return Err(FileError::new(None, &format!("more than {TASKS_MAX} tasks")));
         }
+        let supervisor = priority.unwrap_or(PRIORITY);
+        let tasks: Vec<Entry> = tasks
+            .into_iter()
+            .map(|keys| Entry::of(&text, keys, supervisor))
+            .collect::<Result<_, _>>()?;
         let all: Vec<Named> =
-            file.tasks.iter().map(|task| task.named(&text)).collect::<Result<_, _>>()?;
-        for (index, task) in file.tasks.iter().enumerate() {
+            tasks.iter().map(|task| task.named(&text)).collect::<Result<_, _>>()?;
+        for (index, task) in tasks.iter().enumerate() {
             let same = |other: &&Entry| other.name.get_ref() == task.name.get_ref();
-            if file.tasks[..index].iter().any(|other| same(&other)) {
+            if tasks[..index].iter().any(|other| same(&other)) {
                 return Err(text.at(&task.name, "another task has this name"));
             }
         }
-        Ok(Self {
-            name: name.map(|name| name.get_ref().clone()),
-            cpu: head.cpu,
-            priority: head.priority.as_ref().map(|priority| *priority.get_ref()),
-            wait: values::wait(&text, head.wait.as_ref(), head.budget.as_ref())?,
-            phase: values::grid_phase(&text, head.phase.as_ref())?,
-            overload: head.overload,
-            all,
-        })
+        let name = name.map(Spanned::into_inner);
+        Ok(Self { name, cpu, priority, wait, phase, overload, all })
     }
 
     /// The supervisor that the file describes, its grid at `phase_ns`; not yet checked as a whole.
@@ -144,6 +128,11 @@ impl Tasks {
             supervisor = supervisor.allow_overload();
         }
         self.all.iter().fold(supervisor, |all, task| all.task(task.spec.clone()))
+    }
+
+    /// The line of the task of this name, from 1.
+    pub fn line(&self, task: &str) -> Option<usize> {
+        self.all.iter().find(|named| named.spec.task.name() == task).map(|named| named.line)
     }
 
     /// The shortest period of all tasks.

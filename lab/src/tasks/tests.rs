@@ -50,7 +50,8 @@ fn a_whole_file_is_what_it_says() {
     );
     assert_eq!((tasks.wait, tasks.phase), (Way::Adaptive(0.05), GridPhase::At(50_000)));
     let [sense, act] = &tasks.all[..] else { panic!("two") };
-    assert_eq!((sense.line, act.line), (12, 28));
+    assert_eq!((sense.line, sense.program_line), (11, 12));
+    assert_eq!((act.line, act.program_line), (28, 28));
     assert_eq!(sense.spec.command, ["./sense", "--fast"]);
     assert_eq!((sense.spec.fifo, sense.spec.cpu), (Some(60), Some(1)));
     assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
@@ -90,9 +91,9 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         ("[[task]]\nname = \"a/b\"\nperiod = \"1ms\"".to_owned(), "line 2, column 8", "no name"),
         ("[[task]]\nname = \"a\"\nperiod = \"0ms\"".to_owned(), "line 3, column 10", ""),
         ("[[task]]\nname = \"a\"\nperiod = \"1\"".to_owned(), "line 3", "unit"),
-        ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "string"),
-        ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "Hz"),
-        (with("hertz = 5"), "line 4", "not both"),
+        ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "a text in quotes"),
+        ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "[1, 1000000000]; 0"),
+        (with("hertz = 5"), "line 3, column 10", "not both"),
         (with("colour = \"red\""), "line 4", "colour"),
         (with("period = \"1ms\""), "line 4", "duplicate"),
         (with("command = []"), "line 4", "program"),
@@ -105,10 +106,21 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         (with("safe = \"0\""), "line 4", "hex"),
         (with("safe = \"\""), "line 4", "hex"),
         (with("safe = \"é0\""), "line 4", "hex"),
-        (with("priority = 300"), "line 4", ""),
+        (with("priority = 300"), "line 4, column 12", "[1, 79]; 300 is not"),
+        (with("priority = 80"), "line 4", "[1, 79]; 80 is not"),
+        (with("priority = 0"), "line 4", "[1, 79]; 0 is not"),
+        (with("priority = -3"), "line 4", "[1, 79]; -3 is not"),
+        (with("priority = 0xff_ff_ff_ff_ff_ff_ff_ff_ff"), "line 4", "[1, 79]"),
+        (with("cpu = 8192"), "line 4", "[0, 8191]"),
+        (with("restarts = 4294967296"), "line 4", "[0, 4294967295]"),
+        (with("overrun = \"delay\""), "line 4", "phase"),
+        (with("overrun = \"burst 17\""), "line 4", "16"),
+        (with("pause = \"-1ms\""), "line 4", ""),
         (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task"),
         (head("name = \"../x\""), "line 2", "no name"),
-        (head("priority = 99"), "line 2", "[2, 98]"),
+        (head("priority = 99"), "line 2, column 12", "[2, 98]; 99 is not"),
+        (head("priority = 1"), "line 2", "[2, 98]"),
+        (head("priority = 5") + "priority = 5", "line 7", "[1, 4]; 5 is not"),
         (head("wait = \"hope\""), "line 2", "adaptive"),
         (head("budget = \"5%\""), "line 2", "adaptive"),
         (head("phase = \"5\""), "line 2", "unit"),
@@ -121,4 +133,74 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
     let said = Tasks::parse(b"a = 1\n\xff").expect_err("no text").to_string();
     assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
     assert!(Tasks::parse(&vec![b' '; FILE_MAX + 1]).is_err());
+}
+
+#[test]
+fn what_has_another_shape_is_told_in_the_words_of_the_file() {
+    let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
+    let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
+    for (file, said) in [
+        (
+            "task = 5".to_owned(),
+            "line 1, column 8: each task is a table, [[task]] in double brackets, not a whole number",
+        ),
+        (
+            "[task]\nname = \"a\"".to_owned(),
+            "line 1, column 1: each task is a table, [[task]] in double brackets, not a table in single ones",
+        ),
+        (
+            "task = [5]".to_owned(),
+            "line 1, column 9: each task is a table, [[task]] in double brackets, not a whole number",
+        ),
+        (
+            "[[supervisor]]".to_owned(),
+            "line 1, column 1: supervisor is one table, [supervisor] in single brackets, not a list",
+        ),
+        (
+            "supervisor = 1.5".to_owned(),
+            "line 1, column 14: supervisor is one table, [supervisor] in single brackets, not a number with a fraction",
+        ),
+        (
+            "[tasks]".to_owned(),
+            "line 1, column 2: no key is named \"tasks\": a file has [supervisor] and [[task]]",
+        ),
+        (
+            with("command = \"./a\""),
+            "line 4, column 11: command is a list of texts, each in quotes, not a text",
+        ),
+        (
+            with("command = [\"./a\", 5]"),
+            "line 4, column 19: each word of command is a text in quotes, not a whole number",
+        ),
+        (with("budget = 2024-01-01"), "line 4, column 10: budget is a text in quotes, not a date"),
+        (with("safe = [0]"), "line 4, column 8: safe is a text in quotes, not a list"),
+        (with("cpu = \"1\""), "line 4, column 7: cpu is a whole number in [0, 8191], not a text"),
+        (with("cpu = {}"), "line 4, column 7: cpu is a whole number in [0, 8191], not a table"),
+        (head("overload = 1"), "line 2, column 12: overload is true or false, not a whole number"),
+        (head("wait = true"), "line 2, column 8: wait is a text in quotes, not true or false"),
+    ] {
+        let is = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        assert_eq!(is, said, "{file}");
+    }
+    // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
+    let said = Tasks::parse(with("z = 1\n\"b\\u001b[2J\" = 1").as_bytes()).expect_err("unknown");
+    assert!(said.to_string().starts_with("line 4, column 1: no key is named \"z\""), "{said}");
+    let said =
+        Tasks::parse(with("\"b\\u001b[2J\" = 1").as_bytes()).expect_err("unknown").to_string();
+    assert!(said.contains("\\u{1b}") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn no_more_tasks_than_a_supervisor_has_and_no_longer_periods() {
+    let many = |n: usize| -> String {
+        let task = |at| format!("[[task]]\nname = \"t{at}\"\nperiod = \"1s\"\n");
+        (0..n).map(task).collect()
+    };
+    assert_eq!(Tasks::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
+    let said = Tasks::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
+    assert_eq!(said, "more than 256 tasks");
+    let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
+    assert!(Tasks::parse(period(1 << 62).as_bytes()).is_ok());
+    let said = Tasks::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
+    assert_eq!(said, "line 3, column 10: a period is at most 2^62 ns");
 }

@@ -2,22 +2,26 @@
 //!
 //! Pure; the grammar of durations is that of the command line.
 
-use punctual::core::time::Span;
-use punctual::core::wait::Spin;
-use punctual::periodic::{Policy, Rate};
-use punctual::process::When;
-use punctual::way::Way;
-use punctual_analysis::quantity;
-use toml::Spanned;
-
 use super::GridPhase;
 use super::error::{FileError, Text};
+use super::keys::{Keys, Word};
+use punctual::core::time::Span;
+use punctual::core::wait::Spin;
+use punctual::os::affinity::CPUS_MAX;
+use punctual::periodic::{Policy, Rate};
+use punctual::process::{Spec, When};
+use punctual::way::Way;
+use punctual_analysis::quantity;
 
 /// What a name is.
 pub(super) const NAME: &str =
     "no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first";
 
-type Word = Spanned<String>;
+/// The number of a CPU.
+pub(super) fn cpu(keys: &mut Keys<'_, '_>) -> Result<Option<u32>, FileError> {
+    let number = keys.number("cpu", 0..=u64::from(CPUS_MAX) - 1)?;
+    Ok(number.and_then(|number| number.try_into().ok()))
+}
 
 /// A positive duration.
 pub(super) fn span(text: &Text<'_>, word: &Word) -> Result<Span, FileError> {
@@ -78,10 +82,14 @@ pub(super) fn wait(
 
 /// What an overrun does.
 pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<Policy, FileError> {
-    let number = |most: &str| most.parse().ok().filter(|&most: &u32| most > 0);
+    let number =
+        |most: &str| most.parse().ok().filter(|most: &u32| (1..=Spec::BURST_MAX).contains(most));
     match word.get_ref().as_str() {
         "skip" => Ok(Policy::Skip),
-        "delay" => Ok(Policy::Delay),
+        "delay" => Err(text.at(
+            word,
+            "a process cannot move its phase, which its supervisor keeps: skip, or \"burst N\"",
+        )),
         "terminate" => Ok(Policy::Terminate),
         "stop" => Ok(Policy::Stop),
         "external" => Err(text.at(
@@ -90,7 +98,7 @@ pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<Policy, FileError>
         )),
         other => {
             other.strip_prefix("burst ").and_then(number).map(Policy::Burst).ok_or_else(|| {
-                text.at(word, "an overrun leads to skip, \"burst N\", terminate or stop")
+                text.at(word, "an overrun leads to skip, \"burst N\" (1 to 16), terminate or stop")
             })
         }
     }

@@ -53,6 +53,27 @@ pub enum BuildError {
     Cannot(String, &'static str),
 }
 
+impl BuildError {
+    /// The task that it is about, or the first of two; `None` for all together.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::SameName(name)
+            | Self::Period(name, _)
+            | Self::Budget(name, ..)
+            | Self::Deadline(name)
+            | Self::Burst(name)
+            | Self::Phase(name, ..)
+            | Self::Unknown(name, _)
+            | Self::After(name, _)
+            | Self::SomePriorities(name, _)
+            | Self::Cannot(name, _) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -35,6 +35,8 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The longest burst: its results fit in the seat until they are taken.
+    pub const BURST_MAX: u32 = 16;
     /// How long a process may take to register where nothing else is said.
     pub const REGISTER_WITHIN: Span = Span::from_ms(5_000);
 
@@ -102,9 +104,6 @@ impl Spec {
         }
         Ok(())
     }
-
-    /// The longest burst: its results fit in the seat until they are taken.
-    const BURST_MAX: u32 = 16;
 }
 
 /// Why a supervisor cannot be set up.
@@ -123,6 +122,19 @@ pub enum SetupError {
     Socket(String, io::Error),
     /// A supervisor of this name runs already.
     Running(String),
+}
+
+impl SetupError {
+    /// The task that it is about; `None` for all together.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::Build(why) => why.task(),
+            Self::Priority(task, ..) | Self::Memory(task, _) => Some(task),
+            Self::Name(_) | Self::Socket(..) | Self::Running(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for SetupError {

@@ -33,12 +33,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let tasks = Tasks::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
     for named in &tasks.all {
         program::check(&named.spec)
-            .map_err(|why| anyhow!("{shown}: line {}: {why}", named.line))?;
+            .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
     }
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
-    let ready = tasks.supervisor(phase_ns).build().map_err(|why| anyhow!("{shown}: {why}"))?;
+    let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
+        let line = why.task().and_then(|task| tasks.line(task));
+        let place = line.map_or(String::new(), |line| format!("line {line}: "));
+        anyhow!("{shown}: {place}{why}")
+    })?;
     signal::catch_stop().context("cannot catch SIGINT")?;
     let mut machine = MachineClock::best();
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));

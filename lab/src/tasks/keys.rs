@@ -1,0 +1,165 @@
+//! One table of a file, of which each key is asked for by name and kind.
+//!
+//! Pure. Says in the file's words what stands where something else should, and finds the keys that
+//! nobody asked for.
+
+use std::ops::{Range, RangeInclusive};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{FileError, Text};
+
+/// A text and where it stands.
+pub(super) type Word = Spanned<String>;
+
+/// A table of a file.
+#[derive(Debug)]
+pub(super) struct Keys<'t, 'f> {
+    text: &'t Text<'f>,
+    place: Range<usize>,
+    left: DeTable<'f>,
+}
+
+impl<'t, 'f> Keys<'t, 'f> {
+    /// All of a file.
+    pub(super) fn of(text: &'t Text<'f>) -> Result<Self, FileError> {
+        let whole = DeTable::parse(text.as_str()).map_err(|why| text.refused(&why))?;
+        Ok(Self { text, place: whole.span(), left: whole.into_inner() })
+    }
+
+    /// Where the table begins.
+    pub(super) fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
+    fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'f>>> {
+        self.left.remove(key)
+    }
+
+    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> FileError {
+        let is = kind(value.get_ref());
+        self.text.within(value.span(), &format!("{key} is {wanted}, not {is}"))
+    }
+
+    /// A text.
+    pub(super) fn word(&mut self, key: &str) -> Result<Option<Word>, FileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match value.get_ref().as_str() {
+            Some(word) => Ok(Some(Spanned::new(value.span(), word.to_owned()))),
+            None => Err(self.wrong(key, "a text in quotes", &value)),
+        }
+    }
+
+    /// Texts in brackets.
+    pub(super) fn words(&mut self, key: &str) -> Result<Option<Spanned<Vec<String>>>, FileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let wanted = "a list of texts, each in quotes";
+        let Some(list) = value.get_ref().as_array() else {
+            return Err(self.wrong(key, wanted, &value));
+        };
+        let word = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_str() {
+            Some(word) => Ok(word.to_owned()),
+            None => Err(self.wrong(&format!("each word of {key}"), "a text in quotes", value)),
+        };
+        let words = list.iter().map(word).collect::<Result<_, _>>()?;
+        Ok(Some(Spanned::new(value.span(), words)))
+    }
+
+    /// A whole number within a range.
+    pub(super) fn number(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, FileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let (least, most) = (range.start(), range.end());
+        let wanted = format!("a whole number in [{least}, {most}]");
+        let Some(number) = value.get_ref().as_integer() else {
+            return Err(self.wrong(key, &wanted, &value));
+        };
+        // What does not fit is out of any range here.
+        let is = u64::from_str_radix(number.as_str(), number.radix()).ok();
+        match is.filter(|is| range.contains(is)) {
+            Some(is) => Ok(Some(is)),
+            None => {
+                let what = format!("{key} is {wanted}; {number} is not");
+                Err(self.text.within(value.span(), &what))
+            }
+        }
+    }
+
+    /// Yes or no; no where it is not said.
+    pub(super) fn flag(&mut self, key: &str) -> Result<bool, FileError> {
+        let Some(value) = self.take(key) else { return Ok(false) };
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "true or false", &value))
+    }
+
+    /// A table, written `[key]`; empty where there is none.
+    pub(super) fn table(&mut self, key: &str) -> Result<Self, FileError> {
+        let text = self.text;
+        let Some(value) = self.take(key) else {
+            return Ok(Self { text, place: 0..0, left: DeTable::new() });
+        };
+        self.as_table(value, key, || format!("one table, [{key}] in single brackets"))
+    }
+
+    /// All tables that are written `[[key]]`, in their order.
+    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, FileError> {
+        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
+        let wanted = || format!("a table, [[{key}]] in double brackets");
+        let each = format!("each {key}");
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Array(list) => {
+                list.into_iter().map(|value| self.as_table(value, &each, wanted)).collect()
+            }
+            DeValue::Table(_) => {
+                let what = format!("{each} is {}, not a table in single ones", wanted());
+                Err(self.text.within(place, &what))
+            }
+            other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
+        }
+    }
+
+    fn as_table(
+        &self,
+        value: Spanned<DeValue<'f>>,
+        key: &str,
+        wanted: impl Fn() -> String,
+    ) -> Result<Self, FileError> {
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Table(left) => Ok(Self { text: self.text, place, left }),
+            other => Err(self.wrong(key, &wanted(), &Spanned::new(place, other))),
+        }
+    }
+
+    /// Nobody asks for more: refuses the first key that was not asked for.
+    pub(super) fn end(self, all: &str) -> Result<(), FileError> {
+        let first = self.left.keys().min_by_key(|key| key.span().start);
+        first.map_or(Ok(()), |key| {
+            let what = format!("no key is named {}: {all}", quoted(key.get_ref()));
+            Err(self.text.within(key.span(), &what))
+        })
+    }
+}
+
+/// A key as it may be shown: a foreign one may hold anything.
+fn quoted(key: &str) -> String {
+    let shown: String = key.chars().take(48).collect();
+    format!("{shown:?}")
+}
+
+/// What stands there, in words.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -2,15 +2,17 @@
 //!
 //! For all subcommands. An output that cannot be written is found out here, before the work.
 
+mod opened;
 mod whole;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use opened::Opened;
 pub(crate) use whole::{replace, whole};
 
 /// One line on standard error, whatever the text holds. A standard error that is gone is nobody's
@@ -39,8 +41,8 @@ pub(crate) enum Json {
     None,
     /// To standard output, and nothing else goes there.
     Stdout,
-    /// Into this file, by that name.
-    File(File, PathBuf),
+    /// Into this file.
+    File(Opened),
 }
 
 impl Json {
@@ -49,7 +51,7 @@ impl Json {
         match to {
             None => Ok(Self::None),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),
-            Some(path) => Ok(Self::File(create(path)?, path.to_owned())),
+            Some(path) => Ok(Self::File(Opened::at(path)?)),
         }
     }
 
@@ -59,11 +61,8 @@ impl Json {
         let stdout = match self {
             Self::None => text,
             Self::Stdout => json,
-            Self::File(mut file, path) => {
-                kept = empty(&file)
-                    .and_then(|()| file.write_all(json.as_bytes()))
-                    .and_then(|()| file.flush())
-                    .with_context(|| format!("cannot write {}", path.display()));
+            Self::File(opened) => {
+                kept = write(opened, json);
                 text
             }
         };
@@ -78,20 +77,13 @@ impl Json {
     }
 }
 
-/// The file at `path`, or a new one, to be written. What is in it stays until [`empty`]: a run that
-/// is refused loses nothing.
-pub(crate) fn create(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Takes out what was in a file. A pipe or a device has nothing to be taken out.
-pub(crate) fn empty(file: &File) -> io::Result<()> {
-    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
+/// Fills a file; what of it could be written stays.
+fn write(opened: Opened, text: &str) -> Result<()> {
+    let mut file = opened.begin()?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+    let written = written.with_context(|| format!("cannot write {}", opened.path().display()));
+    opened.keep();
+    written
 }
 
 /// Refuses a file that is to be written and is another one of the same command too.

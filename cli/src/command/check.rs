@@ -20,7 +20,7 @@ use crate::Exit;
 use crate::args::CheckArgs;
 use crate::comparison::gate::Gate;
 use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, quiet, startable};
-use crate::output::{self, Json};
+use crate::output::{self, Json, Opened};
 use crate::report::{Choice, PlannedRun};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let placed = quiet::settle(slice::from_mut(&mut stream), args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let path = results.join(SAMPLES);
-    let samples = output::create(&path)?;
+    let samples = Opened::at(&path)?;
 
     let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
     let plans = claims_take(args, &stream, &here, &loads);
@@ -64,13 +64,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         choice,
         asked: args.report.clone(),
         plans,
-        samples: Some((samples, path.clone())),
+        samples: Some(samples),
         follow: None,
         warnings: super::foreign(root).into_iter().chain(left_out).chain(placed).collect(),
     };
     let (mut report, trouble) = experiment.run().inspect_err(|_| {
         // Nothing was measured: an empty directory would only be in the way.
-        let _left = fs::remove_file(&path).and_then(|()| fs::remove_dir(&results));
+        let _left = fs::remove_dir(&results);
     })?;
     gate.judge(&mut report)?;
     report.results = Some(results.display().to_string());

@@ -18,7 +18,7 @@ use crate::args::{PeriodicArgs, PolicyName, WaitName};
 use crate::comparison::gate::Gate;
 use crate::experiment::follow::Target;
 use crate::experiment::{COLD_CYCLES, Experiment, claims, quiet};
-use crate::output::{self, Json};
+use crate::output::{self, Json, Opened};
 use crate::parse;
 use crate::report::Choice;
 use crate::view;
@@ -57,10 +57,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     }
     claims::announce(&plans, args.duration.0);
     let placed = quiet::settle(&mut plan.streams, args.phase)?;
-    let samples = match &args.samples {
-        Some(path) => Some((output::create(path)?, path.clone())),
-        None => None,
-    };
+    let samples = args.samples.as_deref().map(Opened::at).transpose()?;
     let experiment = Experiment {
         name: "measure periodic",
         plan,

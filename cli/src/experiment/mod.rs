@@ -12,7 +12,6 @@ mod safety;
 mod sink;
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -30,7 +29,7 @@ use punctual_lab::load::{Bounds, LoadSpec};
 use punctual_lab::periodic::{End, Plan, Prepared};
 
 use crate::args::ReportArgs;
-use crate::output;
+use crate::output::Opened;
 use crate::report::{self, Context, Report};
 use crate::view::show;
 pub(crate) use background::Loading;
@@ -69,7 +68,7 @@ pub(crate) struct Experiment {
     /// What its claims take.
     pub(crate) plans: Vec<report::PlannedRun>,
     /// Where the samples go, opened.
-    pub(crate) samples: Option<(File, PathBuf)>,
+    pub(crate) samples: Option<Opened>,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub(crate) follow: Option<follow::Target>,
     /// What a reader should know, already.
@@ -108,9 +107,9 @@ impl Experiment {
         let loads = loading.finish();
         let trouble = match (&outcome.end, &self.samples, outcome.file_error.take()) {
             (End::Load(why), ..) => Some(anyhow!("{why}")),
-            (_, Some((_, path)), Some(why)) => Some(anyhow!(
+            (_, Some(file), Some(why)) => Some(anyhow!(
                 "{}: {why}: the file ends early and is readable up to there",
-                path.display()
+                file.path().display()
             )),
             _ => None,
         };
@@ -118,6 +117,9 @@ impl Experiment {
             && let Some(why) = trouble
         {
             return Err(why);
+        }
+        if let Some(samples) = self.samples.take() {
+            samples.keep();
         }
         self.warnings.extend(hit(&self.plan, &outcome.runs, &self.here));
         let report = report::from_experiment(Context {
@@ -143,11 +145,9 @@ impl Experiment {
 
     /// The sample file, with what it says of itself, where there is to be one.
     fn begin_samples(&self, info: &str) -> Result<Option<SampleFile<File>>> {
-        let Some((file, path)) = &self.samples else { return Ok(None) };
-        let file = file.try_clone().context("cannot open the sample file again")?;
-        output::empty(&file).with_context(|| format!("cannot write {}", path.display()))?;
-        let begun = SampleFile::begin(file, info, self.plan.runs());
-        Ok(Some(begun.with_context(|| format!("cannot write {}", path.display()))?))
+        let Some(opened) = &self.samples else { return Ok(None) };
+        let begun = SampleFile::begin(opened.begin()?, info, self.plan.runs());
+        Ok(Some(begun.with_context(|| format!("cannot write {}", opened.path().display()))?))
     }
 
     /// What recording costs where the first loop will run, and as it will run. `None` where no

@@ -141,3 +141,21 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
 fn an_offline_or_unknown_cpu_is_refused() {
     refused(&run(["measure", "periodic", "--cpu", "700"]), &["700"]);
 }
+
+#[test]
+fn a_load_that_does_not_start_leaves_no_file_and_takes_none_away() {
+    let dir = Dir::new("no-load");
+    let (samples, result) = (dir.path("samples"), dir.path("result.json"));
+    let measure = || {
+        let mut command = punctual();
+        command.args(["measure", "periodic", "--duration", "300ms", "--load", "disk", "--json"]);
+        command.arg(&result).arg("--samples").arg(&samples);
+        // The load writes there.
+        command.env("TMPDIR", dir.path("missing")).output().expect("the program starts")
+    };
+    refused(&measure(), &["disk", "missing"]);
+    assert!(!samples.exists() && !result.exists());
+    fs::write(&result, "an earlier one").expect("writable");
+    refused(&measure(), &["disk", "missing"]);
+    assert_eq!(fs::read_to_string(&result).expect("readable"), "an earlier one");
+}

@@ -5,6 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual::core::sample::Sample;
+use punctual::core::time::Span;
 use punctual::drain::Sink;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual_analysis::campaign::{Campaign, Effort, Extent, Stretch};
@@ -24,8 +25,19 @@ pub(crate) struct Running {
     pub(crate) stretch: Stretch,
     /// When it began, in seconds since 1970.
     pub(crate) from_unix_s: i64,
-    /// And on CLOCK_MONOTONIC.
+    /// And on CLOCK_MONOTONIC, once it was set up.
     pub(crate) from_ns: u64,
+    /// How long it is to be.
+    pub(crate) length: Span,
+}
+
+impl Running {
+    /// How long it was measured so far, ns. Ending its threads and loads takes time too, in which
+    /// nothing is measured.
+    pub(crate) fn measured_ns(&self) -> u64 {
+        let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
+        passed.min(self.length.as_ns().unsigned_abs())
+    }
 }
 
 /// Live, behind its lock.
@@ -59,7 +71,7 @@ impl Shared {
         let running = live.running.clone();
         drop(live);
         if let Some(running) = running {
-            let measured_ns = now_ns(ClockId::Monotonic).saturating_sub(running.from_ns);
+            let measured_ns = running.measured_ns();
             // Exact counters come at the end: until then, gaps in k are missed releases.
             let effort = |gaps| Effort { missed: gaps, wall_ns: measured_ns, ..Effort::default() };
             let efforts = running.stretch.collectors.iter().map(|c| effort(c.gaps())).collect();

@@ -126,10 +126,10 @@ impl Session<'_> {
     fn stretch(&mut self, length: Span) -> Result<End> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
         let facts = Facts::collect(self.root);
-        let (from_unix_s, from_ns) = (unix_s(), now_ns(ClockId::Monotonic));
+        let from_unix_s = unix_s();
         let prepared = Prepared::new(self.plan.clone());
         experiment::refuse_short_periods(&prepared)?;
-        let pool = self.begin(&prepared, &facts, from_unix_s, from_ns)?;
+        let pool = self.begin(&prepared, &facts, from_unix_s)?;
         let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
         let live = Live::new(&[], self.plan.runs());
         let loading = Loading::new(names, self.specs.clone(), experiment::bounds(&facts), live);
@@ -137,13 +137,14 @@ impl Session<'_> {
         let mut quiet = Quiet { loading, terminal };
         let feed = Feed(self.keeper.shared());
         let outcome = prepared.run(feed, None::<_SampleFile>, &mut quiet, signal::stop_flag());
+        let running = self.keeper.shared().lock().running.as_ref().map(Running::measured_ns);
         let loads = quiet.loading.finish();
         let outcome = outcome.context("cannot start a thread")?;
         self.learn(&outcome, &facts, pool, &loads);
         let extent = Extent {
             from_unix_s,
             to_unix_s: unix_s(),
-            measured_ns: now_ns(ClockId::Monotonic).saturating_sub(from_ns),
+            measured_ns: running.unwrap_or_default(),
             efforts: outcome.runs.iter().map(effort).collect(),
         };
         let rows = self.finish(&outcome, &extent);
@@ -158,13 +159,7 @@ impl Session<'_> {
     }
 
     /// Puts collectors in the place where the drain finds them. Gives back which setup it is.
-    fn begin(
-        &self,
-        prepared: &Prepared,
-        facts: &Facts,
-        from_unix_s: i64,
-        from_ns: u64,
-    ) -> Result<usize> {
+    fn begin(&self, prepared: &Prepared, facts: &Facts, from_unix_s: i64) -> Result<usize> {
         let granted = prepared.granted().context("cannot start a thread")?;
         let plan = &self.plan;
         let mut runs = Vec::new();
@@ -201,7 +196,8 @@ impl Session<'_> {
             interval_ns: asked.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
         let stretch = live.campaign.stretch(pool, &starts, &watched);
-        live.running = Some(Running { stretch, from_unix_s, from_ns });
+        let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
+        live.running = Some(Running { stretch, from_unix_s, from_ns, length });
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");

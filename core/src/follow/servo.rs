@@ -122,6 +122,8 @@ impl Servo {
     pub fn begin(&mut self) {
         let drift_ppb = self.status.drift_ppb;
         self.status = Status { drift_ppb, ..Status::default() };
+        // One that stands still is told with the figures that count.
+        self.stopped = false;
         let limit = self.settings.limit_ppb as f64;
         let ppb = drift_ppb.clamp(-limit, limit) as i64;
         self.map = Map {

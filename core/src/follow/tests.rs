@@ -138,6 +138,21 @@ fn a_grid_begun_anew_has_the_rate_and_counts_from_there() {
 }
 
 #[test]
+fn a_reference_that_stood_still_from_the_start_is_counted() {
+    let (mut servo, mut world, mut now) = started(0, 0, Settings::default());
+    let still = world.read(now).reference;
+    let mut read = |servo: &mut Servo| {
+        now += SECOND / 10;
+        servo.follow(Reading { reference: still, ..world.read(now) }, at(now + SECOND / 20))
+    };
+    assert_eq!(read(&mut servo), Event::Stopped);
+    servo.begin();
+    assert_eq!(servo.status().stops, 0);
+    assert_eq!((read(&mut servo), read(&mut servo)), (Event::Stopped, Event::Stopped));
+    assert_eq!(servo.status().stops, 1);
+}
+
+#[test]
 fn a_drift_beyond_the_limit_is_held_back_and_said() {
     let (mut servo, mut world, mut now) = started(300_000, 0, Settings::default());
     follow(&mut servo, &mut world, &mut now, 30);

@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("chromium-driver", "chromedriver", "the same, driven over WebDriver"),
     ("gcc", "gcc", "the C library, its examples and its programs"),
     ("g++", "g++", "the same in C++"),
+    ("clang", "clang, clang++", "the same by another compiler"),
     ("binutils", "nm, readelf", "what the C library exports, and what it is called"),
     ("pkg-config", "pkg-config", "the build lines of its examples"),
     ("valgrind", "valgrind", "that the C library touches no byte that is not its caller's"),

@@ -6,11 +6,13 @@
 //! that runs on it, so that no executive has to know. Nothing here waits for anything.
 
 mod clock;
+mod last;
 mod map;
 mod servo;
 mod shared;
 
 pub use clock::Following;
+pub use last::Last;
 pub use map::{Map, PPB};
 pub use servo::{Event, Reading, Servo, Settings, Status, WINDOW};
 pub use shared::{Shared, View};

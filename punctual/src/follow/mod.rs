@@ -4,7 +4,9 @@
 //! CLOCK_MONOTONIC and steers a map of one onto the other ([`punctual_core::follow`]); the loop's
 //! clock is wrapped ([`Follower::clock`]) and its grid laid out on the reference's time. No period
 //! is ever longer or shorter than the limit says, and a reference that steps or stops is counted.
-//! A grid that follows nothing is on CLOCK_MONOTONIC, which is the default everywhere.
+//! A grid that follows nothing is on CLOCK_MONOTONIC, which is the default everywhere. What is none
+//! of the system's clocks, a bus's or a sound card's, is given as a
+//! [callback](Reference::Callback).
 //!
 //! ```
 //! use punctual::clocks::Vdso;
@@ -29,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use punctual_core::clock::Clock;
-pub use punctual_core::follow::{Event, Following, Map, Reading, Settings, Status};
+pub use punctual_core::follow::{Event, Following, Last, Map, Reading, Settings, Status};
 use punctual_core::follow::{Servo, Shared};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};

@@ -23,6 +23,77 @@ pub enum Reference {
     Ptp(PtpClock),
     /// Whatever the caller reads: a bus's distributed clocks, a sound card. `None` where it cannot
     /// be read now.
+    ///
+    /// It is called on the thread that follows, never in a loop, and may take its time. What it
+    /// gives is one moment on both clocks: the reference in ns since whatever zero, never turning
+    /// over (a counter of 32 bits is to be continued by the caller), and CLOCK_MONOTONIC then. The
+    /// nearer the two belong together the better; `width` says how far they may be apart.
+    ///
+    /// A device that can be asked is asked between two looks at the clock. A sound card's driver
+    /// gives both at once: the frames that were played, and when that was so.
+    ///
+    /// ```
+    /// use punctual::core::time::{Instant, Span};
+    /// use punctual::follow::{Follow, Reading, Reference};
+    /// # use punctual::os::clock::{ClockId, now_ns};
+    /// # struct Status { frames_played: u64, stamp_ns: u64 }
+    /// # struct Card;
+    /// # impl Card { fn status(&self) -> Option<Status> {
+    /// #     let ns = now_ns(ClockId::Monotonic);
+    /// #     Some(Status { frames_played: ns / 20_833, stamp_ns: ns })
+    /// # } }
+    /// # let card = Card;
+    ///
+    /// let audio = Reference::Callback(Box::new(move || {
+    ///     // ALSA: snd_pcm_status(), with its stamps on CLOCK_MONOTONIC.
+    ///     let status = card.status()?;
+    ///     Some(Reading {
+    ///         monotonic: Instant::from_ns(status.stamp_ns),
+    ///         reference: Instant::from_ns(status.frames_played * 1_000_000 / 48),
+    ///         // A frame at 48 kHz.
+    ///         width: Span::from_us(21),
+    ///     })
+    /// }));
+    /// let follower = Follow::new(audio).start()?;
+    /// # Ok::<(), punctual::follow::FollowError>(())
+    /// ```
+    ///
+    /// A time that comes with each frame of a bus, as EtherCAT's distributed clocks do, is met by
+    /// the loop itself. It leaves it in a [`Last`](super::Last), which takes some nanoseconds, and
+    /// the callback takes it from there; where no new one came it gives `None`, and
+    /// [`Follower::unread`](super::Follower::unread) counts. Exchange frames before the grid is
+    /// started: it begins at the first reading.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use punctual::clocks::Vdso;
+    /// use punctual::core::clock::Clock;
+    /// use punctual::core::time::{Instant, Span};
+    /// use punctual::follow::{Follow, Last, Reading, Reference};
+    /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
+    ///
+    /// let last = Arc::new(Last::new());
+    /// // In the loop, each cycle: the system time of the reference slave, register 0x0910, was
+    /// // read on the frame's way, somewhere between sending and receiving it.
+    /// let sent = Vdso.now();
+    /// let dc_time_ns = exchange_frame();
+    /// let way = Vdso.now() - sent;
+    /// last.put(Reading {
+    ///     monotonic: sent + Span::from_ns(way.as_ns() / 2),
+    ///     reference: Instant::from_ns(dc_time_ns),
+    ///     width: way,
+    /// });
+    ///
+    /// // At setup, once frames are exchanged:
+    /// let bus = Arc::clone(&last);
+    /// let dc = Reference::Callback(Box::new(move || bus.take()));
+    /// let follower = Follow::new(dc).start()?;
+    /// let mut clock = follower.clock(Vdso);
+    /// // The loop's clock from here on. Releases at multiples of its period are the bus's SYNC0.
+    /// assert!(clock.now() > Vdso.now());
+    /// # Ok::<(), punctual::follow::FollowError>(())
+    /// ```
     Callback(Box<dyn FnMut() -> Option<Reading> + Send>),
 }
 

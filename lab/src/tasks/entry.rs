@@ -12,8 +12,9 @@ use super::keys::{Keys, Word};
 use super::values;
 
 /// The keys of a task.
-const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, budget, \
-                   deadline, start_within, overrun, register_within, restart, restarts, pause, safe";
+const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, \
+                   budget, deadline, start_within, overrun, register_within, restart, restarts, \
+                   pause, safe";
 
 /// A task as it is written.
 #[derive(Debug)]

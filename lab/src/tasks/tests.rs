@@ -139,54 +139,45 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
 fn what_has_another_shape_is_told_in_the_words_of_the_file() {
     let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
     let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
-    for (file, said) in [
-        (
-            "task = 5".to_owned(),
-            "line 1, column 8: each task is a table, [[task]] in double brackets, not a whole number",
-        ),
-        (
-            "[task]\nname = \"a\"".to_owned(),
-            "line 1, column 1: each task is a table, [[task]] in double brackets, not a table in single ones",
-        ),
-        (
-            "task = [5]".to_owned(),
-            "line 1, column 9: each task is a table, [[task]] in double brackets, not a whole number",
-        ),
-        (
-            "[[supervisor]]".to_owned(),
-            "line 1, column 1: supervisor is one table, [supervisor] in single brackets, not a list",
-        ),
-        (
-            "supervisor = 1.5".to_owned(),
-            "line 1, column 14: supervisor is one table, [supervisor] in single brackets, not a number with a fraction",
-        ),
-        (
-            "[tasks]".to_owned(),
-            "line 1, column 2: no key is named \"tasks\": a file has [supervisor] and [[task]]",
-        ),
+    let tasks = "each task is a table, [[task]] in double brackets";
+    let one = "supervisor is one table, [supervisor] in single brackets";
+    for (file, place, said, not) in [
+        ("task = 5".to_owned(), (1, 8), tasks, "a whole number"),
+        ("[task]".to_owned(), (1, 1), tasks, "a table in single ones"),
+        ("task = [5]".to_owned(), (1, 9), tasks, "a whole number"),
+        ("[[supervisor]]".to_owned(), (1, 1), one, "a list"),
+        ("supervisor = 1.5".to_owned(), (1, 14), one, "a number with a fraction"),
         (
             with("command = \"./a\""),
-            "line 4, column 11: command is a list of texts, each in quotes, not a text",
+            (4, 11),
+            "command is a list of texts, each in quotes",
+            "a text",
         ),
         (
             with("command = [\"./a\", 5]"),
-            "line 4, column 19: each word of command is a text in quotes, not a whole number",
+            (4, 19),
+            "each word of command is a text in quotes",
+            "a whole number",
         ),
-        (with("budget = 2024-01-01"), "line 4, column 10: budget is a text in quotes, not a date"),
-        (with("safe = [0]"), "line 4, column 8: safe is a text in quotes, not a list"),
-        (with("cpu = \"1\""), "line 4, column 7: cpu is a whole number in [0, 8191], not a text"),
-        (with("cpu = {}"), "line 4, column 7: cpu is a whole number in [0, 8191], not a table"),
-        (head("overload = 1"), "line 2, column 12: overload is true or false, not a whole number"),
-        (head("wait = true"), "line 2, column 8: wait is a text in quotes, not true or false"),
+        (with("budget = 2024-01-01"), (4, 10), "budget is a text in quotes", "a date"),
+        (with("safe = [0]"), (4, 8), "safe is a text in quotes", "a list"),
+        (with("cpu = \"1\""), (4, 7), "cpu is a whole number in [0, 8191]", "a text"),
+        (with("cpu = {}"), (4, 7), "cpu is a whole number in [0, 8191]", "a table"),
+        (head("overload = 1"), (2, 12), "overload is true or false", "a whole number"),
+        (head("wait = true"), (2, 8), "wait is a text in quotes", "true or false"),
     ] {
         let is = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
-        assert_eq!(is, said, "{file}");
+        let (line, column) = place;
+        assert_eq!(is, format!("line {line}, column {column}: {said}, not {not}"), "{file}");
     }
+    let refused = |file: &str| Tasks::parse(file.as_bytes()).expect_err(file).to_string();
+    let said = refused("[tasks]");
+    let all = "a file has [supervisor] and [[task]]";
+    assert_eq!(said, format!("line 1, column 2: no key is named \"tasks\": {all}"));
     // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
-    let said = Tasks::parse(with("z = 1\n\"b\\u001b[2J\" = 1").as_bytes()).expect_err("unknown");
-    assert!(said.to_string().starts_with("line 4, column 1: no key is named \"z\""), "{said}");
-    let said =
-        Tasks::parse(with("\"b\\u001b[2J\" = 1").as_bytes()).expect_err("unknown").to_string();
+    let said = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
+    assert!(said.starts_with("line 4, column 1: no key is named \"z\""), "{said}");
+    let said = refused(&with("\"b\\u001b[2J\" = 1"));
     assert!(said.contains("\\u{1b}") && !said.contains('\u{1b}'), "{said}");
 }
 

@@ -9,6 +9,7 @@
 
 use super::Aim;
 use super::bins::Bins;
+use super::learned::{Learned, Phase};
 use super::levels::{HOPS, LEVELS, samples, sleeps};
 use crate::wait::Approach;
 
@@ -30,36 +31,6 @@ const DOUBTFUL: f64 = 8.0;
 const NEAR: f64 = 1.5;
 /// Nanoseconds that the integrator moves by for a late wake.
 const STEP_NS: f64 = 1_000.0;
-
-/// What a learner is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Trying each approach in turn.
-    Calibrating,
-    /// Following the one that it chose.
-    Following,
-    /// Trying a cheaper one for a moment.
-    Probing,
-}
-
-/// What was learned, and what it reached.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Learned {
-    /// What it is about now.
-    pub phase: Phase,
-    /// How releases are approached.
-    pub approach: Approach,
-    /// The share of wakes since the last calibration that came after the release.
-    pub late: f64,
-    /// Wakes since then.
-    pub cycles: u64,
-    /// The share of the CPU that waiting takes, as computed from the aim's cost of a wake.
-    pub cpu: f64,
-    /// Whether the aim is within the budget on this machine, as far as is known.
-    pub reachable: bool,
-    /// Whether the margin rests on more than was seen: the record is too short for the aim.
-    pub extrapolated: bool,
-}
 
 /// Learns from how late sleeps came back.
 #[derive(Clone, Debug)]

@@ -9,19 +9,20 @@
 //! approach is tried again now and then.
 
 mod bins;
+mod learned;
 mod learner;
 mod levels;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Exit;
+use super::exit::Trial;
 use super::spin::Spinner;
 use super::{Approach, Stalls, Wait};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
+pub use learned::{Learned, Phase};
 use learner::Learner;
-pub use learner::{Learned, Phase};
 
 /// What a wait is to reach, and at what price.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,12 +80,12 @@ impl Adaptive {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 
-    /// The same with this exit of its spins: `None` for the plain one.
+    /// The same with the exit of its spins that was tried, where that is any good.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn with_exit(mut self, exit: Option<Exit>) -> Self {
-        self.spinner.exit = exit;
+    pub fn with_exit(mut self, tried: Trial) -> Self {
+        self.spinner.exit = Some(tried);
         self
     }
 
@@ -134,8 +135,12 @@ impl<C: Clock> Wait<C> for Adaptive {
         core::mem::take(&mut self.spinner.stalls)
     }
 
+    fn exit(&self) -> Option<Trial> {
+        self.spinner.exit
+    }
+
     fn approach(&self) -> Approach {
-        Approach { corrected: self.spinner.exit.is_some(), ..self.learner.approach() }
+        Approach { corrected: self.spinner.corrects(), ..self.learner.approach() }
     }
 
     fn learned(&self) -> Option<Learned> {

@@ -1,0 +1,35 @@
+//! What a wait learned of its machine, and what it reached.
+//!
+//! For whoever asks. Plain data.
+
+use crate::wait::Approach;
+
+/// What a learner is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Trying each approach in turn.
+    Calibrating,
+    /// Following the one that it chose.
+    Following,
+    /// Trying a cheaper one for a moment.
+    Probing,
+}
+
+/// What was learned, and what it reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Learned {
+    /// What it is about now.
+    pub phase: Phase,
+    /// How releases are approached.
+    pub approach: Approach,
+    /// The share of wakes since the last calibration that came after the release.
+    pub late: f64,
+    /// Wakes since then.
+    pub cycles: u64,
+    /// The share of the CPU that waiting takes, as computed from the aim's cost of a wake.
+    pub cpu: f64,
+    /// Whether the aim is within the budget on this machine, as far as is known.
+    pub reachable: bool,
+    /// Whether the margin rests on more than was seen: the record is too short for the aim.
+    pub extrapolated: bool,
+}

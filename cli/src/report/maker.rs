@@ -116,21 +116,6 @@ impl Maker<'_> {
     }
 }
 
-impl Approach {
-    fn of(run: &RunOutcome) -> Self {
-        let learned = run.learned.as_ref();
-        Self {
-            hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),
-            hops: Some(run.approach.hops).filter(|&hops| hops > 0 && hops < u32::MAX),
-            margin_ns: run.approach.margin_ns,
-            exit_corrected: run.approach.corrected,
-            late_share: learned.map(|learned| learned.late),
-            reachable: learned.map(|learned| learned.reachable),
-            extrapolated: learned.map(|learned| learned.extrapolated),
-        }
-    }
-}
-
 /// What loads did, as a report has it.
 pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
     let load = |report: &LoadReport| Load {

@@ -4,6 +4,7 @@
 //! `docs/schema-1.json`. All times are in nanoseconds, fractional where that says more; null means
 //! that there was too little data to say, or that the machine does not tell.
 
+mod approach;
 mod build;
 mod campaign;
 mod claims;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::RecordedRun;
 
+pub(crate) use approach::Approach;
 pub(crate) use build::{
     Context, UNDER_LOAD, clock, duration_ns, from_experiment, judge, run_name, stamps,
 };
@@ -37,7 +39,7 @@ pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, P
 pub(crate) use executive::{ExecutiveRow, Ratio, Turn};
 pub(crate) use follow::Follow;
 pub(crate) use maker::loads;
-pub(crate) use run::{Approach, Load, LoadRow, Row, Run, Setup};
+pub(crate) use run::{Load, LoadRow, Row, Run, Setup};
 pub(crate) use strategies::StrategyRow;
 pub(crate) use supervised::Supervised;
 pub(crate) use verdict::of as verdicts;

@@ -7,7 +7,7 @@ use punctual_analysis::summary::Stats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExecutiveRow;
+use super::{Approach, ExecutiveRow};
 
 /// One loop under one condition.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,28 +36,6 @@ pub(crate) struct Run {
     pub(crate) approach: Option<Approach>,
     /// What each load did.
     pub(crate) loads: Vec<Load>,
-}
-
-/// How a wait that spins comes to its releases.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Approach {
-    /// A short sleep; null for one sleep however long.
-    pub(crate) hop_ns: Option<u64>,
-    /// How many short sleeps end the wait, after a long one; null where all are short.
-    #[serde(default)]
-    pub(crate) hops: Option<u32>,
-    /// How long before the release the last sleep ends.
-    pub(crate) margin_ns: u64,
-    /// Whether the spin's exit is corrected by a computed delay: tried before the run, and kept
-    /// only where it was sharper than polling.
-    #[serde(default)]
-    pub(crate) exit_corrected: bool,
-    /// Of a wait that learns: the share of wakes since it last calibrated that were late.
-    pub(crate) late_share: Option<f64>,
-    /// Of a wait that learns: whether what it aims at is within its budget on this machine.
-    pub(crate) reachable: Option<bool>,
-    /// Of a wait that learns: whether the margin rests on more than was seen.
-    pub(crate) extrapolated: Option<bool>,
 }
 
 impl Run {

@@ -54,6 +54,13 @@ pub trait Wait<C: Clock> {
         Approach::default()
     }
 
+    /// What came of trying a corrected exit of its spins; `None` where none was tried.
+    ///
+    /// # Real-time: in loop
+    fn exit(&self) -> Option<exit::Trial> {
+        None
+    }
+
     /// What it learned of this machine; `None` for a wait that learns nothing.
     ///
     /// # Real-time: in loop
@@ -91,6 +98,10 @@ impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
 
     fn approach(&self) -> Approach {
         (**self).approach()
+    }
+
+    fn exit(&self) -> Option<exit::Trial> {
+        (**self).exit()
     }
 
     fn learned(&self) -> Option<Learned> {

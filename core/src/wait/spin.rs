@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Exit;
+use super::exit::Trial;
 use super::{Approach, Stalls, Wait};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
@@ -21,8 +21,8 @@ pub struct Spin {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spinner {
     pub(super) stalls: Stalls,
-    /// How the spin is left, where not by a poll.
-    pub(super) exit: Option<Exit>,
+    /// What came of trying to leave the spin otherwise than by a poll, where that was tried.
+    pub(super) exit: Option<Trial>,
 }
 
 impl Spin {
@@ -47,12 +47,12 @@ impl Spin {
         Self { margin, spinner: Spinner { stalls, exit: None } }
     }
 
-    /// The same with this exit: `None` for the plain one.
+    /// The same with the exit that was tried, where that is any good.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub const fn with_exit(mut self, exit: Option<Exit>) -> Self {
-        self.spinner.exit = exit;
+    pub const fn with_exit(mut self, tried: Trial) -> Self {
+        self.spinner.exit = Some(tried);
         self
     }
 }
@@ -84,7 +84,7 @@ impl Spinner {
             }
             last = now;
             match &self.exit {
-                Some(exit) if release - now <= exit.before() => {
+                Some(Ok(exit)) if release - now <= exit.before() => {
                     // Where the CPU was elsewhere the next poll sees the gap.
                     if exit.leave(clock, release) {
                         let wake = clock.now();
@@ -98,6 +98,11 @@ impl Spinner {
                 _ => clock.relax(),
             }
         }
+    }
+
+    /// Whether it is left by a computed delay.
+    pub(super) fn corrects(&self) -> bool {
+        matches!(self.exit, Some(Ok(_)))
     }
 
     fn stalled(&mut self, gap: Span) {
@@ -127,8 +132,12 @@ impl<C: Clock> Wait<C> for Spin {
 
     fn approach(&self) -> Approach {
         let margin_ns = self.margin.as_ns().max(0).unsigned_abs();
-        let corrected = self.spinner.exit.is_some();
+        let corrected = self.spinner.corrects();
         Approach { margin_ns, corrected, ..Approach::default() }
+    }
+
+    fn exit(&self) -> Option<Trial> {
+        self.spinner.exit
     }
 
     fn take_stalls(&mut self) -> Stalls {

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::AtomicBool;
 
-use super::exit::Exit;
+use super::exit::Trial;
 use super::{Adaptive, Approach, Learned, Rearm, Sleep, Spin, Stalls, Wait};
 use crate::clock::Clock;
 use crate::time::Instant;
@@ -26,15 +26,15 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The same with this exit of its spins; no change for those that do not spin, and for NIST's,
-    /// which polls.
+    /// The same with the exit of its spins that was tried; no change for those that do not spin,
+    /// and for NIST's, which polls.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn with_exit(self, exit: Option<Exit>) -> Self {
+    pub fn with_exit(self, tried: Trial) -> Self {
         match self {
-            Self::Spin(wait) => Self::Spin(wait.with_exit(exit)),
-            Self::Adaptive(wait) => Self::Adaptive(wait.with_exit(exit)),
+            Self::Spin(wait) => Self::Spin(wait.with_exit(tried)),
+            Self::Adaptive(wait) => Self::Adaptive(wait.with_exit(tried)),
             other => other,
         }
     }
@@ -76,6 +76,14 @@ impl<C: Clock> Wait<C> for Strategy {
             Self::Spin(wait) => Wait::<C>::approach(wait),
             Self::Rearm(wait) => Wait::<C>::approach(wait),
             Self::Adaptive(wait) => Wait::<C>::approach(wait),
+        }
+    }
+
+    fn exit(&self) -> Option<Trial> {
+        match self {
+            Self::Spin(wait) => Wait::<C>::exit(wait),
+            Self::Adaptive(wait) => Wait::<C>::exit(wait),
+            _ => None,
         }
     }
 

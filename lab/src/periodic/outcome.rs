@@ -6,6 +6,7 @@ use std::io;
 
 use punctual::clocks::{Rate, Slew, StampCost};
 use punctual::core::time::Span;
+use punctual::core::wait::exit::Trial;
 use punctual::core::wait::{Approach, Learned, Stalls};
 use punctual::disturbance::Disturbance;
 use punctual::os::scheduler::Policy;
@@ -80,6 +81,8 @@ pub struct RunOutcome {
     pub policy: Policy,
     /// How the wait approached releases at the end.
     pub approach: Approach,
+    /// What came of trying a corrected exit of its spins, where that was tried.
+    pub exit: Option<Trial>,
     /// What the wait learned, as far as it does.
     pub learned: Option<Learned>,
 }

@@ -11,7 +11,7 @@ use punctual::core::executive::{Ended, Executive, Segment};
 use punctual::core::grid::Grid;
 use punctual::core::recorder::Recorder;
 use punctual::core::time::{Instant, Span};
-use punctual::core::wait::exit::Exit;
+use punctual::core::wait::exit::{Exit, Trial};
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
@@ -43,7 +43,7 @@ pub(super) enum Answer {
     /// The thread ends by a panic, which the scope hands on once all have ended.
     Gone,
     /// A segment is over.
-    Done { stream: usize, condition: usize, ended: Ended, tally: Tally },
+    Done { stream: usize, condition: usize, ended: Ended, tally: Box<Tally> },
 }
 
 /// What a stream used in a segment, beside what its recorder holds.
@@ -59,6 +59,8 @@ pub(super) struct Tally {
     pub(super) usage: Usage,
     /// How the wait approached releases at the end.
     pub(super) approach: Approach,
+    /// What came of trying a corrected exit of its spins, where that was tried.
+    pub(super) exit: Option<Trial>,
     /// What the wait learned, as far as it does.
     pub(super) learned: Option<Learned>,
 }
@@ -76,6 +78,7 @@ impl Tally {
         self.usage.voluntary_switches += other.usage.voluntary_switches;
         self.usage.involuntary_switches += other.usage.involuntary_switches;
         self.approach = other.approach;
+        self.exit = other.exit;
         self.learned = other.learned.or(self.learned);
     }
 }
@@ -138,14 +141,15 @@ impl Worker<'_> {
             self.watched.arm(tid);
             let ended = executive.run(&segment, self.stop);
             self.watched.disarm();
-            let tally = Tally {
+            let tally = Box::new(Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
                 stalls: Wait::<C>::take_stalls(executive.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
                 approach: Wait::<C>::approach(executive.wait),
+                exit: Wait::<C>::exit(executive.wait),
                 learned: Wait::<C>::learned(executive.wait),
-            };
+            });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
             if self.answers.send(done).is_err() {
@@ -164,7 +168,7 @@ impl Worker<'_> {
             if Wait::<C>::learned(&wait).is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are held against.
-                wait = wait.with_exit(Exit::calibrate(clock).ok());
+                wait = wait.with_exit(Exit::calibrate(clock));
                 self.rehearse(clock, &mut wait, tid);
             }
             wait

@@ -131,7 +131,7 @@ impl Options {
                     wake_cost: wake_cost(clock),
                     ..Aim::of(self.period())
                 };
-                Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock).ok()))
+                Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock)))
             }
             way => way.strategy(self.period(), || wake_cost(clock)),
         }

@@ -42,6 +42,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::Overruns;
 use punctual_core::page::{At, Page, View};
 use punctual_core::time::{Instant, Span};
+use punctual_core::wait::exit::Trial;
 use punctual_core::wait::{Approach, Learned, Strategy, Wait};
 use punctual_os::scheduler::Policy;
 
@@ -171,6 +172,13 @@ impl Loop<'_> {
     /// # Real-time: in loop
     pub fn approach(&self) -> Approach {
         Wait::<MachineClock>::approach(&self.wait)
+    }
+
+    /// What came of trying a corrected exit of its spins; `None` where none was tried.
+    ///
+    /// # Real-time: in loop
+    pub fn exit(&self) -> Option<Trial> {
+        Wait::<MachineClock>::exit(&self.wait)
     }
 
     /// What its wait learned of this machine; `None` for one that learns nothing.

@@ -97,8 +97,13 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
     if let Some(load) = cpu_load {
         text += &format!(", costs {} of the CPU", show::share(load));
     }
-    if approach.exit_corrected {
-        text += ", leaves its spin by a computed delay";
+    match &approach.exit {
+        _ if approach.exit_corrected => text += ", leaves its spin by a computed delay",
+        Some(trial) if trial.verdict == "unsteady" => {
+            text += ", leaves its spin by polling (for a delay the machine is too unsteady)";
+        }
+        Some(_) => text += ", leaves its spin by polling (a computed delay gained nothing)",
+        None => {}
     }
     if approach.reachable == Some(false) {
         text += "; what it aims at takes more than its budget on this machine";
@@ -220,6 +225,7 @@ mod tests {
             hops: None,
             margin_ns: 20_000,
             exit_corrected: false,
+            exit: None,
             late_share: None,
             reachable: None,
             extrapolated: None,

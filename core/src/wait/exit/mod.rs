@@ -47,6 +47,9 @@ pub enum Uncorrected {
     },
 }
 
+/// What came of trying: the exit, or why the plain loop is kept.
+pub type Trial = Result<Exit, Uncorrected>;
+
 /// Where an approach ended.
 struct Left {
     now: u64,
@@ -83,7 +86,7 @@ impl Exit {
     /// gained.
     ///
     /// # Real-time: setup only
-    pub fn calibrate<C: Clock>(clock: &mut C) -> Result<Self, Uncorrected> {
+    pub fn calibrate<C: Clock>(clock: &mut C) -> Trial {
         Self::measure(clock)?.judge(clock)
     }
 

@@ -21,11 +21,10 @@
 //! # Ok::<(), punctual::follow::FollowError>(())
 //! ```
 
+mod error;
 mod ptp;
 mod reference;
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -37,6 +36,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
+pub use error::FollowError;
 pub use ptp::PtpClock;
 pub use reference::Reference;
 
@@ -47,27 +47,6 @@ const TRIES: usize = 5;
 /// Readings before the first look at the map, from which the rate is known, and their distance.
 const FIRST: usize = 16;
 const FIRST_EVERY: Span = Span::from_ms(5);
-
-/// Why a reference cannot be followed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum FollowError {
-    /// It could not be read once.
-    Unreadable(Reference),
-    /// There is no thread for it.
-    Thread(io::Error),
-}
-
-impl fmt::Display for FollowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(reference) => write!(f, "{reference:?} cannot be read"),
-            Self::Thread(why) => write!(f, "no thread to follow it: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for FollowError {}
 
 /// How a reference is to be followed.
 #[derive(Debug)]
@@ -96,6 +75,9 @@ struct Common {
 }
 
 impl Follow {
+    /// The shortest distance of two readings.
+    pub const EVERY_MIN: Span = Span::from_ms(1);
+
     /// Follows with readings every half second, by 100 parts in a million at most, for loops that
     /// look at their clock every 100 ms or more often.
     ///
@@ -116,13 +98,12 @@ impl Follow {
 
     /// Sets how often the reference is read, at least a millisecond apart, and how long before a
     /// bend it is published: at least the longest period of all loops on it, and less than the
-    /// distance of two readings.
+    /// distance of two readings. [`Follow::start`] refuses what cannot be.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn every(mut self, every: Span, lead: Span) -> Self {
-        self.every = every.max(Span::from_ms(1));
-        self.lead = lead.max(Span::ZERO);
+        (self.every, self.lead) = (every, lead);
         self
     }
 
@@ -140,10 +121,12 @@ impl Follow {
     /// starts the thread that goes on with it.
     ///
     /// # Errors
-    /// That the reference could not be read, or that there is no thread.
+    /// What was set and cannot be; that the reference could not be read, or that there is no
+    /// thread.
     ///
     /// # Real-time: setup only
     pub fn start(mut self) -> Result<Follower, FollowError> {
+        self.check()?;
         let Some(first) = (0..TRIES).find_map(|_| self.reference.read()) else {
             return Err(FollowError::Unreadable(self.reference));
         };
@@ -183,6 +166,22 @@ impl Follow {
         };
         let thread = std::thread::Builder::new().name("punctual follow".to_owned()).spawn(run);
         Ok(Follower { common, thread: Some(thread.map_err(FollowError::Thread)?) })
+    }
+}
+
+impl Follow {
+    fn check(&self) -> Result<(), FollowError> {
+        let Self { settings, every, lead, .. } = *self;
+        if every < Self::EVERY_MIN {
+            return Err(FollowError::Every(every));
+        }
+        if lead < Span::ZERO || lead >= every {
+            return Err(FollowError::Lead(lead, every));
+        }
+        let can_be = (0..=error::LIMIT_MAX_PPB).contains(&settings.limit_ppb)
+            && settings.step >= Span::ZERO
+            && settings.period_ns != Some(0);
+        if can_be { Ok(()) } else { Err(FollowError::Settings(settings)) }
     }
 }
 
@@ -326,5 +325,49 @@ mod tests {
         }
         assert!(follower.unread() > 0);
         assert_eq!(follower.status().readings, 0);
+    }
+
+    #[test]
+    fn what_was_set_and_cannot_be_is_refused_before_anything_is_read() {
+        let unread = || Follow::new(Reference::Callback(Box::new(|| panic!("read"))));
+        let refused = |follow: Follow| follow.start().expect_err("refused").to_string();
+        let every = |every_ns, lead_ns| {
+            refused(unread().every(Span::from_ns(every_ns), Span::from_ns(lead_ns)))
+        };
+        assert_eq!(every(500_000, 0), "readings 500 µs apart: at least 1.00 ms");
+        let lead = "from 0 to below the distance of two readings, 2.00 ms";
+        assert_eq!(every(2_000_000, -1), format!("a lead of -1 ns: {lead}"));
+        assert_eq!(every(2_000_000, 2_000_000), format!("a lead of 2.00 ms: {lead}"));
+        let usual = Settings::default();
+        for (settings, said) in [
+            (Settings { limit_ppb: -1, ..usual }, "a limit of -1 parts"),
+            (Settings { limit_ppb: 100_000_001, ..usual }, "a limit of 100000001 parts"),
+            (Settings { step: Span::from_ns(-1), ..usual }, "steps from -1 ns"),
+            (Settings { period_ns: Some(0), ..usual }, "a period of nothing"),
+        ] {
+            let is = refused(unread().settings(settings));
+            assert!(is.contains(said), "{is}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_stops_is_counted_once() {
+        let (stopped, still) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (theirs, at) = (Arc::clone(&stopped), Arc::clone(&still));
+        let reference = Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            if !theirs.load(Ordering::Relaxed) {
+                at.store(ns, Ordering::Relaxed);
+            }
+            let reference = Instant::from_ns(at.load(Ordering::Relaxed));
+            Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        }));
+        let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(1));
+        let follower = follow.start().expect("a thread");
+        let before = until(&follower, |status| status.readings > 3);
+        assert_eq!((before.stops, before.steps), (0, 0));
+        stopped.store(true, Ordering::Relaxed);
+        let after = until(&follower, |status| status.stops > 0);
+        assert_eq!((after.stops, after.steps), (1, 0), "{after:?}");
     }
 }

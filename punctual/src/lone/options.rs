@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use punctual_core::table::PERIOD_MAX_NS;
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::Policy;
 
@@ -135,6 +136,9 @@ impl Options {
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), BadOptions> {
         let period_ns = self.rate.whole_ns();
+        if period_ns > PERIOD_MAX_NS {
+            return Err(BadOptions::Period(self.rate));
+        }
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period_ns);
         match self.place {
             Place::At(ns) if ns >= period_ns => return Err(BadOptions::Phase(ns, self.rate)),
@@ -176,6 +180,8 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BadOptions {
+    /// A period above 2⁶² ns (146 years).
+    Period(Rate),
     /// A phase, ns, that is not below the period.
     Phase(u64, Rate),
     /// A margin, ns, below nothing, or with which the loop would never sleep.
@@ -197,6 +203,7 @@ pub enum BadOptions {
 impl fmt::Display for BadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Period(rate) => write!(f, "a period of {rate} is above {PERIOD_MAX_NS} ns"),
             Self::Phase(ns, rate) => write!(f, "a phase of {ns} ns is not in a period of {rate}"),
             Self::Margin(ns, rate) => {
                 write!(f, "a margin of {ns} ns: from 0 to below the period, {rate}")

@@ -111,6 +111,8 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let all = |options: Options| options.check().expect_err("refused").to_string();
     let way = |way| all(Options::new(ms).way(way));
     assert!(all(Options::new(ms).place(Place::At(1_000_000))).contains("phase of 1000000 ns"));
+    let long = Period::from_ns((1 << 62) + 1).expect("positive");
+    assert!(all(Options::new(long)).contains("4611686018427387905 ns is above"));
     assert!(way(Way::Fixed(Span::from_ms(1))).contains("margin"));
     assert!(way(Way::Fixed(Span::from_ns(-1))).contains("margin"));
     assert!(way(Way::Rearm(Period::from_ns(2_000_000))).contains("early calls"));

@@ -1,0 +1,54 @@
+//! Why a reference cannot be followed, in words for a person.
+
+use std::fmt;
+use std::io;
+
+use punctual_core::follow::Settings;
+use punctual_core::time::Span;
+
+use super::{Follow, Reference};
+
+/// The most that a grid's time may be made to differ from CLOCK_MONOTONIC's, parts in 10⁹.
+pub(super) const LIMIT_MAX_PPB: i64 = 100_000_000;
+
+/// Why a reference cannot be followed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// It could not be read once.
+    Unreadable(Reference),
+    /// Readings so close to one another: at least [`Follow::EVERY_MIN`].
+    Every(Span),
+    /// A lead below nothing, or not below the distance of two readings, which follows.
+    Lead(Span, Span),
+    /// Settings that cannot be: a limit outside 0 to 10⁸ parts in 10⁹, a step below nothing, a
+    /// period of nothing.
+    Settings(Settings),
+    /// There is no thread for it.
+    Thread(io::Error),
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(reference) => write!(f, "{reference:?} cannot be read"),
+            Self::Every(every) => {
+                write!(f, "readings {every} apart: at least {}", Follow::EVERY_MIN)
+            }
+            Self::Lead(lead, every) => {
+                write!(f, "a lead of {lead}: from 0 to below the distance of two readings, {every}")
+            }
+            Self::Settings(Settings { period_ns: Some(0), .. }) => {
+                f.write_str("a period of nothing")
+            }
+            Self::Settings(Settings { limit_ppb, step, .. }) => write!(
+                f,
+                "a limit of {limit_ppb} parts in 10^9 and steps from {step} on: from 0 to \
+                 {LIMIT_MAX_PPB}, and not below 0"
+            ),
+            Self::Thread(why) => write!(f, "no thread to follow it: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for FollowError {}

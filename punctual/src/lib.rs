@@ -36,6 +36,7 @@ pub mod drain;
 pub mod executives;
 pub mod follow;
 pub mod guard;
+pub mod handover;
 pub mod lone;
 pub mod pages;
 pub mod periodic;

@@ -24,6 +24,7 @@ mod error;
 mod phases;
 mod plan;
 mod rate;
+mod successor;
 mod task;
 
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ pub use punctual_core::table::Policy;
 pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
 pub use rate::Rate;
+pub use successor::Successor;
 pub use task::{Phase, Task};
 
 /// Collects tasks; [`Periodic::build`] checks them and lays them out.

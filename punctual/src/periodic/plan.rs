@@ -177,18 +177,23 @@ impl Plan {
     /// # Real-time: setup only
     pub fn load(&self) -> f64 {
         let share = |rank: usize| {
-            let class = &self.classes[self.slots[rank].class as usize];
+            let class = self.class(rank);
             let budget_ns = self.budget_ns(rank).unwrap_or(0) as f64;
             budget_ns * class.den as f64 / class.num_ns as f64
         };
         (0..self.tasks()).map(share).sum()
     }
 
+    /// The class of the task of this rank.
+    pub(super) fn class(&self, rank: usize) -> &Class {
+        &self.classes[self.slots[rank].class as usize]
+    }
+
     /// The period of the task of this rank, ns, rounded down.
     ///
     /// # Real-time: setup only
     pub fn period_ns(&self, rank: usize) -> u64 {
-        let class = &self.classes[self.slots[rank].class as usize];
+        let class = self.class(rank);
         class.num_ns / class.den
     }
 

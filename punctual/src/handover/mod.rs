@@ -1,0 +1,133 @@
+//! Tasks registered and removed while an executive runs: a new plan is made beside the loop, and
+//! the loop takes it between two jobs.
+//!
+//! For whoever runs [`Many`] over a [`Plan`] and wants to change the tasks meanwhile, whatever it
+//! keeps beside them (bodies, pages: [`Beside`]). The publishing thread makes a [`Change`] and
+//! waits until the loop has taken it; what was there before comes back to it, and is freed by it.
+//! The loop neither allocates nor frees nor waits; it pays one load a turn, and the switch itself (see
+//! `cargo bench -p punctual --bench switch`).
+//!
+//! When: at the first moment with nothing to do for as long as the switch may take; after [`LOOK`]
+//! in any case, once the task that runs has returned. A loop that idles for long looks every
+//! [`LOOK`]. What goes on has exactly the releases that it would have had
+//! ([`State::follow`](punctual_core::dispatch::State::follow)); a new task begins at its first
+//! release after the switch; what is removed runs no more, also where it was due.
+//!
+//! [`crate::executives`] does all of this for closures.
+//!
+//! [`Many`]: punctual_core::executive::many::Many
+
+mod publish;
+mod run;
+
+use std::fmt;
+
+use punctual_core::dispatch::{Counters, Misfit, State};
+use punctual_core::time::{Instant, Span};
+
+use crate::periodic::{Plan, PlanStorage, Successor};
+
+pub use publish::{Answer, Handover, Refused};
+pub use run::Stretch;
+
+/// How often a loop looks whether there is a change, at least.
+pub const LOOK: Span = Span::from_ms(100);
+
+/// A switch is made where there is as much time before the next release as it may take, ns: for
+/// itself and for each task of both plans. A few times what it takes on a machine of today.
+const SWITCH_NS: u64 = 5_000;
+const SWITCH_TASK_NS: u64 = 200;
+
+/// A plan that runs, and where it is in it.
+#[derive(Clone, Debug)]
+pub struct Running {
+    plan: Plan,
+    storage: PlanStorage,
+    epoch: Instant,
+}
+
+impl Running {
+    /// The plan, of which all releases at or after `from` are to come; its release 0 of phase 0 is
+    /// at `epoch`.
+    ///
+    /// # Real-time: setup only
+    pub fn new(plan: Plan, epoch: Instant, from: Instant) -> Self {
+        let mut storage = plan.storage();
+        // Its own storage is never too small. All of it is touched here.
+        drop(State::begin(&plan.table(epoch), storage.lend(), from));
+        Self { plan, storage, epoch }
+    }
+
+    /// The plan.
+    ///
+    /// # Real-time: setup only
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What the task of this rank did so far.
+    ///
+    /// # Real-time: setup only
+    pub fn counters(&mut self, rank: usize) -> Option<Counters> {
+        let state = State::resume(&self.plan.table(self.epoch), self.storage.lend())?;
+        (rank < self.plan.tasks()).then(|| state.counters(rank))
+    }
+}
+
+/// What lies beside a plan, by rank, and is exchanged with it: the bodies of tasks `D`, and who
+/// hears of them `O`.
+pub trait Beside<D, O> {
+    /// Puts what is new where the loop finds it, and takes away what it had; rank `r` goes on from
+    /// `ranks[r]`, and has kept what it needs from there. Must neither allocate nor free.
+    ///
+    /// # Real-time: in loop
+    fn exchange(&mut self, tasks: &mut D, observe: &mut O, ranks: &[Option<u32>]);
+}
+
+impl<D, O> Beside<D, O> for () {
+    fn exchange(&mut self, _: &mut D, _: &mut O, _: &[Option<u32>]) {}
+}
+
+/// A change: what is to run next, and what lies beside it. Once the loop has taken it, it holds
+/// what ran before.
+pub struct Change<B> {
+    running: Running,
+    ranks: Vec<Option<u32>>,
+    refused: Option<Misfit>,
+    /// What lies beside the plan.
+    pub beside: B,
+}
+
+impl<B> fmt::Debug for Change<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change").field("ranks", &self.ranks).finish_non_exhaustive()
+    }
+}
+
+impl<B> Change<B> {
+    /// The change to `next`, of an executive whose release 0 of phase 0 is at `epoch`.
+    ///
+    /// # Real-time: setup only
+    pub fn new(next: Successor, epoch: Instant, beside: B) -> Box<Self> {
+        let Successor { plan, ranks } = next;
+        let running = Running::new(plan, epoch, epoch);
+        Box::new(Self { running, ranks, refused: None, beside })
+    }
+
+    /// What ran before, once the loop has taken the change.
+    ///
+    /// # Real-time: setup only
+    pub fn before(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// How much time there should be for the switch, ns.
+    fn room_ns(&self) -> u64 {
+        let gone = self.ranks.iter().filter(|from| from.is_none()).count();
+        let tasks = self.ranks.len() as u64 + gone as u64;
+        SWITCH_NS + SWITCH_TASK_NS * tasks
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The loop over plans that follow one another.
+//!
+//! In the executive's thread. Never allocates, never frees, never waits but for releases: what is
+//! no longer needed stays in the place that the change came in.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Before, State};
+use punctual_core::executive::Ended;
+use punctual_core::executive::changing::Changing;
+use punctual_core::executive::many::{Dispatch, Many, Observe};
+use punctual_core::executive::source::Tasks;
+use punctual_core::table::Table;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Wait;
+
+use super::{Beside, Change, Handover, LOOK, Running};
+
+/// A look that never comes: waits are as long as they are.
+const NEVER: Span = Span::from_ns(i64::MAX);
+
+/// When a run ends, and who may end it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'s> {
+    /// The first release is at or after this instant, as [`Running::new`] was told.
+    pub from: Instant,
+    /// Releases at or after this instant do not run.
+    pub end: Instant,
+    /// Ends it.
+    pub stop: &'s AtomicBool,
+    /// Counts the moments in which there was nothing to do: progress for a watchdog, at least
+    /// every [`LOOK`] while tasks return.
+    pub turns: &'s AtomicU64,
+}
+
+impl<B> Handover<B> {
+    /// Runs `running` by `many` as [`Many::run`] does, and takes each change on the way; at the end
+    /// `running` is what ran last. Then no change is taken any more ([`Handover::close`] where a
+    /// task may panic).
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut Running,
+        stretch: &Stretch<'_>,
+    ) -> Ended
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Beside<D, O>,
+    {
+        let ended = loop {
+            if let Some(ended) = self.leg(many, running, stretch) {
+                break ended;
+            }
+        };
+        self.close();
+        ended
+    }
+
+    /// Runs until the end, or until there is something to change; `None` where it goes on.
+    fn leg<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut Running,
+        stretch: &Stretch<'_>,
+    ) -> Option<Ended>
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Beside<D, O>,
+    {
+        let Running { plan, storage, epoch } = running;
+        let table = plan.table(*epoch);
+        // Its own storage, in which a state was begun.
+        let Some(mut state) = State::resume(&table, storage.lend()) else {
+            return Some(Ended::Finished);
+        };
+        let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
+        let mut tasks = Tasks { table: &table, state: &mut state };
+        let mut source = Changing::new(&mut tasks, &self.asked, stretch.turns, look);
+        let ended = many.obey(&mut source, stretch.end, stretch.stop);
+        if !source.left() {
+            return Some(ended);
+        }
+        // No release before the first one, also where there is a change before that.
+        let now = many.clock.now().max(stretch.from - Span::from_ns(1));
+        let Ok(mut place) = self.place.try_lock() else { return None };
+        if let Some(change) = &mut *place {
+            let taken = change.take((&table, &mut state), many, now);
+            drop(state);
+            if taken {
+                std::mem::swap(running, &mut change.running);
+            }
+        }
+        drop(place);
+        self.asked.store(0, Ordering::Release);
+        None
+    }
+}
+
+impl<B> Change<B> {
+    /// Goes on in the new plan from where the old one is; whether that fits.
+    fn take<C, W, D, O>(
+        &mut self,
+        (table, state): (&Table<'_>, &mut State<'_>),
+        many: &mut Many<C, W, D, O>,
+        now: Instant,
+    ) -> bool
+    where
+        B: Beside<D, O>,
+    {
+        let Running { plan, storage, epoch } = &mut self.running;
+        let before = Before { table, state, ranks: &self.ranks };
+        match State::follow(&plan.table(*epoch), storage.lend(), before, now) {
+            Ok(_left_in_its_storage) => {
+                self.beside.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
+                true
+            }
+            Err(why) => {
+                self.refused = Some(why);
+                false
+            }
+        }
+    }
+}

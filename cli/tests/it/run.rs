@@ -2,8 +2,9 @@
 //! them. The tasks that behave are tested with the library.
 
 use std::fs;
+use std::process::Stdio;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::support::{Dir, json, punctual, refused, run, stderr, stdout};
 
 /// Writes a file and runs it.
 fn run_file(dir: &Dir, text: &str, more: &[&str]) -> std::process::Output {
@@ -24,6 +25,7 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         (task("colour = 1"), &["tasks.toml", "line 4", "colour"][..]),
         (task("") + &task(""), &["line 6", "another task"]),
         (task("command = [\"/no/such/program\"]"), &["line 4", "\"a\"", "/no/such/program"]),
+        (task("command = [\"no/such\"]"), &["line 4", "no/such below this directory"]),
         (task("command = [\"no-such-program-at-all\"]"), &["line 4", "no program"]),
         (task("overrun = \"delay\""), &["line 4", "phase"]),
         (task("budget = \"9ms\""), &["line 2", "\"a\"", "budget"]),
@@ -81,4 +83,42 @@ fn a_page_has_a_row_for_each_task_and_a_free_seat_is_no_failure() {
     let page = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{page} {}", stderr(&output));
     assert!(page.contains("finished") && page.contains("releases with nobody there"), "{page}");
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_where_it_is_named() {
+    let dir = Dir::new("run-cpus");
+    let supervisor = "[supervisor]\ncpu = 8191\n".to_owned() + &task("");
+    refused(&run_file(&dir, &supervisor, &[]), &["tasks.toml", "[supervisor]", "CPU 8191"]);
+    refused(&run_file(&dir, &task("cpu = 8191"), &[]), &["line 2", "CPU 8191"]);
+}
+
+#[test]
+fn nobody_waits_for_who_does_not_read_what_tasks_say() {
+    let dir = Dir::new("run-flood");
+    let (file, pid) = (dir.path("tasks.toml"), dir.path("pid"));
+    // It fills the pipe that the supervisor's own lines go to.
+    let script = format!("echo $$ > {}; while :; do echo flood; done", pid.display());
+    let text = task(&format!("command = [\"sh\", \"-c\", {script:?}]\nregister_within = \"1s\""));
+    fs::write(&file, text).expect("writable");
+    let mut supervisor = punctual()
+        .arg("run")
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("built");
+    // It is ended and buried all the same, which leaves nothing of it.
+    let mut written = String::new();
+    let gone = (0..6_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        written = fs::read_to_string(&pid).unwrap_or_default();
+        written.ends_with('\n') && !fs::exists(format!("/proc/{}", written.trim())).expect("known")
+    });
+    let mut said = String::new();
+    let mut stderr = supervisor.stderr.take().expect("piped");
+    std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
+    assert_eq!(supervisor.wait().expect("ours").code(), Some(1));
+    assert!(gone, "process {written:?}");
+    assert!(said.contains("a: is not started again"), "all of it comes once it is read");
 }

@@ -4,8 +4,10 @@
 //! Reads the file, finds the programs, lets `punctual::process` do the rest, says what happens on
 //! standard error and what came of it at the end. Exit 1 when a task was given up, or stopped all.
 
+mod cpus;
 mod program;
 mod said;
+mod teller;
 
 use std::fs::File;
 use std::io::Read;
@@ -23,9 +25,10 @@ use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
 
 use crate::Exit;
 use crate::args::RunArgs;
-use crate::output::{self, Json};
+use crate::output::Json;
 use crate::report::{Report, supervised};
 use crate::view;
+use teller::Teller;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -35,6 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         program::check(&named.spec)
             .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
     }
+    cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
@@ -48,16 +52,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
     let started = jiff::Timestamp::now();
     let mut refused = said::Refusals::default();
+    let mut teller = Teller::start().context("cannot start a thread")?;
     let finished = ready.run(
         wait,
         args.duration.map(|duration| duration.0),
         signal::stop_flag(),
         &mut |event: Event| {
             refused.note(&event);
-            output::say(&said::line(&event));
+            teller.tell(said::line(&event));
         },
     );
     warnings.extend(refused.warnings(&finished));
+    warnings.extend(said::left_out(teller.end()));
     let mut report = Report::empty("run");
     report.started_at = Some(started.to_string());
     report.incomplete = said::is_cut_short(&finished, args.duration.is_some());

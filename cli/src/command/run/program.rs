@@ -23,7 +23,13 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         return Ok(());
     }
     let program = show::plain(&program.to_string_lossy());
-    Err(format!("task {:?}: there is no program {program}", spec.task.name()))
+    // A path is looked for where the command was given, which may not be where the file is.
+    let at = if program.contains('/') && !program.starts_with('/') {
+        " below this directory"
+    } else {
+        ""
+    };
+    Err(format!("task {:?}: there is no program {program}{at}", spec.task.name()))
 }
 
 fn is_program(path: &Path) -> bool {

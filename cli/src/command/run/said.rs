@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use punctual::os::scheduler::Policy;
 use punctual::process::{Cause, Event, Exit, Finished, Over, What};
-use punctual::session::Attempt;
+use punctual::session::{Attempt, Refusal};
 use punctual::watchdog::Force;
 
 use crate::view::show;
@@ -79,6 +79,14 @@ impl Refusals {
             .into_iter()
             .map(|(what, tasks)| format!("refused: {what} for {}", tasks.join(", ")))
             .collect();
+        // Of the policy more is said below.
+        let others = finished
+            .refused
+            .iter()
+            .filter(|refusal| !matches!(refusal.attempt, Attempt::Scheduler(_)));
+        warnings.extend(others.map(|Refusal { attempt, errno }| {
+            format!("refused: {attempt} ({errno}) for the thread that releases")
+        }));
         if finished.policy == Policy::Other {
             warnings.push(
                 "the releases came from a SCHED_OTHER thread: anything else on the machine can \
@@ -88,6 +96,11 @@ impl Refusals {
         }
         warnings
     }
+}
+
+/// What was not said while it ran, because nobody took it.
+pub(super) fn left_out(lines: u64) -> Option<String> {
+    (lines > 0).then(|| format!("standard error took too little: {lines} lines were left out"))
 }
 
 /// Whether the run ended before its time.

@@ -19,7 +19,7 @@ use super::{Ready, Seat};
 use crate::clocks::MachineClock;
 use crate::guard::{self, Charge};
 use crate::posts::Posts;
-use crate::session::Thread;
+use crate::session::{Refusal, Thread};
 use crate::stage::{GUARD, watchdog_bound};
 use crate::watchdog::{self, Charge as Loop, Watched};
 
@@ -40,6 +40,7 @@ pub(super) struct Stage<'s> {
 pub(super) struct Executed<'s> {
     pub(super) ended: Ended,
     pub(super) policy: Policy,
+    pub(super) refused: Vec<Refusal>,
     pub(super) posts: Posts<'s>,
 }
 
@@ -73,7 +74,8 @@ impl Stage<'_> {
         clock: MachineClock,
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), Kind::Lateness) else {
-            return Executed { ended: Ended::Stopped, policy: Policy::Other, posts: tasks };
+            let (ended, policy, refused) = (Ended::Stopped, Policy::Other, Vec::new());
+            return Executed { ended, policy, refused, posts: tasks };
         };
         let mut many = Many { clock, wait, tasks, observe: page };
         let table = ready.plan.table(ready.epoch);
@@ -86,10 +88,10 @@ impl Stage<'_> {
         let ended = state
             .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, self.end, self.stop));
         self.watched.disarm();
-        let policy = session.policy();
+        let (policy, refused) = (session.policy(), session.refused().to_vec());
         drop(session);
         many.tasks.end();
-        Executed { ended, policy, posts: many.tasks }
+        Executed { ended, policy, refused, posts: many.tasks }
     }
 }
 

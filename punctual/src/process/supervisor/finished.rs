@@ -6,6 +6,7 @@ use punctual_core::page::Counts;
 use punctual_os::scheduler::Policy;
 
 use super::super::life::Exit;
+use crate::session::Refusal;
 
 /// Why a supervisor ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Finished {
     pub over: Over,
     /// The policy that its executive really had.
     pub policy: Policy,
+    /// What its executive's thread was refused.
+    pub refused: Vec<Refusal>,
     /// How the executive itself was ended by force, if it was.
     pub forced: Option<crate::watchdog::Force>,
     /// How late the executive's own releases were.

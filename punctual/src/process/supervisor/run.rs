@@ -27,7 +27,8 @@ use crate::watchdog::Watched;
 
 impl Ready {
     /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
-    /// stops everything, or none is left. What happens goes to `say`; `stop` is set at the end.
+    /// stops everything, or none is left. What happens goes to `say`, which must not wait: meanwhile
+    /// nobody is ended, buried or let in. `stop` is set at the end.
     ///
     /// # Panics
     ///
@@ -58,7 +59,7 @@ impl Ready {
         let ready = &self;
         let mut all: Vec<Occupant> =
             ready.seats.iter().map(|seat| Occupant::new(seat, now())).collect();
-        let (over, policy) = std::thread::scope(|scope| {
+        let (over, policy, refused) = std::thread::scope(|scope| {
             let stage = &stage;
             scope.spawn(move || stage.guard(&ready.seats));
             scope.spawn(move || stage.watchdog(bound(ready)));
@@ -79,14 +80,14 @@ impl Ready {
             lead.wind_down();
             stage.done.store(true, Ordering::Release);
             executed.posts.all.iter_mut().for_each(|post| post.close(now()));
-            (ready.over(&executed, gone), executed.policy)
+            (ready.over(&executed, gone), executed.policy, executed.refused)
         });
         if let Some(before) = before {
             let _restored = affinity::set(0, &before);
         }
         let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
         let releases = figures(ready.page.mapping.words());
-        Finished { over, policy, forced: stage.watched.ended(), releases, tasks }
+        Finished { over, policy, refused, forced: stage.watched.ended(), releases, tasks }
     }
 
     /// Why it ended; `gone`: because nobody was left.

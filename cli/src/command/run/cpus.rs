@@ -1,0 +1,31 @@
+//! Whether the CPUs that a file names are there and allowed, before anything is started.
+//!
+//! Asks the kernel: a thread goes to each once.
+
+use std::collections::BTreeMap;
+
+use punctual::os::Errno;
+use punctual::os::affinity::{self, CpuMask};
+use punctual_lab::tasks::Tasks;
+
+/// Refuses the first CPU that nothing can run on, with the place that names it.
+pub(super) fn check(tasks: &Tasks) -> Result<(), String> {
+    let named = tasks.all.iter().filter_map(|task| Some((task.spec.cpu?, Some(task.line))));
+    let all: Vec<(u32, Option<usize>)> =
+        tasks.cpu.map(|cpu| (cpu, None)).into_iter().chain(named).collect();
+    let refused = refused(all.iter().map(|(cpu, _)| *cpu));
+    let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
+        return Ok(());
+    };
+    let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
+    Err(format!("{place}: nothing of this can run on CPU {cpu}: {}", refused[cpu]))
+}
+
+/// What the kernel says of those that it refuses.
+fn refused(cpus: impl Iterator<Item = u32> + Send) -> BTreeMap<u32, Errno> {
+    let go = |cpu| Some((cpu, affinity::set(0, &CpuMask::one(cpu)).err()?));
+    // Its own affinity is gone with the thread.
+    std::thread::scope(|scope| {
+        scope.spawn(|| cpus.filter_map(go).collect()).join().unwrap_or_default()
+    })
+}

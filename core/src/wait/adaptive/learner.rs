@@ -24,6 +24,10 @@ const DOUBT: u32 = 4_096;
 const PROBE_EVERY: u32 = 1 << 16;
 const PROBE_EVERY_SHORT: u32 = 1 << 13;
 const PROBE: u32 = 64;
+/// The cycles of an approach's turn in a calibration, and of those the first, after which the
+/// machine is as the approach makes it.
+const TURN: u32 = 25;
+const SETTLE: u32 = 2;
 /// So many times as many late wakes as were expected are another machine's.
 const DOUBTFUL: f64 = 8.0;
 /// Where the aim is out of reach, so much more than the least share of late wakes is as good: what
@@ -45,8 +49,12 @@ pub(super) struct Learner {
     sleeps: [u64; LEVELS],
     level: usize,
     phase: Phase,
-    /// Samples until this phase's next step.
+    /// Cycles until this phase's next step, and how many of them only lead to what is asked: the
+    /// sleeps before were another approach's.
     left: u32,
+    settle: u32,
+    /// Turns that each approach has yet in a calibration.
+    rounds: u32,
     /// The level that was chosen, and the one that was probed last.
     home: usize,
     probed: usize,
@@ -84,6 +92,8 @@ impl Learner {
             level: 0,
             phase: Phase::Calibrating,
             left: 0,
+            settle: 0,
+            rounds: 0,
             home: 0,
             probed: 0,
             margin_ns: MARGIN_MIN_NS,
@@ -122,11 +132,16 @@ impl Learner {
 
     /// One final sleep came back `late_ns` after its instant.
     pub(super) fn learn(&mut self, late_ns: u64) {
-        self.bins[self.level].push(late_ns);
+        match self.settle.checked_sub(1) {
+            Some(less) => self.settle = less,
+            None => self.bins[self.level].push(late_ns),
+        }
         let late = late_ns > self.margin_ns;
         self.left = self.left.saturating_sub(1);
         if self.phase != Phase::Calibrating {
-            self.count(late);
+            self.cycles += 1;
+            self.late += u64::from(late);
+            self.since_probe += 1;
         }
         match self.phase {
             Phase::Calibrating if self.left == 0 => self.calibrated(),
@@ -134,12 +149,6 @@ impl Learner {
             Phase::Probing if self.left == 0 => self.choose(),
             _ => {}
         }
-    }
-
-    fn count(&mut self, late: bool) {
-        self.cycles += 1;
-        self.late += u64::from(late);
-        self.since_probe += 1;
     }
 
     /// The approaches that fit into a period.
@@ -163,23 +172,30 @@ impl Learner {
         widest.clamp(MARGIN_MIN_NS, (self.period_ns / 2).max(MARGIN_MIN_NS))
     }
 
+    /// All approaches, in turns: a burst of stalls then meets all of them alike.
     fn calibrate(&mut self) {
-        self.left = samples(self.period_ns, &self.sleeps).0;
-        self.phase = Phase::Calibrating;
-        self.level = 0;
-        self.margin_ns = self.margin_max_ns(0);
         // What was known was of another machine.
         self.bins = [const { Bins::new() }; LEVELS];
         self.integral_ns = 0.0;
+        self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
+        self.phase = Phase::Calibrating;
+        self.attempt(0, TURN);
+    }
+
+    /// The next cycles are of this approach, at the widest margin that the budget pays.
+    fn attempt(&mut self, level: usize, cycles: u32) {
+        (self.level, self.left, self.settle) = (level, cycles, SETTLE);
+        self.margin_ns = self.margin_max_ns(level);
     }
 
     fn calibrated(&mut self) {
         let next = self.levels().find(|&level| level > self.level);
         if let Some(level) = next {
-            self.left = samples(self.period_ns, &self.sleeps).0;
-            self.level = level;
-            self.margin_ns = self.margin_max_ns(level);
-            return;
+            return self.attempt(level, TURN);
+        }
+        self.rounds = self.rounds.saturating_sub(1);
+        if self.rounds > 0 {
+            return self.attempt(0, TURN);
         }
         (self.cycles, self.late) = (0, 0);
         (self.since_doubt, self.doubted_late, self.since_probe) = (0, 0, 0);
@@ -240,41 +256,32 @@ impl Learner {
             self.left = REVIEW;
             self.set_margin();
         }
+        let probe_every = if self.reachable { PROBE_EVERY } else { PROBE_EVERY_SHORT };
         if self.since_doubt >= DOUBT {
             self.doubt();
-        } else if self.since_probe >= self.probe_every() {
+        } else if self.since_probe >= probe_every {
             self.probe();
         }
     }
 
-    /// Late far more often than could be had: the machine is another one than it was, and all is
-    /// learned anew; in vain, it is so less and less often.
+    /// Late far more often than could be had, or as seldom as was held out of reach: the machine is
+    /// another one than it was, and all is learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
         let expected = self.target * f64::from(DOUBT);
         let late = f64::from(self.doubted_late);
         (self.since_doubt, self.doubted_late) = (0, 0);
-        if late > (DOUBTFUL * expected).max(DOUBTFUL) {
-            self.patient += 1;
-            if self.patient >= self.patience {
-                self.patient = 0;
-                self.patience = self.patience.saturating_mul(2).min(256);
-                self.calibrate();
-            }
+        let worse = late > (DOUBTFUL * expected).max(DOUBTFUL);
+        let better = !self.reachable && late <= self.aim.late * f64::from(DOUBT);
+        if !worse && !better {
+            (self.patience, self.patient) = (1, 0);
             return;
         }
-        (self.patience, self.patient) = (1, 0);
-        if !self.reachable && late <= self.aim.late * f64::from(DOUBT) {
-            // A calibration is too short to tell: what was seen since says that it can be reached.
-            // What is known of the other approaches may be of a worse time.
-            let home = self.home;
-            let others = self.bins.iter_mut().enumerate().filter(|(level, _)| *level != home);
-            others.for_each(|(_, bins)| (0..3).for_each(|_| bins.halve()));
-            self.choose();
+        self.patient += 1;
+        if self.patient >= self.patience {
+            self.patient = 0;
+            self.patience = self.patience.saturating_mul(2).min(256);
+            self.calibrate();
         }
-    }
-
-    fn probe_every(&self) -> u32 {
-        if self.reachable { PROBE_EVERY } else { PROBE_EVERY_SHORT }
     }
 
     /// A few cycles of another approach, with what was known of it counted for less.
@@ -284,10 +291,9 @@ impl Learner {
         let may = |level: &usize| if reachable { *level < home } else { *level != home };
         let after = self.levels().filter(may).find(|&level| level > self.probed);
         let Some(other) = after.or_else(|| self.levels().find(may)) else { return };
-        (self.level, self.probed) = (other, other);
+        self.probed = other;
         self.phase = Phase::Probing;
-        self.left = PROBE;
-        self.bins[self.level].halve();
-        self.margin_ns = self.margin_max_ns(self.level);
+        self.bins[other].halve();
+        self.attempt(other, PROBE);
     }
 }

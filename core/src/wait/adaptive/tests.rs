@@ -12,13 +12,16 @@ struct Machine {
     /// Whether a long sleep makes the one after it late too.
     remembers: bool,
     before: u64,
+    /// In these ns every sleep is this late, whatever it was.
+    burst: (core::ops::Range<u64>, u64),
     sleeps: u64,
     spun: u64,
 }
 
 impl Machine {
     fn new(late: fn(u64, u64) -> u64) -> Self {
-        Self { now: 1_000_000, seed: 9, late, remembers: false, before: 0, sleeps: 0, spun: 0 }
+        let (now, burst) = (1_000_000, (0..0, 0));
+        Self { now, seed: 9, late, remembers: false, before: 0, burst, sleeps: 0, spun: 0 }
     }
 }
 
@@ -42,7 +45,9 @@ impl Clock for Machine {
         let length = at.as_ns() - self.now;
         let deep = if self.remembers { length.max(self.before) } else { length };
         self.before = length;
-        self.now = at.as_ns() + (self.late)(deep, random);
+        let (during, by_ns) = &self.burst;
+        let late = if during.contains(&self.now) { *by_ns } else { (self.late)(deep, random) };
+        self.now = at.as_ns() + late;
     }
     fn wake(&mut self) -> Instant {
         Instant::from_ns(self.now)
@@ -90,7 +95,7 @@ fn hopeless(_: u64, random: u64) -> u64 {
 #[test]
 fn a_machine_that_wakes_well_gets_one_sleep_and_a_small_margin() {
     let (mut wait, mut machine) = (wait(), Machine::new(bare));
-    let late = run(&mut wait, &mut machine, 60_000);
+    let late = run(&mut wait, &mut machine, 200_000);
     let learned = told(&wait);
     assert_eq!(learned.approach.hop_ns, 0, "{learned:?}");
     assert!(learned.approach.margin_ns < 10_000, "{learned:?}");
@@ -115,6 +120,22 @@ fn a_machine_that_remembers_long_sleeps_gets_hops_all_the_way() {
     let approach = (learned.approach.hop_ns, learned.approach.hops);
     assert_eq!(approach, (200_000, u32::MAX), "{learned:?}");
     assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
+}
+
+#[test]
+fn a_burst_of_stalls_meets_all_approaches_alike() {
+    for start_ms in (0..2_000).step_by(100) {
+        let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
+        machine.burst = (start_ms * 1_000_000..(start_ms + 300) * 1_000_000, 150_000);
+        // Long before anything is tried again.
+        run(&mut wait, &mut machine, 20_000);
+        let learned = told(&wait);
+        assert_eq!(
+            (learned.approach.hop_ns, learned.approach.hops),
+            (200_000, 1),
+            "{start_ms} {learned:?}"
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arm64;
+mod debian;
 mod fuzz;
 mod install;
 mod licences;
@@ -12,6 +13,7 @@ mod metadata;
 mod msrv;
 mod peers;
 mod process;
+mod ptp;
 mod root;
 mod schema;
 mod test;
@@ -39,6 +41,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
         install::run,
     ),
     ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
+    ("ptp", "[--install]", "tests of followed clocks, in guests with a PTP clock", ptp::run),
     ("peers", "[OPTION…]", "ways to wait against other crates and programs", peers::run),
     ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
 ];

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::process;
+use crate::{debian, process};
 
 /// Debian's release: the oldest whose Rust is new enough is still the one in the making.
 const SUITE: &str = "sid";
@@ -22,37 +22,13 @@ pub(super) fn make(system: &Path) -> Result<(), String> {
     if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && system.is_dir() {
         return Ok(());
     }
-    let mirror = mirror()?;
     println!("arm64: making a Debian {SUITE} in {}", system.display());
-    let failed = |error: std::io::Error| format!("{}: {error}", system.display());
-    if system.exists() {
-        fs::remove_dir_all(system).map_err(failed)?;
-    }
-    fs::create_dir_all(system.parent().unwrap_or(system)).map_err(failed)?;
     let mut mmdebstrap = Command::new("mmdebstrap");
     mmdebstrap.args(["--quiet", "--variant=apt", "--architectures=amd64,arm64"]);
     mmdebstrap.arg(format!("--include={PACKAGES}"));
-    // A mirror that is no longer refreshed serves as well.
-    mmdebstrap.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
-    mmdebstrap.args(["--aptopt=Acquire::Retries \"3\"", "--format=directory", SUITE]);
-    process::run(mmdebstrap.arg(system).arg(mirror))?;
+    mmdebstrap.arg("--format=directory");
+    debian::unpack(&mut mmdebstrap, SUITE, system)?;
     fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
-}
-
-/// The mirror that this machine's apt reads packages from.
-fn mirror() -> Result<String, String> {
-    let mut targets = Command::new("apt-get");
-    targets.args(["indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages"]);
-    let listed = process::output(&mut targets)?;
-    main_site(&String::from_utf8_lossy(&listed))
-        .ok_or_else(|| "apt has no source of Debian's main archive".to_owned())
-}
-
-/// The first site that is not one of updates alone: lines of `SITE RELEASE`.
-fn main_site(listed: &str) -> Option<String> {
-    let sites = listed.lines().filter_map(|line| line.split_once(' '));
-    let main = |(_, release): &(&str, &str)| !release.contains('-');
-    sites.filter(|(site, _)| !site.contains("security")).find(main).map(|(site, _)| site.to_owned())
 }
 
 /// Cargo's configuration there: a file, because its subcommands pass no `--config` on.
@@ -78,18 +54,4 @@ pub(super) fn vendor(clone: &Path, vendor: &Path, home: &Path) -> Result<(), Str
     // What it prints is that configuration, with the folder as it is called out here.
     process::output(cargo.arg(vendor))?;
     fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mirror_is_that_of_the_main_archive() {
-        let listed = "http://a/debian-security stable-security\nhttp://b/debian stable-updates\n\
-                      http://c/debian stable\nhttp://d/debian stable\n";
-        assert_eq!(main_site(listed).as_deref(), Some("http://c/debian"));
-        assert_eq!(main_site("http://a/debian-security stable\n"), None);
-        assert_eq!(main_site(""), None);
-    }
 }

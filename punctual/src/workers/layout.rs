@@ -59,6 +59,18 @@ impl Crew<'_> {
         self.pages.clone()
     }
 
+    /// Keeps its figures on the pages of an earlier crew, where their readers are; those of other
+    /// tasks are left alone.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn keep_on(mut self, earlier: &Pages) -> Self {
+        if earlier.iter().map(|(name, _)| name).eq(self.pages.iter().map(|(name, _)| name)) {
+            self.pages = earlier.clone();
+        }
+        self
+    }
+
     /// Names, phases in ns after the epoch (none for one that a device paces) and priorities, in
     /// the order in which the tasks were given.
     ///

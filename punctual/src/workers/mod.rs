@@ -47,6 +47,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::Policy as Granted;
 
 use crate::periodic::{BuildError, Task};
+use crate::watchdog::Force;
 
 pub use layout::Crew;
 pub(crate) use layout::{limits, timeline};
@@ -145,6 +146,24 @@ impl<'w> Workers<'w> {
         self
     }
 
+    /// Sets the CPU of the executive alone.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn cpu(mut self, cpu: u32) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Sets the CPU of the workers alone.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn workers_cpu(mut self, cpu: u32) -> Self {
+        self.workers_cpu = Some(cpu);
+        self
+    }
+
     /// Sets the executive's SCHED_FIFO priority, in [2, 98]; the workers' are below.
     /// [`Workers::build`] refuses others.
     ///
@@ -211,6 +230,8 @@ pub enum Why {
 pub struct Finished {
     /// Why it ended.
     pub why: Why,
+    /// How the watchdog ended it, if it did.
+    pub forced: Option<Force>,
     /// The policy that the executive's thread really had.
     pub policy: Granted,
     /// What became of each task, in the order in which they were given.

@@ -117,7 +117,7 @@ impl Crew<'_> {
             shared.outcome(&at.name, pages.words(index))
         };
         let tasks = tasks.iter().zip(&shared).enumerate().map(outcome).collect();
-        Finished { why, policy, tasks }
+        Finished { why, forced: stage.watched.ended(), policy, tasks }
     }
 }
 

@@ -139,6 +139,22 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_paces_what_has_none() {
 }
 
 #[test]
+fn a_second_crew_keeps_its_figures_where_the_first_ones_are_read() {
+    let crew = |name: &str| {
+        let all = Workers::new().task(task(name, 1_000), |_| Flow::Continue);
+        all.build().expect("fine")
+    };
+    let (first, other) = (crew("a").pages(), crew("b").pages());
+    let ran = |pages: &crate::pages::Pages| {
+        pages.iter().next().and_then(|(_, page)| page).map(|page| page.counts().ran)
+    };
+    let again = crew("a").keep_on(&other).keep_on(&first);
+    let finished = again.run(Sleep, Span::from_ms(30), &AtomicBool::new(false));
+    assert_eq!((finished.forced, ran(&first)), (None, Some(finished.tasks[0].counts.ran)));
+    assert_eq!(ran(&other), None, "another task's");
+}
+
+#[test]
 fn a_panic_ends_its_worker_and_nobody_else() {
     let others = AtomicU64::new(0);
     let finished = Workers::new()

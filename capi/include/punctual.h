@@ -2,9 +2,10 @@
  * punctual.h: be there at the release, know every cycle.
  *
  * A loop of one period that says punctual_loop_wait(), works, and says so again; an executive of
- * many periodic tasks in one thread; a calendar of units at fixed places of a frame; a process that
- * is a supervisor's task, and a look at such a task; the clock, and a wait for one instant. Linux,
- * x86-64 and AArch64. C11 and C++17 and newer; a small C++ wrapper is in punctual.hpp.
+ * many periodic tasks in one thread; a calendar of units at fixed places of a frame; workers, which
+ * are tasks with a thread each; a process that is a supervisor's task, and a look at such a task;
+ * the clock, and a wait for one instant. Linux, x86-64 and AArch64. C11 and C++17 and newer; a
+ * small C++ wrapper is in punctual.hpp.
  *
  * Answers. A function that can fail returns 0 or a negative errno, never anything else.
  *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
@@ -321,11 +322,12 @@ int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 typedef struct punctual_periodic punctual_periodic;
 
 /*
- * The body of a task: is called once a cycle, by the thread that runs the executive, with the data
- * of its punctual_task. The cycle is valid for the call. Returns a PUNCTUAL_ of those below, or a
- * negative number, which ends the run and is what that returns. It must neither throw nor longjmp
- * out. A task that takes long asks punctual_cycle_cancelled(), or looks whether punctual_now_ns()
- * has passed cycle->next_ns, and returns with its outputs in a safe state.
+ * The body of a task: is called once a cycle, by the thread that runs the executive (of workers by
+ * the task's own), with the data of its punctual_task. The cycle is valid for the call. Returns a
+ * PUNCTUAL_ of those below, or a negative number, which ends the run and is what that returns. It
+ * must neither throw nor longjmp out. A task that takes long asks punctual_cycle_cancelled(), or
+ * looks whether punctual_now_ns() has passed cycle->next_ns, and returns with its outputs in a safe
+ * state.
  */
 typedef int (*punctual_task_fn)(void *data, const punctual_cycle *cycle);
 
@@ -340,9 +342,10 @@ enum {
 /*
  * Whether the cycle that the calling thread runs is to come to its end: 1 when its release has been
  * overrun (of a unit of a calendar: its budget) and its task has PUNCTUAL_POLICY_TERMINATE. 0
- * before that, for any other task, and where the thread runs no cycle. A run with such a task has a
- * thread beside it, on another CPU where there is one, that looks every 2 ms; without another CPU,
- * and without the right to a priority above the task's, it may come late. Cannot fail.
+ * before that, for any other task, and where the thread runs no cycle. A run of an executive or a
+ * calendar with such a task has a thread beside it, on another CPU where there is one, that looks
+ * every 2 ms; without another CPU, and without the right to a priority above the task's, it may
+ * come late. Cannot fail.
  * Real-time: in loop
  */
 int punctual_cycle_cancelled(void) PUNCTUAL_NOEXCEPT;
@@ -712,6 +715,208 @@ int punctual_calendar_refused(const punctual_calendar *calendar, char *text,
  * Real-time: setup only
  */
 int punctual_calendar_destroy(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
+
+/* ---- Workers: a thread for each task ----------------------------------------------------------- */
+
+/*
+ * Tasks that have a SCHED_FIFO thread each, released by an executive in the calling thread, so that
+ * the kernel preempts the less urgent: for tasks that may take longer than the most urgent one can
+ * wait. Their priorities are below the executive's, by the order of urgency. A guard above all of
+ * them makes a runaway SCHED_OTHER, and it alone, until it returns. Without the right to SCHED_FIFO
+ * all run as SCHED_OTHER. Add tasks, build, run.
+ *
+ * Each body is called by its task's own thread, bodies of different tasks at the same time. With
+ * PUNCTUAL_POLICY_TERMINATE a task is told by punctual_cycle_cancelled() at the release that it
+ * overran, and made SCHED_OTHER where it goes on for another grace. With PUNCTUAL_POLICY_DELAY it
+ * waits for its releases itself.
+ */
+typedef struct punctual_workers punctual_workers;
+
+/*
+ * What paces a task: is called by its thread, with the data of its punctual_task, and blocks until
+ * its next cycle, which a positive number says; 0 for none any more, or a negative number, which
+ * ends the run and is what that returns. It must come back, with whatever number, once
+ * punctual_workers_ending() says so, and must neither throw nor longjmp out.
+ */
+typedef int (*punctual_source_fn)(void *data);
+
+/* What became of a worker, beside its punctual_stats. */
+typedef struct punctual_worker_outcome {
+    size_t size;       /* sizeof(punctual_worker_outcome) */
+    uint64_t overran;  /* releases that found it still running an earlier cycle */
+    uint64_t demoted;  /* how often the guard made it SCHED_OTHER, */
+    uint64_t restored; /* and how often it got its priority back */
+    int32_t priority;  /* what its thread had; 0: SCHED_OTHER */
+    uint32_t reserved; /* 0 */
+} punctual_worker_outcome;
+
+/*
+ * Empties an outcome: punctual_worker_outcome_init(&outcome, sizeof outcome).
+ * Real-time: in loop
+ */
+int punctual_worker_outcome_init(punctual_worker_outcome *outcome, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Workers without tasks. *workers is null where it fails.
+ * Real-time: setup only
+ */
+int punctual_workers_create(punctual_workers **workers) PUNCTUAL_NOEXCEPT;
+
+/*
+ * One more task, which is released; *index, which may be null, numbers it from 0 in the order of
+ * adding. What tasks cannot be together, build says.
+ *   -EINVAL  what cannot be of the task itself
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_add(punctual_workers *workers, const punctual_task *task,
+                         uint32_t *index) PUNCTUAL_NOEXCEPT;
+
+/*
+ * One more task, which a device paces: it has no releases, so that nothing of it is late, missed
+ * or to be cancelled. Its period is nominal: it sets its priority, and cycle->next_ns. Its
+ * punctual_stats are of the distance of its starts in place of lateness.
+ *   -EINVAL  what cannot be of the task itself, or no source
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_add_external(punctual_workers *workers, const punctual_task *task,
+                                  punctual_source_fn source, uint32_t *index) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Lets the budgets ask for more than a whole CPU: releases will be missed.
+ *   -EBUSY  built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_allow_overload(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Sets the CPU of all workers; -1, which is what they begin with: any. That of the executive is in
+ * its options; where both are one, it preempts them.
+ *   -EINVAL  below -1
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_pin(punctual_workers *workers, int32_t cpu) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Sets how long a task that is to be terminated may go on after it was told, before it is made
+ * SCHED_OTHER: its period, where this is not called.
+ *   -EBUSY  built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_grace_ns(punctual_workers *workers, uint64_t ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Checks all tasks and lays them out: balanced phases, and 34 KiB a task for its counts and its
+ * histogram. punctual_last_error() names the tasks that a failure is about.
+ *   -EINVAL  budgets, deadlines, phases or priorities that cannot be, or no tasks; for a task that
+ *            a device paces also a policy, phase, deadline or start of its own
+ *   -EEXIST  two tasks of one name
+ *   -ENOENT  a task after one that is not there
+ *   -ENOSPC  the budgets add up to more than a whole CPU
+ *   -E2BIG   more tasks than ranks
+ *   -EBUSY   built already, or in use by another call
+ * Real-time: setup only
+ */
+int punctual_workers_build(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+
+/*
+ * The phase of a task, ns after the epoch.
+ *   -EINVAL   also: not built yet
+ *   -ENOENT   no task of this index
+ *   -ENODATA  a device paces it
+ * Real-time: reader side
+ */
+int punctual_workers_task_phase_ns(const punctual_workers *workers, uint32_t task,
+                                   uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Runs the tasks for duration_ns (0: without end), until they are told to stop, or until a task
+ * says so. options, which may be null for the defaults, are those of the executive, which is the
+ * calling thread: priority is from 2 to 98, period_num_ns and watchdog_ns stay 0 (workers have a
+ * watchdog of their own), and the phase is that of the epoch. Everything is counted anew. A body
+ * that never returns keeps this from returning. Returns 0 at the end of the duration, when told to
+ * stop, and when a task returned PUNCTUAL_STOP; otherwise
+ *   what a task or its source returned, if that is negative
+ *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
+ *   -ETIMEDOUT  the watchdog stopped the executive
+ *   -EINVAL     an option that cannot be, or not built yet
+ *   -EACCES     the kernel refused something, and the options are strict
+ *   -EBUSY      they run already
+ * Real-time: setup only
+ */
+int punctual_workers_run(punctual_workers *workers, const punctual_options *options,
+                         uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Tells the workers to stop, for good: from any thread, from a task, and from a signal handler.
+ * Takes effect at the next release, and for each task when it returns.
+ * Real-time: in loop
+ */
+int punctual_workers_stop(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Whether the run is to end: 1 once it was told to, its time is over, or a task ended it, and until
+ * the next run. For what paces a task.
+ * Real-time: in loop
+ */
+int punctual_workers_ending(const punctual_workers *workers, int *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What a task did in the present run, or in the last; from any thread.
+ *   -EINVAL  also: not built yet
+ *   -ENOENT  no task of this index
+ * Real-time: reader side
+ */
+int punctual_workers_task_stats(const punctual_workers *workers, uint32_t task,
+                                punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
+ * A quantile of a task's lateness, as punctual_loop_quantile_ns(); from any thread.
+ *   -EINVAL   a share outside [0, 1], or not built yet
+ *   -ENOENT   no task of this index
+ *   -ENODATA  no cycle ran yet
+ * Real-time: reader side
+ */
+int punctual_workers_task_quantile_ns(const punctual_workers *workers, uint32_t task, double share,
+                                      int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What became of a task in the last run.
+ *   -EINVAL   also: not built yet
+ *   -ENOENT   no task of this index
+ *   -ENODATA  none has ended yet
+ *   -EBUSY    they run
+ * Real-time: setup only
+ */
+int punctual_workers_task_outcome(const punctual_workers *workers, uint32_t task,
+                                  punctual_worker_outcome *outcome) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How releases were approached at the end of the last run.
+ *   -ENODATA  none has ended yet
+ *   -EBUSY    they run
+ * Real-time: setup only
+ */
+int punctual_workers_wait_info(const punctual_workers *workers,
+                               punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the kernel refused the last run, as punctual_loop_refused().
+ *   -ERANGE  it was cut
+ *   -EBUSY   they run
+ * Real-time: setup only
+ */
+int punctual_workers_refused(const punctual_workers *workers, char *text,
+                             size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Frees them. Null is no error. No other thread may use them at the time or later.
+ *   -EBUSY  they run
+ * Real-time: setup only
+ */
+int punctual_workers_destroy(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
 
 /* ---- A process that is a task of a supervisor ------------------------------------------------- */
 

@@ -161,6 +161,21 @@ public:
     // What the library calls with data().
     static punctual_task_fn run() noexcept { return &bodies::call; }
 
+    // Calls what data() gave; otherwise is what it says where that throws. Nothing is thrown through
+    // the library, which could not bear it.
+    static int guarded(void *data, const punctual_cycle *cycle, int otherwise) noexcept {
+        entry *that = static_cast<entry *>(data);
+        try {
+            return that->kept(*cycle);
+        } catch (...) {
+            // The first, where several throw at once.
+            if (!that->of->taken.test_and_set()) {
+                that->of->thrown = std::current_exception();
+            }
+            return otherwise;
+        }
+    }
+
     // Keeps a body; what the library calls it with.
     void *data(body kept) {
         all.push_back({std::move(kept), this});
@@ -186,18 +201,8 @@ private:
         bodies *of;
     };
 
-    // Nothing is thrown through the library, which could not bear it.
     static int call(void *data, const punctual_cycle *cycle) noexcept {
-        entry *that = static_cast<entry *>(data);
-        try {
-            return that->kept(*cycle);
-        } catch (...) {
-            // The first, where several throw at once.
-            if (!that->of->taken.test_and_set()) {
-                that->of->thrown = std::current_exception();
-            }
-            return PUNCTUAL_STOP;
-        }
+        return guarded(data, cycle, PUNCTUAL_STOP);
     }
 
     std::deque<entry> all; // their places do not change
@@ -349,6 +354,128 @@ private:
     };
     bodies kept;
     std::unique_ptr<punctual_calendar, destroy> handle;
+};
+
+// Tasks that have a thread each.
+class workers {
+public:
+    // What paces a task, as a punctual_source_fn does.
+    using source = std::function<int()>;
+
+    // punctual_workers_create()
+    workers() {
+        punctual_workers *made = nullptr;
+        check(punctual_workers_create(&made));
+        handle.reset(made);
+    }
+
+    // punctual_workers_add(); the index of the task. Its run and data are set here. The body is
+    // called by the task's own thread.
+    std::uint32_t add(const char *name, std::uint64_t num_ns, std::uint64_t den, body run,
+                      task with = task()) {
+        fill(with, name, num_ns, den);
+        with.run = bodies::run();
+        with.data = kept.data(std::move(run));
+        std::uint32_t index = 0;
+        check(punctual_workers_add(handle.get(), &with, &index));
+        return index;
+    }
+
+    // punctual_workers_add_external(); the source is called by the task's own thread too, and must
+    // come back once ending() says so.
+    std::uint32_t add_external(const char *name, std::uint64_t num_ns, std::uint64_t den,
+                               source paces, body run, task with = task()) {
+        fill(with, name, num_ns, den);
+        paced.push_back({kept.data(std::move(run)), kept.data(paced_by(std::move(paces)))});
+        with.run = &workers::call;
+        with.data = &paced.back();
+        std::uint32_t index = 0;
+        check(punctual_workers_add_external(handle.get(), &with, &workers::wait, &index));
+        return index;
+    }
+
+    // punctual_workers_pin()
+    void pin(std::int32_t cpu) { check(punctual_workers_pin(handle.get(), cpu)); }
+
+    // punctual_workers_grace_ns()
+    void grace_ns(std::uint64_t ns) { check(punctual_workers_grace_ns(handle.get(), ns)); }
+
+    // punctual_workers_build()
+    void build() { check(punctual_workers_build(handle.get())); }
+
+    // punctual_workers_run(). An exception of a body ends the run and is thrown from here.
+    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
+        kept.begin();
+        int answer = punctual_workers_run(handle.get(), &options, duration_ns);
+        kept.rethrow();
+        check(answer);
+    }
+
+    // punctual_workers_stop(), from any thread and from a signal handler.
+    void stop() noexcept { punctual_workers_stop(handle.get()); }
+
+    // punctual_workers_ending(), from any thread.
+    bool ending() const noexcept {
+        int is = 0;
+        return punctual_workers_ending(handle.get(), &is) == 0 && is != 0;
+    }
+
+    // punctual_workers_task_stats(), from any thread.
+    punctual_stats stats(std::uint32_t index) const {
+        punctual_stats stats = empty_stats();
+        check(punctual_workers_task_stats(handle.get(), index, &stats));
+        return stats;
+    }
+
+    // punctual_workers_task_quantile_ns(), from any thread; nothing before the first cycle.
+    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
+        std::int64_t ns = 0;
+        return some(punctual_workers_task_quantile_ns(handle.get(), index, share, &ns), ns);
+    }
+
+    // punctual_workers_task_outcome(), of a run that is over.
+    punctual_worker_outcome outcome(std::uint32_t index) const {
+        punctual_worker_outcome outcome;
+        check(punctual_worker_outcome_init(&outcome, sizeof outcome));
+        check(punctual_workers_task_outcome(handle.get(), index, &outcome));
+        return outcome;
+    }
+
+    punctual_workers *get() const noexcept { return handle.get(); }
+
+private:
+    // What a paced task is called with: its body, and what paces it.
+    struct pair {
+        void *run;
+        void *source;
+    };
+
+    static void fill(task &with, const char *name, std::uint64_t num_ns, std::uint64_t den) {
+        with.name = name;
+        with.period_num_ns = num_ns;
+        with.period_den = den;
+    }
+
+    // A source is kept as a body is, so that what it throws is caught as well.
+    static body paced_by(source paces) {
+        return [paces = std::move(paces)](const punctual_cycle &) { return paces(); };
+    }
+
+    static int call(void *data, const punctual_cycle *cycle) noexcept {
+        return bodies::guarded(static_cast<pair *>(data)->run, cycle, PUNCTUAL_STOP);
+    }
+
+    static int wait(void *data) noexcept {
+        static const punctual_cycle none{};
+        return bodies::guarded(static_cast<pair *>(data)->source, &none, -ECANCELED);
+    }
+
+    struct destroy {
+        void operator()(punctual_workers *of) const noexcept { punctual_workers_destroy(of); }
+    };
+    bodies kept;
+    std::deque<pair> paced; // their places do not change
+    std::unique_ptr<punctual_workers, destroy> handle;
 };
 
 // This process as a task of a supervisor's, of the thread that makes it; it must also die there.

@@ -31,3 +31,4 @@ mod task;
 mod turn;
 mod wait_info;
 mod watch;
+mod workers;

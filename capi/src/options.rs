@@ -189,6 +189,11 @@ impl Options {
         self.watchdog_ns = bound_ns;
     }
 
+    /// At this priority.
+    pub(crate) fn prefer(&mut self, priority: i32) {
+        self.priority = priority;
+    }
+
     /// On this CPU.
     pub(crate) fn pin(&mut self, cpu: i32) {
         self.cpu = cpu;

@@ -130,6 +130,11 @@ impl Callback {
 }
 
 impl TaskRecord {
+    /// What its functions are called with.
+    pub(crate) fn data(&self) -> *mut c_void {
+        self.data
+    }
+
     /// The task and its body.
     ///
     /// # Safety

@@ -115,15 +115,16 @@ impl Executive {
     }
 }
 
-/// The errno of what cannot be built.
-fn errno(why: &BuildError) -> i32 {
-    match why {
+/// What cannot be built.
+pub(crate) fn failure(why: &BuildError) -> Failure {
+    let errno = match why {
         BuildError::SameName(_) => libc::EEXIST,
         BuildError::TooMany(_) => libc::E2BIG,
         BuildError::Unknown(..) => libc::ENOENT,
         BuildError::Overload(_) => libc::ENOSPC,
         _ => libc::EINVAL,
-    }
+    };
+    Failure::new(errno, why.to_string())
 }
 
 impl Built {
@@ -137,7 +138,7 @@ impl Built {
         for (_, task, _) in &setup.tasks {
             periodic = periodic.task(task.clone());
         }
-        let plan = periodic.build().map_err(|why| Failure::new(errno(&why), why.to_string()))?;
+        let plan = periodic.build().map_err(|why| failure(&why))?;
         // Names are unique in a plan.
         let by_name: std::collections::HashMap<&str, usize> =
             (0..plan.tasks()).map(|rank| (plan.name(rank), rank)).collect();

@@ -13,7 +13,7 @@ use crate::record::{self, Record};
 use crate::stats::{self, Stats};
 use crate::task::TaskRecord;
 use crate::wait_info::WaitInfo;
-pub(crate) use executive::{Built, Executive};
+pub(crate) use executive::{Built, Executive, failure};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_periodic_create(to: *mut *mut Executive) -> c_int {

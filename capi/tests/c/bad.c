@@ -176,12 +176,66 @@ static void bad_calendars(void)
     CHECK(punctual_calendar_destroy(calendar) == 0);
 }
 
+static int no_cycle(void *data)
+{
+    return data != NULL;
+}
+
+static void bad_workers(void)
+{
+    punctual_workers *workers = (punctual_workers *)8;
+    punctual_options options = plain(0);
+    punctual_worker_outcome outcome;
+    punctual_task task;
+    uint32_t index = 7;
+    int ending;
+
+    CHECK(punctual_workers_create(NULL) == -EINVAL);
+    CHECK(punctual_workers_add(NULL, &task, NULL) == -EINVAL);
+    CHECK(punctual_workers_build(NULL) == -EINVAL);
+    CHECK(punctual_workers_run(NULL, &options, 1) == -EINVAL);
+    CHECK(punctual_workers_stop(NULL) == -EINVAL);
+    CHECK(punctual_workers_ending(NULL, &ending) == -EINVAL);
+    CHECK(punctual_workers_destroy(NULL) == 0);
+    CHECK(punctual_worker_outcome_init(&outcome, 8) == -EINVAL);
+
+    CHECK(punctual_workers_create(&workers) == 0);
+    CHECK(punctual_workers_ending(workers, NULL) == -EINVAL);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    CHECK(punctual_workers_add(workers, &task, &index) == -EINVAL && index == 7);
+    task.name = "arm";
+    task.run = body;
+    CHECK(punctual_workers_add(workers, &task, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "\"arm\": a period") != NULL);
+    task.period_num_ns = 1000000;
+    CHECK(punctual_workers_add_external(workers, &task, NULL, &index) == -EINVAL);
+    CHECK(punctual_workers_add(workers, &task, &index) == 0 && index == 0);
+    CHECK(punctual_workers_add_external(workers, &task, no_cycle, &index) == 0 && index == 1);
+    CHECK(punctual_workers_build(workers) == -EEXIST);
+    CHECK(strstr(punctual_last_error(), "\"arm\"") != NULL);
+    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL);
+    CHECK(punctual_workers_destroy(workers) == 0);
+
+    CHECK(punctual_workers_create(&workers) == 0);
+    CHECK(punctual_workers_add(workers, &task, NULL) == 0);
+    CHECK(punctual_workers_build(workers) == 0);
+    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL); /* of no priority */
+    options.priority = 50;
+    options.size = 3;
+    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL);
+    outcome.size = 0;
+    CHECK(punctual_workers_task_outcome(workers, 0, &outcome) == -ENODATA);
+    CHECK(punctual_workers_task_outcome(workers, 1, &outcome) == -ENOENT);
+    CHECK(punctual_workers_destroy(workers) == 0);
+}
+
 int main(void)
 {
     no_objects();
     bad_loops();
     bad_executives();
     bad_calendars();
+    bad_workers();
     CHECK(strlen(punctual_strerror(-EINVAL)) > 0 && strlen(punctual_strerror(12345)) > 0);
     return 0;
 }

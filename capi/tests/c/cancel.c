@@ -1,6 +1,6 @@
 /*
  * A task that runs over its release, or a unit over its budget, is told, where its policy is to be
- * terminated, and returns: by an executive and by a calendar in one thread.
+ * terminated, and returns: by an executive and by a calendar in one thread, and by workers.
  */
 #include <errno.h>
 #include <string.h>
@@ -93,12 +93,40 @@ static struct told run_unit(void)
     return told;
 }
 
+/* As run(), for a worker. */
+static struct told run_worker(void)
+{
+    struct told told = {0, 0, 0};
+    punctual_options options = plain(0);
+    punctual_worker_outcome outcome;
+    punctual_workers *workers;
+    punctual_task task;
+
+    options.priority = 50;
+    CHECK(punctual_workers_create(&workers) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "told";
+    task.run = stubborn;
+    task.data = &told;
+    task.period_num_ns = 5000000;
+    task.policy = PUNCTUAL_POLICY_TERMINATE;
+    CHECK(punctual_workers_add(workers, &task, NULL) == 0);
+    CHECK(punctual_workers_build(workers) == 0);
+    CHECK(punctual_workers_run(workers, &options, 0) == 0);
+    CHECK(punctual_worker_outcome_init(&outcome, sizeof outcome) == 0);
+    CHECK(punctual_workers_task_outcome(workers, 0, &outcome) == 0 && outcome.overran >= 3);
+    CHECK(punctual_workers_destroy(workers) == 0);
+    return told;
+}
+
 int main(void)
 {
     struct told told = run(stubborn, PUNCTUAL_POLICY_TERMINATE);
 
     CHECK(told.ran == 5 && told.told == 3 && told.early == 0);
     told = run_unit();
+    CHECK(told.ran == 5 && told.told == 3 && told.early == 0);
+    told = run_worker();
     CHECK(told.ran == 5 && told.told == 3 && told.early == 0);
     told = run(untold, PUNCTUAL_POLICY_SKIP);
     CHECK(told.ran == 3 && told.told == 0);

@@ -12,10 +12,11 @@ int main(void)
     punctual_wait_info info;
     punctual_unit unit;
     punctual_unit_counts counts;
+    punctual_worker_outcome outcome;
 
     CHECK(sizeof options == 96 && sizeof task == 104 && sizeof cycle == 64);
     CHECK(sizeof stats == 128 && sizeof info == 104);
-    CHECK(sizeof unit == 88 && sizeof counts == 64);
+    CHECK(sizeof unit == 88 && sizeof counts == 64 && sizeof outcome == 40);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
     memset(&cycle, 0x55, sizeof cycle);
@@ -23,6 +24,7 @@ int main(void)
     memset(&info, 0x55, sizeof info);
     memset(&unit, 0x55, sizeof unit);
     memset(&counts, 0x55, sizeof counts);
+    memset(&outcome, 0x55, sizeof outcome);
 
     CHECK(punctual_options_init(&options, sizeof options) == 0);
     CHECK(options.size == sizeof options && options.period_num_ns == 0);
@@ -55,6 +57,10 @@ int main(void)
     CHECK(unit.reserved == 0);
     CHECK(punctual_unit_counts_init(&counts, sizeof counts) == 0);
     CHECK(counts.size == sizeof counts && counts.ran == 0 && counts.over_frame == 0);
+
+    CHECK(punctual_worker_outcome_init(&outcome, sizeof outcome) == 0);
+    CHECK(outcome.size == sizeof outcome && outcome.overran == 0 && outcome.restored == 0);
+    CHECK(outcome.priority == 0 && outcome.reserved == 0);
 
     CHECK(strcmp(punctual_version(), PUNCTUAL_VERSION) == 0);
     return 0;

@@ -15,28 +15,36 @@ extern void *__libc_realloc(void *old, size_t size);
 extern void __libc_free(void *old);
 
 static atomic_uint calls;
+/* Those of this thread alone: beside a worker others are still setting up. */
+static _Thread_local unsigned own_calls;
+
+static void called(void)
+{
+    atomic_fetch_add(&calls, 1);
+    own_calls++;
+}
 
 void *malloc(size_t size)
 {
-    atomic_fetch_add(&calls, 1);
+    called();
     return __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    atomic_fetch_add(&calls, 1);
+    called();
     return __libc_calloc(count, size);
 }
 
 void *realloc(void *old, size_t size)
 {
-    atomic_fetch_add(&calls, 1);
+    called();
     return __libc_realloc(old, size);
 }
 
 void free(void *old)
 {
-    atomic_fetch_add(&calls, 1);
+    called();
     __libc_free(old);
 }
 
@@ -87,7 +95,7 @@ static void in_loop(int wait)
     CHECK(punctual_loop_destroy(loop) == 0);
 }
 
-static void in_tasks(void)
+static void in_tasks(int policy)
 {
     punctual_options options = plain(0);
     punctual_periodic *periodic;
@@ -100,11 +108,113 @@ static void in_tasks(void)
     task.run = body;
     task.data = &ran;
     task.period_num_ns = 1000000;
+    task.policy = policy;
     CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
     CHECK(punctual_periodic_build(periodic) == 0);
     CHECK(punctual_periodic_run(periodic, &options, 0) == 0);
     CHECK(ran == 50);
     CHECK(punctual_periodic_destroy(periodic) == 0);
+}
+
+static int count(void *data, const punctual_cycle *cycle)
+{
+    (void)cycle;
+    ++*(unsigned *)data;
+    return punctual_cycle_cancelled() ? PUNCTUAL_BREAK : PUNCTUAL_CONTINUE;
+}
+
+/* Alone, and with a task between the units. */
+static void in_units(int together)
+{
+    punctual_options options = plain(0);
+    punctual_periodic *periodic;
+    punctual_calendar *calendar;
+    unsigned ran = 0, beside = 0;
+    punctual_task task;
+    punctual_unit unit;
+
+    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "beside";
+    task.run = count;
+    task.data = &beside;
+    task.period_num_ns = 2000000;
+    task.budget_ns = 1000;
+    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
+    CHECK(punctual_periodic_build(periodic) == 0);
+    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
+    unit.name = "body";
+    unit.run = body;
+    unit.data = &ran;
+    unit.budget_ns = 1000;
+    unit.deadline_ns = 1000000;
+    unit.policy = PUNCTUAL_POLICY_TERMINATE;
+    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
+    CHECK(punctual_calendar_build(calendar) == 0);
+    CHECK(punctual_calendar_run(calendar, together ? periodic : NULL, &options, 0) == 0);
+    CHECK(ran == 50);
+    CHECK(punctual_calendar_destroy(calendar) == 0);
+    CHECK(punctual_periodic_destroy(periodic) == 0);
+}
+
+enum { WORKERS = 3 };
+
+/* How many of them had their cycles. */
+static atomic_uint done;
+
+/* As body(), in a thread of its own. */
+static int worker(void *data, const punctual_cycle *cycle)
+{
+    unsigned *ran = (unsigned *)data;
+    static _Thread_local unsigned before_these;
+
+    (void)cycle;
+    if (++*ran == 1) {
+        before_these = own_calls;
+        getppid();
+    }
+    if (*ran <= 50)
+        CHECK(own_calls == before_these && !punctual_cycle_cancelled());
+    if (*ran == 50) {
+        getppid();
+        atomic_fetch_add(&done, 1);
+    }
+    return atomic_load(&done) == WORKERS ? PUNCTUAL_STOP : PUNCTUAL_CONTINUE;
+}
+
+static int paces(void *data)
+{
+    return data != NULL && punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0;
+}
+
+static void in_workers(void)
+{
+    static const int policies[WORKERS] = {PUNCTUAL_POLICY_SKIP, PUNCTUAL_POLICY_DELAY};
+    static const char *const names[WORKERS] = {"released", "by itself", "paced"};
+    punctual_options options = plain(0);
+    unsigned ran[WORKERS] = {0};
+    punctual_workers *workers;
+    punctual_task task;
+
+    options.priority = 50;
+    CHECK(punctual_workers_create(&workers) == 0);
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK(punctual_task_init(&task, sizeof task) == 0);
+        task.name = names[i];
+        task.run = worker;
+        task.data = &ran[i];
+        task.period_num_ns = 1000000;
+        task.policy = policies[i];
+        if (i < 2)
+            CHECK(punctual_workers_add(workers, &task, NULL) == 0);
+        else
+            CHECK(punctual_workers_add_external(workers, &task, paces, NULL) == 0);
+    }
+    CHECK(punctual_workers_build(workers) == 0);
+    CHECK(punctual_workers_run(workers, &options, 0) == 0);
+    CHECK(ran[0] >= 50 && ran[1] >= 50 && ran[2] >= 50);
+    CHECK(punctual_workers_destroy(workers) == 0);
 }
 
 int main(void)
@@ -113,6 +223,10 @@ int main(void)
     in_loop(PUNCTUAL_WAIT_FIXED);
     in_loop(PUNCTUAL_WAIT_REARM);
     in_loop(PUNCTUAL_WAIT_ADAPTIVE);
-    in_tasks();
+    in_tasks(PUNCTUAL_POLICY_SKIP);
+    in_tasks(PUNCTUAL_POLICY_TERMINATE);
+    in_units(0);
+    in_units(1);
+    in_workers();
     return 0;
 }

@@ -154,10 +154,82 @@ static void watch_calendar(void)
     CHECK(punctual_calendar_destroy(calendar) == 0);
 }
 
+/* Of the device that paces "paced". */
+static punctual_workers *all;
+static pthread_t paced_by;
+
+static int paces(void *data)
+{
+    int ending;
+
+    (void)data;
+    paced_by = pthread_self();
+    CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
+    CHECK(punctual_workers_ending(all, &ending) == 0);
+    return !ending;
+}
+
+static void *run_workers(void *data)
+{
+    punctual_options options = plain(0);
+
+    options.priority = 50;
+    CHECK(punctual_workers_run((punctual_workers *)data, &options, 0) == 0);
+    return NULL;
+}
+
+static void watch_workers(void)
+{
+    struct counts counts = {0, pthread_self()}, paced = {0, pthread_self()};
+    punctual_worker_outcome outcome;
+    punctual_stats stats, distances;
+    punctual_task task;
+    pthread_t thread;
+    int ending;
+
+    CHECK(punctual_workers_create(&all) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "count";
+    task.run = count;
+    task.data = &counts;
+    task.period_num_ns = 1000000;
+    CHECK(punctual_workers_add(all, &task, NULL) == 0);
+    task.name = "paced";
+    task.data = &paced;
+    CHECK(punctual_workers_add_external(all, &task, paces, NULL) == 0);
+    CHECK(punctual_workers_build(all) == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    CHECK(punctual_stats_init(&distances, sizeof distances) == 0);
+    CHECK(punctual_workers_task_stats(all, 0, &stats) == 0 && stats.ran == 0);
+    CHECK(pthread_create(&thread, NULL, run_workers, all) == 0);
+    do {
+        CHECK(punctual_workers_task_stats(all, 0, &stats) == 0);
+        CHECK(punctual_workers_task_stats(all, 1, &distances) == 0);
+        /* Where all threads share one CPU, as under valgrind, the others need it. */
+        CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
+    } while (stats.ran < 20 || distances.ran < 5);
+    CHECK(distances.min_ns >= 1000000 && distances.missed == 0);
+    CHECK(punctual_workers_ending(all, &ending) == 0 && ending == 0);
+    CHECK(punctual_worker_outcome_init(&outcome, sizeof outcome) == 0);
+    CHECK(punctual_workers_task_outcome(all, 0, &outcome) == -EBUSY);
+    CHECK(punctual_workers_run(all, NULL, 1) == -EBUSY);
+    CHECK(punctual_workers_destroy(all) == -EBUSY);
+    CHECK(punctual_workers_stop(all) == 0);
+    CHECK(punctual_workers_ending(all, &ending) == 0 && ending == 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(!pthread_equal(counts.caller, thread) && !pthread_equal(paced.caller, thread));
+    CHECK(!pthread_equal(counts.caller, paced.caller) && pthread_equal(paced.caller, paced_by));
+    CHECK(punctual_workers_task_stats(all, 0, &stats) == 0);
+    CHECK(stats.ran == atomic_load(&counts.ran));
+    CHECK(punctual_workers_task_outcome(all, 0, &outcome) == 0);
+    CHECK(punctual_workers_destroy(all) == 0);
+}
+
 int main(void)
 {
     watch_loop();
     watch_periodic();
     watch_calendar();
+    watch_workers();
     return 0;
 }

@@ -1,4 +1,5 @@
 // What C++ makes of it: exceptions of ours for failures, exceptions of theirs through a run.
+#include <atomic>
 #include <cerrno>
 #include <stdexcept>
 #include <string>
@@ -99,6 +100,59 @@ static void calendars() {
     calendar.run(plain(0));
 }
 
+static punctual_options released() {
+    punctual_options options = plain(0);
+    options.priority = 50;
+    return options;
+}
+
+static void workers() {
+    punctual::workers crew;
+    std::atomic<unsigned> ran{0}, cycles{0};
+    crew.add("steady", 1'000'000, 1, [&](const punctual_cycle &) { return ++ran, 0; });
+    std::uint32_t thrower = crew.add("thrower", 2'000'000, 1, [&](const punctual_cycle &) -> int {
+        if (ran > 5 && cycles > 2) {
+            throw std::runtime_error("aloft");
+        }
+        return 0;
+    });
+    std::uint32_t paced = crew.add_external(
+        "paced", 1'000'000, 1,
+        [&] {
+            punctual_wait_until_ns(punctual::now_ns() + 1'000'000, 0);
+            return crew.ending() ? 0 : 1;
+        },
+        [&](const punctual_cycle &) { return ++cycles, 0; });
+    crew.grace_ns(1'000'000);
+    crew.pin(-1);
+    crew.build();
+    try {
+        crew.run(released());
+        CHECK(false);
+    } catch (const std::runtime_error &why) {
+        CHECK(std::string(why.what()) == "aloft");
+    }
+    CHECK(crew.stats(thrower).ran >= 1 && crew.outcome(thrower).demoted == 0);
+    CHECK(crew.stats(paced).ran + 1 == cycles && crew.quantile_ns(paced, 0.5));
+    crew.stop();
+    CHECK(crew.ending());
+    crew.run(released());
+}
+
+static void sources() {
+    punctual::workers crew;
+    crew.add_external(
+        "paced", 1'000'000, 1, []() -> int { throw std::runtime_error("no device"); },
+        [](const punctual_cycle &) { return 0; });
+    crew.build();
+    try {
+        crew.run(released());
+        CHECK(false);
+    } catch (const std::runtime_error &why) {
+        CHECK(std::string(why.what()) == "no device");
+    }
+}
+
 static void loops() {
     punctual::loop loop(plain(1'000'000));
     CHECK(!loop.quantile_ns(0.5));
@@ -116,5 +170,7 @@ int main() {
     processes();
     bodies();
     calendars();
+    workers();
+    sources();
     loops();
 }

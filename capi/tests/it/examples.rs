@@ -76,6 +76,17 @@ fn the_calendar_runs_its_units_and_what_fits_between() {
 }
 
 #[test]
+fn the_workers_run_and_what_never_ends_is_told() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("workers.c", &program("gcc"))).arg("1"));
+    for task in ["servo: ", "planner: ", "search: ", "sensor: "] {
+        assert!(said.contains(task), "{said}");
+    }
+}
+
+#[test]
 fn the_task_of_a_supervisor_says_when_it_has_none() {
     if !need(&["pkg-config"]) {
         return;
@@ -103,6 +114,7 @@ fn clang_builds_them_too() {
     if need(&["pkg-config", "clang", "clang++"]) {
         build("three_tasks.c", "clang");
         build("calendar.c", "clang");
+        build("workers.c", "clang");
         build("each_ms.cpp", "clang++");
     }
 }

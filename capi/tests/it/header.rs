@@ -84,6 +84,8 @@ fn each_entry_goes_through_the_border() {
         "turn",
         "wait_info",
         "watch",
+        "workers/mod",
+        "workers/outcome",
     ] {
         let text = read(&format!("src/{path}.rs"));
         let bodies: Vec<&str> = text.split("#[unsafe(no_mangle)]").skip(1).collect();

@@ -56,6 +56,8 @@ pub enum OnOverrun {
 /// What a releaser tells of a task to other threads.
 #[derive(Debug, Default)]
 pub struct Told {
+    /// Releases that were posted.
+    posted: AtomicU64,
     /// Releases that found the task still running an earlier cycle.
     overran: AtomicU64,
     /// Releases at which nobody sat on the seat.
@@ -65,6 +67,13 @@ pub struct Told {
 }
 
 impl Told {
+    /// Releases that were posted to whoever sat there.
+    ///
+    /// # Real-time: reader side
+    pub fn posted(&self) -> u64 {
+        self.posted.load(Ordering::Relaxed)
+    }
+
     /// Releases that found the task still running an earlier cycle.
     ///
     /// # Real-time: reader side
@@ -147,6 +156,7 @@ impl Post<'_> {
         }
         self.harvest(now);
         let posted = self.releaser.post(cycle, self.on_overrun == OnOverrun::Cancel);
+        bump(&self.told.posted);
         if posted.wake {
             // A word of our own memory: nothing can be wrong with it.
             let _woken = futex::wake(self.releaser.bell(), 1, self.scope);

@@ -48,6 +48,12 @@ fn behave(name: &str) {
             true
         }),
         "silent" => endless(),
+        "deaf" => {
+            let _never_waits = Registration::from_env(None).expect("a supervisor started it");
+            loop {
+                std::thread::park();
+            }
+        }
         "exits" => panic!("on purpose"),
         "rubbish" => rubbish(),
         other => panic!("no behaviour {other:?}"),
@@ -172,6 +178,20 @@ fn an_overrun_is_terminated_started_again_and_given_up() {
     assert!(task.terminated >= 1 && task.overran >= 1, "{task:?}");
     assert_eq!(count(&events, "hangs", |what| matches!(what, What::StartsAgain(_))), 2);
     assert_eq!(count(&events, "hangs", |what| *what == What::GivenUp), 1);
+}
+
+#[test]
+fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
+    let deaf = |of| policy(spec("deaf"), of);
+    let (finished, events) = run(Supervisor::new().task(deaf(Policy::Terminate)), |_, _| false);
+    assert_eq!(finished.over, Over::AllGone);
+    assert_eq!(count(&events, "deaf", |w| *w == What::Killed(Cause::Silent)), 1, "{events:?}");
+    assert_eq!((finished.tasks[0].terminated, finished.tasks[0].exit), (1, Some(Exit::Signal(9))));
+    let (finished, _) = run(Supervisor::new().task(deaf(Policy::Stop)), |_, _| false);
+    assert_eq!(finished.over, Over::Overran("deaf".to_owned()));
+    let told = |event: &Event, _: &[Event]| event.what == What::Silent;
+    let (finished, events) = run(Supervisor::new().task(deaf(Policy::Skip)), told);
+    assert_eq!((finished.over, finished.tasks[0].terminated), (Over::Stopped, 0), "{events:?}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(crate) struct TaskRow {
     pub(crate) over_deadline: u64,
     /// Releases that found it still running.
     pub(crate) overran: u64,
-    /// How often its process was ended because of that.
+    /// How often its process was ended because of that, or because it took no releases.
     pub(crate) terminated: u64,
     /// How often its thread lost its real-time policy as a runaway.
     pub(crate) demoted: u64,

@@ -20,6 +20,7 @@ pub(super) fn line(event: &Event) -> String {
         What::TurnedAway(why) => format!("{task}: somebody was turned away: {why}"),
         What::Registered => format!("{task}: registered, released from now on"),
         What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        What::Silent => format!("{task}: took none of the releases of a second"),
         What::Unregistered => format!("{task}: unregistered"),
         What::Dismissed(cause) => format!("{task}: lost its seat: {}", cause_of(*cause)),
         What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
@@ -35,6 +36,7 @@ fn cause_of(cause: Cause) -> &'static str {
     match cause {
         Cause::NeverRegistered => "it did not register in time",
         Cause::Overran => "it was still running at its next release",
+        Cause::Silent => "it took none of the releases of a second",
         Cause::Rubbish => "its seat held what no task writes",
         Cause::ForeignThread => "it registered a thread that is not its own",
         Cause::Over => "it did not leave when the run was over",
@@ -112,7 +114,9 @@ pub(super) fn is_cut_short(finished: &Finished, timed: bool) -> bool {
 pub(super) fn reasons(finished: &Finished) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Over::Overran(task) = &finished.over {
-        reasons.push(format!("{task} overran, and its policy is to stop everything"));
+        reasons.push(format!(
+            "{task} overran or took no releases, and its policy is to stop everything"
+        ));
     }
     reasons.extend(finished.forced.map(|force| {
         let how = match force {

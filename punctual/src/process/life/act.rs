@@ -16,6 +16,10 @@ pub(in super::super) struct Seen {
     pub(in super::super) state: State,
     /// Releases so far that found it still running.
     pub(in super::super) overran: u64,
+    /// The last release that it took, by its own word.
+    pub(in super::super) taken: Option<u64>,
+    /// Releases posted so far.
+    pub(in super::super) posted: u64,
     /// Whether the loop has seen that the door is closed.
     pub(in super::super) left: bool,
 }
@@ -29,6 +33,10 @@ pub(in super::super) enum Act {
     Start,
     /// Give its thread its place, and open the door.
     Seat,
+    /// Say that it takes no releases.
+    Note,
+    /// End everything: it takes no releases, and that is its policy.
+    Stop,
     /// Close the door; the process goes on by itself.
     Dismiss,
     /// Close the door, and end the process.

@@ -9,6 +9,8 @@ pub enum Cause {
     NeverRegistered,
     /// It was still running at its next release, and its policy is to be terminated.
     Overran,
+    /// It took none of the releases of a second, ten at least, and its policy is to be terminated.
+    Silent,
     /// Its seat holds what no task writes there.
     Rubbish,
     /// It registered a thread that is not its own.

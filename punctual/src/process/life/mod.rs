@@ -10,6 +10,7 @@ use punctual_core::seat::State;
 use punctual_core::time::{Instant, Span};
 
 use super::restart::{Count, Restart};
+use crate::periodic::Policy;
 
 pub(super) use act::{Act, Seen};
 pub use end::{Cause, Exit};
@@ -41,26 +42,42 @@ pub(super) struct Life {
     pub(super) stage: Stage,
     /// Whether it has a program; else it is for who joins.
     program: bool,
-    /// Whether an overrun ends its process.
-    terminates: bool,
+    /// What an overrun does.
+    policy: Policy,
+    /// A process that takes none of so many releases is silent.
+    silent_after: u64,
     register_within: Span,
     restart: Restart,
     pub(super) restarts: Count,
     overran: u64,
+    /// The release that was taken last, and how many were posted then.
+    heard: (Option<u64>, u64),
+    silent: bool,
 }
 
 impl Life {
     /// A seat whose program, if it has one, is to be started at once.
     pub(super) fn new(
         program: bool,
-        terminates: bool,
+        (policy, silent_after): (Policy, u64),
         register_within: Span,
         restart: Restart,
         now: Instant,
     ) -> Self {
         let stage = if program { Stage::Due(now) } else { Stage::Free };
         let restarts = Count::default();
-        Self { stage, program, terminates, register_within, restart, restarts, overran: 0 }
+        Self {
+            stage,
+            program,
+            policy,
+            silent_after,
+            register_within,
+            restart,
+            restarts,
+            overran: 0,
+            heard: (None, 0),
+            silent: false,
+        }
     }
 
     /// Somebody has joined; only a free seat is given.
@@ -110,6 +127,7 @@ impl Life {
             (Some(exit), _) => self.bury(exit, true, Span::ZERO),
             (None, State::Asking) => {
                 self.stage = Stage::Seated(now);
+                (self.heard, self.silent) = ((seen.taken, seen.posted), false);
                 Act::Seat
             }
             (None, State::Empty) if now - since <= self.register_within => Act::Nothing,
@@ -130,15 +148,38 @@ impl Life {
                 Act::Dismiss
             }
             State::Unknown | State::Empty => self.kill(Cause::Rubbish, now),
-            State::Asking | State::Idle | State::Running if overran && self.terminates => {
+            State::Asking | State::Idle | State::Running
+                if overran && self.policy == Policy::Terminate =>
+            {
                 self.kill(Cause::Overran, now)
             }
-            State::Asking | State::Idle | State::Running => Act::Nothing,
+            // A cycle that runs long is an overrun, or the guard's.
+            State::Running => self.hear(seen),
+            State::Asking | State::Idle if self.heard.0 != seen.taken => self.hear(seen),
+            State::Asking | State::Idle => self.listen(seen, now),
         }
     }
 
-    /// To be ended by its supervisor. A process that was started by hand is ended for an overrun
-    /// alone, and sent away otherwise.
+    fn hear(&mut self, seen: &Seen) -> Act {
+        (self.heard, self.silent) = ((seen.taken, seen.posted), false);
+        Act::Nothing
+    }
+
+    /// It waits for a release, as it says: one that is stopped, or hangs elsewhere, takes none.
+    fn listen(&mut self, seen: &Seen, now: Instant) -> Act {
+        if self.silent || seen.posted.saturating_sub(self.heard.1) < self.silent_after {
+            return Act::Nothing;
+        }
+        self.silent = true;
+        match self.policy {
+            Policy::Terminate => self.kill(Cause::Silent, now),
+            Policy::Stop => Act::Stop,
+            _ => Act::Note,
+        }
+    }
+
+    /// To be ended by its supervisor. A process that was started by hand is ended for an overrun or
+    /// for silence alone, and sent away otherwise.
     pub(super) fn kill(&mut self, cause: Cause, now: Instant) -> Act {
         // How long it ran counts, not how long it takes to end.
         let since = match self.stage {
@@ -146,7 +187,7 @@ impl Life {
             Stage::Seated(since) | Stage::Dismissed(since, _) => since,
             _ => return Act::Nothing,
         };
-        if self.program || cause == Cause::Overran {
+        if self.program || matches!(cause, Cause::Overran | Cause::Silent) {
             self.stage = Stage::Ending(since, cause);
             return Act::Kill(cause);
         }

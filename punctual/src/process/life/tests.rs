@@ -7,7 +7,8 @@ fn at(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-const ALIVE: Seen = Seen { ended: None, state: State::Empty, overran: 0, left: true };
+const ALIVE: Seen =
+    Seen { ended: None, state: State::Empty, overran: 0, taken: None, posted: 0, left: true };
 
 fn is(state: State) -> Seen {
     Seen { state, ..ALIVE }
@@ -19,7 +20,7 @@ fn ended(exit: Exit, state: State) -> Seen {
 
 fn life(when: When) -> Life {
     let restart = Restart { when, most: 1, ..Restart::default() };
-    Life::new(true, true, Span::from_ms(1_000), restart, at(0))
+    Life::new(true, (Policy::Terminate, 10), Span::from_ms(1_000), restart, at(0))
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
 
 #[test]
 fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
-    let mut life = Life { terminates: false, ..life(When::Never) };
+    let mut life = Life { policy: Policy::Skip, ..life(When::Never) };
     life.tick(&ALIVE, at(0));
     life.tick(&is(State::Asking), at(1));
     let over = Seen { overran: 9, ..is(State::Running) };
@@ -92,7 +93,7 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
 #[test]
 fn a_seat_without_a_program_is_given_once_and_free_again() {
     let restart = Restart::default();
-    let mut life = Life::new(false, false, Span::from_ms(1_000), restart, at(0));
+    let mut life = Life::new(false, (Policy::Skip, 10), Span::from_ms(1_000), restart, at(0));
     assert_eq!(life.tick(&ALIVE, at(0)), Act::Nothing);
     assert!(life.join(at(1)) && !life.join(at(1)), "one at a time");
     assert_eq!(life.tick(&is(State::Asking), at(2)), Act::Seat);
@@ -107,4 +108,31 @@ fn a_seat_without_a_program_is_given_once_and_free_again() {
     let gone = ended(Exit::Unknown, State::Empty);
     assert_eq!(life.tick(&gone, at(7)), Act::Bury(Exit::Unknown));
     assert_eq!(life.tick(&ALIVE, at(8)), Act::Free);
+}
+
+#[test]
+fn who_takes_no_releases_is_told_ended_or_ends_all_as_its_policy_says() {
+    let at_release = |state, taken, posted| Seen { taken: Some(taken), posted, ..is(state) };
+    for (policy, act) in [
+        (Policy::Terminate, Act::Kill(Cause::Silent)),
+        (Policy::Stop, Act::Stop),
+        (Policy::Skip, Act::Note),
+    ] {
+        let mut life = Life { policy, ..life(When::Never) };
+        life.tick(&ALIVE, at(0));
+        // What was posted to others before counts for nothing.
+        life.tick(&Seen { posted: 50, ..is(State::Asking) }, at(1));
+        let mut tick = |state, taken, posted| life.tick(&at_release(state, taken, posted), at(2));
+        assert_eq!(tick(State::Idle, 7, 59), Act::Nothing, "it took one");
+        assert_eq!(tick(State::Idle, 7, 68), Act::Nothing);
+        assert_eq!(tick(State::Running, 7, 90), Act::Nothing, "a long cycle is something else");
+        assert_eq!(tick(State::Idle, 7, 99), Act::Nothing);
+        assert_eq!(tick(State::Idle, 7, 100), act);
+        assert_eq!(tick(State::Idle, 7, 200), Act::Nothing, "once");
+    }
+    let mut silent = life(When::Never);
+    silent.tick(&ALIVE, at(0));
+    silent.tick(&is(State::Asking), at(1));
+    let never = Seen { posted: 10, ..is(State::Asking) };
+    assert_eq!(silent.tick(&never, at(2)), Act::Kill(Cause::Silent), "not even its first");
 }

@@ -30,6 +30,8 @@ pub enum What {
     Registered,
     /// The kernel refused something for its thread.
     Refused(Attempt, Errno),
+    /// It took none of the releases of a second, ten at least.
+    Silent,
     /// It unregistered.
     Unregistered,
     /// It lost its seat, and goes on without.

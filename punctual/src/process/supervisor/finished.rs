@@ -17,7 +17,7 @@ pub enum Over {
     Stopped,
     /// No task is left that could run.
     AllGone,
-    /// The task of this name overran, and its policy is to stop everything.
+    /// The task of this name overran, or took no releases, and its policy is to stop everything.
     Overran(String),
 }
 
@@ -68,7 +68,7 @@ pub struct TaskOutcome {
     pub restarts: u64,
     /// Releases that found it still running an earlier cycle.
     pub overran: u64,
-    /// How often its process was ended because of that.
+    /// How often its process was ended because of that, or because it took no releases.
     pub terminated: u64,
     /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
     pub demoted: (u64, u64),

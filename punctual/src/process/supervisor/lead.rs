@@ -35,6 +35,8 @@ pub(super) struct Lead<'l, 's> {
     pub(super) all: &'l mut [Occupant],
     pub(super) say: &'l mut dyn FnMut(Event),
     pub(super) vigil: Vigil,
+    /// Who ends everything by taking no releases.
+    pub(super) stopped_by: Option<usize>,
 }
 
 impl Lead<'_, '_> {
@@ -66,9 +68,14 @@ impl Lead<'_, '_> {
     fn look(&mut self, rank: usize) {
         let seat = &self.ready.seats[rank];
         let one = &mut self.all[rank];
+        // Before the seat: what is taken after this was posted.
+        let posted = seat.told.posted();
+        let on_seat = look(seat.memory.mapping.words());
         let seen = Seen {
             ended: one.has_ended(),
-            state: look(seat.memory.mapping.words()).map_or(State::Unknown, |seen| seen.state),
+            state: on_seat.map_or(State::Unknown, |seen| seen.state),
+            taken: on_seat.and_then(|seen| seen.cycle),
+            posted,
             overran: seat.told.overran(),
             left: seat.door.is_left(one.number),
         };
@@ -99,6 +106,11 @@ impl Lead<'_, '_> {
                 self.say(rank, what);
             }
             Act::Seat => self.seat(rank),
+            Act::Note => self.say(rank, What::Silent),
+            Act::Stop => {
+                self.stopped_by = Some(rank);
+                self.say(rank, What::Silent);
+            }
             Act::Dismiss => {
                 let thread = one.close(seat);
                 // Not a task any more: as any other thread.
@@ -109,7 +121,8 @@ impl Lead<'_, '_> {
             }
             Act::Kill(cause) => {
                 one.close(seat);
-                one.terminated += u64::from(cause == Cause::Overran);
+                let by_policy = matches!(cause, Cause::Overran | Cause::Silent);
+                one.terminated += u64::from(by_policy);
                 if let Some(pidfd) = &one.pidfd {
                     // One that has ended meanwhile is buried next.
                     let _ended = pidfd::end(pidfd, Ending::Kill);

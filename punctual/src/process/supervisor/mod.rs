@@ -190,15 +190,18 @@ impl Supervisor {
         // Whoever reads before the loop begins finds an empty seat, a page and the safe value.
         let _seat = Releaser::new(memory.mapping.words(), terms);
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
+        let period_ns = spec.task.rate.whole_ns();
+        let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
         let by_rank = self.priority.saturating_sub(below).max(1);
         Ok(Seat {
             fifo: spec.fifo.unwrap_or(by_rank),
             cpu: spec.cpu.or(self.cpu),
             limits: limits(&spec.task),
+            silent_after: patience_ns.div_ceil(period_ns),
             grace: match on_overrun {
                 // So that who is to end it gets the CPU, where there is but one.
                 OnOverrun::Cancel => TERMINATE_GRACE,
-                _ => hang_bound(spec.task.rate.whole_ns()),
+                _ => hang_bound(period_ns),
             },
             terms,
             on_overrun,

@@ -42,10 +42,10 @@ pub(super) struct Occupant {
 impl Occupant {
     pub(super) fn new(seat: &Seat, now: Instant) -> Self {
         let spec = &seat.spec;
-        let terminates = spec.task.policy == crate::periodic::Policy::Terminate;
+        let policy = (spec.task.policy, seat.silent_after);
         let program = !spec.command.is_empty();
         Self {
-            life: Life::new(program, terminates, spec.register_within, spec.restart, now),
+            life: Life::new(program, policy, spec.register_within, spec.restart, now),
             number: 0,
             child: None,
             pidfd: None,

@@ -27,8 +27,8 @@ use crate::watchdog::Watched;
 
 impl Ready {
     /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
-    /// stops everything, or none is left. What happens goes to `say`, which must not wait: meanwhile
-    /// nobody is ended, buried or let in. `stop` is set at the end.
+    /// stops everything, or none is left. What happens goes to `say`, which must not wait: nobody
+    /// is ended, buried or let in meanwhile. `stop` is set at the end.
     ///
     /// # Panics
     ///
@@ -66,9 +66,10 @@ impl Ready {
             let tasks = posts(ready, &stage.beats);
             let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
             let _beside_them = affinity::set(0, &stage.aside);
-            let mut lead = Lead { ready, all: &mut all, say, vigil: Vigil::new() };
+            let mut lead =
+                Lead { ready, all: &mut all, say, vigil: Vigil::new(), stopped_by: None };
             let mut gone = false;
-            while !executive.is_finished() && !gone {
+            while !executive.is_finished() && !gone && lead.stopped_by.is_none() {
                 lead.tick(listener.as_mut());
                 gone = lead.all.iter().all(|one| one.life.is_over());
                 lead.rest(listener.as_ref());
@@ -77,6 +78,7 @@ impl Ready {
             // Nobody comes any more.
             drop(listener.take());
             let mut executed = executive.join().expect("the loop never panics");
+            executed.posts.stopped_by = executed.posts.stopped_by.or(lead.stopped_by);
             lead.wind_down();
             stage.done.store(true, Ordering::Release);
             executed.posts.all.iter_mut().for_each(|post| post.close(now()));

@@ -25,6 +25,8 @@ pub(super) struct Seat {
     pub(super) fifo: u8,
     pub(super) cpu: Option<u32>,
     pub(super) grace: Span,
+    /// A process that takes none of so many releases is silent.
+    pub(super) silent_after: u64,
     pub(super) safe: Vec<u64>,
     pub(super) memory: Memory,
     pub(super) page: Memory,

@@ -28,6 +28,10 @@ pub(crate) struct Follow {
     pub(crate) readings: u64,
     /// Readings that could not be had.
     pub(crate) unread: u64,
+    /// Changes of the grid's pace that the loops learned of after they came: their reader had no
+    /// CPU. Then alone was a period longer or shorter than the limit says.
+    #[serde(default)]
+    pub(crate) late: u64,
     /// Readings at which the limit held the grid back.
     pub(crate) limited: u64,
     /// Steps: readings further from where the clock should be than `step_min_ns`.
@@ -86,6 +90,7 @@ impl Follow {
             },
             readings: status.readings,
             unread: followed.unread,
+            late: followed.late,
             limited: status.limited,
             steps: status.steps,
             stepped_ns: status.stepped_ns,
@@ -104,6 +109,7 @@ impl Follow {
             (self.steps, "stepped", "and the grid went on at its pace"),
             (self.stops, "stood still", "and the grid went on at its pace"),
             (self.unread, "could not be read", "and the grid went on at its pace"),
+            (self.late, "was read too late", "and a period may be off by more than the limit"),
             (self.limited, "was beyond the limit of the slew", "and the grid stayed behind it"),
         ];
         let told = said.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {

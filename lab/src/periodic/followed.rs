@@ -22,6 +22,8 @@ pub struct Followed {
     pub status: Status,
     /// How often it could not be read.
     pub unread: u64,
+    /// Bends that were known only after they came.
+    pub late: u64,
     /// How it was followed.
     pub settings: Settings,
     /// Both timescales at the start.
@@ -52,6 +54,7 @@ impl Followed {
         Self {
             status: follower.status(),
             unread: follower.unread(),
+            late: follower.late(),
             settings: follower.settings(),
             began,
             ended: Moment::now(follower),

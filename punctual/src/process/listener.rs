@@ -1,10 +1,10 @@
 //! The supervisor's socket: who comes by name is known, heard and answered, and never waited for.
 //!
-//! For the supervising thread, which looks in now and then. A name is held by a lock, so that what
-//! a killed supervisor left behind is in nobody's way, and a living one is never robbed.
+//! For the supervising thread, which looks in when it is called. A name is held ([`Held`]), so that
+//! what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
 
 use std::ffi::c_int;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use punctual_core::time::{Instant, Span};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::local::{self, Peer};
-use punctual_os::{Errno, lock, pidfd, process};
+use punctual_os::{Errno, pidfd, process};
 
+use super::held::Held;
 use super::place;
 use super::request::{LINE_MAX, Request, answer};
 use super::spec::SetupError;
@@ -68,7 +69,7 @@ impl Guest {
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    _lock: File,
+    _held: Held,
     guests: Vec<Guest>,
 }
 
@@ -80,17 +81,10 @@ impl Listener {
         if let Some(dir) = path.parent() {
             place::make(dir).map_err(|why| SetupError::Socket(dir.display().to_string(), why))?;
         }
-        let lock_path = path.with_extension("lock");
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(|why| SetupError::Socket(lock_path.display().to_string(), why))?;
-        let errno = |why: Errno| failed(io::Error::from_raw_os_error(why.0));
-        if !lock::try_exclusive(lock.as_raw_fd()).map_err(errno)? {
-            return Err(SetupError::Running(name.to_owned()));
-        }
+        let lock = path.with_extension("lock");
+        let held = Held::take(&lock)
+            .map_err(|why| SetupError::Socket(lock.display().to_string(), why))?
+            .ok_or_else(|| SetupError::Running(name.to_owned()))?;
         // Ours alone now: what stands there was left by one that was killed.
         match fs::remove_file(&path) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
@@ -98,7 +92,7 @@ impl Listener {
         }
         let socket = UnixListener::bind(&path).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { socket, path, _lock: lock, guests: Vec::new() })
+        Ok(Self { socket, path, _held: held, guests: Vec::new() })
     }
 
     /// What tells that somebody came, or that one who did says something.
@@ -131,7 +125,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Left behind it is in nobody's way.
+        // While the name is still held. Left behind it is in nobody's way.
         let _left = fs::remove_file(&self.path);
     }
 }

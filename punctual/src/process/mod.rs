@@ -13,6 +13,7 @@
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
 //! keeps its memory, and could write into the seat of who comes after it.
 
+mod held;
 mod life;
 mod listener;
 mod memory;

@@ -23,6 +23,8 @@ pub struct Watched {
     ended: AtomicU8,
     /// Cycles that no recorder counts.
     beats: AtomicU64,
+    /// How long it may get nowhere, ns; 0 for what its charge says.
+    allowed_ns: AtomicU64,
 }
 
 /// How a loop was ended by force.
@@ -49,6 +51,23 @@ impl Watched {
     /// # Real-time: setup only
     pub fn disarm(&self) {
         self.tid.store(0, Ordering::Release);
+    }
+
+    /// From now on the loop may get nowhere for so long, whatever its charge says: what it runs has
+    /// changed. `None` takes that back.
+    ///
+    /// # Real-time: in loop
+    pub fn allow(&self, bound: Option<Span>) {
+        let ns = bound.map_or(0, |span| span.as_ns().max(1).unsigned_abs());
+        self.allowed_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// How long the loop may get nowhere.
+    fn bound(&self, charged: Span) -> Span {
+        match self.allowed_ns.load(Ordering::Relaxed) {
+            0 => charged,
+            ns => Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+        }
     }
 
     /// One more cycle that no recorder counts.
@@ -141,7 +160,8 @@ pub fn watch<P: Fn() -> u64>(charges: &[Charge<'_, P>], stop: &AtomicBool, done:
         for (charge, idle) in charges.iter().zip(&mut idle) {
             let tid = charge.watched.thread();
             let cpu_ns = tid.and_then(thread_cpu_ns);
-            if idle.tick(cpu_ns, (charge.progress)(), now - last, charge.bound) {
+            let bound = charge.watched.bound(charge.bound);
+            if idle.tick(cpu_ns, (charge.progress)(), now - last, bound) {
                 let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
                 let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
                     let demoted = tid.is_some_and(|tid| scheduler::set(tid, Policy::Other).is_ok());
@@ -175,6 +195,16 @@ mod tests {
         let mut idle = Idle::default();
         let ticks = (1..).find(|_| idle.tick(Some(0), 7, TICK, bound)).expect("unbounded");
         assert_eq!(ticks, 6, "one to see the number, four to the bound, one beyond");
+    }
+
+    #[test]
+    fn what_is_allowed_may_change_while_it_is_watched() {
+        let (watched, charged) = (Watched::default(), Span::from_ms(5));
+        assert_eq!(watched.bound(charged), charged);
+        watched.allow(Some(Span::from_ms(70)));
+        assert_eq!(watched.bound(charged), Span::from_ms(70));
+        watched.allow(None);
+        assert_eq!(watched.bound(charged), charged);
     }
 
     #[test]

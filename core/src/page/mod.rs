@@ -99,6 +99,23 @@ impl<'a> Page<'a> {
         Some(page)
     }
 
+    /// The page that `words` hold, as its last writer left it; `None` where there is none.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn resume(words: &'a [AtomicU64]) -> Option<Self> {
+        let (header, rest): (&[AtomicU64; HEADER_WORDS], _) = words.split_first_chunk()?;
+        let (buckets, _) = rest.split_first_chunk()?;
+        let get = |at: usize| header[at].load(Ordering::Relaxed);
+        if get(0) != MAGIC {
+            return None;
+        }
+        // Even also where that one broke off.
+        let sequence = get(SEQUENCE).wrapping_add(1) & !1;
+        let (min_ns, max_ns) = (get(MIN).cast_signed(), get(MAX).cast_signed());
+        Some(Self { header, buckets, sequence, min_ns, max_ns })
+    }
+
     /// A cycle whose value (its lateness, for [`Kind::Lateness`]) is this, and what went wrong
     /// with it; `missed` releases just before it never ran.
     ///

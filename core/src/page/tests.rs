@@ -139,12 +139,22 @@ fn a_writer_that_broke_off_is_told_not_waited_for() {
     let view = View::open(&words).expect("a page");
     assert!(!view.counts().consistent);
     assert_eq!(view.kind(), Kind::Distance);
+    // Another writer goes on with it.
+    for value in [7, 5, 9] {
+        let mut page = Page::resume(&words).expect("a page");
+        let at = At { release: Instant::from_ns(1), cycle: 2 };
+        page.keep(at, Span::from_ns(value), 1, Overruns::default());
+    }
+    let Counts { consistent, ran, missed, min, max, .. } = view.counts();
+    assert_eq!((consistent, ran, missed), (true, 3, 3));
+    assert_eq!((min, max), (Some(Span::from_ns(5)), Some(Span::from_ns(9))));
 }
 
 #[test]
 fn what_is_no_page_is_refused() {
     let words = words();
     assert!(Page::new(&words[1..], Kind::Lateness).is_none());
+    assert!(Page::resume(&words).is_none() && Page::resume(&words[1..]).is_none());
     let _page = Page::new(&words, Kind::Lateness).expect("large enough");
     assert_eq!(View::open(&words[..3]).err(), Some(PageError::NoPage));
     assert_eq!(View::open(&words[..40]).err(), Some(PageError::Size(40)));

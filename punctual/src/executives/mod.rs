@@ -24,8 +24,38 @@
 //! # assert!(finished[0].tasks.iter().all(|(_, counts)| counts.ran <= 31));
 //! # Ok::<(), punctual::periodic::BuildError>(())
 //! ```
+//!
+//! Tasks may come and go while the executives run, one CPU or several: [`Fleet::run_with`] has a
+//! [`Roster`] beside them, whose calls return once the change is in effect. The loop takes it
+//! between two jobs, where there is time for it before the next release; within 100 ms in any case,
+//! once the task that runs has returned. It neither allocates nor frees, and who stays keeps every
+//! release, its number and its phase ([`crate::handover`]).
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use punctual::core::{executive::many::Flow, time::Span, wait::Sleep};
+//! use punctual::executives::{ChangeError, Executives};
+//! use punctual::periodic::{Rate, Task};
+//!
+//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let one = Executives::new(&[0]).task(task("servo", 1_000), |_| Flow::Continue).build()?;
+//! let stop = AtomicBool::new(false);
+//! let (probed, finished) = one.run_with(|_| Sleep, Span::from_ms(40), &stop, |roster| {
+//!     roster.add(task("probe", 500), |_| Flow::Continue)?;
+//!     roster.remove("probe")
+//! });
+//! match probed {
+//!     Ok(counts) => println!("the probe ran {} times", counts.ran),
+//!     Err(ChangeError::Refused(why)) => println!("{why}"),
+//!     Err(why) => panic!("{why}"),
+//! }
+//! # assert_eq!(finished[0].tasks[0].0, "servo");
+//! # Ok::<(), punctual::periodic::BuildError>(())
+//! ```
 
 mod pack;
+mod parts;
+mod roster;
 mod run;
 
 use std::fmt;
@@ -42,6 +72,7 @@ use crate::stage::Priorities;
 use crate::workers::{Body, PRIORITY};
 
 pub use pack::pack;
+pub use roster::{ChangeError, Roster};
 
 /// Above every thread that is none of the machine's own, below the guard.
 const PRIORITIES: Priorities = Priorities { least: 1, most: 98 };
@@ -156,9 +187,11 @@ impl<'w> Executives<'w> {
             let ranked = (0..plan.tasks()).filter_map(|rank| of(plan.name(rank)));
             let bodies = ranked.filter_map(|task| bodies[task].take()).collect();
             let pages = Pages::new((0..plan.tasks()).map(|rank| plan.name(rank).to_owned()));
-            on.push(One { cpu, plan, bodies, pages });
+            let tasks = here.iter().map(|&task| self.tasks[task].clone()).collect();
+            on.push(One { cpu, tasks, plan, bodies, pages });
         }
-        Ok(Fleet { on, priority: self.priority, epoch: self.epoch })
+        let Self { priority, epoch, most, overload, .. } = self;
+        Ok(Fleet { on, priority, epoch, most, overload })
     }
 }
 
@@ -186,6 +219,7 @@ impl Executives<'_> {
 /// The executive of one CPU.
 struct One<'w> {
     cpu: u32,
+    tasks: Vec<Task>,
     plan: Plan,
     bodies: Vec<Body<'w>>,
     pages: Pages,
@@ -196,6 +230,8 @@ pub struct Fleet<'w> {
     on: Vec<One<'w>>,
     priority: u8,
     epoch: Instant,
+    most: f64,
+    overload: bool,
 }
 
 impl fmt::Debug for Fleet<'_> {
@@ -233,8 +269,10 @@ pub struct Finished {
     pub pinned: bool,
     /// Whether a body panicked, which ends all.
     pub panicked: bool,
-    /// Its tasks by rank, and their counters.
+    /// The tasks that it ran to the end, by rank, and their counters.
     pub tasks: Vec<(String, Counts)>,
+    /// Those that were removed before, in that order.
+    pub removed: Vec<(String, Counts)>,
 }
 
 #[cfg(test)]

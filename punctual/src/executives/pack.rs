@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::periodic::{Phase, Task};
+use crate::periodic::{Phase, Rate, Task};
 
 /// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
 /// which tell tasks without budgets apart.
@@ -81,6 +81,36 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
     place
 }
 
+/// The CPU, by index, of one more task beside those that each CPU has already: that of the task
+/// which it follows; or where it fits, with the chain that it goes on, of several the one whose
+/// last period is the longest; or else the least loaded one.
+pub(super) fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
+    if let Phase::After(of, _) = &task.phase
+        && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name == *of))
+    {
+        return cpu;
+    }
+    let sum = |tasks: &&[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
+    let load: Vec<Weight> = on.iter().map(sum).collect();
+    let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
+    let divisor = |cpu: usize| {
+        let rates = on[cpu].iter().map(|task| task.rate);
+        rates.filter(|rate| divides(*rate, task.rate)).max()
+    };
+    let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
+    let longest = |a: &(Rate, usize), b: &(Rate, usize)| {
+        a.0.cmp(&b.0).then_with(|| load[b.1].order(&load[a.1]))
+    };
+    chained.max_by(longest).map_or_else(|| least(&load), |(_, cpu)| cpu)
+}
+
+/// Whether the longer period is a whole number of the shorter one.
+fn divides(shorter: Rate, longer: Rate) -> bool {
+    // num/den over num'/den' is whole.
+    let over = u128::from(longer.num_ns()) * u128::from(shorter.den());
+    over % (u128::from(shorter.num_ns()) * u128::from(longer.den())) == 0
+}
+
 /// The CPU that has the least to do; the first of several.
 fn least(load: &[Weight]) -> usize {
     let least = load.iter().enumerate().min_by(|(_, a), (_, b)| a.order(b));
@@ -95,12 +125,7 @@ fn chains(tasks: &[Task]) -> Vec<Vec<Group>> {
     let mut chains: Vec<Vec<Group>> = Vec::new();
     for group in groups {
         let period = rate(&group);
-        let divides = |chain: &&mut Vec<Group>| {
-            let last = rate(&chain[chain.len() - 1]);
-            // num/den over num'/den' is whole.
-            let over = u128::from(period.num_ns()) * u128::from(last.den());
-            over % (u128::from(last.num_ns()) * u128::from(period.den())) == 0
-        };
+        let divides = |chain: &&mut Vec<Group>| divides(rate(&chain[chain.len() - 1]), period);
         // Of several, the one whose last period is the longest.
         let fit =
             chains.iter_mut().filter(divides).max_by_key(|chain| rate(&chain[chain.len() - 1]));
@@ -142,7 +167,6 @@ fn groups(tasks: &[Task]) -> Vec<Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::periodic::Rate;
 
     fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
         let task = Task::new(name, Rate::new(period_us * 1_000, 1).expect("in range"));
@@ -192,6 +216,19 @@ mod tests {
         assert!(place.iter().all(|&cpu| cpu == place[0]), "{place:?}");
         let circle = [after("a", "b"), after("b", "a"), after("c", "nobody")];
         assert_eq!(pack(&circle, 2, 1.0).len(), 3, "refused later, by the builder");
+    }
+
+    #[test]
+    fn one_more_goes_on_with_its_chain_where_it_fits() {
+        let (a, b) = ([task("1", 1_000, 500)], [task("3", 3_000, 300), task("6", 6_000, 300)]);
+        let on: [&[Task]; 2] = [&a, &b];
+        assert_eq!(place(&task("new", 12_000, 100), &on, 1.0), 1, "of 1, 3, 6 it goes on 6");
+        assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
+        assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
+        assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
+        let after = task("new", 1_000, 900).phase(Phase::After("1".to_owned(), 5));
+        assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
+        assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use punctual_core::wait::Sleep;
 use punctual_os::affinity;
 
 use super::*;
-use crate::periodic::{Policy, Rate};
+use crate::periodic::{Phase, Policy, Rate};
 
 fn task(name: &str, period_us: u64) -> Task {
     Task::new(name, Rate::new(period_us * 1_000, 1).expect("in range"))
@@ -109,4 +109,112 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(twice), "two executives on CPU 3");
     let same = Executives::new(&[0, 1]).task(big("a"), go).task(big("a"), go).build();
     assert!(same.expect_err("refused").to_string().contains("\"a\""));
+}
+
+/// Waits until that is so; false where the executives ended first.
+fn until(stop: &AtomicBool, is: impl Fn() -> bool) -> bool {
+    while !is() {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[test]
+fn tasks_come_and_go_while_the_others_run() {
+    let (steady, added) = (AtomicU64::new(0), AtomicU64::new(0));
+    let last = AtomicU64::new(u64::MAX);
+    let lost = AtomicU64::new(0);
+    let count = |all: &AtomicU64| {
+        all.fetch_add(1, Ordering::Relaxed);
+        Flow::Continue
+    };
+    let fleet = Executives::new(&cpus()[..1])
+        .task(task("steady", 1_000).phase(Phase::At(300_000)), |cycle| {
+            let before = last.swap(cycle.n, Ordering::Relaxed);
+            if before != u64::MAX && before + 1 + cycle.missed != cycle.n {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+            assert_eq!(cycle.release.as_ns() % 1_000_000, 300_000);
+            count(&steady)
+        })
+        .build()
+        .expect("fine");
+    let stop = AtomicBool::new(false);
+    let (removed, finished) = fleet.run_with(
+        |_| Sleep,
+        Span::from_ms(60_000),
+        &stop,
+        |roster| {
+            assert_eq!(roster.remove("ghost"), Err(ChangeError::Unknown("ghost".to_owned())));
+            let twice = roster.add(task("steady", 500), |_| Flow::Continue);
+            let same = BuildError::SameName("steady".to_owned());
+            assert_eq!(twice, Err(ChangeError::Cannot(same)));
+            let mut removed = 0;
+            for turn in 0..20 {
+                let before = added.load(Ordering::Relaxed);
+                roster.add(task("guest", 2_000), |_| count(&added)).expect("it fits");
+                assert!(until(&stop, || added.load(Ordering::Relaxed) > before), "turn {turn}");
+                let now = roster.pages();
+                let page = now[0].iter().find(|page| page.0 == "guest").expect("there");
+                assert!(page.1.is_some());
+                removed += roster.remove("guest").expect("it is there").ran;
+                assert_eq!(added.load(Ordering::Relaxed), removed, "it runs no more");
+            }
+            let all = steady.load(Ordering::Relaxed);
+            assert!(until(&stop, || steady.load(Ordering::Relaxed) > all + 3));
+            assert_eq!(roster.plans().next().map(|(_, plan)| plan.tasks()), Some(1));
+            stop.store(true, Ordering::Relaxed);
+            removed
+        },
+    );
+    assert_eq!(lost.load(Ordering::Relaxed), 0);
+    assert_eq!(removed, added.load(Ordering::Relaxed));
+    let Finished { tasks, removed, .. } = &finished[0];
+    assert_eq!((tasks.len(), removed.len()), (1, 20));
+    assert_eq!(tasks[0].1.ran, steady.load(Ordering::Relaxed));
+    assert_eq!(removed.iter().map(|(_, counts)| counts.ran).sum::<u64>(), added.into_inner());
+}
+
+#[test]
+fn an_executive_without_tasks_waits_for_some_and_one_that_ended_refuses() {
+    let ran = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    let fleet = Executives::new(&cpus()).build().expect("fine");
+    let (late, finished) = fleet.run_with(
+        |_| Sleep,
+        Span::from_ms(60_000),
+        &stop,
+        |roster| {
+            let body = |_: &mut Cycle<'_>| {
+                ran.fetch_add(1, Ordering::Relaxed);
+                Flow::Stop
+            };
+            let cpu = roster.add(task("only", 1_000), body).expect("it fits");
+            assert!(cpus().contains(&cpu));
+            until(&stop, || false);
+            // All have ended, or will at their next look.
+            loop {
+                match roster.add(task("late", 1_000), |_| Flow::Continue) {
+                    Err(why) => return why,
+                    Ok(_) => drop(roster.remove("late")),
+                }
+            }
+        },
+    );
+    assert_eq!(late, ChangeError::Refused(crate::handover::Refused::Ended));
+    assert_eq!(ran.into_inner(), 1);
+    assert!(finished.iter().any(|one| one.ended == Ended::Stopped));
+}
+
+#[test]
+fn a_panic_beside_the_executives_ends_them() {
+    let stop = AtomicBool::new(false);
+    let all = Executives::new(&cpus()[..1]).task(task("a", 1_000), |_| Flow::Continue);
+    let fleet = all.build().expect("fine");
+    let run = || fleet.run_with(|_| Sleep, Span::from_ms(60_000), &stop, |_| panic!("on purpose"));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    assert!(panicked.is_err() && stop.load(Ordering::Relaxed));
 }

@@ -4,8 +4,8 @@
 //! For whoever runs [`Many`] over a [`Plan`] and wants to change the tasks meanwhile, whatever it
 //! keeps beside them (bodies, pages: [`Beside`]). The publishing thread makes a [`Change`] and
 //! waits until the loop has taken it; what was there before comes back to it, and is freed by it.
-//! The loop neither allocates nor frees nor waits; it pays one load a turn, and the switch itself (see
-//! `cargo bench -p punctual --bench switch`).
+//! The loop neither allocates nor frees nor waits; it pays one load a turn, and the switch itself
+//! (`cargo bench -p punctual --bench switch`).
 //!
 //! When: at the first moment with nothing to do for as long as the switch may take; after [`LOOK`]
 //! in any case, once the task that runs has returned. A loop that idles for long looks every

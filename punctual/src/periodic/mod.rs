@@ -98,7 +98,7 @@ impl Periodic {
     }
 
     /// Each task on its own, then all together; the index of each name.
-    fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
+    pub(crate) fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
         if self.tasks.len() > RANKS_MAX {
             return Err(BuildError::TooMany(self.tasks.len()));
         }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
+use punctual_core::clock::Clock;
 use punctual_core::page::{self, Kind, Page};
 use punctual_core::time::Span;
 use punctual_core::wait::adaptive::Aim;
@@ -17,7 +18,7 @@ use super::options::{BadOptions, Options, Place};
 use super::rehearsal::rehearse;
 use super::remote::Remote;
 use crate::clocks::{MachineClock, wake_cost};
-use crate::quiet;
+use crate::quiet::{self, Quiet};
 use crate::session::Thread;
 use crate::way::Way;
 
@@ -74,6 +75,45 @@ impl Options {
     ///
     /// # Real-time: setup only
     pub fn enter(self, storage: &mut Storage) -> Result<Loop<'_>, EnterError> {
+        let clock = |options: &Self| {
+            let mut clock = MachineClock::best();
+            let quiet = match options.place {
+                Place::Quiet => {
+                    let gaps = quiet::listen(&mut clock, LISTEN);
+                    quiet::place(&gaps, options.period())
+                }
+                _ => None,
+            };
+            (clock, quiet)
+        };
+        self.enter_with(storage, clock, MachineClock::discipline)
+    }
+
+    /// The same on a clock of the caller's: one that is followed
+    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
+    /// on its time. [`Place::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC, and
+    /// a grid that drifts against it passes through it wherever it begins.
+    ///
+    /// # Errors
+    /// As [`Options::enter`].
+    ///
+    /// # Real-time: setup only
+    pub fn enter_on<C: Clock>(
+        self,
+        clock: C,
+        storage: &mut Storage,
+    ) -> Result<Loop<'_, C>, EnterError> {
+        self.enter_with(storage, |_| (clock, None), |_| {})
+    }
+
+    /// Makes the clock on the thread that is the loop's by then; `discipline` takes in what was
+    /// learned of its rate.
+    fn enter_with<C: Clock>(
+        self,
+        storage: &mut Storage,
+        clock: impl FnOnce(&Self) -> (C, Option<Quiet>),
+        discipline: impl Fn(&mut C),
+    ) -> Result<Loop<'_, C>, EnterError> {
         self.check().map_err(EnterError::Options)?;
         let words: &[AtomicU64] = &storage.words;
         let page = Page::new(words, Kind::Lateness).expect("storage is of a page's size");
@@ -86,23 +126,16 @@ impl Options {
             .transpose()
             .map_err(EnterError::Watchdog)?;
         let session = Thread::enter(self.cpu, self.policy);
-        let mut clock = MachineClock::best();
-        let quiet = match self.place {
-            Place::Quiet => {
-                let gaps = quiet::listen(&mut clock, LISTEN);
-                quiet::place(&gaps, self.period())
-            }
-            _ => None,
-        };
+        let (mut clock, quiet) = clock(&self);
         let phase_ns = match (self.place, quiet) {
             (Place::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let mut wait = self.strategy(&mut clock);
-        clock.discipline();
+        discipline(&mut clock);
         if self.rehearse {
             rehearse(&mut wait, &mut clock, self.rate, phase_ns);
-            clock.discipline();
+            discipline(&mut clock);
         }
         Ok(Loop {
             options: self,
@@ -122,7 +155,7 @@ impl Options {
     /// The strategy that it asks for; measures what a wake costs where that is needed.
     ///
     /// # Real-time: setup only
-    pub fn strategy(&self, clock: &mut MachineClock) -> Strategy {
+    pub fn strategy<C: Clock>(&self, clock: &mut C) -> Strategy {
         match self.way {
             Way::Adaptive(budget) => {
                 let aim = Aim {

@@ -30,6 +30,25 @@
 //! # assert!(counts.ran <= 21);
 //! # Ok::<(), punctual::lone::EnterError>(())
 //! ```
+//!
+//! On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
+//!
+//! ```
+//! use punctual::clocks::MachineClock;
+//! use punctual::follow::{Follow, Reference};
+//! # use punctual::lone::{Options, Place, Storage};
+//! # use punctual::periodic::Rate;
+//! # use punctual::way::Way;
+//!
+//! let follower = Follow::new(Reference::Tai).start()?;
+//! let mut storage = Storage::new();
+//! let options = Options::new(Rate::hertz(1_000).expect("in range"));
+//! # let options = options.place(Place::Zero).way(Way::Sleep);
+//! let mut each_ms = options.enter_on(follower.clock(MachineClock::best()), &mut storage)?;
+//! let cycle = each_ms.wait().expect("nobody stops it");
+//! assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod enter;
 mod guard;
@@ -65,7 +84,7 @@ const LEAD: Span = Span::from_us(100);
 pub struct Cycle {
     /// Which: releases since the first one.
     pub n: u64,
-    /// When it was due.
+    /// When it was due, on the loop's clock.
     pub release: Instant,
     /// wake − release.
     pub lateness: Span,
@@ -78,13 +97,13 @@ pub struct Cycle {
     pub next: Instant,
 }
 
-/// A loop on the thread that entered it.
+/// A loop on the thread that entered it, on the machine's clock or another one.
 #[derive(Debug)]
-pub struct Loop<'s> {
+pub struct Loop<'s, C = MachineClock> {
     options: Options,
     phase_ns: u64,
     quiet: Option<Quiet>,
-    clock: MachineClock,
+    clock: C,
     wait: Strategy,
     page: Page<'s>,
     view: View<'s>,
@@ -102,7 +121,7 @@ struct Course {
     last: Option<u64>,
 }
 
-impl Loop<'_> {
+impl<C: Clock> Loop<'_, C> {
     /// Waits for the next release to come and returns its cycle; `None` once the loop was told to
     /// stop. Releases that passed since the last cycle are missed, and counted.
     ///
@@ -131,7 +150,7 @@ impl Loop<'_> {
         // Known only now, of the cycle before.
         let overruns = Overruns { over_release: missed > 0, ..Overruns::default() };
         self.page.keep(At { release, cycle: n }, lateness, missed, overruns);
-        self.remote.stalled(Wait::<MachineClock>::take_stalls(&mut self.wait));
+        self.remote.stalled(Wait::<C>::take_stalls(&mut self.wait));
         self.remote.beat();
         self.at = Some(Course { releases, last: Some(n) });
         let next = releases.release(n + 1);
@@ -153,7 +172,7 @@ impl Loop<'_> {
         self.remote.clone()
     }
 
-    /// The offset of its releases from multiples of the period on CLOCK_MONOTONIC, ns.
+    /// The offset of its releases from multiples of the period on its clock, ns.
     ///
     /// # Real-time: in loop
     pub fn phase_ns(&self) -> u64 {
@@ -171,21 +190,21 @@ impl Loop<'_> {
     ///
     /// # Real-time: in loop
     pub fn approach(&self) -> Approach {
-        Wait::<MachineClock>::approach(&self.wait)
+        Wait::<C>::approach(&self.wait)
     }
 
     /// What came of trying a corrected exit of its spins; `None` where none was tried.
     ///
     /// # Real-time: in loop
     pub fn exit(&self) -> Option<Trial> {
-        Wait::<MachineClock>::exit(&self.wait)
+        Wait::<C>::exit(&self.wait)
     }
 
     /// What its wait learned of this machine; `None` for one that learns nothing.
     ///
     /// # Real-time: in loop
     pub fn learned(&self) -> Option<Learned> {
-        Wait::<MachineClock>::learned(&self.wait)
+        Wait::<C>::learned(&self.wait)
     }
 
     /// The policy that its thread really has.
@@ -201,7 +220,9 @@ impl Loop<'_> {
     pub fn refused(&self) -> &[Refusal] {
         self.session.refused()
     }
+}
 
+impl Loop<'_> {
     /// What its stamps are taken with.
     ///
     /// # Real-time: setup only
@@ -210,7 +231,7 @@ impl Loop<'_> {
     }
 }
 
-impl<'s> Loop<'s> {
+impl<'s, C> Loop<'s, C> {
     /// Its page: counts and histogram of lateness, for any thread, at any time. A cycle that was
     /// still running at the next release is counted as such with the cycle after it.
     ///

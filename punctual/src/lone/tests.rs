@@ -126,3 +126,29 @@ fn what_cannot_be_is_refused_with_its_reason() {
     assert!(all(short.way(Way::Spin)).contains("rests"));
     assert_eq!(Options::new(ms).check(), Ok(()));
 }
+
+#[test]
+fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
+    use crate::clocks::Vdso;
+    use crate::follow::{Follow, Reading, Reference};
+    use punctual_os::clock::{ClockId, now_ns};
+
+    // 50 parts in a million fast, and far ahead.
+    let made_up = Reference::Callback(Box::new(|| {
+        let ns = now_ns(ClockId::Monotonic);
+        let reference = Instant::from_ns((1 << 55) + ns + ns / 20_000);
+        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+    }));
+    let follower = Follow::new(made_up).start().expect("readable");
+    let mut storage = Storage::new();
+    let options = quick(500).place(Place::Quiet);
+    let mut looped = options.enter_on(follower.clock(Vdso), &mut storage).expect("a loop");
+    assert_eq!((looped.phase_ns(), looped.quiet()), (0, None));
+    for _ in 0..20 {
+        let cycle = looped.wait().expect("not stopped");
+        let release_ns = cycle.release.as_ns();
+        assert!(release_ns > 1 << 55 && release_ns.is_multiple_of(2_000_000), "{release_ns}");
+        assert!(cycle.lateness >= Span::ZERO);
+    }
+    assert_eq!(looped.view().counts().ran, 20);
+}

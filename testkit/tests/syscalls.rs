@@ -1,18 +1,23 @@
-//! The system calls of the loop of many tasks: between its second cycle and its last none but the
-//! wait's own, as strace saw it from outside.
+//! The system calls of the loop of many tasks, alone, beside a calendar and on a followed clock:
+//! between its first cycles and its last none but the wait's own, as strace saw it from outside.
 
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::calendar::{Beside, Calendar, Unit};
 use punctual::clocks::MachineClock;
+use punctual::core::calendar::State as UnitState;
 use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
+use punctual::follow::{Follow, Reading, Reference};
+use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
 use punctual::periodic::{Periodic, Policy, Rate, Task};
 use punctual_testkit::skip;
@@ -62,8 +67,67 @@ fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
     stop.store(true, Ordering::Relaxed);
 }
 
+/// The first cycles, then a marked stretch.
+fn marked(mut to: impl FnMut(Span) -> Ended) {
+    assert_eq!(to(Span::from_ms(4)), Ended::Finished);
+    let _marked = usage::of_thread();
+    let ended = to(Span::from_ms(200));
+    let _marked = usage::of_thread();
+    assert_eq!(ended, Ended::Finished);
+}
+
+/// A calendar, and a task in its gaps.
+fn both() {
+    let units = Calendar::new(Period::from_ns(2_000_000).expect("positive"))
+        .unit(Unit::new("read", 100_000).deadline_ns(1_500_000))
+        .unit(Unit::new("write", 100_000).after("read", 700_000).deadline_ns(1_000_000))
+        .build()
+        .expect("a calendar");
+    let task = Task::new("log", Rate::new(3_000_000, 1).expect("in range")).budget_ns(50_000);
+    let periodic = Periodic::new().task(task).build().expect("a plan");
+    let together = Beside::new(&units, &periodic).expect("they fit");
+    let (places, table) =
+        (units.calendar(Instant::from_ns(0)), periodic.table(Instant::from_ns(0)));
+    let (mut progress, mut storage) = (units.storage(), periodic.storage());
+    let mut clock = MachineClock::best();
+    let start = clock.now();
+    let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
+    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut source = together.source(
+        Units { calendar: &places, state: &mut unit_state },
+        Tasks { table: &table, state: &mut state },
+    );
+    let stop = AtomicBool::new(false);
+    let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
+    marked(|span| many.obey(&mut source, start + span, &stop));
+    assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
+}
+
+/// A task on the grid of a reference, whose map bends meanwhile.
+fn followed() {
+    let reference = Reference::Callback(Box::new(|| {
+        let ns = now_ns(ClockId::Monotonic);
+        let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
+        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+    }));
+    let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
+    let follower = follow.start().expect("readable");
+    let task = Task::new("fast", Rate::new(1_000_000, 1).expect("in range"));
+    let plan = Periodic::new().task(task).build().expect("a plan");
+    let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
+    let mut clock = follower.clock(MachineClock::best());
+    let start = clock.now();
+    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let stop = AtomicBool::new(false);
+    let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
+    marked(|span| many.run(&table, &mut state, start + span, &stop));
+    assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
+}
+
 /// What the traced child does.
 fn traced() {
+    both();
+    followed();
     run_for(Sleep, Span::from_ms(200));
     let period = Period::from_ns(1_000_000).expect("positive");
     run_for(Adaptive::new(Aim::of(period)), Span::from_ms(400));
@@ -105,7 +169,7 @@ fn the_loop_of_many_tasks_makes_no_system_call_but_its_sleep() {
         .map(|call| call.split(['(', ' ']).next().unwrap_or(call))
         .collect();
     let marks: Vec<usize> = (0..calls.len()).filter(|&at| calls[at] == MARK).collect();
-    assert_eq!(marks.len(), 4, "two loops, begun and ended");
+    assert_eq!(marks.len(), 8, "four loops, begun and ended");
     for ends in marks.chunks(2) {
         let within = &calls[ends[0] + 1..ends[1]];
         assert!(within.len() > 20, "{within:?}");

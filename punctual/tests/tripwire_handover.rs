@@ -1,0 +1,122 @@
+//! The laws of the loop, held while tasks are registered and removed: no allocation and no page
+//! fault in the executive's thread, whatever is published to it.
+//!
+//! One test alone, so that nothing else of the process disturbs it. Asserts no time.
+
+use std::alloc::System;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::{Cycle, Flow};
+use punctual::core::time::Span;
+use punctual::core::wait::Sleep;
+use punctual::executives::Executives;
+use punctual::os::affinity;
+use punctual::os::tripwire::Counting;
+use punctual::os::usage;
+use punctual::periodic::{Phase, Rate, Task};
+use punctual::session;
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);
+
+/// Changes of each kind.
+const TURNS: u64 = 100;
+
+fn task(name: &str, us: u64) -> Task {
+    Task::new(name, Rate::new(us * 1_000, 1).expect("in range"))
+}
+
+fn faults() -> u64 {
+    let usage = usage::of_thread().expect("own usage");
+    usage.minor_faults + usage.major_faults
+}
+
+/// Watches the thread whose body calls it, from its tenth cycle until `done` is set.
+#[derive(Debug, Default)]
+struct Wire {
+    done: AtomicBool,
+    calls: AtomicU64,
+    faults: AtomicU64,
+    allocations: AtomicU64,
+    told: AtomicBool,
+}
+
+impl Wire {
+    fn pass(&self) {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if calls == 10 {
+            self.faults.store(faults(), Ordering::Relaxed);
+            ALLOCATOR.arm();
+        } else if self.done.load(Ordering::Acquire) && !self.told.load(Ordering::Relaxed) {
+            self.allocations.store(ALLOCATOR.disarm(), Ordering::Relaxed);
+            self.faults.store(faults() - self.faults.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.told.store(true, Ordering::Release);
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+fn wait_until(is: impl Fn() -> bool) {
+    while !is() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn tasks_come_and_go_and_the_loop_allocates_nothing() {
+    let process = session::Process::enter();
+    let cpu = affinity::get(0).expect("own").iter().last().expect("one at least");
+    let (wire, guests, lost) = (Wire::default(), AtomicU64::new(0), AtomicU64::new(0));
+    let mut next = None;
+    let steady = |cycle: &mut Cycle<'_>| {
+        wire.pass();
+        let first = cycle.n - cycle.missed;
+        if next.is_some_and(|next| next != first) {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+        next = Some(cycle.n + 1);
+        Flow::Continue
+    };
+    let stop = AtomicBool::new(false);
+    let fleet = Executives::new(&[cpu]).task(task("steady", 1_000), steady).build().expect("fine");
+    let ((), finished) = fleet.run_with(
+        |_| Sleep,
+        Span::from_ms(120_000),
+        &stop,
+        |roster| {
+            wait_until(|| wire.calls() > 10);
+            for turn in 0..TURNS {
+                // A body with memory of its own, which is freed here.
+                let (own, guests) = (vec![turn; 100], &guests);
+                let body = move |cycle: &mut Cycle<'_>| {
+                    guests.fetch_add(1 + own[(cycle.n % 100) as usize] - turn, Ordering::Relaxed);
+                    Flow::Continue
+                };
+                let chained = Phase::After("steady".to_owned(), 300_000);
+                let guest = match turn % 3 {
+                    0 => task("guest", 700),
+                    1 => task("guest", 1_000),
+                    _ => task("guest", 1_000).phase(chained),
+                };
+                let before = guests.load(Ordering::Relaxed);
+                roster.add(guest, body).expect("it fits");
+                wait_until(|| guests.load(Ordering::Relaxed) > before);
+                roster.remove("guest").expect("it is there");
+            }
+            wire.done.store(true, Ordering::Release);
+            wait_until(|| wire.told.load(Ordering::Acquire));
+            stop.store(true, Ordering::Relaxed);
+        },
+    );
+    assert_eq!(finished[0].ended, Ended::Stopped);
+    assert_eq!(finished[0].removed.len() as u64, TURNS);
+    assert_eq!(lost.into_inner(), 0, "a release was lost or doubled");
+    assert_eq!(wire.allocations.into_inner(), 0, "allocations in the loop");
+    if process.memory_locked() {
+        assert_eq!(wire.faults.into_inner(), 0, "page faults in the loop");
+    }
+}

@@ -317,7 +317,8 @@ int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
 /*
  * Tasks of any periods in one thread, each run to its end, the most urgent of those that are due
- * first. Add tasks, build, run.
+ * first. Add tasks, build, run; more tasks may come and others go at any time after that, also
+ * while it runs.
  */
 typedef struct punctual_periodic punctual_periodic;
 
@@ -399,14 +400,37 @@ int punctual_task_init(punctual_task *task, size_t size) PUNCTUAL_NOEXCEPT;
 int punctual_periodic_create(punctual_periodic **periodic) PUNCTUAL_NOEXCEPT;
 
 /*
- * One more task; *index, which may be null, numbers it from 0 in the order of adding. What tasks
- * cannot be together, build says.
- *   -EINVAL  what cannot be of the task itself
- *   -EBUSY   built already, or in use by another call
+ * One more task, with 34 KiB for its counts and its histogram of lateness; *index, which may be
+ * null, numbers it from 0 in the order of adding, never anew. What tasks cannot be together, build
+ * says; after that, this does, as build would, and nothing is added then.
+ *
+ * While it runs, for any thread but its own: the loop takes the new task at its first moment with
+ * enough time in hand, within some 100 ms, and this returns then. The task begins at its first
+ * release after that. The others keep their phases to the nanosecond and lose no release; ranks are
+ * counted anew.
+ *   -EINVAL   what cannot be of the task itself; while it runs also one that does not go with the
+ *             options of the run
+ *   -EDEADLK  called by a task of the executive that runs
+ *   -EBUSY    in use by another call, or it runs beside a calendar
+ *   -EAGAIN   no thread for cancelling
+ *   or, once it is built, what punctual_periodic_build() says
  * Real-time: setup only
  */
 int punctual_periodic_add(punctual_periodic *periodic, const punctual_task *task,
                           uint32_t *index) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Takes a task away, for good; while it runs as punctual_periodic_add() adds one: once this has
+ * returned, its body is not called any more, also where it was due. The last one may go as well
+ * where there is no watchdog; a run without tasks waits for one.
+ *   -ENOENT   no task of this index
+ *   -EINVAL   what is left does not go with the options of the run
+ *   -EDEADLK  called by a task of the executive that runs
+ *   -EBUSY    in use by another call, or it runs beside a calendar
+ *   or, once it is built, what punctual_periodic_build() says of the others
+ * Real-time: setup only
+ */
+int punctual_periodic_remove(punctual_periodic *periodic, uint32_t task) PUNCTUAL_NOEXCEPT;
 
 /*
  * Lets the budgets ask for more than the whole CPU: releases will be missed.
@@ -416,8 +440,8 @@ int punctual_periodic_add(punctual_periodic *periodic, const punctual_task *task
 int punctual_periodic_allow_overload(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
 
 /*
- * Checks all tasks and lays them out: ranks, balanced phases, and 34 KiB a task for its counts and
- * its histogram of lateness. punctual_last_error() names the tasks that a failure is about.
+ * Checks all tasks and lays them out: ranks and balanced phases. punctual_last_error() names the
+ * tasks that a failure is about.
  *   -EINVAL  budgets, deadlines, phases or priorities that cannot be, or no tasks
  *   -EEXIST  two tasks of one name
  *   -ENOENT  a task after one that is not there
@@ -462,7 +486,7 @@ int punctual_periodic_task_phase_ns(const punctual_periodic *periodic, uint32_t 
  *   what a task returned, if that is negative
  *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
  *   -ETIMEDOUT  the watchdog stopped it
- *   -EINVAL     an option that cannot be, or not built yet
+ *   -EINVAL     an option that cannot be, not built yet, or no tasks
  *   -EACCES     the kernel refused something, and the options are strict
  *   -EAGAIN     no thread for the watchdog, or for cancelling
  *   -EBUSY      it runs already
@@ -517,7 +541,7 @@ int punctual_periodic_refused(const punctual_periodic *periodic, char *text,
 
 /*
  * Frees it. Null is no error. No other thread may use it at the time or later.
- *   -EBUSY  it runs
+ *   -EBUSY  it runs, or is in use by another call
  * Real-time: setup only
  */
 int punctual_periodic_destroy(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;

@@ -233,6 +233,9 @@ public:
         return index;
     }
 
+    // punctual_periodic_remove(). Its body is kept as long as this.
+    void remove(std::uint32_t index) { check(punctual_periodic_remove(handle.get(), index)); }
+
     // punctual_periodic_build()
     void build() { check(punctual_periodic_build(handle.get())); }
 

@@ -5,11 +5,13 @@
 use std::ffi::c_int;
 
 use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::cancel::Cancelling;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Observe};
-use punctual::core::page::Page;
 use punctual::core::time::Instant;
+use punctual::handover::Beside;
 use punctual::lone::Remote;
 
+use crate::room::Kept;
 use crate::task::Callback;
 
 /// Calls the body of the task that is to run.
@@ -51,13 +53,40 @@ impl Dispatch for Calls {
 /// Writes the page of each task, and shows the watchdog that the loop gets on.
 pub(crate) struct Keeps<'b> {
     /// By rank.
-    pub(crate) pages: Vec<Page<'b>>,
+    pub(crate) pages: Vec<Option<Kept>>,
     pub(crate) remote: &'b Remote,
 }
 
 impl Observe for Keeps<'_> {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        self.pages[..].ran(job, start, finish, overruns);
+        if let Some(Some(kept)) = self.pages.get_mut(job.rank) {
+            kept.ran(job, start, finish, overruns);
+        }
         self.remote.beat();
+    }
+}
+
+/// What changes with the tasks of a run: bodies and pages, by the new ranks; a task that goes on
+/// has its page from its old rank.
+pub(crate) struct Swap {
+    pub(crate) callbacks: Vec<Callback>,
+    pub(crate) pages: Vec<Option<Kept>>,
+}
+
+impl<'b> Beside<Cancelling<'b, Calls>, Keeps<'b>> for Swap {
+    fn exchange(
+        &mut self,
+        tasks: &mut Cancelling<'b, Calls>,
+        observe: &mut Keeps<'b>,
+        ranks: &[Option<u32>],
+    ) {
+        for (page, from) in self.pages.iter_mut().zip(ranks) {
+            let kept = from.and_then(|from| observe.pages.get_mut(from as usize));
+            if let Some(kept) = kept {
+                std::mem::swap(page, kept);
+            }
+        }
+        std::mem::swap(&mut self.pages, &mut observe.pages);
+        std::mem::swap(&mut self.callbacks, &mut tasks.tasks.callbacks);
     }
 }

@@ -70,6 +70,7 @@ fn meaning(error: c_int) -> &'static CStr {
         libc::ECONNREFUSED => c"the supervisor said no, or does not answer",
         libc::EPROTO => c"the supervisor is of another version",
         libc::EPIPE => c"the supervisor is gone",
+        libc::EDEADLK => c"a task cannot change the executive that runs it",
         libc::EMSGSIZE => c"longer than the task's output",
         _ => c"no error of this library",
     }

@@ -5,7 +5,7 @@
 //! Nothing is decided here that Rust callers would miss: what a loop is stands in `punctual`.
 //! Memory that C hands in is read and written in [`mod@border`] and [`mod@record`] alone; beside
 //! these, unsafe code is what a loop borrows of itself, what one thread alone may touch, the call
-//! of a task, and the cycle that it runs.
+//! of a task, the cycle that it runs, and the page that a loop holds a share in.
 //!
 //! The documentation of the functions, their real-time labels and their units are those of the
 //! header, and the tests hold both to the same list.
@@ -16,6 +16,7 @@ compile_error!("a panic must become an error at the border: build with panic = \
 mod border;
 mod calendar;
 mod calls;
+mod cancels;
 mod clock;
 mod errors;
 mod looped;
@@ -24,6 +25,7 @@ mod owned;
 mod periodic;
 mod process;
 mod record;
+mod room;
 mod run;
 mod shares;
 mod stats;

@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// A number that no other thread of the process has or had; 0 for a thread that is ending.
-fn mark() -> u64 {
+pub(crate) fn mark() -> u64 {
     let own = |mark: &Cell<u64>| {
         if mark.get() == 0 {
             mark.set(MARKS.fetch_add(1, Ordering::Relaxed));

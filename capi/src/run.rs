@@ -3,15 +3,13 @@
 //! For executives and calendars. Everything before the loop is setup; in the loop the caller's
 //! functions are called, and pages written.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
-use punctual::canceller::Canceller;
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::executive::Ended;
-use punctual::core::executive::cancel::{Cancelling, Token};
+use punctual::core::executive::cancel::Cancelling;
 use punctual::core::executive::many::Many;
-use punctual::core::page::{self, Kind, Page};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
 use punctual::lone::{Guard, Remote, rehearse};
@@ -20,8 +18,10 @@ use punctual::session::Thread;
 
 use crate::border::Failure;
 use crate::calls::{Calls, Keeps};
+use crate::cancels::Cancels;
 use crate::looped::listed;
 use crate::options::Options;
+use crate::room::{Kept, Room};
 use crate::shares::Share;
 use crate::wait_info::WaitInfo;
 
@@ -60,17 +60,9 @@ pub(crate) struct Run<'r> {
     /// By rank.
     pub(crate) calls: Calls,
     /// By rank.
-    pub(crate) pages: Vec<&'r [AtomicU64]>,
-}
-
-/// The words of a page.
-pub(crate) type PageWords = Vec<AtomicU64>;
-
-/// A page on which nothing was kept yet.
-pub(crate) fn empty_page() -> PageWords {
-    let words: PageWords = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-    let _page = Page::new(&words, Kind::Lateness);
-    words
+    pub(crate) rooms: Vec<Arc<Room>>,
+    /// Told by who cancels; shared with who may start one later.
+    pub(crate) cancels: &'r Cancels,
 }
 
 impl Run<'_> {
@@ -98,7 +90,9 @@ impl Run<'_> {
         let (epoch_ns, waiting) = options.of_executive(rate)?;
         // Before the session, so that they may run on any CPU that the caller may.
         let guard = self.watchdog()?;
-        let canceller = self.canceller()?;
+        if self.terminates {
+            self.cancels.start(options)?;
+        }
         let session = Thread::enter(options.cpu()?, options.policy()?);
         refused.extend_from_slice(session.refused());
         told.refused = listed(&refused);
@@ -112,12 +106,8 @@ impl Run<'_> {
             clock.discipline();
         }
         let from = clock.now() + LEAD;
-        let pages = self.pages.iter().filter_map(|words| Page::new(words, Kind::Lateness));
-        let observe = Keeps { pages: pages.collect(), remote };
-        // Where nobody is to be told, nobody tells.
-        let silent = Token::new();
-        let token = canceller.as_ref().map_or(&silent, Canceller::token);
-        let tasks = Cancelling { tasks: self.calls, token };
+        let observe = Keeps { pages: self.rooms.iter().map(Kept::new).collect(), remote };
+        let tasks = Cancelling { tasks: self.calls, token: self.cancels.token() };
         let mut many = Many { clock, wait, tasks, observe };
         let end = match self.duration_ns {
             0 => Instant::from_ns(u64::MAX),
@@ -137,16 +127,9 @@ impl Run<'_> {
         let no_thread = |why| no_thread("the watchdog", &why);
         (self.options.watchdog_ns > 0).then(start).transpose().map_err(no_thread)
     }
-
-    fn canceller(&self) -> Result<Option<Canceller>, Failure> {
-        let cpu = self.options.cpu()?;
-        let start = || Canceller::start(cpu);
-        let no_thread = |why| no_thread("cancel tokens", &why);
-        self.terminates.then(start).transpose().map_err(no_thread)
-    }
 }
 
-fn no_thread(what: &str, why: &std::io::Error) -> Failure {
+pub(crate) fn no_thread(what: &str, why: &std::io::Error) -> Failure {
     Failure::new(libc::EAGAIN, format!("no thread for {what}: {why}"))
 }
 

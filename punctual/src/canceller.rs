@@ -15,41 +15,34 @@ use crate::guard;
 use crate::session::Thread;
 use crate::stage::{GUARD, aside};
 
-/// A thread that sets one executive's cancel token; it ends when this is dropped.
+/// A thread that sets one executive's cancel token, which its tasks hold by
+/// [`crate::core::executive::cancel::Cancelling`]; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Canceller {
-    token: Arc<Token>,
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Canceller {
-    /// Watches the tasks of an executive on `cpu`, or on any.
+    /// Watches the tasks that hold `token`, of an executive on `cpu` or on any.
     ///
     /// # Errors
     ///
     /// That there is no thread.
     ///
     /// # Real-time: setup only
-    pub fn start(cpu: Option<u32>) -> std::io::Result<Self> {
-        let (token, done) = (Arc::new(Token::new()), Arc::new(AtomicBool::new(false)));
-        let (watched, over) = (Arc::clone(&token), Arc::clone(&done));
+    pub fn start(token: Arc<Token>, cpu: Option<u32>) -> std::io::Result<Self> {
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
         // From where the caller may run, before it pins itself to one CPU.
         let aside = aside(cpu.as_slice());
         let thread = Builder::new().name("punctual-cancel".to_owned()).spawn(move || {
             // Where it may not go aside it stays: its priority is above the executive's.
             let _beside_it = affinity::set(0, &aside);
             let _session = Thread::enter(None, GUARD);
-            guard::cancel(&[&watched], &over);
+            guard::cancel(&[&token], &over);
         })?;
-        Ok(Self { token, done, thread: Some(thread) })
-    }
-
-    /// What the executive's tasks hold, by [`crate::core::executive::cancel::Cancelling`].
-    ///
-    /// # Real-time: setup only
-    pub fn token(&self) -> &Token {
-        &self.token
+        Ok(Self { done, thread: Some(thread) })
     }
 }
 
@@ -97,14 +90,15 @@ mod tests {
     fn a_task_beyond_its_release_is_told_and_no_earlier() {
         let task = Task::new("stubborn", Rate::hertz(100).expect("in range"));
         let plan = Periodic::new().task(task.policy(Policy::Terminate)).build().expect("fine");
-        let canceller = Canceller::start(None).expect("a thread");
+        let token = Arc::new(Token::new());
+        let _canceller = Canceller::start(Arc::clone(&token), None).expect("a thread");
         let mut clock = MachineClock::best();
         let from = clock.now();
         let table = plan.table(Instant::from_ns(0));
         let mut storage = plan.storage();
         let mut state = State::begin(&table, storage.lend(), from).expect("room");
         let tasks = Stubborn { clock: clock.clone(), told_at: None };
-        let tasks = Cancelling { tasks, token: canceller.token() };
+        let tasks = Cancelling { tasks, token: &token };
         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
         let end = from + Span::from_ms(60_000);
         let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));

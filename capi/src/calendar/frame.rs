@@ -3,6 +3,7 @@
 //! Setup and readers; the run is `run.rs`'s.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 #[expect(
     clippy::disallowed_types,
     reason = "filled by build, a call of setup; then only read"
@@ -18,7 +19,8 @@ use punctual::periodic::Rate;
 use super::counts::UnitCounts;
 use super::unit::Added;
 use crate::border::{Exclusive, Failure};
-use crate::run::{PageWords, Told, empty_page};
+use crate::room::Room;
+use crate::run::Told;
 use crate::task::Callback;
 
 /// A calendar.
@@ -46,7 +48,7 @@ pub(super) struct Built {
     units: Vec<(usize, (u64, u64))>,
     /// By task.
     pub(super) callbacks: Vec<Callback>,
-    pub(super) pages: Vec<PageWords>,
+    pub(super) rooms: Vec<Arc<Room>>,
     /// From one unit to the next in the mean.
     pub(super) rate: Rate,
     /// Whether there is a task that is to be terminated.
@@ -134,7 +136,7 @@ impl Built {
         Ok(Self {
             units: units.iter().map(|unit| (rank(&unit.task), place(&unit.name))).collect(),
             callbacks,
-            pages: (0..plan.tasks()).map(|_| empty_page()).collect(),
+            rooms: (0..plan.tasks()).map(|_| Room::new()).collect(),
             rate: rate.ok_or_else(|| Failure::invalid("a frame that is no period"))?,
             terminates: units.iter().any(|unit| unit.terminates),
             plan,
@@ -153,8 +155,7 @@ impl Built {
 
     /// The page of a unit's task; `None` in the moment in which a run empties it.
     pub(super) fn view(&self, unit: u32) -> Result<Option<View<'_>>, Failure> {
-        let words = &self.pages[self.task(unit)?];
-        Ok(View::open(words).ok())
+        Ok(self.rooms[self.task(unit)?].view())
     }
 }
 

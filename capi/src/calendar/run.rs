@@ -1,6 +1,8 @@
 //! A run of a calendar, alone or with the tasks of an executive between its units: [`crate::run`]
 //! with the steps of both.
 
+use std::sync::Arc;
+
 use punctual::calendar::Beside;
 use punctual::core::calendar::{Calendar as Places, Progress, State as UnitState};
 use punctual::core::dispatch::State;
@@ -11,6 +13,7 @@ use super::counts::UnitCounts;
 use super::frame::{Built, Calendar, Setup, failure};
 use crate::border::Failure;
 use crate::calls::Calls;
+use crate::cancels::Cancels;
 use crate::options::Options;
 use crate::periodic::{self, Executive};
 use crate::run::{Run, Stretch, overran, too_small};
@@ -51,7 +54,8 @@ impl Calendar {
             remote: &self.remote,
             terminates: built.terminates,
             calls: Calls::new(built.callbacks.clone()),
-            pages: built.pages.iter().map(|words| &words[..]).collect(),
+            rooms: built.rooms.clone(),
+            cancels: &Cancels::default(),
         };
         let counts = &mut setup.counts;
         let ended = run.go(&mut setup.told, |many, stretch| {
@@ -77,15 +81,16 @@ impl Calendar {
         let beside = Beside::new(&built.plan, &tasks.plan).map_err(|why| failure(&why))?;
         // The calendar's tasks come first.
         let callbacks = built.callbacks.iter().chain(&tasks.callbacks).copied().collect();
-        let pages = built.pages.iter().chain(&tasks.pages);
+        let rooms = built.rooms.iter().chain(&tasks.rooms).map(Arc::clone).collect();
         let run = Run {
             options,
-            rate: built.rate.min(tasks.shortest),
+            rate: tasks.shortest.map_or(built.rate, |shortest| built.rate.min(shortest)),
             duration_ns,
             remote: &self.remote,
             terminates: built.terminates || tasks.terminates,
             calls: Calls::new(callbacks).stopped_by(&executive.remote),
-            pages: pages.map(|words| &words[..]).collect(),
+            rooms,
+            cancels: &Cancels::default(),
         };
         let counts = &mut setup.counts;
         let ended = run.go(&mut setup.told, |many, stretch| {

@@ -1,169 +1,167 @@
-//! What a `punctual_periodic` is: tasks while they are added, then a plan with a page a task.
+//! What a `punctual_periodic` is: its tasks, and who changes, runs and reads them.
 //!
 //! Setup and readers; the run is `run.rs`'s.
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "filled by build, a call of setup; then only read"
-)]
-use std::sync::OnceLock;
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use punctual::core::page::View;
 use punctual::lone::Remote;
-use punctual::periodic::{BuildError, Periodic, Plan, Policy, Rate, Task};
+use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual::periodic::Task;
 
+use super::book::{Book, Built, Entry};
+use super::live::Changed;
 use crate::border::{Exclusive, Failure};
-use crate::run::{PageWords, Told, empty_page};
+use crate::owned::mark;
+use crate::room::Room;
+use crate::run::Told;
 use crate::task::Callback;
-use crate::wait_info::WaitInfo;
+
+/// How often is looked whether a run that has ended is over, ns.
+const LOOK_NS: u64 = 500_000;
 
 /// An executive.
 #[derive(Default)]
-#[expect(clippy::disallowed_types, reason = "filled by build, a call of setup; then only read")]
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(crate) struct Executive {
-    pub(super) setup: Exclusive<Setup>,
-    built: OnceLock<Built>,
+    /// One call at a time changes the tasks.
+    changes: Exclusive<()>,
+    /// One call at a time runs them: of the last run.
+    pub(super) runs: Exclusive<Told>,
+    book: Mutex<Book>,
     pub(crate) remote: Remote,
 }
 
-/// What one call at a time may touch.
-#[derive(Default)]
-pub(super) struct Setup {
-    tasks: Vec<(String, Task, Callback)>,
-    overload: bool,
-    /// Of the last run.
-    pub(super) told: Told,
-}
-
-/// What is fixed once it is built.
-pub(crate) struct Built {
-    pub(crate) plan: Plan,
-    /// The rank of each task, in the order of adding.
-    ranks: Vec<usize>,
-    /// By rank.
-    pub(crate) callbacks: Vec<Callback>,
-    /// The words of a page for each rank.
-    pub(crate) pages: Vec<PageWords>,
-    /// The shortest period.
-    pub(crate) shortest: Rate,
-    /// Whether there is a task that is to be terminated.
-    pub(crate) terminates: bool,
-}
-
 impl Executive {
+    /// The tasks as they are. Held for moments only.
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One more task; its index.
     pub(super) fn add(&self, name: String, task: Task, callback: Callback) -> Result<u32, Failure> {
-        self.setup.with(|setup| {
-            self.not_yet_built()?;
-            let index = u32::try_from(setup.tasks.len())
+        let entry = Entry::new(name, task, callback);
+        let mut index = 0;
+        self.change(|entries| {
+            index = u32::try_from(entries.len())
                 .map_err(|_| Failure::new(libc::E2BIG, "too many tasks"))?;
-            setup.tasks.push((name, task, callback));
-            Ok(index)
+            entries.push(Some(entry.clone()));
+            Ok(())
+        })?;
+        Ok(index)
+    }
+
+    /// Takes a task away.
+    pub(super) fn remove(&self, task: u32) -> Result<(), Failure> {
+        self.change(|entries| {
+            let entry = entries.get_mut(task as usize).and_then(Option::take);
+            entry.map(drop).ok_or(Failure::bare(libc::ENOENT))
+        })
+    }
+
+    /// Changes the tasks, those of a run as well: all or nothing. What fails changes nothing.
+    fn change(
+        &self,
+        mut change: impl FnMut(&mut Vec<Option<Entry>>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.changes.with(|()| {
+            loop {
+                let mut book = self.book();
+                if book.lent {
+                    let text = "beside a calendar that runs, tasks stay as they are";
+                    return Err(Failure::new(libc::EBUSY, text));
+                }
+                let live = book.live.clone();
+                if live.as_ref().is_some_and(|live| live.is_of(mark())) {
+                    let text = "a task cannot change its own executive while it runs";
+                    return Err(Failure::new(libc::EDEADLK, text));
+                }
+                let Some(built) = &book.built else { return change(&mut book.entries) };
+                let mut entries = book.entries.clone();
+                change(&mut entries)?;
+                let (next, ranks) = built.then(&entries, book.overload)?;
+                if let Some(live) = live {
+                    live.check(&next)?;
+                    // The loop answers in its own time; readers read meanwhile.
+                    drop(book);
+                    if matches!(live.publish(&next, ranks)?, Changed::Ended) {
+                        // A signal that cuts this short costs an extra look.
+                        let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+                        continue;
+                    }
+                    book = self.book();
+                }
+                (book.entries, book.built) = (entries, Some(next));
+                return Ok(());
+            }
         })
     }
 
     pub(super) fn allow_overload(&self) -> Result<(), Failure> {
-        self.setup.with(|setup| {
-            self.not_yet_built()?;
-            setup.overload = true;
+        self.changes.with(|()| {
+            let mut book = self.book();
+            not_yet_built(&book)?;
+            book.overload = true;
             Ok(())
         })
-    }
-
-    fn not_yet_built(&self) -> Result<(), Failure> {
-        match self.built.get() {
-            None => Ok(()),
-            Some(_) => Err(Failure::new(libc::EBUSY, "the executive is built already")),
-        }
     }
 
     /// Checks all tasks and lays them out.
     pub(super) fn build(&self) -> Result<(), Failure> {
-        self.setup.with(|setup| {
-            self.not_yet_built()?;
-            let built = Built::of(setup)?;
-            // Nobody else is in here.
-            let _first = self.built.set(built);
+        self.changes.with(|()| {
+            let mut book = self.book();
+            not_yet_built(&book)?;
+            book.built = Some(Built::of(&book.entries, book.overload)?);
             Ok(())
         })
     }
 
-    /// What was built.
-    pub(crate) fn built(&self) -> Result<&Built, Failure> {
-        self.built.get().ok_or_else(|| Failure::invalid("the executive is not built yet"))
+    /// Where the page of a task is.
+    pub(super) fn room(&self, task: u32) -> Result<Arc<Room>, Failure> {
+        let book = self.book();
+        book.built()?;
+        Ok(Arc::clone(&book.entry(task)?.room))
     }
 
-    /// What was built, for a run that is not its own; EBUSY while it runs.
+    /// What was built, for a run that is not its own; EBUSY while it runs. Nothing of it changes
+    /// meanwhile.
     pub(crate) fn lend<R>(
         &self,
         run: impl FnOnce(&Built) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        self.setup.with(|_| run(self.built()?))
+        /// Gives it back on every way out, a panic's too.
+        struct Lent<'e>(&'e Executive);
+        impl Drop for Lent<'_> {
+            fn drop(&mut self) {
+                self.0.book().lent = false;
+            }
+        }
+        self.runs.with(|_| {
+            let built = self.changes.with(|()| {
+                let mut book = self.book();
+                let built = book.built()?.clone();
+                book.lent = true;
+                Ok(built)
+            })?;
+            let _lent = Lent(self);
+            run(&built)
+        })
     }
 
-    pub(super) fn wait_info(&self) -> Result<Option<WaitInfo>, Failure> {
-        self.setup.with(|setup| Ok(setup.told.info))
-    }
-
-    pub(super) fn refused(&self) -> Result<String, Failure> {
-        self.setup.with(|setup| Ok(setup.told.refused.clone()))
-    }
-
-    /// EBUSY while it runs.
+    /// EBUSY while it runs or is changed.
     pub(super) fn idle(&self) -> Result<(), Failure> {
-        self.setup.with(|_| Ok(()))
+        self.runs.with(|_| self.changes.with(|()| Ok(())))
     }
 }
 
-/// What cannot be built.
-pub(crate) fn failure(why: &BuildError) -> Failure {
-    let errno = match why {
-        BuildError::SameName(_) => libc::EEXIST,
-        BuildError::TooMany(_) => libc::E2BIG,
-        BuildError::Unknown(..) => libc::ENOENT,
-        BuildError::Overload(_) => libc::ENOSPC,
-        _ => libc::EINVAL,
-    };
-    Failure::new(errno, why.to_string())
-}
-
-impl Built {
-    fn of(setup: &Setup) -> Result<Self, Failure> {
-        let shortest = setup.tasks.iter().map(|(_, task, _)| task.rate()).min();
-        let shortest = shortest.ok_or_else(|| Failure::invalid("an executive without tasks"))?;
-        let mut periodic = Periodic::new();
-        if setup.overload {
-            periodic = periodic.allow_overload();
-        }
-        for (_, task, _) in &setup.tasks {
-            periodic = periodic.task(task.clone());
-        }
-        let plan = periodic.build().map_err(|why| failure(&why))?;
-        // Names are unique in a plan.
-        let by_name: std::collections::HashMap<&str, usize> =
-            (0..plan.tasks()).map(|rank| (plan.name(rank), rank)).collect();
-        let mut ranks = Vec::with_capacity(setup.tasks.len());
-        let mut callbacks: Vec<Option<Callback>> = vec![None; plan.tasks()];
-        for (name, _, callback) in &setup.tasks {
-            let rank = by_name.get(name.as_str()).copied().unwrap_or(0);
-            callbacks[rank] = Some(*callback);
-            ranks.push(rank);
-        }
-        let callbacks = callbacks.into_iter().flatten().collect();
-        let pages = (0..plan.tasks()).map(|_| empty_page()).collect();
-        let terminates =
-            setup.tasks.iter().any(|(_, task, _)| task.policy_of() == Policy::Terminate);
-        Ok(Self { plan, ranks, callbacks, pages, shortest, terminates })
-    }
-
-    /// The rank of a task.
-    pub(super) fn rank(&self, task: u32) -> Result<usize, Failure> {
-        self.ranks.get(task as usize).copied().ok_or(Failure::bare(libc::ENOENT))
-    }
-
-    /// The page of a task; `None` in the moment in which a run empties it.
-    pub(super) fn view(&self, task: u32) -> Result<Option<View<'_>>, Failure> {
-        let words = &self.pages[self.rank(task)?];
-        Ok(View::open(words).ok())
+fn not_yet_built(book: &Book) -> Result<(), Failure> {
+    match book.built {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(libc::EBUSY, "the executive is built already")),
     }
 }
+
+/// What a run and those who change its tasks share is whole.
+const fn is_shared<T: Send + Sync>() {}
+const _: () = is_shared::<Arc<super::live::Live>>();

@@ -1,8 +1,11 @@
 //! `punctual_periodic`: the entries of an executive of many tasks.
 //!
-//! One call at a time adds, builds and runs; any thread stops it and reads its tasks' pages.
+//! One call at a time builds, adds and removes, and one runs; any thread stops it and reads its
+//! tasks' pages.
 
+mod book;
 mod executive;
+mod live;
 mod run;
 
 use std::ffi::{c_char, c_int};
@@ -13,7 +16,8 @@ use crate::record::{self, Record};
 use crate::stats::{self, Stats};
 use crate::task::TaskRecord;
 use crate::wait_info::WaitInfo;
-pub(crate) use executive::{Built, Executive, failure};
+pub(crate) use book::{Built, failure};
+pub(crate) use executive::Executive;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_periodic_create(to: *mut *mut Executive) -> c_int {
@@ -49,6 +53,14 @@ unsafe extern "C" fn punctual_periodic_add(
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_periodic_remove(executive: *mut Executive, task: u32) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        unsafe { border::object(executive) }?.remove(task)
+    })
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_periodic_allow_overload(executive: *mut Executive) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
@@ -68,7 +80,7 @@ unsafe extern "C" fn punctual_periodic_build(executive: *mut Executive) -> c_int
 unsafe extern "C" fn punctual_periodic_peak(executive: *const Executive, to: *mut u64) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let peak = unsafe { border::object(executive) }?.built()?.plan.peak();
+        let peak = unsafe { border::object(executive) }?.book().built()?.plan.peak();
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to, peak) }
     })
@@ -82,7 +94,7 @@ unsafe extern "C" fn punctual_periodic_task_rank(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let rank = unsafe { border::object(executive) }?.built()?.rank(task)?;
+        let rank = unsafe { border::object(executive) }?.book().rank(task)?;
         // SAFETY: null or writable, says the header. A rank is below 2³².
         unsafe { border::put(to, rank as u32) }
     })
@@ -96,8 +108,8 @@ unsafe extern "C" fn punctual_periodic_task_phase_ns(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let built = unsafe { border::object(executive) }?.built()?;
-        let phase_ns = built.plan.phase_ns(built.rank(task)?);
+        let book = unsafe { border::object(executive) }?.book();
+        let phase_ns = book.built()?.plan.phase_ns(book.rank(task)?);
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, phase_ns) }
     })
@@ -140,8 +152,8 @@ unsafe extern "C" fn punctual_periodic_task_stats(
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { border::object(executive) }?;
-        let view = executive.built()?.view(task)?;
-        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view));
+        let room = executive.room(task)?;
+        let stats = room.view().map_or_else(Stats::blank, |view| Stats::of(&view));
         let stats = stats.with_forced(executive.remote.forced());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
@@ -157,8 +169,8 @@ unsafe extern "C" fn punctual_periodic_task_quantile_ns(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let view = unsafe { border::object(executive) }?.built()?.view(task)?;
-        let view = view.ok_or(Failure::bare(libc::ENODATA))?;
+        let room = unsafe { border::object(executive) }?.room(task)?;
+        let view = room.view().ok_or(Failure::bare(libc::ENODATA))?;
         let quantile_ns = stats::quantile_ns(&view, share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
@@ -172,7 +184,7 @@ unsafe extern "C" fn punctual_periodic_wait_info(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let info = unsafe { border::object(executive) }?.wait_info()?;
+        let info = unsafe { border::object(executive) }?.runs.with(|told| Ok(told.info))?;
         let info = info.ok_or(Failure::bare(libc::ENODATA))?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }
@@ -187,7 +199,8 @@ unsafe extern "C" fn punctual_periodic_refused(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let refused = unsafe { border::object(executive) }?.refused()?;
+        let refused =
+            unsafe { border::object(executive) }?.runs.with(|told| Ok(told.refused.clone()))?;
         // SAFETY: null or `size` writable bytes, says the header.
         unsafe { border::put_text(to, size, &refused) }
     })

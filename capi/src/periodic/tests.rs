@@ -11,6 +11,8 @@ use super::*;
 use crate::errors;
 use crate::stats::Cycle;
 
+mod changes;
+
 /// What a task of these tests does: counts, and says what it is told to at a cycle.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -223,10 +225,11 @@ fn what_asks_for_more_than_the_cpu_is_refused_unless_asked() {
     assert_eq!(unsafe { punctual_periodic_allow_overload(held.0) }, 0);
     assert_eq!(held.build(), 0);
     assert_eq!(held.build(), -libc::EBUSY);
-    assert_eq!(held.add(c"c", 1_000_000, &mut task), -libc::EBUSY);
-    // SAFETY: an executive without a third task, which has not run yet.
+    assert_eq!(held.add(c"b", 1_000_000, &mut task), -libc::EEXIST);
+    assert_eq!(held.add(c"c", 1_000_000, &mut task), 0, "built anew");
+    // SAFETY: an executive without a fourth task, which has not run yet.
     unsafe {
-        assert_eq!(punctual_periodic_task_stats(held.0, 2, &mut Stats::blank()), -libc::ENOENT);
+        assert_eq!(punctual_periodic_task_stats(held.0, 3, &mut Stats::blank()), -libc::ENOENT);
         let no_data = punctual_periodic_task_quantile_ns(held.0, 1, 0.5, &mut 0);
         assert_eq!(no_data, -libc::ENODATA);
         let no_data = punctual_periodic_wait_info(held.0, &mut WaitInfo::blank());
@@ -338,6 +341,8 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
         assert_eq!(punctual_periodic_create(&mut null_mut()), fault);
         panics();
         assert_eq!(punctual_periodic_add(of, null(), null_mut()), fault);
+        panics();
+        assert_eq!(punctual_periodic_remove(of, 0), fault);
         panics();
         assert_eq!(punctual_periodic_allow_overload(of), fault);
         panics();

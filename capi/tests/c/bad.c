@@ -38,6 +38,7 @@ static void no_objects(void)
     CHECK(punctual_loop_destroy(NULL) == 0);
     CHECK(punctual_periodic_create(NULL) == -EINVAL);
     CHECK(punctual_periodic_add(NULL, &task, NULL) == -EINVAL);
+    CHECK(punctual_periodic_remove(NULL, 0) == -EINVAL);
     CHECK(punctual_periodic_build(NULL) == -EINVAL);
     CHECK(punctual_periodic_run(NULL, &options, 1) == -EINVAL);
     CHECK(punctual_periodic_stop(NULL) == -EINVAL);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -123,6 +124,62 @@ static int count(void *data, const punctual_cycle *cycle)
     return punctual_cycle_cancelled() ? PUNCTUAL_BREAK : PUNCTUAL_CONTINUE;
 }
 
+/* Adds and removes a task for as long as there is one to be seen. */
+static void *changes(void *data)
+{
+    punctual_periodic *periodic = (punctual_periodic *)data;
+    unsigned beside = 0;
+    punctual_task task;
+    uint32_t index;
+
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "beside";
+    task.run = count;
+    task.data = &beside;
+    task.period_num_ns = 3000000;
+    for (int n = 0; n < 5; n++) {
+        CHECK(punctual_periodic_add(periodic, &task, &index) == 0);
+        CHECK(punctual_wait_until_ns(punctual_now_ns() + 5000000, 0) == 0);
+        CHECK(punctual_periodic_remove(periodic, index) == 0);
+    }
+    CHECK(punctual_periodic_stop(periodic) == 0);
+    return NULL;
+}
+
+/* From its first cycle to its last, whatever comes and goes beside it. */
+static int steady(void *data, const punctual_cycle *cycle)
+{
+    unsigned *ran = (unsigned *)data;
+
+    (void)cycle;
+    if (++*ran == 1)
+        before = own_calls;
+    CHECK(own_calls == before);
+    return PUNCTUAL_CONTINUE;
+}
+
+static void in_changes(void)
+{
+    punctual_options options = plain(0);
+    punctual_periodic *periodic;
+    punctual_task task;
+    pthread_t thread;
+    unsigned ran = 0;
+
+    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "steady";
+    task.run = steady;
+    task.data = &ran;
+    task.period_num_ns = 1000000;
+    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
+    CHECK(punctual_periodic_build(periodic) == 0);
+    CHECK(pthread_create(&thread, NULL, changes, periodic) == 0);
+    CHECK(punctual_periodic_run(periodic, &options, 0) == 0);
+    CHECK(pthread_join(thread, NULL) == 0 && ran > 0);
+    CHECK(punctual_periodic_destroy(periodic) == 0);
+}
+
 /* Alone, and with a task between the units. */
 static void in_units(int together)
 {
@@ -225,6 +282,7 @@ int main(void)
     in_loop(PUNCTUAL_WAIT_ADAPTIVE);
     in_tasks(PUNCTUAL_POLICY_SKIP);
     in_tasks(PUNCTUAL_POLICY_TERMINATE);
+    in_changes();
     in_units(0);
     in_units(1);
     in_workers();

@@ -111,6 +111,77 @@ static void watch_periodic(void)
     CHECK(punctual_periodic_destroy(periodic) == 0);
 }
 
+/* A task that must not be called once it is gone. */
+struct guest {
+    atomic_uint ran;
+    atomic_int here;
+};
+
+static int visit(void *data, const punctual_cycle *cycle)
+{
+    struct guest *guest = (struct guest *)data;
+
+    (void)cycle;
+    CHECK(atomic_load(&guest->here));
+    atomic_fetch_add(&guest->ran, 1);
+    return PUNCTUAL_CONTINUE;
+}
+
+static int host(void *data, const punctual_cycle *cycle)
+{
+    uint64_t *next = (uint64_t *)data;
+
+    /* Nobody who comes or goes costs it a release. */
+    CHECK(*next == 0 || cycle->n == *next + cycle->missed);
+    *next = cycle->n + 1;
+    return PUNCTUAL_CONTINUE;
+}
+
+static void change_periodic(void)
+{
+    punctual_periodic *periodic;
+    punctual_stats stats;
+    punctual_task task;
+    pthread_t thread;
+    uint64_t next = 0;
+    uint32_t index, last = 0;
+
+    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "host";
+    task.run = host;
+    task.data = &next;
+    task.period_num_ns = 1000000;
+    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
+    CHECK(punctual_periodic_build(periodic) == 0);
+    CHECK(pthread_create(&thread, NULL, run_periodic, periodic) == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    for (int n = 0; n < 10; n++) {
+        struct guest guest = {0, 1};
+        task.name = "guest";
+        task.run = visit;
+        task.data = &guest;
+        task.period_num_ns = n % 2 ? 700000 : 3000000;
+        task.policy = n % 3 ? PUNCTUAL_POLICY_SKIP : PUNCTUAL_POLICY_TERMINATE;
+        CHECK(punctual_periodic_add(periodic, &task, &index) == 0 && index == last + 1);
+        CHECK(punctual_periodic_add(periodic, &task, NULL) == -EEXIST);
+        last = index;
+        do {
+            CHECK(punctual_periodic_task_stats(periodic, index, &stats) == 0);
+            CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
+        } while (stats.ran < 3);
+        CHECK(punctual_periodic_remove(periodic, index) == 0);
+        atomic_store(&guest.here, 0);
+        CHECK(punctual_periodic_task_stats(periodic, index, &stats) == -ENOENT);
+        CHECK(punctual_periodic_remove(periodic, index) == -ENOENT);
+        CHECK(atomic_load(&guest.ran) >= 3);
+    }
+    CHECK(punctual_periodic_stop(periodic) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0 && stats.ran > 0);
+    CHECK(punctual_periodic_destroy(periodic) == 0);
+}
+
 static void *run_calendar(void *data)
 {
     punctual_options options = plain(0);
@@ -229,6 +300,7 @@ int main(void)
 {
     watch_loop();
     watch_periodic();
+    change_periodic();
     watch_calendar();
     watch_workers();
     return 0;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::calendar::{Beside, Calendar, Unit};
 use punctual::clocks::MachineClock;
@@ -17,6 +17,7 @@ use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
 use punctual::follow::{Follow, Reading, Reference};
+use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
 use punctual::periodic::{Periodic, Policy, Rate, Task};
@@ -124,6 +125,60 @@ fn followed() {
     assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
 }
 
+/// Marks its second cycle, and the first one after all changes.
+struct Marks<'m> {
+    cycles: u64,
+    seen: &'m AtomicU64,
+    done: &'m AtomicBool,
+    stop: &'m AtomicBool,
+}
+
+impl Dispatch for Marks<'_> {
+    fn run(&mut self, _: usize, _: &mut Cycle<'_>) -> Flow {
+        self.cycles += 1;
+        let over = self.done.load(Ordering::Acquire) && !self.stop.load(Ordering::Relaxed);
+        if self.cycles == 2 || over {
+            let _marked = usage::of_thread();
+        }
+        self.stop.fetch_or(over, Ordering::Relaxed);
+        self.seen.store(self.cycles, Ordering::Release);
+        Flow::Continue
+    }
+}
+
+/// A loop whose tasks another thread changes all the time.
+fn changed() {
+    let task = |name: &str, ms: u64| Task::new(name, Rate::new(ms * 1_000_000, 1).expect("fine"));
+    let steady = Periodic::new().task(task("steady", 1));
+    let (first, epoch) = (steady.build().expect("a plan"), Instant::from_ns(0));
+    let (seen, turns) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (done, stop, handover) = (AtomicBool::new(false), AtomicBool::new(false), Handover::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while seen.load(Ordering::Acquire) < 5 {
+                std::thread::yield_now();
+            }
+            let mut plan = first.clone();
+            for turn in 0..20 {
+                let guest = task("guest", 2);
+                let all = if turn % 2 == 0 { steady.clone().task(guest) } else { steady.clone() };
+                let next = all.build_after(&plan).expect("a plan");
+                plan = next.plan.clone();
+                handover.publish(Change::new(next, epoch, ())).expect("taken");
+            }
+            done.store(true, Ordering::Release);
+        });
+        let mut clock = MachineClock::best();
+        let from = clock.now();
+        let mut running = Running::new(first.clone(), epoch, from);
+        let tasks = Marks { cycles: 0, seen: &seen, done: &done, stop: &stop };
+        let mut many = Many { clock, wait: Sleep, tasks, observe: () };
+        let end = from + Span::from_ms(60_000);
+        let stretch = Stretch { from, end, stop: &stop, turns: &turns };
+        assert_eq!(handover.run(&mut many, &mut running, &stretch), Ended::Stopped);
+    });
+}
+
 /// What the traced child does.
 fn traced() {
     both();
@@ -131,6 +186,7 @@ fn traced() {
     run_for(Sleep, Span::from_ms(200));
     let period = Period::from_ns(1_000_000).expect("positive");
     run_for(Adaptive::new(Aim::of(period)), Span::from_ms(400));
+    changed();
 }
 
 #[test]
@@ -165,11 +221,13 @@ fn the_loop_of_many_tasks_makes_no_system_call_but_its_sleep() {
     let calls: Vec<&str> = text
         .lines()
         .filter_map(|line| line.split_once(' ').filter(|(tid, _)| *tid == child))
-        .map(|(_, call)| call.trim_start().trim_start_matches("<... "))
+        .map(|(_, call)| call.trim_start())
+        // The second half of a call in which another thread had its turn.
+        .filter(|call| !call.starts_with("<... "))
         .map(|call| call.split(['(', ' ']).next().unwrap_or(call))
         .collect();
     let marks: Vec<usize> = (0..calls.len()).filter(|&at| calls[at] == MARK).collect();
-    assert_eq!(marks.len(), 8, "four loops, begun and ended");
+    assert_eq!(marks.len(), 10, "five loops, begun and ended");
     for ends in marks.chunks(2) {
         let within = &calls[ends[0] + 1..ends[1]];
         assert!(within.len() > 20, "{within:?}");

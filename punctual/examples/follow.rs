@@ -19,13 +19,15 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::session;
 
-/// The lateness of each cycle, and CLOCK_MONOTONIC then.
+/// The lateness of each cycle, its number, and its release on CLOCK_MONOTONIC.
 struct Kept(Vec<(i64, u64, u64)>);
 
 impl Record for Kept {
     fn push(&mut self, sample: Sample) {
         if self.0.len() < self.0.capacity() {
-            self.0.push((sample.lateness.as_ns(), sample.cycle, now_ns(ClockId::Monotonic)));
+            let lateness_ns = sample.lateness.as_ns();
+            let release_ns = now_ns(ClockId::Monotonic).saturating_add_signed(-lateness_ns);
+            self.0.push((lateness_ns, sample.cycle, release_ns));
         }
     }
 

@@ -13,7 +13,64 @@
 //! ([`State::follow`](punctual_core::dispatch::State::follow)); a new task begins at its first
 //! release after the switch; what is removed runs no more, also where it was due.
 //!
-//! [`crate::executives`] does all of this for closures.
+//! [`crate::executives`] does all of this for closures. For bodies of one's own:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+//! use punctual::clocks::MachineClock;
+//! use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
+//! use punctual::core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
+//! use punctual::handover::{Beside, Change, Handover, Running, Stretch};
+//! use punctual::periodic::{Periodic, Rate, Task};
+//!
+//! /// A counter a rank.
+//! struct Counts<'c>(Vec<&'c AtomicU64>);
+//!
+//! impl Dispatch for Counts<'_> {
+//!     fn run(&mut self, rank: usize, _: &mut Cycle<'_>) -> Flow {
+//!         self.0[rank].fetch_add(1, Ordering::Relaxed);
+//!         Flow::Continue
+//!     }
+//! }
+//!
+//! /// Those of the next ranks: here the publisher knows them all; what only the loop has is
+//! /// swapped from the rank before.
+//! impl<'c> Beside<Counts<'c>, ()> for Vec<&'c AtomicU64> {
+//!     fn exchange(&mut self, tasks: &mut Counts<'c>, _: &mut (), _ranks: &[Option<u32>]) {
+//!         std::mem::swap(&mut tasks.0, self);
+//!     }
+//! }
+//!
+//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let one = Periodic::new().task(task("steady", 1_000));
+//! let (plan, epoch) = (one.build()?, Instant::from_ns(0));
+//! let (steady, guest) = (AtomicU64::new(0), AtomicU64::new(0));
+//! let (handover, stop, turns) = (Handover::new(), AtomicBool::new(false), AtomicU64::new(0));
+//! let mut clock = MachineClock::best();
+//! let from = clock.now();
+//! let mut running = Running::new(plan.clone(), epoch, from);
+//! std::thread::scope(|scope| {
+//!     let looped = scope.spawn(|| {
+//!         let tasks = Counts(vec![&steady]);
+//!         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
+//!         let end = from + Span::from_ms(60_000);
+//!         let stretch = Stretch { from, end, stop: &stop, turns: &turns };
+//!         handover.run(&mut many, &mut running, &stretch)
+//!     });
+//!     let next = one.clone().task(task("guest", 500)).build_after(&plan).expect("it fits");
+//!     let of = |name: &str| if name == "guest" { &guest } else { &steady };
+//!     let ranked = (0..next.plan.tasks()).map(|rank| of(next.plan.name(rank)));
+//!     let beside: Vec<&AtomicU64> = ranked.collect();
+//!     let mut before = handover.publish(Change::new(next, epoch, beside)).expect("taken");
+//!     println!("{} cycles before", before.before().counters(0).map_or(0, |all| all.ran));
+//!     while guest.load(Ordering::Relaxed) < 3 {
+//!         std::thread::yield_now();
+//!     }
+//!     stop.store(true, Ordering::Relaxed);
+//!     looped.join().expect("no panic");
+//! });
+//! # Ok::<(), punctual::periodic::BuildError>(())
+//! ```
 //!
 //! [`Many`]: punctual_core::executive::many::Many
 
@@ -107,7 +164,8 @@ impl<B> fmt::Debug for Change<B> {
 }
 
 impl<B> Change<B> {
-    /// The change to `next`, of an executive whose release 0 of phase 0 is at `epoch`.
+    /// The change to `next`, which was built after the plan that runs when the loop takes it: the
+    /// last one that it took. Its release 0 of phase 0 is at `epoch`, as that of all others.
     ///
     /// # Real-time: setup only
     pub fn new(next: Successor, epoch: Instant, beside: B) -> Box<Self> {

@@ -405,9 +405,9 @@ int punctual_periodic_create(punctual_periodic **periodic) PUNCTUAL_NOEXCEPT;
  * says; after that, this does, as build would, and nothing is added then.
  *
  * While it runs, for any thread but its own: the loop takes the new task at its first moment with
- * enough time in hand, within some 100 ms, and this returns then. The task begins at its first
- * release after that. The others keep their phases to the nanosecond and lose no release; ranks are
- * counted anew.
+ * enough time in hand, within some 100 ms of its beginning and of this call, or once the task that
+ * runs then has returned; and so does this. The task begins at its first release after that. The
+ * others keep their phases to the nanosecond and lose no release; ranks are counted anew.
  *   -EINVAL   what cannot be of the task itself; while it runs also one that does not go with the
  *             options of the run
  *   -EDEADLK  called by a task of the executive that runs

@@ -21,6 +21,8 @@ pub(crate) struct Book {
     pub(super) built: Option<Built>,
     /// The run that is under way.
     pub(super) live: Option<Arc<Live>>,
+    /// Whether a change waits for the loop of that run.
+    pub(super) changing: bool,
     /// Whether it runs beside a calendar, where tasks cannot change.
     pub(super) lent: bool,
 }

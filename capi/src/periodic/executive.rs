@@ -11,14 +11,14 @@ use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::periodic::Task;
 
 use super::book::{Book, Built, Entry};
-use super::live::Changed;
+use super::live::{Changed, Live};
 use crate::border::{Exclusive, Failure};
 use crate::owned::mark;
 use crate::room::Room;
 use crate::run::Told;
 use crate::task::Callback;
 
-/// How often is looked whether a run that has ended is over, ns.
+/// How often one that waits for a run or a change to be over looks again, ns.
 const LOOK_NS: u64 = 500_000;
 
 /// An executive.
@@ -81,21 +81,60 @@ impl Executive {
                 let mut entries = book.entries.clone();
                 change(&mut entries)?;
                 let (next, ranks) = built.then(&entries, book.overload)?;
-                if let Some(live) = live {
-                    live.check(&next)?;
-                    // The loop answers in its own time; readers read meanwhile.
-                    drop(book);
-                    if matches!(live.publish(&next, ranks)?, Changed::Ended) {
-                        // A signal that cuts this short costs an extra look.
-                        let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
-                        continue;
-                    }
-                    book = self.book();
+                let Some(live) = live else {
+                    (book.entries, book.built) = (entries, Some(next));
+                    return Ok(());
+                };
+                live.check(&next)?;
+                book.changing = true;
+                // The loop answers in its own time; readers read meanwhile.
+                drop(book);
+                match self.hand_over(&live, (next, ranks), entries)? {
+                    Changed::Taken => return Ok(()),
+                    // Once more: there may be another run by then.
+                    Changed::Ended => pause(),
                 }
-                (book.entries, book.built) = (entries, Some(next));
-                return Ok(());
             }
         })
+    }
+
+    /// Hands a change over, and keeps what it has changed.
+    fn hand_over(
+        &self,
+        live: &Live,
+        (next, ranks): (Built, Vec<Option<u32>>),
+        entries: Vec<Option<Entry>>,
+    ) -> Result<Changed, Failure> {
+        /// Over on every way out, a panic's too.
+        struct UnderWay<'e>(&'e Executive);
+        impl Drop for UnderWay<'_> {
+            fn drop(&mut self) {
+                self.0.book().changing = false;
+            }
+        }
+        let _under_way = UnderWay(self);
+        let changed = live.publish(&next, ranks)?;
+        if matches!(changed, Changed::Taken) {
+            let mut book = self.book();
+            (book.entries, book.built) = (entries, Some(next));
+        }
+        Ok(changed)
+    }
+
+    /// Looks at the tasks while no change of them is under way. For who holds `runs`: what waits
+    /// for a loop then waits for one that is over, and hears so.
+    pub(super) fn unchanged<R>(
+        &self,
+        look: impl FnOnce(&mut Book) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        loop {
+            let mut book = self.book();
+            if !book.changing {
+                return look(&mut book);
+            }
+            drop(book);
+            pause();
+        }
     }
 
     pub(super) fn allow_overload(&self) -> Result<(), Failure> {
@@ -138,8 +177,7 @@ impl Executive {
             }
         }
         self.runs.with(|_| {
-            let built = self.changes.with(|()| {
-                let mut book = self.book();
+            let built = self.unchanged(|book| {
                 let built = book.built()?.clone();
                 book.lent = true;
                 Ok(built)
@@ -155,6 +193,12 @@ impl Executive {
     }
 }
 
+/// A look later.
+fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+}
+
 fn not_yet_built(book: &Book) -> Result<(), Failure> {
     match book.built {
         None => Ok(()),
@@ -164,4 +208,4 @@ fn not_yet_built(book: &Book) -> Result<(), Failure> {
 
 /// What a run and those who change its tasks share is whole.
 const fn is_shared<T: Send + Sync>() {}
-const _: () = is_shared::<Arc<super::live::Live>>();
+const _: () = is_shared::<Arc<Live>>();

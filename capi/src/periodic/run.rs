@@ -65,16 +65,18 @@ impl Executive {
         })
     }
 
-    /// A run begins: what it runs, and where its tasks are changed from now on.
+    /// A run begins: what it runs, and where its tasks are changed from now on. A change that is
+    /// under way was for the run before: it hears of its end and goes first.
     fn begin(&self, options: &Options) -> Result<(Built, Arc<Live>), Failure> {
-        let mut book = self.book();
-        let built = book.built()?.clone();
-        let epoch_ns = match built.shortest {
-            Some(shortest) => options.of_executive(shortest)?.0,
-            None => 0,
-        };
-        let live = Arc::new(Live::new(*options, epoch_ns, mark()));
-        book.live = Some(Arc::clone(&live));
-        Ok((built, live))
+        self.unchanged(|book| {
+            let built = book.built()?.clone();
+            let epoch_ns = match built.shortest {
+                Some(shortest) => options.of_executive(shortest)?.0,
+                None => 0,
+            };
+            let live = Arc::new(Live::new(*options, epoch_ns, mark()));
+            book.live = Some(Arc::clone(&live));
+            Ok((built, live))
+        })
     }
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use punctual_testkit::skip;
 
 use crate::built::{CAPI, STRICT, compile, installed, need, output, program};
+use crate::programs::source;
 
 fn example(name: &str) -> PathBuf {
     Path::new(CAPI).join("examples").join(name)
@@ -116,5 +117,7 @@ fn clang_builds_them_too() {
         build("calendar.c", "clang");
         build("workers.c", "clang");
         build("each_ms.cpp", "clang++");
+        compile("layout-clang", "clang", &source("layout.c"), &["-std=c11"]);
+        compile("throws-clang", "clang++", &source("throws.cpp"), &["-std=c++17"]);
     }
 }

@@ -97,3 +97,34 @@ fn what_does_not_go_with_the_run_is_refused() {
     assert_eq!(held.run(1), -libc::EINVAL);
     assert!(errors::tests::last().contains("without tasks"));
 }
+
+#[test]
+fn changes_hold_whatever_run_begins_or_ends_meanwhile() {
+    let held = Held::new();
+    let (mut first, mut second) = (Work::default(), Work::default());
+    assert_eq!((held.add(c"first", 1_000_000, &mut first), held.build()), (0, 0));
+    let (handle, done) = (held.0 as usize, AtomicBool::new(false));
+    let (runs, changes) = std::thread::scope(|scope| {
+        let done = &done;
+        let running = scope.spawn(move || {
+            let mut answers = Vec::new();
+            while !done.load(Ordering::Relaxed) {
+                let executive = handle as *mut Executive;
+                // SAFETY: an executive until the join, and local options.
+                answers.push(unsafe { punctual_periodic_run(executive, &quick(), 2_000_000) });
+            }
+            answers
+        });
+        let mut changes = Vec::new();
+        for index in 1..30 {
+            changes.push((held.add(c"second", 700_000, &mut second), errors::tests::last()));
+            // SAFETY: an executive.
+            let removed = unsafe { punctual_periodic_remove(held.0, index) };
+            changes.push((removed, errors::tests::last()));
+        }
+        done.store(true, Ordering::Relaxed);
+        (running.join().expect("no panic"), changes)
+    });
+    assert!(runs.iter().all(|answer| *answer == 0), "{runs:?}");
+    assert!(changes.iter().all(|(answer, _)| *answer == 0), "{changes:?}");
+}

@@ -44,6 +44,7 @@ use std::fmt;
 use punctual_core::executive::many::{Cycle, Flow};
 use punctual_core::page;
 use punctual_core::time::{Instant, Span};
+use punctual_os::Errno;
 use punctual_os::scheduler::Policy as Granted;
 
 use crate::periodic::{BuildError, Task};
@@ -223,6 +224,8 @@ pub enum Why {
     Stopped,
     /// The task of this name overran, and its policy is to stop everything.
     Overran(String),
+    /// A thread could not be started: nothing ran.
+    NoThread(Errno),
 }
 
 /// What became of a crew; its figures are on its [`crate::pages::Pages`] too.

@@ -3,6 +3,7 @@
 //! In the calling thread, which becomes the executive's while it runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::Builder;
 
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
@@ -12,6 +13,7 @@ use punctual_core::page::{Page, View};
 use punctual_core::seat::{Door, Releaser, Sitter, words};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
+use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::futex::Scope;
@@ -68,10 +70,6 @@ impl Crew<'_> {
     /// A worker that never returns keeps this from returning: it has lost its policy by then, and
     /// the others have ended.
     ///
-    /// # Panics
-    ///
-    /// Only where a thread cannot be started.
-    ///
     /// # Real-time: setup only
     pub fn run<W: Wait<MachineClock>>(
         self,
@@ -85,34 +83,47 @@ impl Crew<'_> {
         let all = posts_of(&tasks, &shared, &pages);
         let mut charges: Vec<Charge<'_>> =
             tasks.iter().zip(&shared).filter_map(|(at, shared)| shared.charge(at)).collect();
+        let tasks_of = Posts { all, beats: &stage.beats, stopped_by: None };
         let (ended, policy, mut posts) = std::thread::scope(|scope| {
-            let stage = &stage;
-            let guard = scope.spawn(move || stage.guard(&mut charges));
-            let bound = watchdog_bound(&plan);
-            let dog = bound.map(|bound| scope.spawn(move || stage.watchdog(bound)));
-            let mut workers = Vec::new();
-            for (index, (at, shared)) in tasks.iter_mut().zip(&shared).enumerate() {
-                let page = pages.words(index);
-                workers.push(scope.spawn(move || stage.worker(at, shared, page)));
-            }
-            stage.await_all(shared.len());
-            shared.iter().for_each(|shared| shared.door.open(OCCUPANT));
-            let tasks = Posts { all, beats: &stage.beats, stopped_by: None };
-            let (ended, policy, posts) = stage.executive(&plan, tasks, wait, priority);
+            let (stage, shared) = (&stage, &shared);
+            let (mut beside, mut workers) = (Vec::new(), Vec::new());
+            let placed = &mut tasks;
+            let started = (|| {
+                let guard = move || stage.guard(&mut charges);
+                beside.push(Builder::new().spawn_scoped(scope, guard)?);
+                if let Some(bound) = watchdog_bound(&plan) {
+                    let watch = move || stage.watchdog(bound);
+                    beside.push(Builder::new().spawn_scoped(scope, watch)?);
+                }
+                for (index, (at, shared)) in placed.iter_mut().zip(shared).enumerate() {
+                    let page = pages.words(index);
+                    let work = move || stage.worker(at, shared, page);
+                    workers.push(Builder::new().spawn_scoped(scope, work)?);
+                }
+                Ok(())
+            })();
+            let (ended, policy, posts) = match started {
+                Ok(()) => {
+                    stage.await_all(shared.len());
+                    shared.iter().for_each(|shared| shared.door.open(OCCUPANT));
+                    let (ended, policy, posts) = stage.executive(&plan, tasks_of, wait, priority);
+                    (Ok(ended), policy, posts)
+                }
+                Err(why) => {
+                    stop.store(true, Ordering::Relaxed);
+                    (Err(no_thread(&why)), Policy::Other, tasks_of)
+                }
+            };
             posts.end();
             // Bodies that panic are caught in their threads.
             workers.into_iter().for_each(|worker| drop(worker.join()));
             stage.done.store(true, Ordering::Release);
-            drop((guard.join(), dog.map(std::thread::ScopedJoinHandle::join)));
+            beside.into_iter().for_each(|thread| drop(thread.join()));
             (ended, policy, posts)
         });
         let now = Instant::from_ns(now_ns(ClockId::Monotonic));
         posts.all.iter_mut().for_each(|post| post.close(now));
-        let why = match (ended, posts.stopped_by) {
-            (_, Some(rank)) => Why::Overran(plan.name(rank).to_owned()),
-            (Ended::Finished, None) => Why::Finished,
-            (Ended::Stopped | Ended::Overran(_), None) => Why::Stopped,
-        };
+        let why = why(ended, posts.stopped_by.map(|rank| plan.name(rank)));
         let outcome = |(index, (at, shared)): (usize, (&Placed<'_>, &Shared))| {
             shared.outcome(&at.name, pages.words(index))
         };
@@ -284,6 +295,21 @@ fn posts_of<'a>(tasks: &[Placed<'_>], shared: &'a [Shared], pages: &'a Pages) ->
     }
     all.sort_by_key(|(rank, _)| *rank);
     all.into_iter().map(|(_, post)| post).collect()
+}
+
+/// Why it all ended; `culprit` is the task that stopped it.
+fn why(ended: Result<Ended, Errno>, culprit: Option<&str>) -> Why {
+    match (ended, culprit) {
+        (Err(why), _) => Why::NoThread(why),
+        (_, Some(name)) => Why::Overran(name.to_owned()),
+        (Ok(Ended::Finished), None) => Why::Finished,
+        (Ok(Ended::Stopped | Ended::Overran(_)), None) => Why::Stopped,
+    }
+}
+
+/// Why a thread could not be started.
+fn no_thread(why: &std::io::Error) -> Errno {
+    why.raw_os_error().map_or(Errno::NOMEM, Errno)
 }
 
 /// A look later.

@@ -866,6 +866,7 @@ int punctual_workers_task_phase_ns(const punctual_workers *workers, uint32_t tas
  *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
  *   -ETIMEDOUT  the watchdog stopped the executive
  *   -EINVAL     an option that cannot be, or not built yet
+ *   -EAGAIN     no thread for a task, or beside them: nothing ran
  *   -EACCES     the kernel refused something, and the options are strict
  *   -EBUSY      they run already
  * Real-time: setup only

@@ -139,6 +139,9 @@ fn judge(finished: &Finished, said: c_int) -> Result<(), Failure> {
     }
     match &finished.why {
         Why::Overran(name) => Err(overran(name)),
+        Why::NoThread(why) => {
+            Err(Failure::new(libc::EAGAIN, format!("no thread for a task: {why}")))
+        }
         Why::Finished | Why::Stopped => Ok(()),
     }
 }

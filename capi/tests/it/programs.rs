@@ -53,6 +53,15 @@ fn a_task_that_is_to_be_terminated_hears_of_it() {
 }
 
 #[test]
+fn workers_that_find_no_room_are_refused_and_none_is_left() {
+    if !need(&[]) || !skip::need_native("a limit of memory") {
+        return;
+    }
+    let flags = ["-std=gnu11"];
+    output(&mut Command::new(compile("rooms", &program("gcc"), &source("no_threads.c"), &flags)));
+}
+
+#[test]
 fn a_loop_allocates_nothing() {
     if !need(&[]) {
         return;

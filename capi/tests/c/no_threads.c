@@ -1,0 +1,45 @@
+/* More workers than there is room for their stacks: refused, and nothing of them is left. */
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "check.h"
+
+enum { TASKS = 300, ROOM = 192 << 20 };
+
+static int body(void *data, const punctual_cycle *cycle)
+{
+    (void)data;
+    (void)cycle;
+    CHECK(!"nothing runs");
+    return 0;
+}
+
+int main(void)
+{
+    struct rlimit room = {ROOM, RLIM_INFINITY};
+    punctual_options options = plain(0);
+    punctual_workers *workers;
+    punctual_stats stats;
+    punctual_task task;
+    char name[16];
+
+    CHECK(punctual_workers_create(&workers) == 0);
+    for (int i = 0; i < TASKS; i++) {
+        CHECK(punctual_task_init(&task, sizeof task) == 0);
+        snprintf(name, sizeof name, "task %d", i);
+        task.name = name;
+        task.run = body;
+        task.period_num_ns = 10000000;
+        CHECK(punctual_workers_add(workers, &task, NULL) == 0);
+    }
+    CHECK(punctual_workers_build(workers) == 0);
+    options.priority = 50;
+    CHECK(setrlimit(RLIMIT_AS, &room) == 0);
+    CHECK(punctual_workers_run(workers, &options, 0) == -EAGAIN);
+    CHECK(strstr(punctual_last_error(), "no thread") != NULL);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    CHECK(punctual_workers_task_stats(workers, 0, &stats) == 0 && stats.ran == 0);
+    CHECK(punctual_workers_destroy(workers) == 0);
+    return 0;
+}

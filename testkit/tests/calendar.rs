@@ -142,10 +142,11 @@ impl Slow<'_> {
         let mut until: Option<(u64, usize, Flow)> = None;
         let mut from = 0;
         let mut now = 0;
-        while now < end || until.is_some() {
+        // What was due before the end, and finds time at once, runs after it.
+        loop {
             for (rank, &(period, _)) in self.periodic.iter().enumerate() {
                 let runs = until.is_some_and(|(_, of, _)| of == units + rank);
-                if now % period == 0 && !runs {
+                if now < end && now % period == 0 && !runs {
                     self.waiting[rank] = Some(now / period);
                 }
             }
@@ -158,11 +159,11 @@ impl Slow<'_> {
                     self.broken[rank] = (flow == Flow::Break).then_some((cycle, part + 1));
                 }
             }
-            if until.is_none() && now < end {
+            if until.is_none() {
                 let (frame, ready, task) = self.next(from);
                 let fits = |ns: u64| now + ns + self.guard <= ready;
                 let first = (0..self.periodic.len()).find(|&rank| self.waiting[rank].is_some());
-                let turn = if ready == now {
+                let turn = if ready == now && now < end {
                     from = now + 1;
                     let (cycle, part) = self.broken[task].unwrap_or((frame, 0));
                     self.done[task] = Some(frame);
@@ -172,6 +173,9 @@ impl Slow<'_> {
                         self.waiting[rank].take().map(|cycle| (units + rank, cycle, 0))
                     })
                 };
+                if turn.is_none() && now >= end {
+                    return ran;
+                }
                 if let Some((rank, cycle, part)) = turn {
                     let (ns, flow) = nth(script, ran.len());
                     ran.push((rank, cycle, part, now, now + ns));
@@ -184,7 +188,6 @@ impl Slow<'_> {
             }
             now += 1;
         }
-        ran
     }
 }
 
@@ -294,4 +297,30 @@ fn a_time_out_stops_everything_where_that_is_asked() {
     // Kept from running for a whole frame: its missed cycle ends it too.
     let (ended, n, ..) = ran(&vec![(100, false), (100, false), (1_950, false)]);
     assert_eq!((ended, n), (Ended::Overran(1), 3));
+}
+
+#[test]
+fn what_never_idles_ends_all_the_same() {
+    // Four times as long as there is time for; each as late as its deadline lets it be.
+    let units = [(0, 50, 0), (0, 50, 1), (0, 50, 2)];
+    let ran = alone(&calendar(&units, FRAME_NS), &vec![(400, false)], 20 * FRAME_NS);
+    assert!(ran.iter().all(|ran| ran.3 < 21 * FRAME_NS), "{ran:?}");
+    let task = |name: &str, budget| {
+        let rate = Rate::new(100, 1).expect("in range");
+        Task::new(name, rate).budget_ns(budget).phase(Phase::At(0)).policy(Policy::Burst(9))
+    };
+    let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
+    let plan = all.build().expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let mut state = State::begin(&table, storage.lend(), Instant::from_ns(0)).expect("its own");
+    let mut source = Tasks { table: &table, state: &mut state };
+    let (ended, ran) = run(&mut source, &vec![(90, false)], 10_000);
+    assert_eq!(ended, Ended::Finished);
+    // All releases before the end, and none after it, have run or are missed.
+    for rank in 0..2 {
+        let counters = source.state.counters(rank);
+        assert_eq!(counters.ran + counters.missed, 100, "{rank}: {counters:?}");
+        assert_eq!(counters.ran, ran.iter().filter(|ran| ran.0 == rank).count() as u64);
+    }
 }

@@ -11,7 +11,7 @@ use super::{Calendar, Unit};
 use crate::dispatch::{Job, Overruns, Step};
 use crate::executive::many::Flow;
 use crate::table::Policy;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 /// What a task of a calendar did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Progress {
 /// What changes while a calendar runs.
 #[derive(Debug)]
 pub struct State<'s> {
+    /// The last instant at which a unit is ready.
+    last: Instant,
     /// The frame of the next unit, its start, ns, and the unit.
     frame: u64,
     start_ns: u64,
@@ -88,11 +90,20 @@ impl<'s> State<'s> {
         for unit in &calendar.units[at..] {
             tasks[unit.task as usize].next = frame;
         }
-        let mut state = Self { frame, start_ns, at, running: (0, 0), tasks };
+        let last = Instant::from_ns(u64::MAX);
+        let mut state = Self { last, frame, start_ns, at, running: (0, 0), tasks };
         if at == calendar.units() {
             state.enter(calendar, frame + 1);
         }
         Some(state)
+    }
+
+    /// No unit that is ready at or after `end` comes any more: what is more to do than there is
+    /// time for has an end too.
+    ///
+    /// # Real-time: setup only
+    pub fn end(&mut self, end: Instant) {
+        self.last = end - Span::from_ns(1);
     }
 
     /// What a task did so far.
@@ -190,7 +201,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
             continue;
         }
         let release_ns = state.start_ns.saturating_add(unit.ready_ns);
-        if release_ns > now.as_ns() || release_ns == u64::MAX {
+        if release_ns > now.min(state.last).as_ns() || release_ns == u64::MAX {
             return Step::Idle(Instant::from_ns(release_ns));
         }
         let (frame, start_ns) = (state.frame, state.start_ns);

@@ -117,16 +117,18 @@ impl State<'_> {
         self.due.set(index, cursor.release_ns(table));
     }
 
-    /// A task ran past its next release.
+    /// A task ran past its next release, or past where that would be but for the end.
     fn overran(&mut self, table: &Table<'_>, rank: usize, finish: Instant) {
         self.release(table, finish);
         let slot = &table.slots[rank];
-        if matches!(slot.policy, Policy::Burst(_)) {
-            self.ready.add(rank / 64, 1 << (rank % 64));
-            return;
-        }
         let last = self.released[slot.run as usize].cycle;
         let next = self.paces[rank].next & !UNTOLD;
+        if matches!(slot.policy, Policy::Burst(_)) {
+            if last >= next {
+                self.ready.add(rank / 64, 1 << (rank % 64));
+            }
+            return;
+        }
         let passed = last.saturating_add(1).saturating_sub(next);
         self.paces[rank].next = (next + passed) | UNTOLD;
         let counters = &mut self.counters[rank];

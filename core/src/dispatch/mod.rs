@@ -15,7 +15,7 @@ use crate::earliest::Earliest;
 use crate::parts::Visit;
 use crate::ready::Ready;
 use crate::table::Table;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 use storage::UNTOLD;
 
@@ -27,6 +27,8 @@ pub use succession::{Before, Misfit};
 /// What changes while a table runs.
 #[derive(Debug)]
 pub struct State<'s> {
+    /// The last instant at which there is a release.
+    last: Instant,
     cursors: &'s mut [Cursor],
     due: Earliest<'s>,
     ready: Ready<'s>,
@@ -97,7 +99,23 @@ impl<'s> State<'s> {
             paces[rank] = Pace { next, calm_ns: slot.calm_ns(class), run: slot.run };
             counters[rank].first = next;
         }
-        Some(Self { cursors, due, ready, released, paces, counters })
+        Some(Self {
+            last: Instant::from_ns(u64::MAX),
+            cursors,
+            due,
+            ready,
+            released,
+            paces,
+            counters,
+        })
+    }
+
+    /// No release at or after `end` comes any more: what is more to do than there is time for has
+    /// an end too.
+    ///
+    /// # Real-time: setup only
+    pub fn end(&mut self, end: Instant) {
+        self.last = end - Span::from_ns(1);
     }
 
     /// The most urgent task of the run that is released next; `None` while nothing is to come.
@@ -201,6 +219,7 @@ impl State<'_> {
     /// # Real-time: in loop
     #[inline(always)]
     pub fn release(&mut self, table: &Table<'_>, now: Instant) {
+        let now = now.min(self.last);
         if self.due.first().0 <= now.as_ns() {
             self.release_due(table, now);
         }

@@ -156,6 +156,14 @@ impl<'s> State<'s> {
         }
         let due = Earliest::resume(matches, table.classes())?;
         let ready = Ready::resume(words, table.tasks())?;
-        Some(Self { cursors, due, ready, released, paces, counters })
+        Some(Self {
+            last: Instant::from_ns(u64::MAX),
+            cursors,
+            due,
+            ready,
+            released,
+            paces,
+            counters,
+        })
     }
 }

@@ -74,6 +74,8 @@ fn parts(tasks: &[Task]) -> Parts {
 struct Model<'m> {
     tasks: &'m [Task],
     epoch: u64,
+    /// The last instant at which there is a release.
+    last: u64,
     /// For each task: the next cycle to be released, those that wait, missed ones not yet told, the
     /// phase's move, and whether it is held until its finish.
     next: Vec<u64>,
@@ -91,6 +93,7 @@ impl<'m> Model<'m> {
         let mut model = Self {
             tasks,
             epoch,
+            last: u64::MAX,
             next: vec![0; n],
             waiting: vec![VecDeque::new(); n],
             untold: vec![0; n],
@@ -113,6 +116,7 @@ impl<'m> Model<'m> {
     }
 
     fn release(&mut self, now: u64) {
+        let now = now.min(self.last);
         for rank in 0..self.tasks.len() {
             while !self.held[rank] && self.at(rank, self.next[rank]) <= now {
                 self.waiting[rank].push_back(self.next[rank]);

@@ -68,6 +68,10 @@ impl<'a, S: Source> Changing<'a, S> {
 }
 
 impl<S: Source> Source for Changing<'_, S> {
+    fn end(&mut self, end: Instant) {
+        self.source.end(end);
+    }
+
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         let room_ns = self.asked.load(Ordering::Relaxed);
@@ -138,6 +142,7 @@ mod tests {
     struct Script;
 
     impl Source for Script {
+        fn end(&mut self, _: Instant) {}
         fn step(&mut self, now: Instant) -> Step {
             let next = Instant::from_ns(now.as_ns().next_multiple_of(500_000));
             if now.as_ns() >= 10_000 && next > now {

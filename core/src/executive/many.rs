@@ -175,8 +175,8 @@ pub struct Many<C, W, D, O> {
 }
 
 impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
-    /// Runs `table` until all releases before `end` ran or were missed, until `stop` is set, or
-    /// until a task says so.
+    /// Runs `table` until all releases before `end` ran or were missed, also where there is more to
+    /// do than time, until `stop` is set, or until a task says so.
     ///
     /// # Real-time: in loop, waits
     pub fn run(
@@ -193,6 +193,7 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     ///
     /// # Real-time: in loop, waits
     pub fn obey<S: Source>(&mut self, source: &mut S, end: Instant, stop: &AtomicBool) -> Ended {
+        source.end(end);
         let mut now = self.clock.now();
         loop {
             now = match self.turn(source, now, stop, black_box(true)) {

@@ -10,6 +10,11 @@ use crate::time::{Instant, Span};
 
 /// What says what is next.
 pub trait Source {
+    /// Nothing that is due at or after `end` comes any more.
+    ///
+    /// # Real-time: setup only
+    fn end(&mut self, end: Instant);
+
     /// What there is to do at `now`.
     ///
     /// # Real-time: in loop
@@ -70,6 +75,10 @@ pub struct Tasks<'r, 't, 's> {
 }
 
 impl Source for Tasks<'_, '_, '_> {
+    fn end(&mut self, end: Instant) {
+        self.state.end(end);
+    }
+
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         dispatch::step(self.table, self.state, now)
@@ -124,6 +133,10 @@ pub struct Units<'r, 't, 's> {
 }
 
 impl Source for Units<'_, '_, '_> {
+    fn end(&mut self, end: Instant) {
+        self.state.end(end);
+    }
+
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         calendar::step(self.calendar, self.state, now)
@@ -191,6 +204,11 @@ impl Both<'_, '_, '_, '_> {
 }
 
 impl Source for Both<'_, '_, '_, '_> {
+    fn end(&mut self, end: Instant) {
+        self.units.end(end);
+        self.tasks.end(end);
+    }
+
     #[inline]
     fn step(&mut self, now: Instant) -> Step {
         let unit = match self.units.step(now) {
@@ -249,6 +267,7 @@ impl Source for Both<'_, '_, '_, '_> {
             None => self.units.refuse(job),
         }
     }
+
     /// A unit, and a task that there is no time for before the next one: both have their say.
     #[inline]
     fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {

@@ -98,7 +98,8 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
         let mut state = State::begin(&table, room.lend(), Instant::from_ns(from)).expect("it fits");
         let firsts: Vec<Counters> = (0..tasks.len()).map(|rank| state.counters(rank)).collect();
         assert!(firsts.iter().all(|counters| counters.ran == 0 && counters.missed == 0));
-        let model = Model::new(tasks, epoch, from);
+        let mut model = Model::new(tasks, epoch, from);
+        model.last = end - 1;
         let random = Random(seed ^ from);
         let world = World { now: from, model, random, cycles: 0, overran: None };
         let world = RefCell::new(world);

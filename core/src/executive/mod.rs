@@ -7,6 +7,7 @@
 
 pub mod cancel;
 pub mod changing;
+mod cycle;
 pub mod many;
 pub mod paced;
 pub mod source;

@@ -1,0 +1,128 @@
+//! A cycle as its task sees it, and what the task says at its end.
+//!
+//! For tasks, and for the loops that make it. Plain data.
+
+use core::marker::PhantomData;
+
+use super::cancel::Cancel;
+use super::source::Source;
+use crate::dispatch::Job;
+use crate::table::Policy;
+use crate::time::{Instant, Span};
+
+/// One cycle of one task, as the task sees it.
+#[derive(Debug)]
+pub struct Cycle<'c> {
+    /// The task's cycle: releases since the epoch, or frames of a calendar.
+    pub n: u64,
+    /// How often the task broke this cycle off before: it goes on where it was.
+    pub part: u32,
+    /// When it was due.
+    pub release: Instant,
+    /// start − release.
+    pub lateness: Span,
+    /// Releases of this task that never ran since its last cycle.
+    pub missed: u64,
+    /// From the release of its last cycle to this one: what an integrator has to go on by.
+    pub dt: Span,
+    /// When the task's next cycle is, or, for a unit of a calendar, when its budget is spent: what
+    /// runs beyond this is an overrun.
+    pub next: Instant,
+    /// Whether an overrun cancels it.
+    terminates: bool,
+    cancel: Option<Cancel<'c>>,
+    /// Stays on the thread of its executive.
+    thread: PhantomData<&'c mut *const ()>,
+}
+
+impl<'c> Cycle<'c> {
+    /// Whether the next release has passed at `now`, or the unit is timed out, by which the cycle
+    /// should be over: a task that takes long asks this, and returns with its outputs in a safe
+    /// state, or breaks off ([`Flow::Break`]).
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn overran(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// Whether the cancel token is set: the task is to be terminated, because it was still running
+    /// at its next release, and should return with its outputs in a safe state. Costs one load;
+    /// never set where nobody watches (see [`super::cancel`]) or the policy is another.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.is_set())
+    }
+
+    #[inline]
+    pub(crate) fn terminates(&self) -> bool {
+        self.terminates
+    }
+
+    /// A cycle of a task that runs elsewhere: its number, (release, lateness), (missed, dt), the
+    /// next release.
+    #[inline]
+    pub(crate) fn seated(
+        n: u64,
+        (release, lateness): (Instant, Span),
+        (missed, dt): (u64, Span),
+        next: Instant,
+        cancel: Cancel<'c>,
+    ) -> Self {
+        let (terminates, cancel, thread) = (true, Some(cancel), PhantomData);
+        Self { n, part: 0, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+
+    /// A cycle that a device paces: due at its start.
+    #[inline]
+    pub(crate) fn paced(n: u64, start: Instant, dt: Span, next: Instant) -> Self {
+        let (part, release, lateness, missed) = (0, start, Span::ZERO, 0);
+        let (terminates, cancel, thread) = (false, None, PhantomData);
+        Self { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+
+    /// The same cycle with a cancel token.
+    #[inline]
+    pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s>
+    where
+        'c: 's,
+    {
+        let cancel = Some(cancel);
+        let Self { n, part, release, lateness, missed, dt, next, terminates, .. } = *self;
+        let thread = PhantomData;
+        Cycle { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+}
+
+impl Cycle<'_> {
+    #[inline]
+    pub(super) fn of<S: Source>(job: &Job, start: Instant, source: &S) -> Self {
+        Self {
+            n: job.cycle,
+            part: job.part,
+            release: job.release,
+            lateness: start - job.release,
+            missed: job.missed,
+            dt: Span::from_ns(i64::try_from(source.dt_ns(job)).unwrap_or(i64::MAX)),
+            next: job.next,
+            terminates: source.policy(job.rank) == Policy::Terminate,
+            cancel: None,
+            thread: PhantomData,
+        }
+    }
+}
+
+/// What a task says at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on: this cycle is done.
+    #[default]
+    Continue,
+    /// A voluntary break: this cycle goes on in the task's next unit of the calendar. For a task
+    /// that is in none, the same as `Continue`.
+    Break,
+    /// End the executive.
+    Stop,
+}

@@ -202,11 +202,15 @@ impl Dispatch for Posts<'_> {
 }
 
 impl Posts<'_> {
-    /// Ends all tasks' loops and wakes them.
+    /// Ends all tasks' loops and wakes them. Who is told of an overrun is told of this, for it may
+    /// go on until it is told.
     ///
     /// # Real-time: setup only
     pub fn end(&self) {
         for post in &self.all {
+            if post.on_overrun == OnOverrun::Cancel {
+                post.releaser.cancel();
+            }
             post.releaser.end();
             let _woken = futex::wake(post.releaser.bell(), u32::MAX, post.scope);
         }

@@ -10,6 +10,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::many::{Cycle, Dispatch, Flow};
 use crate::time::Instant;
 
+/// Whichever turn runs is cancelled.
+pub(crate) const ALL: u64 = u64::MAX;
 /// No turn may be cancelled.
 const NEVER_NS: u64 = u64::MAX;
 
@@ -85,7 +87,8 @@ pub(crate) struct Cancel<'c> {
 impl Cancel<'_> {
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == self.turn
+        let cancelled = self.word.load(Ordering::Relaxed);
+        cancelled == self.turn || cancelled == ALL
     }
 }
 

@@ -47,8 +47,9 @@ impl<'c> Cycle<'c> {
     }
 
     /// Whether the cancel token is set: the task is to be terminated, because it was still running
-    /// at its next release, and should return with its outputs in a safe state. Costs one load;
-    /// never set where nobody watches (see [`super::cancel`]) or the policy is another.
+    /// at its next release or, where it runs elsewhere, at the end of all, and should return with
+    /// its outputs in a safe state. Costs one load; never set where nobody watches (see
+    /// [`super::cancel`]) or the policy is another.
     ///
     /// # Real-time: in loop
     #[inline]

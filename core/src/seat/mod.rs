@@ -17,7 +17,7 @@
 //! | 3, 4, 5 | the instant of cycle 0, ns; numerator and denominator of the period, ns | |
 //! | 6, 7 | the longest burst, 0 for none; words of one output | |
 //! | 16 | cycles posted: the last one's number + 1; all ones for the end; *futex word* | releaser |
-//! | 17 | the cycle to be cancelled, + 1 | |
+//! | 17 | the cycle to be cancelled, + 1; all ones for whichever runs | |
 //! | 18, 19 | the first cycle that was posted; results taken | |
 //! | 32, 33, 34 | state; the cycle that runs or ran last, + 1; its start, ns | task |
 //! | 35, 36, 37 | results left; results that did not fit; the thread's number | |

@@ -10,6 +10,7 @@ use super::{
     OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD, Terms,
     VERSION, Words, words,
 };
+use crate::executive::cancel::ALL;
 use crate::time::{Instant, Span};
 
 /// How far the clocks of a task and its releaser may be apart: both follow CLOCK_MONOTONIC by
@@ -227,6 +228,14 @@ impl<'a> Releaser<'a> {
         let taken = get(TAKEN);
         let runs = get(STATE) == State::Running.code() && taken > self.next && taken <= self.posted;
         self.posted.saturating_sub(self.next).saturating_sub(u64::from(runs))
+    }
+
+    /// Sets the cancel token of whichever cycle runs or is about to: before [`Releaser::end`],
+    /// after which no release will do so any more.
+    ///
+    /// # Real-time: in loop
+    pub fn cancel(&self) {
+        self.seat.fixed[CANCEL].store(ALL, Ordering::Relaxed);
     }
 
     /// Ends the task's loop; then wake all that sleep on the bell.

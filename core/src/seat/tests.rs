@@ -225,6 +225,30 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
 }
 
 #[test]
+fn at_the_end_whichever_cycle_runs_or_is_about_to_is_cancelled() {
+    for begun_before in [true, false] {
+        let memory = memory(words(2));
+        let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+        let mut sitter = Sitter::open(&memory).expect("a seat");
+        sitter.ask(7);
+        releaser.post(3, true);
+        assert_eq!(sitter.turn(), Turn::Run);
+        if !begun_before {
+            releaser.cancel();
+        }
+        let cycle = sitter.begin(at(8_000));
+        if begun_before {
+            assert!(!cycle.cancelled());
+            releaser.cancel();
+        }
+        releaser.end();
+        assert!(cycle.cancelled() && sitter.cancelled());
+        sitter.done(at(8_100));
+        assert_eq!(sitter.turn(), Turn::Ended);
+    }
+}
+
+#[test]
 fn rubbish_in_a_seat_is_counted_and_nothing_else() {
     let memory = memory(words(2));
     let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");

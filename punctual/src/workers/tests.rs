@@ -139,6 +139,28 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_paces_what_has_none() {
 }
 
 #[test]
+fn a_task_that_goes_on_until_it_is_told_is_told_of_the_end() {
+    // Its next release is far away when all ends.
+    let long = task("long", 500_000).policy(Policy::Terminate);
+    let begun = AtomicBool::new(false);
+    let all = Workers::new().task(long, |cycle| {
+        begun.store(true, Ordering::Relaxed);
+        while !cycle.cancelled() {
+            std::hint::spin_loop();
+        }
+        Flow::Continue
+    });
+    let waits = task("waits", 1_000);
+    let all = all.task(waits, |_| match begun.load(Ordering::Relaxed) {
+        true => Flow::Stop,
+        false => Flow::Continue,
+    });
+    let stop = AtomicBool::new(false);
+    let finished = all.build().expect("fine").run(Sleep, Span::from_ms(50_000), &stop);
+    assert_eq!((finished.why, finished.tasks[0].counts.ran), (Why::Stopped, 1));
+}
+
+#[test]
 fn a_second_crew_keeps_its_figures_where_the_first_ones_are_read() {
     let crew = |name: &str| {
         let all = Workers::new().task(task(name, 1_000), |_| Flow::Continue);

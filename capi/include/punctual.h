@@ -342,11 +342,11 @@ enum {
 
 /*
  * Whether the cycle that the calling thread runs is to come to its end: 1 when its release has been
- * overrun (of a unit of a calendar: its budget) and its task has PUNCTUAL_POLICY_TERMINATE. 0
- * before that, for any other task, and where the thread runs no cycle. A run of an executive or a
- * calendar with such a task has a thread beside it, on another CPU where there is one, that looks
- * every 2 ms; without another CPU, and without the right to a priority above the task's, it may
- * come late. Cannot fail.
+ * overrun (of a unit of a calendar: its budget), or the run of workers is to end, and its task has
+ * PUNCTUAL_POLICY_TERMINATE. 0 before that, for any other task, and where the thread runs no cycle.
+ * A run of an executive or a calendar with such a task has a thread beside it, on another CPU where
+ * there is one, that looks every 2 ms; without another CPU, and without the right to a priority
+ * above the task's, it may come late. Cannot fail.
  * Real-time: in loop
  */
 int punctual_cycle_cancelled(void) PUNCTUAL_NOEXCEPT;
@@ -988,9 +988,9 @@ int punctual_join(punctual_process **process, const char *supervisor,
 int punctual_wait(punctual_process *process, punctual_cycle *cycle) PUNCTUAL_NOEXCEPT;
 
 /*
- * Whether the cycle that runs is to come to its end: 1 when the next release has passed and the
- * task's policy is to be terminated. A task that takes long asks this, and waits again with its
- * outputs in a safe state.
+ * Whether the cycle that runs is to come to its end: 1 when the next release has passed, or the
+ * supervisor ends, and the task's policy is to be terminated. A task that takes long asks this, and
+ * waits again with its outputs in a safe state.
  *   -EPERM  this is not the thread that registered
  * Real-time: in loop
  */

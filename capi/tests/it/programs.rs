@@ -53,12 +53,17 @@ fn a_task_that_is_to_be_terminated_hears_of_it() {
 }
 
 #[test]
-fn workers_that_find_no_room_are_refused_and_none_is_left() {
-    if !need(&[]) || !skip::need_native("a limit of memory") {
+fn workers_without_threads_are_refused_and_none_is_left() {
+    if !need(&[]) || !skip::need_native("a limit of threads") {
         return;
     }
     let flags = ["-std=gnu11"];
-    output(&mut Command::new(compile("rooms", &program("gcc"), &source("no_threads.c"), &flags)));
+    output(&mut Command::new(compile(
+        "no-threads",
+        &program("gcc"),
+        &source("no_threads.c"),
+        &flags,
+    )));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! rubbish.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 const PERIOD_NS: u64 = 1_000;
 
@@ -278,6 +279,37 @@ fn rubbish_in_a_seat_is_counted_and_nothing_else() {
         }
     }
     assert!(releaser.rubbish() > 1_000);
+}
+
+#[test]
+fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
+    let memory = memory(words(2));
+    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let mut sitter = Sitter::open(&memory).expect("a seat");
+    sitter.ask(7);
+    let mut cycle = |releaser: &mut Releaser<'_>, n: u64, finish: Instant| {
+        releaser.post(n, false);
+        assert_eq!(sitter.turn(), Turn::Run);
+        let _cycle = sitter.begin(terms(0).timeline.release(n));
+        sitter.done(finish);
+    };
+    let harvest = |releaser: &mut Releaser<'_>, now: Instant| {
+        let mut done = Vec::new();
+        releaser.harvest(now, |result| done.push(result.cycle));
+        (done, releaser.rubbish())
+    };
+    let now = terms(0).timeline.release(3);
+    let later = now + Span::from_ms(1);
+    cycle(&mut releaser, 3, later);
+    // Twice at one stamp, as where its task leaves.
+    assert_eq!(harvest(&mut releaser, now), (vec![], 0));
+    assert_eq!(harvest(&mut releaser, now), (vec![], 0));
+    assert_eq!(releaser.unharvested(), 1);
+    assert_eq!(harvest(&mut releaser, later), (vec![3], 0));
+    let never = later + Span::from_ms(60_000);
+    cycle(&mut releaser, 2_000, never);
+    assert_eq!(harvest(&mut releaser, later), (vec![], 0));
+    assert_eq!(harvest(&mut releaser, later + Span::from_ns(1)), (vec![], 1));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod executive;
 mod follow;
 mod maker;
 mod run;
+mod session;
 pub(crate) mod strategies;
 pub(crate) mod supervised;
 mod verdict;
@@ -22,7 +23,6 @@ use punctual_analysis::impact::application::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper;
 use punctual_analysis::limit::Judgement;
-use punctual_host::explain::Explanation;
 use punctual_host::facts::Facts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,7 @@ pub(crate) use executive::{ExecutiveRow, Ratio, Turn};
 pub(crate) use follow::Follow;
 pub(crate) use maker::loads;
 pub(crate) use run::{Load, LoadRow, Row, Run, Setup};
+pub(crate) use session::{Refused, Session};
 pub(crate) use strategies::StrategyRow;
 pub(crate) use supervised::Supervised;
 pub(crate) use verdict::of as verdicts;
@@ -182,29 +183,6 @@ pub(crate) struct Recording {
     pub(crate) hot_ns: f64,
     /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
     pub(crate) cold_ns: f64,
-}
-
-/// What the kernel granted and what it refused.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Session {
-    /// Whether all memory was locked.
-    pub(crate) memory_locked: bool,
-    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
-    pub(crate) idle_states_held: bool,
-    /// What was refused, each with the reason and the price.
-    pub(crate) refused: Vec<Refused>,
-}
-
-/// A request that the kernel refused.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Refused {
-    /// What was asked.
-    pub(crate) attempt: String,
-    /// With what: a symbol of errno(3).
-    pub(crate) errno: String,
-    /// Why, what to do about it, what it costs.
-    #[serde(flatten)]
-    pub(crate) explanation: Explanation,
 }
 
 /// What happened to the machine.

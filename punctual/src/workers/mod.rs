@@ -37,6 +37,7 @@
 
 mod layout;
 mod run;
+mod shared;
 mod thread;
 
 use std::fmt;

@@ -9,24 +9,23 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
-use punctual_core::page::{Page, View};
-use punctual_core::seat::{Door, Releaser, Sitter, words};
+use punctual_core::page::Page;
+use punctual_core::seat::Sitter;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::futex::Scope;
 use punctual_os::process;
 use punctual_os::scheduler::Policy;
 
 use super::layout::{Crew, Pace, Placed};
-use super::{Finished, Outcome, Why, thread};
+use super::shared::{Shared, posts_of};
+use super::{Finished, Why, thread};
 use crate::clocks::MachineClock;
-use crate::guard::{self, Charge, Guarded};
-use crate::pages::Pages;
+use crate::guard::{self, Charge};
 use crate::periodic::Plan;
-use crate::posts::{Post, Posts, Told};
+use crate::posts::Posts;
 use crate::session::Thread;
 use crate::stage::{GUARD, aside, watchdog_bound};
 use crate::watchdog::{self, Charge as Loop, Watched};
@@ -35,18 +34,6 @@ use crate::watchdog::{self, Charge as Loop, Watched};
 const LOOK_NS: u64 = 1_000_000;
 /// The only occupant of a worker's seat.
 const OCCUPANT: u64 = 1;
-
-/// What the threads of one worker share.
-#[derive(Debug, Default)]
-struct Shared {
-    memory: Vec<AtomicU64>,
-    door: Door,
-    told: Told,
-    guarded: Guarded,
-    panicked: AtomicBool,
-    /// The priority that the thread got; 0 for SCHED_OTHER.
-    priority: AtomicUsize,
-}
 
 /// What all threads share.
 #[derive(Debug)]
@@ -246,55 +233,6 @@ impl<'s> Stage<'s> {
         self.stop.store(true, Ordering::Relaxed);
         (ended, policy, many.tasks)
     }
-}
-
-impl Shared {
-    fn of(at: &Placed<'_>) -> Self {
-        let words = if matches!(at.pace, Pace::Posted { .. }) { words(0) } else { 0 };
-        let memory = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { memory, ..Self::default() }
-    }
-
-    /// The worker as its guard sees it.
-    fn charge(&self, at: &Placed<'_>) -> Option<Charge<'_>> {
-        let Pace::Posted { terms, grace, .. } = &at.pace else { return None };
-        let policy = Policy::Fifo(at.priority);
-        Some(Charge::new(&self.memory, terms.timeline, *grace, policy, &self.guarded))
-    }
-
-    fn outcome(&self, name: &str, page: &[AtomicU64]) -> Outcome {
-        let priority = u8::try_from(self.priority.load(Ordering::Relaxed)).unwrap_or(0);
-        Outcome {
-            name: name.to_owned(),
-            policy: if priority == 0 { Policy::Other } else { Policy::Fifo(priority) },
-            counts: View::open(page).map(|page| page.counts()).unwrap_or_default(),
-            overran: self.told.overran(),
-            demoted: (self.guarded.demotions(), self.guarded.restored()),
-            panicked: self.panicked.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// The posts, by rank.
-fn posts_of<'a>(tasks: &[Placed<'_>], shared: &'a [Shared], pages: &'a Pages) -> Vec<Post<'a>> {
-    let mut all: Vec<(usize, Post<'a>)> = Vec::new();
-    for (index, (at, shared)) in tasks.iter().zip(shared).enumerate() {
-        let Pace::Posted { rank, terms, on_overrun, .. } = &at.pace else { continue };
-        let releaser = Releaser::new(&shared.memory, *terms).expect("made for these terms");
-        let page = Page::new(pages.words(index), thread::kind(false)).expect("made for a page");
-        let post = Post {
-            releaser,
-            page,
-            door: &shared.door,
-            told: &shared.told,
-            limits: at.limits,
-            on_overrun: *on_overrun,
-            scope: Scope::Process,
-        };
-        all.push((*rank, post));
-    }
-    all.sort_by_key(|(rank, _)| *rank);
-    all.into_iter().map(|(_, post)| post).collect()
 }
 
 /// Why it all ended; `culprit` is the task that stopped it.

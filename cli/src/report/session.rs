@@ -1,0 +1,30 @@
+//! What the kernel granted a run, and what it refused.
+//!
+//! For `report`. Plain data.
+
+use punctual_host::explain::Explanation;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the kernel granted and what it refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Session {
+    /// Whether all memory was locked.
+    pub(crate) memory_locked: bool,
+    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
+    pub(crate) idle_states_held: bool,
+    /// What was refused, each with the reason and the price.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A request that the kernel refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Refused {
+    /// What was asked.
+    pub(crate) attempt: String,
+    /// With what: a symbol of errno(3).
+    pub(crate) errno: String,
+    /// Why, what to do about it, what it costs.
+    #[serde(flatten)]
+    pub(crate) explanation: Explanation,
+}

@@ -30,7 +30,7 @@ pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
 #[track_caller]
 #[must_use = "a test without the part must return"]
 pub fn need(part: &str, present: bool) -> bool {
-    let there = present || skipped(part);
+    let there = present || skipped(part, "");
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(there || !ci, "with CI=true a skip is a failure, and this test lacks {part}");
     there
@@ -41,12 +41,15 @@ pub fn need(part: &str, present: bool) -> bool {
 #[track_caller]
 #[must_use = "a test without the device must return"]
 pub fn need_device(device: &str, present: bool) -> bool {
-    present || skipped(device)
+    present || skipped(device, DEVICE)
 }
+
+/// Ends the log's line of a skip that no installation can help.
+const DEVICE: &str = "\tdevice";
 
 /// Prints and logs that the calling test lacks `part`; false.
 #[track_caller]
-fn skipped(part: &str) -> bool {
+fn skipped(part: &str, kind: &str) -> bool {
     let thread = std::thread::current();
     let place = Location::caller();
     // The runner names a test's thread after the test; alone on the main thread, the place tells.
@@ -57,7 +60,7 @@ fn skipped(part: &str) -> bool {
     let test = format!("{name} ({})", place.file());
     eprintln!("SKIPPED {test}: {part}");
     if let Some(log) = std::env::var_os(LOG) {
-        append(Path::new(&log), &format!("{test}\t{part}\n"));
+        append(Path::new(&log), &format!("{test}\t{part}{kind}\n"));
     }
     false
 }
@@ -139,6 +142,7 @@ mod tests {
     #[test]
     fn lacking() {
         if std::env::var_os("PUNCTUAL_TEST_LACKING").is_some() {
+            assert!(!need_device("a device", false));
             assert!(!need("a thing", false));
         }
     }
@@ -161,7 +165,9 @@ mod tests {
         assert!(!failed.status.success(), "a skip passed with CI=true");
         let text = text.unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "one line a skip: {text}");
-        assert!(lines.iter().all(|line| line.ends_with("\ta thing")), "{text}");
+        assert_eq!(lines.len(), 4, "one line a skip: {text}");
+        for (line, end) in lines.iter().zip(["\ta device\tdevice", "\ta thing"].iter().cycle()) {
+            assert!(line.ends_with(end), "{text}");
+        }
     }
 }

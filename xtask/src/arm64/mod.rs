@@ -57,12 +57,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err(missing);
     }
     let (ended, counts, skips) = tests(&root::root(), args)?;
-    for Skip { test, what } in &skips {
+    for Skip { test, what, .. } in &skips {
         println!("SKIPPED {test}: {what}");
     }
     let Counts { passed, failed, skipped } = counts;
     println!("arm64: {passed} passed, {failed} failed, {skipped} skipped");
-    judge(ended, counts, false)
+    judge(ended, counts, &skips, false)
 }
 
 /// What all of this lacks on this machine; `None` when nothing.

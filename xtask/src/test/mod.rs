@@ -83,7 +83,7 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
     step(report, "tests", || {
         let (ended, counted, skipped) = suite::run(root)?;
         (counts, skips) = (counted, skipped);
-        judge(ended, counts, ci)
+        judge(ended, counts, &skips, ci)
     });
     report.count(counts, skips);
 }

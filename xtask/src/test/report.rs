@@ -23,6 +23,8 @@ pub(crate) struct Skip {
     pub(crate) test: String,
     /// What it lacked.
     pub(crate) what: String,
+    /// Whether all of that is devices, which no installation brings.
+    pub(crate) device: bool,
 }
 
 /// How all steps went.
@@ -60,7 +62,7 @@ impl fmt::Display for Report {
             let line = format!("{word}  {name:10} {:>6.1} s  {why}", took.as_secs_f64());
             writeln!(f, "{}", line.trim_end())?;
         }
-        for Skip { test, what } in &self.skips {
+        for Skip { test, what, .. } in &self.skips {
             writeln!(f, "SKIPPED {test}: {what}")?;
         }
         let Counts { passed, failed, skipped } = self.counts;
@@ -77,7 +79,7 @@ mod tests {
         let mut report = Report::default();
         report.add("tidy", Ok(()), Duration::from_secs(1));
         report.add("clippy", Err("exit status: 101".to_owned()), Duration::from_secs(2));
-        let skip = Skip { test: "a::b".to_owned(), what: "root".to_owned() };
+        let skip = Skip { test: "a::b".to_owned(), what: "root".to_owned(), device: false };
         report.count(Counts { passed: 7, failed: 0, skipped: 1 }, vec![skip]);
         let shown = report.to_string();
         assert!(

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
+use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::periodic::{Policy, Rate, Task};
-use punctual::process::{Event, Exit, Finished, Spec, Supervisor, What};
+use punctual::process::{Exit, Spec, Supervisor, Watch, What};
 
 use crate::built::{compile, need, program};
 use crate::programs::source;
@@ -20,17 +21,6 @@ fn spec(mode: &str, policy: Policy) -> Spec {
     spec.register_within = Span::from_ms(60_000);
     spec.safe = vec![0xff; 8];
     spec
-}
-
-/// Runs until `enough` says so of an event.
-fn run(supervisor: Supervisor, enough: impl Fn(&Event) -> bool) -> Finished {
-    let stop = AtomicBool::new(false);
-    let ready = supervisor.build().expect("fine");
-    ready.run(Sleep, Some(Span::from_ms(60_000)), &stop, &mut |event| {
-        if enough(&event) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    })
 }
 
 #[test]
@@ -69,10 +59,30 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
     if !need(&[]) {
         return;
     }
-    let supervisor =
+    let name = format!("capi-runs-{}", std::process::id());
+    let both =
         Supervisor::new().task(spec("good", Policy::Skip)).task(spec("leaves", Policy::Skip));
-    let finished = run(supervisor, |event| {
-        event.task == "leaves" && matches!(event.what, What::Ended(_) | What::Unregistered)
+    let ready = both.name(&name).build().expect("fine");
+    let (left, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let ran = || {
+        let watch = Watch::open(&name, "good").ok()?;
+        watch.page().map(|page| page.counts().ran)
+    };
+    // One may leave before the other has begun.
+    let enough = || left.load(Ordering::Relaxed) && ran().is_some_and(|ran| ran > 0);
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) && !enough() {
+                // An interruption costs an extra look.
+                let _woken = sleep_until_ns(now_ns(ClockId::Monotonic) + 5_000_000);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        ready.run(Sleep, Some(Span::from_ms(60_000)), &stop, &mut |event| {
+            if event.task == "leaves" && matches!(event.what, What::Ended(_) | What::Unregistered) {
+                left.store(true, Ordering::Relaxed);
+            }
+        })
     });
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert_eq!(task("leaves").figures.counts.ran, 5);

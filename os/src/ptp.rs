@@ -193,7 +193,9 @@ mod tests {
         }
         assert!(tried >= 9, "{tried}");
         for how in How::ALL {
-            assert_eq!(read(-1, how), Err(Errno(libc::EBADF)));
+            // An emulator of user programs does not know the request, and does not ask further.
+            let refused = [Errno(libc::EBADF), Errno::NOTTY].map(Err);
+            assert!(refused.contains(&read(-1, how)), "{how:?}");
         }
     }
 

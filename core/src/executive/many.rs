@@ -172,8 +172,9 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
 const WARM_MIN: Span = Span::from_us(5);
 
 /// Turns that are rehearsed: after the first one the code is at hand, after a few more the branches
-/// are foreseen as well. A virtual CPU after 1 ms, medians of 5 or 6 runs of 2 000 cycles in turns:
-/// a turn takes 200–320 ns without any, 185 with one, 140 with two, 125 with three, 110 with six.
+/// are foreseen as well. On a virtual CPU after 1 ms, medians of 5 or 6 runs of 2 000 cycles in
+/// turns, a turn added 200–320 ns without any while the host was at work, 185 with one, 140 with
+/// two, 125 with three, 110 with six; while the host was quiet 95 without any, 100 with four.
 const REHEARSALS: u32 = 4;
 
 /// What follows a turn.

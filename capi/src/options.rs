@@ -8,7 +8,6 @@ use punctual::core::time::{Period, Span};
 use punctual::core::wait::Spin;
 use punctual::lone::{self, Place};
 use punctual::os::scheduler::Policy;
-use punctual::periodic::Rate;
 use punctual::way::Way;
 
 use crate::border::{self, Failure};
@@ -79,9 +78,9 @@ const WAIT_SPIN: i32 = 4;
 const EPOCH_MAX_NS: u64 = 1 << 62;
 
 /// A period of `num / den` ns, or why it is none.
-pub(crate) fn rate(num_ns: u64, den: u64) -> Result<Rate, Failure> {
+pub(crate) fn period(num_ns: u64, den: u64) -> Result<Period, Failure> {
     let bad = || format!("a period of {num_ns}/{den} ns: from 1 ns to 2^62 ns (146 years)");
-    Rate::new(num_ns, den).ok_or_else(|| Failure::invalid(bad()))
+    Period::ratio(num_ns, den).ok_or_else(|| Failure::invalid(bad()))
 }
 
 fn span(ns: u64) -> Span {
@@ -97,12 +96,12 @@ impl Options {
             PHASE_AT => Place::At(self.phase_ns),
             other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
         };
-        self.with(rate(self.period_num_ns, self.period_den)?, place)
+        self.with(period(self.period_num_ns, self.period_den)?, place)
     }
 
     /// The epoch of an executive, ns, and how its thread runs and waits; `shortest` is the period
     /// that its wait adapts to.
-    pub(crate) fn of_executive(&self, shortest: Rate) -> Result<(u64, lone::Options), Failure> {
+    pub(crate) fn of_executive(&self, shortest: Period) -> Result<(u64, lone::Options), Failure> {
         if (self.period_num_ns, self.period_den) != (0, 1) {
             return Err(Failure::invalid("an executive's tasks have periods, it has none itself"));
         }
@@ -120,8 +119,8 @@ impl Options {
         Ok((epoch_ns, self.with(shortest, Place::Zero)?))
     }
 
-    fn with(&self, rate: Rate, place: Place) -> Result<lone::Options, Failure> {
-        let mut options = lone::Options::new(rate)
+    fn with(&self, period: Period, place: Place) -> Result<lone::Options, Failure> {
+        let mut options = lone::Options::new(period)
             .place(place)
             .way(self.way()?)
             .late_share(self.late_share)
@@ -234,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_executive_has_an_epoch_and_no_period() {
-        let shortest = Rate::hertz(1_000).expect("in range");
+        let shortest = Period::hz(1_000).expect("in range");
         let epoch = |options: Options| options.of_executive(shortest).map(|(epoch_ns, _)| epoch_ns);
         assert_eq!(epoch(Options::blank()).expect("fine"), 0);
         let at = Options { phase: PHASE_AT, phase_ns: 5_000_000, ..Options::blank() };

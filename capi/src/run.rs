@@ -13,7 +13,7 @@ use punctual::core::executive::many::Many;
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
 use punctual::lone::{Guard, Remote, rehearse};
-use punctual::periodic::Rate;
+use punctual::periodic::Period;
 use punctual::session::Thread;
 
 use crate::border::Failure;
@@ -52,7 +52,7 @@ pub(crate) struct Told {
 pub(crate) struct Run<'r> {
     pub(crate) options: &'r Options,
     /// What the wait adapts to.
-    pub(crate) rate: Rate,
+    pub(crate) period: Period,
     pub(crate) duration_ns: u64,
     pub(crate) remote: &'r Remote,
     /// Whether there is a task that is to be terminated.
@@ -86,8 +86,8 @@ impl Run<'_> {
         told: &mut Told,
         obey: impl FnOnce(&mut Loop<'_>, Stretch) -> Result<Ended, Failure>,
     ) -> Result<Ended, Failure> {
-        let Self { options, rate, remote, .. } = self;
-        let (epoch_ns, waiting) = options.of_executive(rate)?;
+        let Self { options, period, remote, .. } = self;
+        let (epoch_ns, waiting) = options.of_executive(period)?;
         // Before the session, so that they may run on any CPU that the caller may.
         let guard = self.watchdog()?;
         if self.terminates {
@@ -102,7 +102,7 @@ impl Run<'_> {
         let mut clock = MachineClock::best();
         let mut wait = waiting.strategy(&mut clock);
         if options.rehearse != 0 {
-            rehearse(&mut wait, &mut clock, rate, 0);
+            rehearse(&mut wait, &mut clock, period, 0);
             clock.discipline();
         }
         let from = clock.now() + LEAD;

@@ -8,7 +8,7 @@ use punctual::core::executive::many::{self, Flow};
 use punctual::periodic::{Phase, Policy, Task};
 
 use crate::border::{self, Failure};
-use crate::options::rate;
+use crate::options::period;
 use crate::record::{self, Record};
 use crate::stats::Cycle;
 use crate::turn;
@@ -149,8 +149,8 @@ impl TaskRecord {
         };
         let bad = |text: String| of_task(Failure::invalid(text));
         let run = self.run.ok_or_else(|| bad("no function to run".to_owned()))?;
-        let rate = rate(self.period_num_ns, self.period_den).map_err(of_task)?;
-        let mut task = Task::new(&name, rate);
+        let period = period(self.period_num_ns, self.period_den).map_err(of_task)?;
+        let mut task = Task::new(&name, period);
         task = task.phase(match self.phase {
             PHASE_BALANCED => Phase::Balanced,
             PHASE_AT => Phase::At(self.phase_ns),

@@ -63,11 +63,11 @@ unsafe extern "C" fn punctual_watch_period(
 ) -> c_int {
     border::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let timeline = unsafe { border::object(watch) }?.terms().timeline;
+        let releases = unsafe { border::object(watch) }?.terms().releases;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to_num_ns, timeline.num_ns()) }?;
+        unsafe { border::put(to_num_ns, releases.period().num_ns()) }?;
         // SAFETY: as above.
-        unsafe { border::put(to_den, timeline.den()) }
+        unsafe { border::put(to_den, releases.period().den()) }
     })
 }
 

@@ -4,7 +4,7 @@
 //! `forbid(unsafe_code)`, no dependency. Time is an argument: only a [`clock::Clock`] reads it,
 //! only a [`wait::Wait`] sleeps. All of it runs in a simulated clock.
 //!
-//! The path of a cycle: [`grid`] says when it is due, [`wait`] waits for that, [`executive`] runs
+//! The path of a cycle: [`releases`] says when it is due, [`wait`] waits for that, [`executive`] runs
 //! it, [`recorder`] keeps what happened. [`mod@file`] is how it lies on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,11 +20,12 @@ pub mod earliest;
 pub mod executive;
 pub mod file;
 pub mod follow;
-pub mod grid;
+
 pub mod page;
 pub mod parts;
 pub mod ready;
 pub mod recorder;
+pub mod releases;
 pub mod sample;
 pub mod seat;
 pub mod table;

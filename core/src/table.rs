@@ -7,18 +7,13 @@
 
 use crate::parts::Visit;
 use crate::ready::RANKS_MAX;
-use crate::time::Instant;
+use crate::time::{Instant, Period};
 
-/// The longest period, ns: a release and the one after it stay within the clock's range.
-pub const PERIOD_MAX_NS: u64 = 1 << 62;
-
-/// All tasks of one period: `num_ns / den` nanoseconds, exactly.
+/// All tasks of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The period's numerator, ns; the period is at least 1 ns, at most [`PERIOD_MAX_NS`].
-    pub num_ns: u64,
-    /// The period's denominator, at least 1.
-    pub den: u64,
+    /// The period.
+    pub period: Period,
     /// Its first run, and the one after its last: `first < end`.
     pub runs: (u32, u32),
     /// Whether it is released a period after the last finish at the earliest, so that its phase
@@ -103,26 +98,6 @@ pub struct Table<'t> {
     pub(crate) slots: &'t [Slot],
 }
 
-impl Class {
-    /// The longest distance of two releases, ns: the period rounded up.
-    ///
-    /// # Real-time: in loop
-    pub const fn longest_ns(&self) -> u64 {
-        self.num_ns.div_ceil(self.den)
-    }
-
-    /// `⌊k · num / den⌋`, saturating: the start of period `k` after the epoch, ns.
-    ///
-    /// # Real-time: in loop
-    pub const fn start_ns(&self, k: u64) -> u64 {
-        if self.den == 1 {
-            return k.saturating_mul(self.num_ns);
-        }
-        let exact = k as u128 * self.num_ns as u128 / self.den as u128;
-        if exact > u64::MAX as u128 { u64::MAX } else { exact as u64 }
-    }
-}
-
 impl<'t> Table<'t> {
     /// The table of these parts, with release 0 of phase 0 at `epoch`.
     ///
@@ -144,15 +119,13 @@ impl<'t> Table<'t> {
         let table = Self { epoch, classes, runs, masks, slots };
         let (mut run, mut mask) = (0, 0);
         for (index, class) in classes.iter().enumerate() {
-            let whole = class.num_ns.checked_div(class.den).unwrap_or(0);
-            let fits = (1..=PERIOD_MAX_NS).contains(&whole) && class.den <= PERIOD_MAX_NS;
-            if !fits || class.runs.0 != run || class.runs.1 <= run {
+            if class.runs.0 != run || class.runs.1 <= run {
                 return Err(TableError::Class(index));
             }
             let mut above = 0;
             while run < class.runs.1 {
                 let of = runs.get(run as usize).ok_or(TableError::Class(index))?;
-                let phase_fits = of.phase_ns >= above && of.phase_ns < whole;
+                let phase_fits = of.phase_ns >= above && of.phase_ns < class.period.as_ns();
                 if !phase_fits || of.masks.0 != mask || of.masks.1 <= mask {
                     return Err(TableError::Run(run as usize));
                 }

@@ -79,7 +79,7 @@ fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
     let follower = follow(made_up(Arc::clone(&added)), &plan);
     let follower = follower.every(Span::from_ms(50), Span::from_ms(10)).start().expect("readable");
     let prepared = Prepared::new(plan).following(follower);
-    let epoch = prepared.grids()[0].epoch();
+    let epoch = prepared.grids()[0].first();
     let mut meddler = Meddler(added, meddled);
     let none = None::<SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);

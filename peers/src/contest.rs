@@ -12,7 +12,7 @@ use punctual_lab::load::{Bounds, LoadSpec, Reexec, Running};
 
 use crate::contender::Contender;
 use crate::programs::{Folder, cyclictest, linuxcnc};
-use crate::result::{Rate, Row, Table, compare};
+use crate::result::{Period, Row, Table, compare};
 use crate::stage::{self, Site, Stage};
 use crate::turn::{Score, Turn};
 
@@ -94,7 +94,7 @@ impl Contest<'_> {
             rows,
             loads: loads
                 .into_iter()
-                .map(|load| Rate {
+                .map(|load| Period {
                     name: load.name,
                     rate: load.rate,
                     unit: load.unit,

@@ -17,7 +17,7 @@ mod turn;
 use std::process::ExitCode;
 
 use punctual::clocks::MachineClock;
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
@@ -125,10 +125,10 @@ fn play(asked: &Asked, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result
 const LISTEN_TRIES: usize = 5;
 
 /// The grid of all, and what to say of its phase.
-fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Grid, Option<String>), String> {
+fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Releases, Option<String>), String> {
     let now = Instant::from_ns(now_ns(ClockId::Monotonic));
     if !quiet {
-        return Ok((Grid::aligned(now, period, 0), None));
+        return Ok((Releases::aligned(now, period, 0), None));
     }
     let mut found = None;
     for _ in 0..LISTEN_TRIES {
@@ -142,7 +142,7 @@ fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Grid, Option<String>),
         None => Some("no tick was heard that these releases could be kept away from".to_owned()),
     };
     let phase_ns = found.map_or(0, |quiet| quiet.phase_ns);
-    Ok((Grid::aligned(now, period, phase_ns), warning))
+    Ok((Releases::aligned(now, period, phase_ns), warning))
 }
 
 fn write(asked: &Asked, report: &Report) -> Result<(), String> {

@@ -54,14 +54,14 @@ pub(crate) struct Table {
     /// The contenders.
     pub(crate) rows: Vec<Row>,
     /// What the loads did.
-    pub(crate) loads: Vec<Rate>,
+    pub(crate) loads: Vec<Period>,
     /// What a reader must know.
     pub(crate) warnings: Vec<String>,
 }
 
 /// What a load did.
 #[derive(Debug, Serialize)]
-pub(crate) struct Rate {
+pub(crate) struct Period {
     /// The load.
     pub(crate) name: String,
     /// Done per second; null when nothing was counted.

@@ -10,7 +10,7 @@ use std::thread;
 use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::clock::Clock;
 use punctual::core::executive::{Executive, Record, Segment};
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 use punctual::core::wait::{Adaptive, Wait};
@@ -43,7 +43,7 @@ pub(crate) struct Site {
     /// Another one for the watchdog, where there is one.
     pub(crate) helper: Option<u32>,
     /// The releases.
-    pub(crate) grid: Grid,
+    pub(crate) grid: Releases,
     /// What stamps.
     pub(crate) clock: MachineClock,
 }
@@ -193,7 +193,7 @@ impl Performer<'_> {
         let now = clock.now();
         let segment = Segment {
             grid: *grid,
-            first: grid.cycle_at(now + LEAD),
+            first: grid.at_or_after(now + LEAD),
             end: now + length,
             cold: COLD,
         };
@@ -263,7 +263,7 @@ mod tests {
         let site = Site {
             cpu,
             helper: None,
-            grid: Grid::aligned(now, period, 0),
+            grid: Releases::aligned(now, period, 0),
             clock: MachineClock::best(),
         };
         let contenders = [Contender::Ours(Way::Sleep), Contender::SpinSleep, Contender::Tokio];

@@ -19,7 +19,7 @@ use punctual::core::wait::{Adaptive, Spin, Strategy};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
-use punctual::periodic::{self, Periodic, Rate, Task};
+use punctual::periodic::{self, Periodic, Task};
 use punctual::{quiet, session};
 
 const FRAME_NS: u64 = 1_000_000;
@@ -73,9 +73,8 @@ fn calendar() -> Plan {
 }
 
 fn tasks() -> periodic::Plan {
-    let task = |name: &str, hertz| {
-        Task::new(name, Rate::hertz(hertz).expect("in range")).budget_ns(40_000)
-    };
+    let task =
+        |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range")).budget_ns(40_000);
     Periodic::new().task(task("watch", 700)).task(task("log", 90)).build().expect("a plan")
 }
 

@@ -15,7 +15,7 @@ use punctual::core::time::Instant;
 use punctual::core::wait::Sleep;
 use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::periodic::{Periodic, Plan, Rate, Successor, Task};
+use punctual::periodic::{Period, Periodic, Plan, Successor, Task};
 
 const TURNS: usize = 31;
 const EPOCH: Instant = Instant::from_ns(0);
@@ -49,7 +49,7 @@ impl Dispatch for Nothing {
 
 fn task(at: usize) -> Task {
     let ms = [10, 20, 50, 100, 200, 500, 1_000, 2_000, 10_000][at % 9];
-    Task::new(format!("t{at}"), Rate::new(ms * 1_000_000, 1).expect("in range"))
+    Task::new(format!("t{at}"), Period::ratio(ms * 1_000_000, 1).expect("in range"))
 }
 
 fn tasks(from: usize, n: usize) -> Periodic {

@@ -17,7 +17,7 @@ use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Adaptive, adaptive::Aim};
 use punctual::os::scheduler::Policy;
-use punctual::periodic::{Periodic, Rate, Task};
+use punctual::periodic::{Periodic, Task};
 use punctual::session;
 
 /// Work that takes a while: the filter is done after three units, one and a half frames.
@@ -58,10 +58,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .unit(unit("write").after("filter 1", 100_000))
         .unit(unit("filter 2").after("write", 100_000).of("filter"))
         .build()?;
-    let task = |name: &str, hertz| Rate::hertz(hertz).map(|rate| Task::new(name, rate));
+    let task = |name: &str, hertz| Period::hz(hertz).map(|period| Task::new(name, period));
     let periodic = Periodic::new()
-        .task(task("watch", 300).ok_or("no such rate")?.budget_ns(30_000))
-        .task(task("log", 70).ok_or("no such rate")?.budget_ns(200_000))
+        .task(task("watch", 300).ok_or("no such period")?.budget_ns(30_000))
+        .task(task("log", 70).ok_or("no such period")?.budget_ns(200_000))
         .build()?;
     let both = Beside::new(&units, &periodic)?;
 

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use punctual::lone::{Options, Storage};
-use punctual::periodic::Rate;
+use punctual::periodic::Period;
 use punctual::quantile;
 use punctual::session::Process;
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let seconds: u64 = args.next().map_or(Ok(10), |text| text.parse())?;
     let process = Process::enter();
-    let mut options = Options::new(Rate::hertz(1_000).ok_or("no such rate")?);
+    let mut options = Options::new(Period::hz(1_000).ok_or("no such period")?);
     if let Some(cpu) = args.next() {
         options = options.cpu(cpu.parse()?);
     }

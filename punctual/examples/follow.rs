@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::executive::{Executive, Record, Segment};
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::sample::Sample;
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::Spin;
@@ -50,9 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut clock = follower.clock(MachineClock::best());
     let start = clock.now();
     // Cycles count whole milliseconds of the reference.
-    let grid = Grid::new(Instant::from_ns(0), period);
+    let grid = Releases::new(Instant::from_ns(0), period);
     let end = start + Span::from_ms(10_000);
-    let segment = Segment { grid, first: grid.cycle_at(start) + 2, end, cold: 0 };
+    let segment = Segment { grid, first: grid.at_or_after(start) + 2, end, cold: 0 };
     let wait = Spin::new(Spin::FIXED);
     let mut executive = Executive { clock, wait, record: Kept(Vec::with_capacity(11_000)) };
     let ended = executive.run(&segment, &AtomicBool::new(false));

@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::clocks::MachineClock;
-    use crate::periodic::{Periodic, Policy, Rate, Task};
+    use crate::periodic::{Period, Periodic, Policy, Task};
 
     /// Goes on until it is told to end, and then ends everything.
     struct Stubborn {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_task_beyond_its_release_is_told_and_no_earlier() {
-        let task = Task::new("stubborn", Rate::hertz(100).expect("in range"));
+        let task = Task::new("stubborn", Period::hz(100).expect("in range"));
         let plan = Periodic::new().task(task.policy(Policy::Terminate)).build().expect("fine");
         let token = Arc::new(Token::new());
         let _canceller = Canceller::start(Arc::clone(&token), None).expect("a thread");

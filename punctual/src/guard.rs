@@ -8,7 +8,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use punctual_core::executive::cancel::Token;
-use punctual_core::seat::{State, Timeline, look};
+use punctual_core::releases::Releases;
+use punctual_core::seat::{State, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, Policy};
@@ -72,7 +73,7 @@ pub enum Act {
 #[derive(Debug)]
 pub struct Charge<'a> {
     words: &'a [AtomicU64],
-    timeline: Timeline,
+    releases: Releases,
     /// How long beyond its next release it may run.
     grace: Span,
     policy: Policy,
@@ -89,12 +90,12 @@ impl<'a> Charge<'a> {
     /// # Real-time: setup only
     pub fn new(
         words: &'a [AtomicU64],
-        timeline: Timeline,
+        releases: Releases,
         grace: Span,
         policy: Policy,
         guarded: &'a Guarded,
     ) -> Self {
-        Self { words, timeline, grace, policy, guarded, over: None, demoted: None }
+        Self { words, releases, grace, policy, guarded, over: None, demoted: None }
     }
 
     /// What is to be done at `now`, `elapsed` after the look before.
@@ -110,7 +111,7 @@ impl<'a> Charge<'a> {
             self.demoted = None;
             return Act::Restore;
         }
-        let late = |cycle: &u64| now >= self.timeline.release(cycle.saturating_add(1));
+        let late = |cycle: &u64| now >= self.releases.release(cycle.saturating_add(1));
         let Some(cycle) = running.filter(late) else {
             self.over = None;
             return Act::Nothing;
@@ -183,6 +184,7 @@ pub fn cancel(tokens: &[&Token], done: &AtomicBool) {
 #[cfg(test)]
 mod tests {
     use punctual_core::seat::{Releaser, Sitter, Terms, Turn, words};
+    use punctual_core::time::Period;
 
     use super::*;
 
@@ -193,13 +195,13 @@ mod tests {
     #[test]
     fn a_runaway_is_demoted_after_its_grace_and_restored_when_it_is_back() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
-        let timeline = Timeline::new(at(0), 10_000_000, 1).expect("in range");
-        let terms = Terms { timeline, burst: 0, output_words: 0 };
+        let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
+        let terms = Terms { releases, burst: 0, output_words: 0 };
         let mut releaser = Releaser::new(&memory, terms).expect("large enough");
         let mut sitter = Sitter::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let policy = Policy::Fifo(5);
-        let mut charge = Charge::new(&memory, timeline, Span::from_ms(3), policy, &guarded);
+        let mut charge = Charge::new(&memory, releases, Span::from_ms(3), policy, &guarded);
         sitter.ask(1);
         releaser.post(0, false);
         assert_eq!(sitter.turn(), Turn::Run);
@@ -217,13 +219,13 @@ mod tests {
     #[test]
     fn time_in_which_the_guard_slept_too_is_no_fault() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
-        let timeline = Timeline::new(at(0), 10_000_000, 1).expect("in range");
+        let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
         let mut releaser =
-            Releaser::new(&memory, Terms { timeline, burst: 0, output_words: 0 }).expect("fits");
+            Releaser::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
         let mut sitter = Sitter::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let bound = hang_bound(10_000_000);
-        let mut charge = Charge::new(&memory, timeline, bound, Policy::Fifo(5), &guarded);
+        let mut charge = Charge::new(&memory, releases, bound, Policy::Fifo(5), &guarded);
         sitter.ask(1);
         releaser.post(0, false);
         assert_eq!(sitter.turn(), Turn::Run);

@@ -9,7 +9,7 @@ use punctual::lone::{Options, Place, Storage};
 use punctual::os::scheduler::Policy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::Rate;
+use punctual::periodic::Period;
 use punctual::session;
 use punctual::way::Way;
 
@@ -21,7 +21,7 @@ fn faults_and_allocations(way: Way) -> (u64, u64) {
     let process = session::Process::enter();
     let mut storage = Storage::new();
     // No whole number of nanoseconds, so that the long division is run too.
-    let options = Options::new(Rate::hertz(3_000).expect("in range")).policy(Policy::Fifo(10));
+    let options = Options::new(Period::hz(3_000).expect("in range")).policy(Policy::Fifo(10));
     let options = options.way(way).place(Place::Zero).rehearse(false);
     let mut looped = options.enter(&mut storage).expect("a loop");
     // Paid here: the first use of the code.

@@ -10,7 +10,7 @@ use punctual::core::seat::Source;
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::os::mapping::{Access, Mapping};
-use punctual::periodic::{Policy, Rate, Task};
+use punctual::periodic::{Period, Policy, Task};
 use punctual::process::{
     Cause, Event, Exit, Finished, Over, RegisterError, Registration, Restart, SEAT_VARIABLE, Spec,
     Supervisor, TASK_VARIABLE, WaitError, Watch, What, When,
@@ -100,7 +100,7 @@ fn rubbish() {
 
 /// A task of 2 ms that behaves as its name says.
 fn spec(name: &str) -> Spec {
-    let task = Task::new(name, Rate::new(2_000_000, 1).expect("in range"));
+    let task = Task::new(name, Period::ratio(2_000_000, 1).expect("in range"));
     let own = std::env::current_exe().expect("this program").into_os_string();
     let words = ["--exact", "a_task", "--nocapture", "--test-threads=1"];
     let mut spec = Spec::new(task, std::iter::once(own).chain(words.map(Into::into)).collect());

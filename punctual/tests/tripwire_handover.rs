@@ -14,7 +14,7 @@ use punctual::executives::Executives;
 use punctual::os::affinity;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Phase, Rate, Task};
+use punctual::periodic::{Period, Phase, Task};
 use punctual::session;
 
 #[global_allocator]
@@ -24,7 +24,7 @@ static ALLOCATOR: Counting<System> = Counting::new(System);
 const TURNS: u64 = 100;
 
 fn task(name: &str, us: u64) -> Task {
-    Task::new(name, Rate::new(us * 1_000, 1).expect("in range"))
+    Task::new(name, Period::ratio(us * 1_000, 1).expect("in range"))
 }
 
 fn faults() -> u64 {

@@ -23,7 +23,7 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Periodic, Rate, Task};
+use punctual::periodic::{Periodic, Task};
 use punctual::session::{Process, Thread};
 
 #[global_allocator]
@@ -63,8 +63,8 @@ fn watched(mut to: impl FnMut(Span) -> Ended) -> (u64, u64) {
     (allocations, faulted)
 }
 
-fn rate(us: u64) -> Rate {
-    Rate::new(us * 1_000, 1).expect("in range")
+fn period(us: u64) -> Period {
+    Period::ratio(us * 1_000, 1).expect("in range")
 }
 
 /// A calendar whose second task has two units, with two tasks in its gaps, one of which overruns.
@@ -77,8 +77,8 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
         .build()
         .expect("a calendar");
     let periodic = Periodic::new()
-        .task(Task::new("watch", rate(3_000)).budget_ns(50_000))
-        .task(Task::new("log", rate(7_000)).budget_ns(100_000))
+        .task(Task::new("watch", period(3_000)).budget_ns(50_000))
+        .task(Task::new("log", period(7_000)).budget_ns(100_000))
         .build()
         .expect("a plan");
     let together = Beside::new(&units, &periodic).expect("they fit");
@@ -118,8 +118,8 @@ fn followed() -> Follower {
 fn on_a_followed_clock() -> (u64, u64) {
     let follower = followed();
     let plan = Periodic::new()
-        .task(Task::new("fast", rate(1_000)))
-        .task(Task::new("slow", rate(5_000)))
+        .task(Task::new("fast", period(1_000)))
+        .task(Task::new("slow", period(5_000)))
         .build()
         .expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());

@@ -12,7 +12,7 @@ use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Sleep, Wait};
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Rate, Task};
+use punctual::periodic::{Period, Task};
 use punctual::session;
 use punctual::workers::{Why, Workers};
 
@@ -67,7 +67,7 @@ impl Wait<MachineClock> for Watched<'_> {
 /// Runs a worker until both threads were watched long enough.
 fn run(wait: Watched<'_>, mut worker: Option<&mut Wire>) {
     let turns = AtomicU64::new(0);
-    let task = Task::new("task", Rate::new(1_000_000, 1).expect("in range"));
+    let task = Task::new("task", Period::ratio(1_000_000, 1).expect("in range"));
     let finished = Workers::new()
         .task(task, |_| {
             if let Some(wire) = &mut worker {

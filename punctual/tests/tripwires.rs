@@ -11,15 +11,15 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::executive::{Ended, Executive, Segment};
-use punctual::core::grid::Grid;
 use punctual::core::recorder::{split, words};
+use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::os::scheduler::Policy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Periodic, Policy as Overrun, Rate, Task};
+use punctual::periodic::{Periodic, Policy as Overrun, Task};
 use punctual::session;
 
 #[global_allocator]
@@ -32,7 +32,7 @@ fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     let (record, _drain, view) = split(&storage).expect("large enough");
     let mut clock = MachineClock::best();
     let start = clock.now();
-    let grid = Grid::aligned(start, Period::from_ns(500_000).expect("positive"), 0);
+    let grid = Releases::aligned(start, Period::from_ns(500_000).expect("positive"), 0);
     let segment = Segment { grid, first: 2, end: start + Span::from_ms(100), cold: 10 };
     let stop = AtomicBool::new(false);
     let mut executive = Executive { clock, wait, record };
@@ -40,7 +40,7 @@ fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     let warm = Segment { end: grid.release(4), ..segment };
     assert_eq!(executive.run(&warm, &stop), Ended::Finished);
 
-    let rest = Segment { first: grid.cycle_at(executive.clock.now()), ..segment };
+    let rest = Segment { first: grid.at_or_after(executive.clock.now()), ..segment };
     let before = usage::of_thread().expect("own usage");
     ALLOCATOR.arm();
     let ended = executive.run(&rest, &stop);
@@ -74,7 +74,7 @@ fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let process = session::Process::enter();
     let _thread = session::Thread::enter(None, Policy::Fifo(10));
     let task = |name: &str, us: u64, policy| {
-        Task::new(name, Rate::new(us * 1_000, 1).expect("in range")).policy(policy)
+        Task::new(name, Period::ratio(us * 1_000, 1).expect("in range")).policy(policy)
     };
     let plan = Periodic::new()
         .task(task("skip", 500, Overrun::Skip))

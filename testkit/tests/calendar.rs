@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use punctual::calendar::{Beside, Calendar, Plan, Unit};
-use punctual::periodic::{self, Periodic, Phase, Policy, Rate, Task};
+use punctual::periodic::{self, Periodic, Phase, Policy, Task};
 use punctual_core::calendar::State as UnitState;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
@@ -103,8 +103,8 @@ fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
 /// The tasks between the units: period, budget; the shortest period is the most urgent.
 fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
     let task = |(n, &(period, budget)): (usize, &(u64, u64))| {
-        let rate = Rate::new(period, 1).expect("in range");
-        Task::new(format!("periodic {n}"), rate).budget_ns(budget).phase(Phase::At(0))
+        let period = Period::ratio(period, 1).expect("in range");
+        Task::new(format!("periodic {n}"), period).budget_ns(budget).phase(Phase::At(0))
     };
     parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
 }
@@ -306,8 +306,8 @@ fn what_never_idles_ends_all_the_same() {
     let ran = alone(&calendar(&units, FRAME_NS), &vec![(400, false)], 20 * FRAME_NS);
     assert!(ran.iter().all(|ran| ran.3 < 21 * FRAME_NS), "{ran:?}");
     let task = |name: &str, budget| {
-        let rate = Rate::new(100, 1).expect("in range");
-        Task::new(name, rate).budget_ns(budget).phase(Phase::At(0)).policy(Policy::Burst(9))
+        let period = Period::ratio(100, 1).expect("in range");
+        Task::new(name, period).budget_ns(budget).phase(Phase::At(0)).policy(Policy::Burst(9))
     };
     let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
     let plan = all.build().expect("a plan");

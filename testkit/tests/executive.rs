@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
 use punctual::core::clock::Clock;
 use punctual::core::executive::{Ended, Executive, Record, Segment};
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Sleep, Spin, Wait};
@@ -30,7 +30,7 @@ impl Record for Kept {
 }
 
 fn segment(epoch: u64, period: u64, cycles: u64) -> Segment {
-    let grid = Grid::new(Instant::from_ns(epoch), Period::from_ns(period).expect("positive"));
+    let grid = Releases::new(Instant::from_ns(epoch), Period::from_ns(period).expect("positive"));
     Segment { grid, first: 0, end: grid.release(cycles), cold: 3 }
 }
 
@@ -68,7 +68,7 @@ fn run<W: Wait<SimClock<std::vec::IntoIter<Noise>>>>(
     segment: &Segment,
     script: Vec<Noise>,
 ) -> (Kept, W) {
-    let clock = SimClock::new(segment.grid.epoch() - Span::from_ns(1), script.into_iter());
+    let clock = SimClock::new(segment.grid.first() - Span::from_ns(1), script.into_iter());
     let mut executive = Executive { clock, wait, record: Kept::default() };
     let ended = executive.run(segment, &AtomicBool::new(false));
     assert_eq!(ended, Ended::Finished);

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::periodic::{Periodic, Phase, Policy, Rate, Task};
+use punctual::periodic::{Periodic, Phase, Policy, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, State};
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::{Cancelling, Token};
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_testkit::sim::{Noise, SimClock};
 
@@ -66,7 +66,7 @@ impl Observe for Heard {
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
-    Task::new(name, Rate::new(period_ns, 1).expect("in range")).phase(Phase::At(0))
+    Task::new(name, Period::ratio(period_ns, 1).expect("in range")).phase(Phase::At(0))
 }
 
 type Seen = Vec<(usize, u64, i64, u64, i64)>;

@@ -18,7 +18,7 @@ use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
-use punctual::periodic::{Periodic, Policy, Rate, Task};
+use punctual::periodic::{Periodic, Policy, Task};
 use punctual_testkit::sim::{Noise, SimClock};
 
 struct Runs(u64);
@@ -60,7 +60,7 @@ fn in_loop<W: Wait<SimClock<Late>>>(
 
 fn runs<W: Wait<SimClock<Late>>>(wait: W) {
     let task = |name: &str, ms: u64, policy| {
-        Task::new(name, Rate::new(ms * 1_000_000, 1).expect("in range")).policy(policy)
+        Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
     };
     let plan = Periodic::new()
         .task(task("skip", 1, Policy::Skip))

@@ -20,7 +20,7 @@ use punctual::follow::{Follow, Reading, Reference};
 use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
-use punctual::periodic::{Periodic, Policy, Rate, Task};
+use punctual::periodic::{Periodic, Policy, Task};
 use punctual_testkit::skip;
 
 /// What a loop that runs its tasks to their end may call (none of it where it only spins).
@@ -42,7 +42,7 @@ impl Dispatch for Runs {
 
 fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
     let task = |name: &str, ms: u64, policy| {
-        Task::new(name, Rate::new(ms * 1_000_000, 1).expect("in range")).policy(policy)
+        Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
     };
     let plan = Periodic::new()
         .task(task("fast", 1, Policy::Skip))
@@ -84,7 +84,7 @@ fn both() {
         .unit(Unit::new("write", 100_000).after("read", 700_000).deadline_ns(1_000_000))
         .build()
         .expect("a calendar");
-    let task = Task::new("log", Rate::new(3_000_000, 1).expect("in range")).budget_ns(50_000);
+    let task = Task::new("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
     let periodic = Periodic::new().task(task).build().expect("a plan");
     let together = Beside::new(&units, &periodic).expect("they fit");
     let (places, table) =
@@ -113,7 +113,7 @@ fn followed() {
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     let follower = follow.start().expect("readable");
-    let task = Task::new("fast", Rate::new(1_000_000, 1).expect("in range"));
+    let task = Task::new("fast", Period::ratio(1_000_000, 1).expect("in range"));
     let plan = Periodic::new().task(task).build().expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
     let mut clock = follower.clock(MachineClock::best());
@@ -148,7 +148,8 @@ impl Dispatch for Marks<'_> {
 
 /// A loop whose tasks another thread changes all the time.
 fn changed() {
-    let task = |name: &str, ms: u64| Task::new(name, Rate::new(ms * 1_000_000, 1).expect("fine"));
+    let task =
+        |name: &str, ms: u64| Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("fine"));
     let steady = Periodic::new().task(task("steady", 1));
     let (first, epoch) = (steady.build().expect("a plan"), Instant::from_ns(0));
     let (seen, turns) = (AtomicU64::new(0), AtomicU64::new(0));

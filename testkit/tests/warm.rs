@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-use punctual::periodic::{Periodic, Phase, Rate, Task};
+use punctual::periodic::{Periodic, Phase, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Sleep, Spin, Wait};
 
 /// A simulated clock that the tasks read too.
@@ -50,10 +50,10 @@ impl Dispatch for Told<'_> {
 }
 
 fn seen<'c>(now: &'c Cell<u64>, wait: impl Wait<Shared<'c>>) -> Vec<Seen> {
-    let rate = |us: u64| Rate::new(us * 1_000, 1).expect("in range");
+    let period = |us: u64| Period::ratio(us * 1_000, 1).expect("in range");
     let plan = Periodic::new()
-        .task(Task::new("fast", rate(200)).phase(Phase::At(0)))
-        .task(Task::new("slow", rate(400)).phase(Phase::At(100_000)))
+        .task(Task::new("fast", period(200)).phase(Phase::At(0)))
+        .task(Task::new("slow", period(400)).phase(Phase::At(100_000)))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -14,7 +14,6 @@ use punctual::calendar::{Calendar as Builder, CalendarError, Plan};
 use punctual::core::page::View;
 use punctual::core::time::Period;
 use punctual::lone::Remote;
-use punctual::periodic::Rate;
 
 use super::counts::UnitCounts;
 use super::unit::Added;
@@ -50,7 +49,7 @@ pub(super) struct Built {
     pub(super) callbacks: Vec<Callback>,
     pub(super) rooms: Vec<Arc<Room>>,
     /// From one unit to the next in the mean.
-    pub(super) rate: Rate,
+    pub(super) period: Period,
     /// Whether there is a task that is to be terminated.
     pub(super) terminates: bool,
 }
@@ -75,8 +74,7 @@ impl Calendar {
     #[expect(clippy::disallowed_types, reason = "filled by build, a call of setup")]
     pub(super) fn new(frame_ns: u64) -> Result<Self, Failure> {
         let bad = || format!("a frame of {frame_ns} ns: from 1 ns to 2^62 ns (146 years)");
-        let frame = Period::from_ns(frame_ns).filter(|_| frame_ns <= 1 << 62);
-        let frame = frame.ok_or_else(|| Failure::invalid(bad()))?;
+        let frame = Period::from_ns(frame_ns).ok_or_else(|| Failure::invalid(bad()))?;
         let (setup, built, remote) = (Exclusive::default(), OnceLock::new(), Remote::default());
         Ok(Self { frame, setup, built, remote })
     }
@@ -132,12 +130,12 @@ impl Built {
         let place = |unit: &str| places.get(unit).copied().unwrap_or_default();
         let callbacks = callbacks(&plan, units, rank)?;
         let units_ns = units.len() as u64;
-        let rate = Rate::new(frame.as_ns(), units_ns.clamp(1, frame.as_ns()));
+        let period = Period::ratio(frame.as_ns(), units_ns.clamp(1, frame.as_ns()));
         Ok(Self {
             units: units.iter().map(|unit| (rank(&unit.task), place(&unit.name))).collect(),
             callbacks,
             rooms: (0..plan.tasks()).map(|_| Room::new()).collect(),
-            rate: rate.ok_or_else(|| Failure::invalid("a frame that is no period"))?,
+            period: period.ok_or_else(|| Failure::invalid("a frame that is no period"))?,
             terminates: units.iter().any(|unit| unit.terminates),
             plan,
         })

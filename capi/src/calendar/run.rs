@@ -49,7 +49,7 @@ impl Calendar {
     ) -> Result<(), Failure> {
         let run = Run {
             options,
-            rate: built.rate,
+            period: built.period,
             duration_ns,
             remote: &self.remote,
             terminates: built.terminates,
@@ -84,7 +84,7 @@ impl Calendar {
         let rooms = built.rooms.iter().chain(&tasks.rooms).map(Arc::clone).collect();
         let run = Run {
             options,
-            rate: tasks.shortest.map_or(built.rate, |shortest| built.rate.min(shortest)),
+            period: tasks.shortest.map_or(built.period, |shortest| built.period.min(shortest)),
             duration_ns,
             remote: &self.remote,
             terminates: built.terminates || tasks.terminates,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use punctual::periodic::{BuildError, Periodic, Plan, Policy, Rate, Successor, Task};
+use punctual::periodic::{BuildError, Period, Periodic, Plan, Policy, Successor, Task};
 
 use super::live::Live;
 use crate::border::Failure;
@@ -48,7 +48,7 @@ pub(crate) struct Built {
     /// By rank.
     pub(crate) rooms: Vec<Arc<Room>>,
     /// The shortest period; none without a task.
-    pub(crate) shortest: Option<Rate>,
+    pub(crate) shortest: Option<Period>,
     /// Whether there is a task that is to be terminated.
     pub(crate) terminates: bool,
 }
@@ -134,7 +134,7 @@ impl Built {
             callbacks: by_rank.iter().map(|(_, entry)| entry.callback).collect(),
             rooms: by_rank.iter().map(|(_, entry)| Arc::clone(&entry.room)).collect(),
             ranks,
-            shortest: tasks().map(Task::rate).min(),
+            shortest: tasks().map(Task::period).min(),
             terminates: tasks().any(|task| task.policy_of() == Policy::Terminate),
             plan,
         }

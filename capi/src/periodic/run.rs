@@ -32,12 +32,12 @@ impl Executive {
         self.runs.with(|told| {
             let (built, live) = self.begin(options)?;
             let Over(_, live) = &Over(self, live);
-            let Some(rate) = built.shortest else {
+            let Some(period) = built.shortest else {
                 return Err(Failure::invalid("an executive without tasks"));
             };
             let run = Run {
                 options,
-                rate,
+                period,
                 duration_ns,
                 remote: &self.remote,
                 terminates: built.terminates,

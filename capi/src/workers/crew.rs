@@ -12,7 +12,7 @@ use punctual::core::executive::many::Flow;
 use punctual::core::page::View;
 use punctual::core::time::Span;
 use punctual::pages::Pages;
-use punctual::periodic::{Rate, Task};
+use punctual::periodic::{Period, Task};
 use punctual::workers::Workers;
 
 use super::outcome::Outcome;
@@ -59,7 +59,7 @@ pub(super) struct Built {
     /// None for one that a device paces.
     phases: Vec<Option<u64>>,
     /// The shortest period.
-    pub(super) shortest: Rate,
+    pub(super) shortest: Period,
 }
 
 impl Crew {
@@ -148,7 +148,7 @@ impl Setup {
 
 impl Built {
     fn of(setup: &Setup) -> Result<Self, Failure> {
-        let shortest = setup.tasks.iter().map(|added| added.task.rate()).min();
+        let shortest = setup.tasks.iter().map(|added| added.task.period()).min();
         let shortest = shortest.ok_or_else(|| Failure::invalid("workers without tasks"))?;
         // What runs is made anew for each run; here only whether it can be.
         let idle = setup.tasks.iter().fold(setup.workers(), |all, added| {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::periodic::{Policy, Rate, Task};
+use punctual::periodic::{Period, Policy, Task};
 use punctual::process::{Exit, Spec, Supervisor, Watch, What};
 
 use crate::built::{compile, need, program};
@@ -16,7 +16,7 @@ use crate::programs::source;
 fn spec(mode: &str, policy: Policy) -> Spec {
     let name = format!("process-{mode}");
     let built = compile(&name, &program("gcc"), &source("process.c"), &["-std=c11"]);
-    let task = Task::new(mode, Rate::new(2_000_000, 1).expect("in range")).policy(policy);
+    let task = Task::new(mode, Period::ratio(2_000_000, 1).expect("in range")).policy(policy);
     let mut spec = Spec::new(task, vec![built.into_os_string(), mode.into()]);
     spec.register_within = Span::from_ms(60_000);
     spec.safe = vec![0xff; 8];

@@ -180,7 +180,7 @@ impl Experiment {
                     part_of: (self.merge && index > 0).then(|| report::UNDER_LOAD.to_owned()),
                     cpu: stream.cpu.unwrap_or_default(),
                     period_ns: grid.period().as_ns(),
-                    epoch_ns: grid.epoch().as_ns(),
+                    epoch_ns: grid.first().as_ns(),
                     phase_ns: grid.phase_ns(),
                     follows: followed.map(|followed| followed.clock.clone()),
                     policy: policy.to_owned(),

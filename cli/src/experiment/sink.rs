@@ -2,7 +2,7 @@
 //!
 //! For the drain's thread, as they come. Constant memory; touches no file.
 
-use punctual::core::grid::Grid;
+use punctual::core::releases;
 use punctual::core::sample::Sample;
 use punctual::drain::Sink;
 use punctual_analysis::claim::ask::Ask;
@@ -28,21 +28,21 @@ pub(crate) struct Recordings {
 impl Recordings {
     /// Recordings for each stream, given by its grid, and condition.
     pub(crate) fn new(
-        grids: &[Grid],
+        grids: &[releases::Releases],
         conditions: usize,
         merge: bool,
         keep_cold: bool,
         thresholds_ns: &[i64],
         (asks, live): (&[Ask], &Live),
     ) -> Self {
-        let setup = |grid: &Grid| Setup {
+        let setup = |grid: &releases::Releases| Setup {
             period: Some(grid.period()),
-            epoch: grid.epoch(),
+            epoch: grid.first(),
             leave_out_cold: !keep_cold,
             thresholds_ns: thresholds_ns.to_vec(),
             releases: Releases::Known,
         };
-        let recording = |grid: &Grid| Recording::new(setup(grid)).watching(asks);
+        let recording = |grid: &releases::Releases| Recording::new(setup(grid)).watching(asks);
         let all = || grids.iter().map(recording);
         Self {
             runs: grids

@@ -3,7 +3,7 @@
 //! For the subcommands. Pure: everything comes in as an argument.
 
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual_analysis::limit::Limit;
 use punctual_lab::cost::RecordCost;
 use punctual_lab::load::LoadReport;
@@ -24,7 +24,7 @@ pub(crate) struct Context {
     /// What was run.
     pub(crate) experiment: Experiment,
     /// The grid of each stream.
-    pub(crate) grids: Vec<Grid>,
+    pub(crate) grids: Vec<Releases>,
     /// The clock that they follow.
     pub(crate) followed: Option<Follow>,
     /// What it gave.

@@ -2,7 +2,7 @@
 //!
 //! For `build`. Where conditions count as one, that one stands in their place, and a row for each.
 
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::time::Span;
 use punctual::os::scheduler::Policy;
 use punctual_analysis::recording::{Outcome, Recording as Accumulator};
@@ -16,7 +16,7 @@ use crate::experiment::{Experiment, Recordings, policy_words};
 /// What runs are made from.
 pub(super) struct Maker<'a> {
     pub(super) experiment: &'a Experiment,
-    pub(super) grids: &'a [Grid],
+    pub(super) grids: &'a [Releases],
     pub(super) follows: Option<&'a str>,
     pub(super) outcome: &'a [RunOutcome],
     pub(super) loads: &'a [Vec<LoadReport>],

@@ -12,7 +12,7 @@ pub use rehearsal::rehearse;
 pub use state::{Counters, Progress, State, finish, step};
 
 use crate::ready::RANKS_MAX;
-use crate::table::{PERIOD_MAX_NS, Policy};
+use crate::table::Policy;
 use crate::time::{Instant, Period};
 
 /// The most units of a frame.
@@ -41,7 +41,7 @@ pub enum CalendarError {
     Units(usize),
     /// More than [`RANKS_MAX`] tasks.
     Tasks(usize),
-    /// The frame is longer than 2⁶² ns.
+    /// The frame is no whole number of nanoseconds.
     Frame,
     /// The unit at this index has no budget, is outside of the frame, has its deadline out of
     /// range, or names a task that is not there.
@@ -85,7 +85,7 @@ impl<'t> Calendar<'t> {
         if tasks.len() > RANKS_MAX {
             return Err(CalendarError::Tasks(tasks.len()));
         }
-        if frame_ns > PERIOD_MAX_NS {
+        if frame.den() != 1 {
             return Err(CalendarError::Frame);
         }
         let mut free_ns = 0;

@@ -246,7 +246,9 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refusal(100, &[unit(0, 10), unit(9, 10)], &tasks), Some(E::Overlap(1)));
     assert_eq!(refusal(100, &[unit(0, 10), unit(10, 10)], &tasks), None);
     assert_eq!(refusal(100, &[unit(0, 10)], &[]), Some(E::Unit(0)));
-    assert_eq!(refusal(u64::MAX, &[unit(0, 10)], &tasks), Some(E::Frame));
+    let third = Period::hz(3).expect("in range");
+    let refused = Calendar::new(Instant::from_ns(0), third, &[unit(0, 10)], &tasks).err();
+    assert_eq!(refused, Some(E::Frame));
     let late = |deadline_ns| [Unit { deadline_ns, ..unit(10, 10) }];
     assert_eq!(refusal(100, &late(19), &tasks), Some(E::Unit(0)));
     assert_eq!(refusal(100, &late(20), &tasks), None);
@@ -260,7 +262,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn at_the_ends_of_the_clock_it_waits_for_ever() {
     let units = [unit(0, 10)];
-    let frame = Period::from_ns(PERIOD_MAX_NS).expect("positive");
+    let frame = Period::from_ns(Period::MAX_NS).expect("positive");
     let epoch = Instant::from_ns(u64::MAX - 5);
     let calendar = Calendar::new(epoch, frame, &units, &[Policy::Skip]).expect("a calendar");
     let mut storage = [Progress::default()];

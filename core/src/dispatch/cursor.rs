@@ -4,7 +4,7 @@
 //! number of nanoseconds: the rest is carried. Reads no clock.
 
 use crate::table::{Class, Table};
-use crate::time::Instant;
+use crate::time::{Instant, Period};
 
 /// The newest release of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,16 +39,18 @@ impl Cursor {
     /// At the first run of `class` that is released at or after `from`.
     pub(super) fn at(class: &Class, table: &Table<'_>, from: Instant, moved_ns: u64) -> Self {
         let since = from.as_ns().saturating_sub(table.epoch.as_ns()).saturating_sub(moved_ns);
-        let exact = u128::from(since) * u128::from(class.den) / u128::from(class.num_ns);
+        let exact =
+            u128::from(since) * u128::from(class.period.den()) / u128::from(class.period.num_ns());
         // One before, so that a run of it that is still to come is not passed over.
         let period = u64::try_from(exact).unwrap_or(u64::MAX - 1).saturating_sub(1);
-        let (whole_ns, part) = (class.num_ns / class.den, class.num_ns % class.den);
+        let (whole_ns, part) = whole_and_part(class.period);
         let mut cursor =
             Self { run: class.runs.0, period, moved_ns, whole_ns, part, ..Self::default() };
         let start_ns = |period| cursor.start_of_ns(class, table, period);
         let starts = [period.saturating_sub(1), period, period + 1].map(start_ns);
         [cursor.previous_ns, cursor.start_ns, cursor.following_ns] = starts;
-        let rest = u128::from(period + 1) * u128::from(class.num_ns) % u128::from(class.den);
+        let rest = u128::from(period + 1) * u128::from(class.period.num_ns())
+            % u128::from(class.period.den());
         cursor.rest = rest as u64;
         while cursor.release_ns(table) < from.as_ns() {
             cursor.advance(class);
@@ -65,14 +67,14 @@ impl Cursor {
     /// this period, at a run that is there.
     pub(super) fn is_of(&self, class: &Class) -> bool {
         let (first, end) = class.runs;
-        let period = (class.num_ns / class.den, class.num_ns % class.den);
-        (first..end).contains(&self.run) && (self.whole_ns, self.part) == period
+        (first..end).contains(&self.run)
+            && (self.whole_ns, self.part) == whole_and_part(class.period)
     }
 
     /// When period `period` starts, ns.
     pub(super) fn start_of_ns(&self, class: &Class, table: &Table<'_>, period: u64) -> u64 {
         let from_ns = table.epoch.as_ns().saturating_add(self.moved_ns);
-        from_ns.saturating_add(class.start_ns(period))
+        from_ns.saturating_add(class.period.offset_ns(period))
     }
 
     /// When the run it is at is released, ns.
@@ -97,9 +99,9 @@ impl Cursor {
             self.previous_ns = self.start_ns;
             self.start_ns = self.following_ns;
             let rest = self.rest + self.part;
-            let carry = u64::from(rest >= class.den);
+            let carry = u64::from(rest >= class.period.den());
             self.following_ns = self.start_ns.saturating_add(self.whole_ns + carry);
-            self.rest = rest - carry * class.den;
+            self.rest = rest - carry * class.period.den();
         }
     }
 
@@ -132,4 +134,9 @@ impl Cursor {
         let at = |start_ns: u64| start_ns.saturating_add(phase_ns);
         Released { cycle, at_ns: at(at_ns), next_ns: at(next_ns) }
     }
+}
+
+/// A period in whole ns, and the `den`-ths beyond.
+fn whole_and_part(period: Period) -> (u64, u64) {
+    (period.as_ns(), period.num_ns() % period.den())
 }

@@ -7,9 +7,9 @@ use super::{Counters, Cursor, Pace, Released, State, Storage};
 use crate::earliest::{self, Entry};
 use crate::ready;
 use crate::table::{Class, Mask, Policy, Run, Slot, Table};
-use crate::time::Instant;
+use crate::time::{Instant, Period};
 
-const CLASSES: &[Class] = &[Class { num_ns: PERIOD_NS, den: 1, runs: (0, 1), moves: false }];
+const CLASSES: &[Class] = &[Class { period: PERIOD, runs: (0, 1), moves: false }];
 const RUNS: &[Run] = &[Run { phase_ns: 0, masks: (0, 1) }];
 const MASKS: &[Mask] = &[Mask { word: 0, bits: 1 }];
 const SLOTS: &[Slot] = &[Slot {
@@ -22,7 +22,10 @@ const SLOTS: &[Slot] = &[Slot {
 }];
 
 /// Long enough that nothing is late in it.
-const PERIOD_NS: u64 = 1 << 40;
+const PERIOD: Period = match Period::from_ns(1 << 40) {
+    Some(period) => period,
+    None => panic!(),
+};
 
 /// Lends a table whose task is due at `now`, and its state.
 ///

@@ -85,6 +85,6 @@ impl Slot {
             return 0;
         }
         let within = self.deadline_ns.min(self.budget_ns).min(self.start_ns);
-        within.saturating_add(1).min(class.num_ns / class.den)
+        within.saturating_add(1).min(class.period.as_ns())
     }
 }

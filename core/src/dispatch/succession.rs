@@ -108,8 +108,7 @@ impl<'s> State<'s> {
             let (class, old_class) =
                 (&table.classes[is.class as usize], &old_table.classes[was.class as usize]);
             let phase_ns = |table: &Table<'_>, run: u32| table.runs[run as usize].phase_ns;
-            let same = (class.num_ns, class.den, class.moves)
-                == (old_class.num_ns, old_class.den, old_class.moves)
+            let same = (class.period, class.moves) == (old_class.period, old_class.moves)
                 && phase_ns(table, is.run) == phase_ns(old_table, was.run);
             if !same {
                 return Err(unfit);

@@ -7,6 +7,7 @@ use super::*;
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
 use crate::table::{Class, Mask, Policy, Run, Slot};
+use crate::time::Period;
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -47,7 +48,8 @@ fn parts(tasks: &[Task]) -> Parts {
         if !same_class {
             let moves = task.policy == Policy::Delay;
             let (num_ns, den) = (task.num_ns, task.den);
-            made.classes.push(Class { num_ns, den, runs: (runs, runs), moves });
+            let period = Period::ratio(num_ns, den).expect("in range");
+            made.classes.push(Class { period, runs: (runs, runs), moves });
         }
         if !same_run {
             made.runs.push(Run { phase_ns: task.phase_ns, masks: (masks, masks) });

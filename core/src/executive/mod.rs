@@ -15,7 +15,7 @@ pub mod source;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Clock;
-use crate::grid::Grid;
+use crate::releases::Releases;
 use crate::sample::{Flags, Sample};
 use crate::time::Instant;
 use crate::wait::Wait;
@@ -37,7 +37,7 @@ pub trait Record {
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// The releases.
-    pub grid: Grid,
+    pub grid: Releases,
     /// The first cycle to run.
     pub first: u64,
     /// Releases at or after this instant do not run.
@@ -78,7 +78,7 @@ impl<C: Clock, W: Wait<C>, R: Record> Executive<C, W, R> {
     /// # Real-time: in loop, waits
     pub fn run(&mut self, segment: &Segment, stop: &AtomicBool) -> Ended {
         let Segment { grid, end, .. } = *segment;
-        let last = grid.cycle_at(end);
+        let last = grid.at_or_after(end);
         let mut cold = segment.cold;
         let mut flags = Flags::FIRST;
         let mut cycle = segment.first;
@@ -86,7 +86,7 @@ impl<C: Clock, W: Wait<C>, R: Record> Executive<C, W, R> {
             let release = grid.release(cycle);
             let Some(wake) = self.wait.until(&mut self.clock, release, stop) else {
                 // Those that passed while it was waiting, or away, are missed all the same.
-                let passed = grid.cycle_at(self.clock.now()).min(last).saturating_sub(cycle);
+                let passed = grid.at_or_after(self.clock.now()).min(last).saturating_sub(cycle);
                 if passed > 0 {
                     self.record.miss(passed);
                 }

@@ -93,7 +93,7 @@ impl Source for Tasks<'_, '_, '_> {
     fn dt_ns(&self, job: &Job) -> u64 {
         let class = &self.table.classes[self.table.slots[job.rank].class as usize];
         let cycles = job.missed.saturating_add(1);
-        class.start_ns(job.cycle) - class.start_ns(job.cycle.saturating_sub(cycles))
+        class.period.offset_ns(job.cycle) - class.period.offset_ns(job.cycle.saturating_sub(cycles))
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 use super::{At, Page};
 use crate::dispatch::Overruns;
 use crate::executive::Record;
-use crate::grid::Grid;
+use crate::releases::Releases;
 use crate::sample::Sample;
 
 /// A record, and a page that hears the same.
@@ -16,7 +16,7 @@ pub struct Beside<'a, R> {
     /// Keeps counters and histogram.
     pub page: Page<'a>,
     /// The loop's, for the instants of releases.
-    pub grid: Grid,
+    pub grid: Releases,
 }
 
 impl<R: Record> Record for Beside<'_, R> {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::executive::Record;
-use crate::grid::Grid;
+use crate::releases::Releases;
 use crate::sample::{Flags, Sample};
 use crate::time::Period;
 
@@ -89,7 +89,7 @@ fn a_single_loop_keeps_one_beside_its_record() {
     }
     let words = words();
     let page = Page::new(&words, Kind::Lateness).expect("large enough");
-    let grid = Grid::new(Instant::from_ns(50), Period::from_ns(100).expect("positive"));
+    let grid = Releases::new(Instant::from_ns(50), Period::from_ns(100).expect("positive"));
     let mut beside = Beside { record: Both(0, 0), page, grid };
     beside.push(Sample { cycle: 4, lateness: Span::from_ns(30), flags: Flags::NONE });
     beside.miss(5);

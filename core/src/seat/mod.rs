@@ -29,16 +29,16 @@ mod look;
 mod output;
 mod releaser;
 mod sitter;
-mod timeline;
 
 use core::fmt;
 use core::sync::atomic::AtomicU64;
+
+use crate::releases::Releases;
 
 pub use look::{Look, State, look};
 pub use output::{OUTPUT_WORDS_MAX, Outputs, Source};
 pub use releaser::{Done, Door, Entered, Posted, Releaser, clear};
 pub use sitter::{Sitter, Turn};
-pub use timeline::Timeline;
 
 /// The first word of a seat: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");
@@ -78,7 +78,7 @@ const END: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// When which cycle is.
-    pub timeline: Timeline,
+    pub releases: Releases,
     /// The most releases that run one after the other when the task fell behind; 0: those that
     /// passed are missed.
     pub burst: u32,

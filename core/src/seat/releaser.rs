@@ -225,10 +225,10 @@ impl<'a> Releaser<'a> {
         if cycle < self.next || cycle >= self.posted {
             return None;
         }
-        let release = self.terms.timeline.release(cycle);
+        let release = self.terms.releases.release(cycle);
         let possible =
             start >= release - CLOCKS_APART && finish >= start && finish <= now + CLOCKS_APART;
-        let next = self.terms.timeline.release(cycle + 1);
+        let next = self.terms.releases.release(cycle + 1);
         let missed = cycle - self.next;
         possible.then_some(Done { cycle, release, start, finish, next, missed })
     }
@@ -283,9 +283,9 @@ pub fn clear(whole: &[AtomicU64], terms: &Terms) {
     (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
     put(1, VERSION);
     put(2, words(terms.output_words) as u64);
-    put(FIRST_NS, terms.timeline.first().as_ns());
-    put(NUM_NS, terms.timeline.num_ns());
-    put(DEN, terms.timeline.den());
+    put(FIRST_NS, terms.releases.first().as_ns());
+    put(NUM_NS, terms.releases.period().num_ns());
+    put(DEN, terms.releases.period().den());
     put(BURST, u64::from(terms.burst));
     put(OUTPUT_WORDS, terms.output_words as u64);
     seat.fixed[0].store(MAGIC, Ordering::Release);

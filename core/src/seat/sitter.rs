@@ -9,11 +9,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::{
     BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
     OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, SeatError, State, TAIL, TAKEN,
-    THREAD, Terms, Timeline, VERSION, Words, words,
+    THREAD, Terms, VERSION, Words, words,
 };
 use crate::executive::cancel::Cancel;
 use crate::executive::many::Cycle;
-use crate::time::Instant;
+use crate::releases::Releases;
+use crate::time::{Instant, Period};
 
 /// What there is for a task to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +70,10 @@ impl<'a> Sitter<'a> {
             return Err(SeatError::Size(get(2)));
         }
         let first = Instant::from_ns(get(FIRST_NS));
-        let timeline = Timeline::new(first, get(NUM_NS), get(DEN)).ok_or(SeatError::Period)?;
+        let period = Period::ratio(get(NUM_NS), get(DEN)).ok_or(SeatError::Period)?;
+        let releases = Releases::new(first, period);
         let burst = u32::try_from(get(BURST)).unwrap_or(u32::MAX);
-        let terms = Terms { timeline, burst, output_words };
+        let terms = Terms { releases, burst, output_words };
         Ok(Self {
             seat,
             whole,
@@ -174,19 +176,19 @@ impl<'a> Sitter<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn begin(&mut self, start: Instant) -> Cycle<'a> {
-        let (cycle, timeline) = (self.cycle, &self.terms.timeline);
+        let (cycle, releases) = (self.cycle, &self.terms.releases);
         self.start = start;
         self.put(TAKEN, cycle.wrapping_add(1));
         self.put(START, start.as_ns());
         self.seat.fixed[STATE].store(State::Running.code(), Ordering::Release);
-        let release = timeline.release(cycle);
+        let release = releases.release(cycle);
         let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
         let cancel = self.cancel();
         Cycle::seated(
             cycle,
             (release, start - release),
-            (self.missed, release - timeline.release(before)),
-            timeline.release(cycle.saturating_add(1)),
+            (self.missed, release - releases.release(before)),
+            releases.release(cycle.saturating_add(1)),
             cancel,
         )
     }
@@ -212,8 +214,8 @@ impl<'a> Sitter<'a> {
     #[inline]
     pub fn done(&mut self, finish: Instant) {
         let mut next = self.cycle.saturating_add(1);
-        if self.terms.burst == 0 && finish >= self.terms.timeline.release(next) {
-            let released = self.terms.timeline.released(finish).max(next);
+        if self.terms.burst == 0 && finish >= self.terms.releases.release(next) {
+            let released = self.terms.releases.released(finish).max(next);
             self.untold = released - next;
             next = released;
         }

@@ -6,7 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::time::{Instant, Span};
+use crate::time::{Instant, Period, Span};
 
 const PERIOD_NS: u64 = 1_000;
 
@@ -15,8 +15,8 @@ fn at(ns: u64) -> Instant {
 }
 
 fn terms(burst: u32) -> Terms {
-    let timeline = Timeline::new(at(5_000), PERIOD_NS, 1).expect("in range");
-    Terms { timeline, burst, output_words: 2 }
+    let releases = Releases::new(at(5_000), Period::from_ns(PERIOD_NS).expect("in range"));
+    Terms { releases, burst, output_words: 2 }
 }
 
 fn memory(words: usize) -> Vec<AtomicU64> {
@@ -33,22 +33,22 @@ fn seated(burst: u32, lengths_ns: &[u64]) -> (Vec<Told>, Vec<Done>) {
     let mut releaser = Releaser::new(&memory, terms(burst)).expect("large enough");
     let mut sitter = Sitter::open(&memory).expect("a seat");
     sitter.ask(7);
-    let timeline = terms(burst).timeline;
+    let releases = terms(burst).releases;
     let (mut told, mut done) = (Vec::new(), Vec::new());
     let (mut now, mut posted) = (at(0), 0);
     for length_ns in lengths_ns {
         while sitter.turn() != Turn::Run {
-            now = now.max(timeline.release(posted));
+            now = now.max(releases.release(posted));
             releaser.harvest(now, |cycle| done.push(cycle));
             assert!(releaser.post(posted, false).wake, "it sleeps");
             posted += 1;
         }
         let cycle = sitter.begin(now);
         told.push((cycle.n, now.as_ns(), cycle.missed, cycle.dt.as_ns()));
-        assert_eq!(cycle.lateness, now - timeline.release(cycle.n));
+        assert_eq!(cycle.lateness, now - releases.release(cycle.n));
         let running = cycle.n;
         now = at(now.as_ns() + length_ns);
-        while timeline.release(posted) <= now {
+        while releases.release(posted) <= now {
             let posting = releaser.post(posted, false);
             assert_eq!((posting.wake, posting.overran), (false, Some(running)));
             posted += 1;
@@ -124,7 +124,11 @@ fn executive(burst: u32, lengths_ns: &[u64]) -> Vec<(u64, u64, u64)> {
     let max = u64::MAX;
     let slots =
         [Slot { class: 0, run: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
-    let classes = [Class { num_ns: PERIOD_NS, den: 1, runs: (0, 1), moves: false }];
+    let classes = [Class {
+        period: Period::from_ns(PERIOD_NS).expect("in range"),
+        runs: (0, 1),
+        moves: false,
+    }];
     let runs = [Run { phase_ns: 0, masks: (0, 1) }];
     let masks = [Mask { word: 0, bits: 1 }];
     let table = Table::new(at(5_000), &classes, &runs, &masks, &slots).expect("a table");
@@ -263,7 +267,7 @@ fn rubbish_in_a_seat_is_counted_and_nothing_else() {
             let value = near.get((seed >> 61) as usize).copied().unwrap_or(seed);
             word.store(value, Ordering::Relaxed);
         }
-        let now = terms(0).timeline.release(cycle + 1);
+        let now = terms(0).releases.release(cycle + 1);
         releaser.harvest(now, |done| {
             all += done.missed + 1;
             assert!(done.cycle <= cycle && done.finish >= done.start, "{done:?}");
@@ -290,7 +294,7 @@ fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
     let mut cycle = |releaser: &mut Releaser<'_>, n: u64, finish: Instant| {
         releaser.post(n, false);
         assert_eq!(sitter.turn(), Turn::Run);
-        let _cycle = sitter.begin(terms(0).timeline.release(n));
+        let _cycle = sitter.begin(terms(0).releases.release(n));
         sitter.done(finish);
     };
     let harvest = |releaser: &mut Releaser<'_>, now: Instant| {
@@ -298,7 +302,7 @@ fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
         releaser.harvest(now, |result| done.push(result.cycle));
         (done, releaser.rubbish())
     };
-    let now = terms(0).timeline.release(3);
+    let now = terms(0).releases.release(3);
     let later = now + Span::from_ms(1);
     cycle(&mut releaser, 3, later);
     // Twice at one stamp, as where its task leaves.

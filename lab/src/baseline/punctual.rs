@@ -7,7 +7,7 @@
 use ::punctual::core::dispatch::{Job, State, Step, finish, step};
 use ::punctual::core::table::Table;
 use ::punctual::core::time::{Instant, Span};
-use ::punctual::periodic::{self, BuildError, Periodic, Phase, Plan, PlanStorage, Rate};
+use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
 
 use super::{Design, Task, Visit};
 
@@ -22,10 +22,10 @@ const TICK: Span = Span::from_ms(1);
 pub fn plan(tasks: &[Task]) -> Result<Plan, BuildError> {
     let tick_ns = TICK.as_ns().unsigned_abs();
     let all = tasks.iter().enumerate().map(|(at, task)| {
-        let rate = Rate::new(u64::from(task.period) * tick_ns, 1)?;
+        let period = Period::from_ns(u64::from(task.period) * tick_ns)?;
         let phase = Phase::At(u64::from(task.phase) * tick_ns);
         // The kernel's way: the highest number first.
-        let task = periodic::Task::new(at.to_string(), rate).priority(u8::MAX - task.level);
+        let task = periodic::Task::new(at.to_string(), period).priority(u8::MAX - task.level);
         Some(task.phase(phase))
     });
     all.flatten().fold(Periodic::new(), Periodic::task).build()

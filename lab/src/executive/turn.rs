@@ -10,11 +10,11 @@ use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::grid::Grid;
+use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Wait};
-use punctual::periodic::{Periodic, Phase, Rate, Task};
+use punctual::periodic::{Periodic, Phase, Task};
 
 use super::stamps::Stamps;
 
@@ -82,9 +82,9 @@ fn run_bare(
     stop: &AtomicBool,
 ) -> Option<()> {
     let now = clock.now();
-    let grid = Grid::aligned(now, period, 0);
-    let mut cycle = grid.cycle_at(now) + 1;
-    let last = grid.cycle_at(now + turn);
+    let grid = Releases::aligned(now, period, 0);
+    let mut cycle = grid.at_or_after(now) + 1;
+    let last = grid.at_or_after(now + turn);
     while cycle < last {
         wait.near(clock, grid.release(cycle), stop)?;
         let wake = wait.until(clock, grid.release(cycle), stop)?;
@@ -99,7 +99,7 @@ fn run_executive(
     turn: Span,
     stop: &AtomicBool,
 ) -> Option<()> {
-    let task = Task::new("nothing", Rate::new(PERIOD_NS, 1)?).phase(Phase::At(0));
+    let task = Task::new("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Phase::At(0));
     let plan = Periodic::new().task(task).build().ok()?;
     let mut storage = plan.storage();
     let now = clock.now();

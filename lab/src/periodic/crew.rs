@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use punctual::clocks::MachineClock;
 use punctual::core::executive::Ended;
-use punctual::core::grid::Grid;
 use punctual::core::recorder::{Recorder, View};
+use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
 use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
@@ -29,7 +29,7 @@ use super::stream::{Answer, Order, Tally, Worker};
 /// What all threads of an experiment share.
 pub(super) struct Site<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) grids: &'a [Grid],
+    pub(super) grids: &'a [Releases],
     pub(super) watched: &'a [Watched],
     pub(super) clock: &'a MachineClock,
     pub(super) follower: Option<&'a Follower>,

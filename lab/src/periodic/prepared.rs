@@ -10,8 +10,8 @@ use std::thread;
 
 use punctual::clocks::{MachineClock, Reading, Slew, StampCost};
 use punctual::core::clock::Clock;
-use punctual::core::grid::Grid;
 use punctual::core::recorder::{self, Drain, Recorder, View, split};
+use punctual::core::releases::Releases;
 use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
@@ -35,7 +35,7 @@ pub struct Prepared {
     clock: MachineClock,
     cost: StampCost,
     begun: Reading,
-    grids: Vec<Grid>,
+    grids: Vec<Releases>,
     follower: Option<Follower>,
     process: Process,
     storage: Vec<Vec<AtomicU64>>,
@@ -83,7 +83,7 @@ impl Prepared {
     }
 
     /// The grid of each stream.
-    pub fn grids(&self) -> &[Grid] {
+    pub fn grids(&self) -> &[Releases] {
         &self.grids
     }
 
@@ -174,8 +174,8 @@ impl Prepared {
 }
 
 /// The grid of each stream, from `now` on.
-fn grids(plan: &Plan, now: Instant) -> Vec<Grid> {
-    plan.streams.iter().map(|s| Grid::aligned(now, s.period, s.phase_ns)).collect()
+fn grids(plan: &Plan, now: Instant) -> Vec<Releases> {
+    plan.streams.iter().map(|s| Releases::aligned(now, s.period, s.phase_ns)).collect()
 }
 
 /// How the experiment ends, for the threads beside it.

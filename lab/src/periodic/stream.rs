@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::wake_cost;
 use punctual::core::executive::{Ended, Executive, Segment};
-use punctual::core::grid::Grid;
 use punctual::core::recorder::Recorder;
+use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::exit::{Exit, Trial};
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
@@ -87,7 +87,7 @@ impl Tally {
 pub(super) struct Worker<'a> {
     pub(super) number: usize,
     pub(super) stream: &'a Stream,
-    pub(super) grid: Grid,
+    pub(super) grid: Releases,
     pub(super) cold: u32,
     /// How to wait under each condition.
     pub(super) waits: Vec<WaitKind>,
@@ -131,7 +131,7 @@ impl Worker<'_> {
             let now = clock.now();
             let segment = Segment {
                 grid: self.grid,
-                first: self.grid.cycle_at(now + LEAD),
+                first: self.grid.at_or_after(now + LEAD),
                 end: clock.at(order.end),
                 cold: self.cold,
             };
@@ -180,7 +180,7 @@ impl Worker<'_> {
     fn rehearse<C: Timescale>(&mut self, clock: &mut C, wait: &mut Strategy, tid: i32) {
         clock.discipline();
         let now = clock.now();
-        let first = self.grid.cycle_at(now + LEAD);
+        let first = self.grid.at_or_after(now + LEAD);
         let end = now + Adaptive::calibration(self.stream.period);
         let segment = Segment { grid: self.grid, first, end, cold: 0 };
         let mut executive = Executive { clock: clock.clone(), wait, record: Nowhere(self.watched) };

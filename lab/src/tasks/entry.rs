@@ -2,7 +2,7 @@
 //!
 //! Pure; each key is checked by itself here, and all together by the supervisor.
 
-use punctual::periodic::{Phase, Rate, Task};
+use punctual::periodic::{Period, Phase, Task};
 use punctual::process::{Restart, Spec, is_name};
 use toml::Spanned;
 
@@ -109,12 +109,12 @@ impl Entry {
         Ok(words.iter().map(Into::into).collect())
     }
 
-    fn rate(&self, text: &Text<'_>) -> Result<Rate, FileError> {
+    fn period_of(&self, text: &Text<'_>) -> Result<Period, FileError> {
         match (&self.period, self.hertz) {
             (Some(period), None) => values::period(text, period),
-            // Which rates there are was asked of the key.
+            // Which periods there are was asked of the key.
             (None, Some(hertz)) => {
-                Rate::hertz(hertz).ok_or_else(|| text.at(&self.name, "no such rate"))
+                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "no such rate"))
             }
             (Some(period), Some(_)) => Err(text.at(period, "either a period or hertz, not both")),
             (None, None) => Err(text.at(&self.name, "neither a period nor a rate in hertz")),
@@ -122,7 +122,7 @@ impl Entry {
     }
 
     fn task(&self, text: &Text<'_>) -> Result<Task, FileError> {
-        let mut task = Task::new(self.name.get_ref().clone(), self.rate(text)?);
+        let mut task = Task::new(self.name.get_ref().clone(), self.period_of(text)?);
         if let Some(priority) = &self.priority {
             task = task.priority(*priority);
         }

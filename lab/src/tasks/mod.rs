@@ -9,7 +9,6 @@ mod keys;
 mod values;
 
 use punctual::core::time::{Instant, Period};
-use punctual::periodic::Rate;
 use punctual::process::{Spec, Supervisor, is_name};
 use punctual::way::Way;
 use punctual::workers::PRIORITY;
@@ -137,8 +136,7 @@ impl Tasks {
 
     /// The shortest period of all tasks.
     pub fn shortest(&self) -> Option<Period> {
-        let rates = self.all.iter().map(|task| task.spec.task.rate());
-        rates.map(Rate::whole_ns).min().and_then(Period::from_ns)
+        self.all.iter().map(|task| task.spec.task.period()).min()
     }
 }
 

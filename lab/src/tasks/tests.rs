@@ -76,7 +76,7 @@ fn a_whole_file_is_what_it_says() {
 fn the_least_that_is_needed_is_a_name_and_a_period() {
     let tasks = Tasks::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
     assert_eq!((tasks.wait, tasks.phase, tasks.name), (Way::Sleep, GridPhase::At(0), None));
-    assert_eq!(tasks.all[0].spec.task.rate().den(), 3);
+    assert_eq!(tasks.all[0].spec.task.period().den(), 3);
 }
 
 #[test]

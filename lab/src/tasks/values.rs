@@ -8,7 +8,7 @@ use super::keys::{Keys, Word};
 use punctual::core::time::Span;
 use punctual::core::wait::Spin;
 use punctual::os::affinity::CPUS_MAX;
-use punctual::periodic::{Policy, Rate};
+use punctual::periodic::{Period, Policy};
 use punctual::process::{Spec, When};
 use punctual::way::Way;
 use punctual_analysis::quantity;
@@ -39,10 +39,9 @@ pub(super) fn phase_ns(text: &Text<'_>, word: &Word) -> Result<u64, FileError> {
 }
 
 /// A period.
-pub(super) fn period(text: &Text<'_>, word: &Word) -> Result<Rate, FileError> {
-    let period = quantity::period(word.get_ref()).map_err(|why| text.at(word, &why.to_string()))?;
-    let rate = Rate::new(period.as_ns(), 1);
-    rate.ok_or_else(|| text.at(word, "a period is at most 2^62 ns"))
+pub(super) fn period(text: &Text<'_>, word: &Word) -> Result<Period, FileError> {
+    let period = Period::from_ns(ns(text, word)?);
+    period.ok_or_else(|| text.at(word, "a period is at most 2^62 ns"))
 }
 
 /// `zero`, `quiet` or a duration.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_core::calendar::UNITS_MAX;
 use punctual_core::table::Policy;
-use punctual_core::time::Span;
+use punctual_core::time::{Period, Span};
 
 /// A unit and its place in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub enum CalendarError {
     Empty,
     /// More units than fit.
     TooMany(usize),
-    /// The frame, ns, is longer than 2⁶² ns.
-    Frame(u64),
+    /// The frame is no whole number of nanoseconds.
+    Frame(Period),
     /// A unit has no name.
     NoName,
     /// Two units have this name.
@@ -74,7 +74,9 @@ impl fmt::Display for CalendarError {
         match self {
             Self::Empty => f.write_str("a calendar without a unit"),
             Self::TooMany(n) => write!(f, "{n} units; a calendar has at most {UNITS_MAX}"),
-            Self::Frame(ns) => write!(f, "a frame of {ns} ns; at most 2^62 ns (146 years)"),
+            Self::Frame(frame) => {
+                write!(f, "a frame must be a whole number of nanoseconds (got {frame})")
+            }
             Self::NoName => f.write_str("a unit without a name"),
             Self::SameName(name) => write!(f, "two units are named {name:?}"),
             Self::Budget(name) => write!(f, "unit {name:?}: a budget of nothing"),

@@ -43,7 +43,7 @@ mod unit;
 use std::collections::HashMap;
 
 use punctual_core::calendar::UNITS_MAX;
-use punctual_core::table::{PERIOD_MAX_NS, Policy};
+use punctual_core::table::Policy;
 use punctual_core::time::Period;
 
 pub use beside::Beside;
@@ -103,7 +103,7 @@ impl Calendar {
         match self.units.len() {
             0 => return Err(CalendarError::Empty),
             n if n > UNITS_MAX => return Err(CalendarError::TooMany(n)),
-            _ if frame_ns > PERIOD_MAX_NS => return Err(CalendarError::Frame(frame_ns)),
+            _ if self.frame.den() != 1 => return Err(CalendarError::Frame(self.frame)),
             _ => {}
         }
         let mut names = HashMap::new();

@@ -10,9 +10,9 @@
 //! use std::sync::atomic::AtomicBool;
 //! use punctual::core::{executive::many::Flow, time::Span, wait::Sleep};
 //! use punctual::executives::Executives;
-//! use punctual::periodic::{Rate, Task};
+//! use punctual::periodic::{Period, Task};
 //!
-//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let task = |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range"));
 //! let fleet = Executives::new(&[0])
 //!     .task(task("servo", 1_000), |_| Flow::Continue)
 //!     .task(task("video", 60), |_| Flow::Continue)
@@ -35,9 +35,9 @@
 //! use std::sync::atomic::AtomicBool;
 //! use punctual::core::{executive::many::Flow, time::Span, wait::Sleep};
 //! use punctual::executives::{ChangeError, Executives};
-//! use punctual::periodic::{Rate, Task};
+//! use punctual::periodic::{Period, Task};
 //!
-//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let task = |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range"));
 //! let one = Executives::new(&[0]).task(task("servo", 1_000), |_| Flow::Continue).build()?;
 //! let stop = AtomicBool::new(false);
 //! let (probed, finished) = one.run_with(|_| Sleep, Span::from_ms(40), &stop, |roster| {

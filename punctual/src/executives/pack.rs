@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::periodic::{Phase, Rate, Task};
+use crate::periodic::{Period, Phase, Task};
 
 /// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
 /// which tell tasks without budgets apart.
@@ -21,7 +21,7 @@ struct Weight {
 
 impl Weight {
     fn of(task: &Task) -> Self {
-        let period_ns = task.rate.as_ns();
+        let period_ns = task.period.as_ns_f64();
         let share = task.budget_ns.unwrap_or(0) as f64 / period_ns;
         Self { share, rate_hz: 1e9 / period_ns }
     }
@@ -94,18 +94,18 @@ pub(super) fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
     let load: Vec<Weight> = on.iter().map(sum).collect();
     let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
     let divisor = |cpu: usize| {
-        let rates = on[cpu].iter().map(|task| task.rate);
-        rates.filter(|rate| divides(*rate, task.rate)).max()
+        let periods = on[cpu].iter().map(|task| task.period);
+        periods.filter(|period| divides(*period, task.period)).max()
     };
     let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
-    let longest = |a: &(Rate, usize), b: &(Rate, usize)| {
+    let longest = |a: &(Period, usize), b: &(Period, usize)| {
         a.0.cmp(&b.0).then_with(|| load[b.1].order(&load[a.1]))
     };
     chained.max_by(longest).map_or_else(|| least(&load), |(_, cpu)| cpu)
 }
 
 /// Whether the longer period is a whole number of the shorter one.
-fn divides(shorter: Rate, longer: Rate) -> bool {
+fn divides(shorter: Period, longer: Period) -> bool {
     // num/den over num'/den' is whole.
     let over = u128::from(longer.num_ns()) * u128::from(shorter.den());
     over % (u128::from(shorter.num_ns()) * u128::from(longer.den())) == 0
@@ -120,15 +120,15 @@ fn least(load: &[Weight]) -> usize {
 /// Groups in chains of periods that divide each other, the shortest first.
 fn chains(tasks: &[Task]) -> Vec<Vec<Group>> {
     let mut groups = groups(tasks);
-    let rate = |group: &Group| tasks[group.tasks[0]].rate;
-    groups.sort_by_key(rate);
+    let length = |group: &Group| tasks[group.tasks[0]].period;
+    groups.sort_by_key(length);
     let mut chains: Vec<Vec<Group>> = Vec::new();
     for group in groups {
-        let period = rate(&group);
-        let divides = |chain: &&mut Vec<Group>| divides(rate(&chain[chain.len() - 1]), period);
+        let period = length(&group);
+        let divides = |chain: &&mut Vec<Group>| divides(length(&chain[chain.len() - 1]), period);
         // Of several, the one whose last period is the longest.
         let fit =
-            chains.iter_mut().filter(divides).max_by_key(|chain| rate(&chain[chain.len() - 1]));
+            chains.iter_mut().filter(divides).max_by_key(|chain| length(&chain[chain.len() - 1]));
         match fit {
             Some(chain) => chain.push(group),
             None => chains.push(vec![group]),
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
-        let task = Task::new(name, Rate::new(period_us * 1_000, 1).expect("in range"));
+        let task = Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
         if budget_us == 0 { task } else { task.budget_ns(budget_us * 1_000) }
     }
 

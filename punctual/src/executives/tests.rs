@@ -7,10 +7,10 @@ use punctual_core::wait::Sleep;
 use punctual_os::affinity;
 
 use super::*;
-use crate::periodic::{Phase, Policy, Rate};
+use crate::periodic::{Period, Phase, Policy};
 
 fn task(name: &str, period_us: u64) -> Task {
-    Task::new(name, Rate::new(period_us * 1_000, 1).expect("in range"))
+    Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"))
 }
 
 fn cpus() -> Vec<u32> {

@@ -21,7 +21,7 @@
 //! use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 //! use punctual::core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
 //! use punctual::handover::{Beside, Change, Handover, Running, Stretch};
-//! use punctual::periodic::{Periodic, Rate, Task};
+//! use punctual::periodic::{Periodic, Period, Task};
 //!
 //! /// A counter a rank.
 //! struct Counts<'c>(Vec<&'c AtomicU64>);
@@ -41,7 +41,7 @@
 //!     }
 //! }
 //!
-//! let task = |name: &str, hertz| Task::new(name, Rate::hertz(hertz).expect("in range"));
+//! let task = |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range"));
 //! let one = Periodic::new().task(task("steady", 1_000));
 //! let (plan, epoch) = (one.build()?, Instant::from_ns(0));
 //! let (steady, guest) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -11,7 +11,7 @@ use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::wait::Sleep;
 
 use super::*;
-use crate::periodic::{Periodic, Policy, Rate, Task};
+use crate::periodic::{Period, Periodic, Policy, Task};
 
 /// A clock that stands still but for sleeps and tasks.
 struct Now<'c>(&'c Cell<u64>);
@@ -42,7 +42,7 @@ struct Step {
 }
 
 /// Periods, ns, as fractions; none divides all others.
-const RATES: [(u64, u64); 6] = [
+const PERIODS: [(u64, u64); 6] = [
     (1_000_000, 1),
     (2_000_000, 1),
     (10_000_000, 3),
@@ -54,7 +54,7 @@ const POLICIES: [Policy; 5] =
     [Policy::Skip, Policy::Burst(3), Policy::Delay, Policy::Terminate, Policy::Stop];
 
 fn steps(policies: usize) -> impl Strategy<Value = Vec<Step>> {
-    let add = prop::collection::vec((0..RATES.len(), 0..policies), 0..4);
+    let add = prop::collection::vec((0..PERIODS.len(), 0..policies), 0..4);
     let step = (0u32..40, any::<u64>(), add);
     prop::collection::vec(step.prop_map(|(after, remove, add)| Step { after, remove, add }), 1..60)
 }
@@ -90,8 +90,8 @@ impl Life {
 
     /// When its cycle `n` is due if its phase never moved, ns.
     fn release_ns(&self, n: u64) -> u64 {
-        let rate = self.task.rate();
-        let exact = u128::from(n) * u128::from(rate.num_ns()) / u128::from(rate.den());
+        let period = self.task.period();
+        let exact = u128::from(n) * u128::from(period.num_ns()) / u128::from(period.den());
         EPOCH.as_ns() + exact as u64 + self.phase_ns
     }
 
@@ -203,12 +203,12 @@ impl World<'_> {
             at == 1 || step.remove >> (2 * (at % 32)) & 3 != 0
         });
         let first = self.lives.borrow().keys().max().map_or(0, |id| id + 1);
-        for (at, (rate, policy)) in step.add.into_iter().enumerate() {
-            let (num_ns, den) = RATES[rate];
-            let rate = Rate::new(num_ns, den).expect("in range");
+        for (at, (period, policy)) in step.add.into_iter().enumerate() {
+            let (num_ns, den) = PERIODS[period];
+            let period = Period::ratio(num_ns, den).expect("in range");
             let id = first + at;
             if tasks.len() < 30 {
-                let task = Task::new(id.to_string(), rate).policy(POLICIES[policy]);
+                let task = Task::new(id.to_string(), period).policy(POLICIES[policy]);
                 tasks.push((id, task));
             }
         }
@@ -245,7 +245,7 @@ fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, 
     let now = Cell::new(FROM_NS - 700_000);
     let handover = Handover::new();
     let from = Instant::from_ns(FROM_NS);
-    let tasks = vec![(0, Task::new("0", Rate::new(1_000_000, 1).expect("in range")))];
+    let tasks = vec![(0, Task::new("0", Period::ratio(1_000_000, 1).expect("in range")))];
     let plan = periodic(&tasks).build().expect("a plan");
     let lives = RefCell::new(HashMap::from([(0, Life::of(&tasks[0].1, &plan, FROM_NS))]));
     let mut running = Running::new(plan.clone(), EPOCH, from);
@@ -327,7 +327,7 @@ proptest! {
 #[test]
 fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     let handover = Handover::<()>::new();
-    let task = Task::new("0", Rate::new(1_000_000, 1).expect("in range"));
+    let task = Task::new("0", Period::ratio(1_000_000, 1).expect("in range"));
     let plan = Periodic::new().task(task).build().expect("a plan");
     let change = |epoch_ns: u64| {
         let next = Successor { plan: plan.clone(), ranks: vec![Some(0)] };

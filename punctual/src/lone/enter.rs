@@ -80,7 +80,7 @@ impl Options {
             let quiet = match options.place {
                 Place::Quiet => {
                     let gaps = quiet::listen(&mut clock, LISTEN);
-                    quiet::place(&gaps, options.period())
+                    quiet::place(&gaps, options.period)
                 }
                 _ => None,
             };
@@ -134,7 +134,7 @@ impl Options {
         let mut wait = self.strategy(&mut clock);
         discipline(&mut clock);
         if self.rehearse {
-            rehearse(&mut wait, &mut clock, self.rate, phase_ns);
+            rehearse(&mut wait, &mut clock, self.period, phase_ns);
             discipline(&mut clock);
         }
         Ok(Loop {
@@ -162,11 +162,11 @@ impl Options {
                     budget,
                     late: self.late_share,
                     wake_cost: wake_cost(clock),
-                    ..Aim::of(self.period())
+                    ..Aim::of(self.period)
                 };
                 Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock)))
             }
-            way => way.strategy(self.period(), || wake_cost(clock)),
+            way => way.strategy(self.period, || wake_cost(clock)),
         }
     }
 }

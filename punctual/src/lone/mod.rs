@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use punctual::lone::{Options, Place, Storage};
-//! use punctual::periodic::Rate;
+//! use punctual::periodic::Period;
 //! use punctual::session::Process;
 //! use punctual::way::Way;
 //!
 //! let _process = Process::enter();
 //! let mut storage = Storage::new();
-//! let options = Options::new(Rate::hertz(1_000).expect("in range"));
+//! let options = Options::new(Period::hz(1_000).expect("in range"));
 //! # // What the defaults take two seconds to find out.
 //! # let options = options.place(Place::Zero).way(Way::Sleep);
 //! let mut each_ms = options.enter(&mut storage)?;
@@ -37,12 +37,12 @@
 //! use punctual::clocks::MachineClock;
 //! use punctual::follow::{Follow, Reference};
 //! # use punctual::lone::{Options, Place, Storage};
-//! # use punctual::periodic::Rate;
+//! # use punctual::periodic::Period;
 //! # use punctual::way::Way;
 //!
 //! let follower = Follow::new(Reference::Tai).start()?;
 //! let mut storage = Storage::new();
-//! let options = Options::new(Rate::hertz(1_000).expect("in range"));
+//! let options = Options::new(Period::hz(1_000).expect("in range"));
 //! # let options = options.place(Place::Zero).way(Way::Sleep);
 //! let mut each_ms = options.enter_on(follower.clock(MachineClock::best()), &mut storage)?;
 //! let cycle = each_ms.wait().expect("nobody stops it");
@@ -54,12 +54,12 @@ mod enter;
 mod guard;
 mod options;
 mod rehearsal;
-mod releases;
 mod remote;
 
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::Overruns;
 use punctual_core::page::{At, Page, View};
+use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::exit::Trial;
 use punctual_core::wait::{Approach, Learned, Strategy, Wait};
@@ -73,7 +73,6 @@ pub use enter::{EnterError, LISTEN, Storage};
 pub use guard::Guard;
 pub use options::{BadOptions, Options, Place};
 pub use rehearsal::{REHEARSAL_MAX, rehearse};
-pub use releases::Releases;
 pub use remote::Remote;
 
 /// From the first wait to the first release, at least: time to get into the wait.
@@ -161,7 +160,7 @@ impl<C: Clock> Loop<'_, C> {
     /// Where the first wait finds itself.
     fn begin(&self, now: Instant) -> Course {
         self.remote.arm();
-        let releases = Releases::aligned(self.options.rate, self.phase_ns, now + LEAD);
+        let releases = Releases::aligned(now + LEAD, self.options.period, self.phase_ns);
         Course { releases, last: None }
     }
 

@@ -5,11 +5,9 @@
 
 use std::fmt;
 
-use punctual_core::table::PERIOD_MAX_NS;
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::Policy;
 
-use crate::periodic::Rate;
 use crate::way::{SPIN_PERIOD_MIN, Way};
 
 /// Where a loop's releases lie within its period, on CLOCK_MONOTONIC.
@@ -28,7 +26,7 @@ pub enum Place {
 /// A loop to be: its period, how it waits, and where it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    pub(super) rate: Rate,
+    pub(super) period: Period,
     pub(super) place: Place,
     pub(super) way: Way,
     pub(super) late_share: f64,
@@ -44,9 +42,9 @@ impl Options {
     /// CPU, no watchdog.
     ///
     /// # Real-time: setup only
-    pub fn new(rate: impl Into<Rate>) -> Self {
+    pub fn new(period: impl Into<Period>) -> Self {
         Self {
-            rate: rate.into(),
+            period: period.into(),
             place: Place::Quiet,
             way: Way::Adaptive(0.1),
             late_share: 1e-3,
@@ -122,12 +120,6 @@ impl Options {
         self
     }
 
-    /// The period, rounded down to whole nanoseconds.
-    pub(super) fn period(&self) -> Period {
-        // A rate is a nanosecond at least.
-        Period::from_ns(self.rate.whole_ns()).unwrap_or(const { Period::from_ns(1).unwrap() })
-    }
-
     /// Whether all of it can be.
     ///
     /// # Errors
@@ -135,24 +127,21 @@ impl Options {
     ///
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), BadOptions> {
-        let period_ns = self.rate.whole_ns();
-        if period_ns > PERIOD_MAX_NS {
-            return Err(BadOptions::Period(self.rate));
-        }
+        let period_ns = self.period.as_ns();
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period_ns);
         match self.place {
-            Place::At(ns) if ns >= period_ns => return Err(BadOptions::Phase(ns, self.rate)),
+            Place::At(ns) if ns >= period_ns => return Err(BadOptions::Phase(ns, self.period)),
             _ => {}
         }
         match self.way {
             Way::Fixed(margin) if !within(margin.as_ns()) => {
-                return Err(BadOptions::Margin(margin.as_ns(), self.rate));
+                return Err(BadOptions::Margin(margin.as_ns(), self.period));
             }
             Way::Rearm(Some(every)) if every.as_ns() > period_ns => {
-                return Err(BadOptions::Rearm(every.as_ns(), self.rate));
+                return Err(BadOptions::Rearm(every.as_ns(), self.period));
             }
             Way::Spin if period_ns < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
-                return Err(BadOptions::Spin(self.rate));
+                return Err(BadOptions::Spin(self.period));
             }
             // Not a number is neither.
             Way::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => {
@@ -169,7 +158,7 @@ impl Options {
         }
         match self.watchdog {
             Some(bound) if bound.as_ns().max(0).unsigned_abs() / 2 < period_ns => {
-                Err(BadOptions::Watchdog(bound.as_ns(), self.rate))
+                Err(BadOptions::Watchdog(bound.as_ns(), self.period))
             }
             _ => Ok(()),
         }
@@ -180,16 +169,14 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BadOptions {
-    /// A period above 2⁶² ns (146 years).
-    Period(Rate),
     /// A phase, ns, that is not below the period.
-    Phase(u64, Rate),
+    Phase(u64, Period),
     /// A margin, ns, below nothing, or with which the loop would never sleep.
-    Margin(i64, Rate),
+    Margin(i64, Period),
     /// Early calls further apart, ns, than releases.
-    Rearm(u64, Rate),
+    Rearm(u64, Period),
     /// A period too short to spin in and rest.
-    Spin(Rate),
+    Spin(Period),
     /// A share of the CPU outside (0, 1].
     Budget(f64),
     /// A share of late wakes outside (0, 1).
@@ -197,31 +184,32 @@ pub enum BadOptions {
     /// A policy that cannot be asked for, or a priority outside [1, 99].
     Policy(Policy),
     /// A watchdog whose bound, ns, is below two periods.
-    Watchdog(i64, Rate),
+    Watchdog(i64, Period),
 }
 
 impl fmt::Display for BadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Period(rate) => write!(f, "a period of {rate} is above {PERIOD_MAX_NS} ns"),
-            Self::Phase(ns, rate) => write!(f, "a phase of {ns} ns is not in a period of {rate}"),
-            Self::Margin(ns, rate) => {
-                write!(f, "a margin of {ns} ns: from 0 to below the period, {rate}")
+            Self::Phase(ns, period) => {
+                write!(f, "a phase of {ns} ns is not in a period of {period}")
             }
-            Self::Rearm(ns, rate) => {
-                write!(f, "early calls every {ns} ns in a period of {rate}")
+            Self::Margin(ns, period) => {
+                write!(f, "a margin of {ns} ns: from 0 to below the period, {period}")
             }
-            Self::Spin(rate) => write!(
+            Self::Rearm(ns, period) => {
+                write!(f, "early calls every {ns} ns in a period of {period}")
+            }
+            Self::Spin(period) => write!(
                 f,
-                "a loop that spins rests in between: its period, {rate}, is below {SPIN_PERIOD_MIN}"
+                "a loop that spins rests in between: its period, {period}, is below {SPIN_PERIOD_MIN}"
             ),
             Self::Budget(share) => write!(f, "a CPU budget of {share}: above 0, at most 1"),
             Self::Late(share) => {
                 write!(f, "a share of late wakes of {share}: above 0 and below 1")
             }
             Self::Policy(policy) => write!(f, "{policy:?}: a priority is from 1 to 99"),
-            Self::Watchdog(ns, rate) => {
-                write!(f, "a watchdog's bound of {ns} ns: at least two periods of {rate}")
+            Self::Watchdog(ns, period) => {
+                write!(f, "a watchdog's bound of {ns} ns: at least two periods of {period}")
             }
         }
     }

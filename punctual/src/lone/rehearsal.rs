@@ -6,29 +6,27 @@
 use std::sync::atomic::AtomicBool;
 
 use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::adaptive::Phase;
 use punctual_core::wait::{Adaptive, Wait};
 
 use super::LEAD;
-use super::releases::Releases;
-use crate::periodic::Rate;
 
 /// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
 pub const REHEARSAL_MAX: Span = Span::from_ms(3_000);
 
-/// Lets a wait that learns do so on the releases of `rate` and `phase_ns`, on the calling thread,
+/// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
 /// where that takes no longer than [`REHEARSAL_MAX`]. Does nothing to one that learns nothing.
 ///
 /// # Real-time: setup only
-pub fn rehearse<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, rate: Rate, phase_ns: u64) {
-    let period = Period::from_ns(rate.whole_ns());
-    if period.is_none_or(|period| Adaptive::calibration(period) > REHEARSAL_MAX) {
+pub fn rehearse<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
+    if Adaptive::calibration(period) > REHEARSAL_MAX {
         return;
     }
     let never = AtomicBool::new(false);
     let start = clock.now() + LEAD;
-    let releases = Releases::aligned(rate, phase_ns, start);
+    let releases = Releases::aligned(start, period, phase_ns);
     let mut k = 0;
     // A cycle without a sleep teaches nothing, so that it may take longer than it should.
     while wait.learned().is_some_and(|learned| learned.phase == Phase::Calibrating)

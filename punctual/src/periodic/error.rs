@@ -3,9 +3,8 @@
 use std::fmt;
 
 use punctual_core::ready::RANKS_MAX;
-use punctual_core::table::PERIOD_MAX_NS;
 
-use super::rate::Rate;
+use punctual_core::time::Period;
 
 /// Why tasks cannot be an executive.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,16 +20,14 @@ pub enum BuildError {
     SameName(String),
     /// More tasks than ranks.
     TooMany(usize),
-    /// A period above 2⁶² ns (146 years).
-    Period(String, Rate),
     /// A budget, ns, of nothing or above the period.
-    Budget(String, u64, Rate),
+    Budget(String, u64, Period),
     /// A deadline of nothing.
     Deadline(String),
     /// A burst of nothing.
     Burst(String),
     /// A phase, ns, that is not below the period.
-    Phase(String, u64, Rate),
+    Phase(String, u64, Period),
     /// A task is after one that is not there.
     Unknown(String, String),
     /// A task is after one of another period, whose phase may move, or after itself.
@@ -60,7 +57,6 @@ impl BuildError {
     pub fn task(&self) -> Option<&str> {
         match self {
             Self::SameName(name)
-            | Self::Period(name, _)
             | Self::Budget(name, ..)
             | Self::Deadline(name)
             | Self::Burst(name)
@@ -82,17 +78,14 @@ impl fmt::Display for BuildError {
             Self::Tick => f.write_str("a tick of nothing"),
             Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
             Self::TooMany(n) => write!(f, "{n} tasks; an executive has at most {RANKS_MAX}"),
-            Self::Period(name, rate) => {
-                write!(f, "task {name:?}: a period of {rate} is above {PERIOD_MAX_NS} ns")
-            }
             Self::Budget(name, 0, _) => write!(f, "task {name:?}: a budget of nothing"),
-            Self::Budget(name, budget, rate) => {
-                write!(f, "task {name:?}: a budget of {budget} ns in a period of {rate}")
+            Self::Budget(name, budget, period) => {
+                write!(f, "task {name:?}: a budget of {budget} ns in a period of {period}")
             }
             Self::Deadline(name) => write!(f, "task {name:?}: a deadline at its own release"),
             Self::Burst(name) => write!(f, "task {name:?}: a burst of no cycle"),
-            Self::Phase(name, phase, rate) => {
-                write!(f, "task {name:?}: a phase of {phase} ns is not in a period of {rate}")
+            Self::Phase(name, phase, period) => {
+                write!(f, "task {name:?}: a phase of {phase} ns is not in a period of {period}")
             }
             Self::Unknown(name, of) => write!(f, "task {name:?} is after {of:?}, which is no task"),
             Self::After(name, of) => write!(

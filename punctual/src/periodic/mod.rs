@@ -6,12 +6,12 @@
 //! are those of priority, then of the shorter period. Reads no clock, starts nothing.
 //!
 //! ```
-//! use punctual::periodic::{Periodic, Rate, Task};
+//! use punctual::periodic::{Periodic, Period, Task};
 //!
-//! let servo = Task::new("servo", Rate::hertz(1_000).expect("in range")).budget_ns(200_000);
+//! let servo = Task::new("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
 //! let plan = Periodic::new()
 //!     .task(servo)
-//!     .task(Task::new("log", Rate::hertz(3).expect("in range")))
+//!     .task(Task::new("log", Period::hz(3).expect("in range")))
 //!     .build()?;
 //! assert_eq!(plan.name(0), "servo");
 //! // Wherever the log is, one release of the servo falls on each of its own.
@@ -23,19 +23,17 @@ mod balance;
 mod error;
 mod phases;
 mod plan;
-mod rate;
 mod successor;
 mod task;
 
 use std::collections::HashMap;
 
 use punctual_core::ready::RANKS_MAX;
-use punctual_core::table::PERIOD_MAX_NS;
 pub use punctual_core::table::Policy;
 
 pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
-pub use rate::Rate;
+pub use punctual_core::time::Period;
 pub use successor::Successor;
 pub use task::{Phase, Task};
 
@@ -112,7 +110,7 @@ impl Periodic {
             if names.insert(task.name.as_str(), index).is_some() {
                 return Err(BuildError::SameName(task.name.clone()));
             }
-            load += task.budget_ns.unwrap_or(0) as f64 / task.rate.as_ns();
+            load += task.budget_ns.unwrap_or(0) as f64 / task.period.as_ns_f64();
         }
         let with = self.tasks.iter().find(|task| task.priority.is_some());
         let without = self.tasks.iter().find(|task| task.priority.is_none());
@@ -132,12 +130,9 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
     if task.name.is_empty() {
         return Err(BuildError::NoName);
     }
-    if task.rate.whole_ns() > PERIOD_MAX_NS {
-        return Err(BuildError::Period(name(), task.rate));
-    }
     match task.budget_ns {
-        Some(budget) if budget == 0 || budget > task.rate.whole_ns() => {
-            return Err(BuildError::Budget(name(), budget, task.rate));
+        Some(budget) if budget == 0 || budget > task.period.as_ns() => {
+            return Err(BuildError::Budget(name(), budget, task.period));
         }
         _ => {}
     }
@@ -145,8 +140,8 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
         return Err(BuildError::Deadline(name()));
     }
     match task.phase {
-        Phase::At(phase) if phase >= task.rate.whole_ns() => {
-            Err(BuildError::Phase(name(), phase, task.rate))
+        Phase::At(phase) if phase >= task.period.as_ns() => {
+            Err(BuildError::Phase(name(), phase, task.period))
         }
         _ if task.policy == Policy::Burst(0) => Err(BuildError::Burst(name())),
         _ => Ok(()),

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use punctual_core::table::Policy;
 
+use super::Period;
 use super::balance::{Class, Group, balance, peak};
 use super::error::BuildError;
-use super::rate::{Rate, gcd};
 use super::task::{Phase, Task};
 
 /// The most residues that are looked at for one period, and for all of them.
@@ -32,13 +32,13 @@ pub(super) fn of(
     tick_ns: Option<u64>,
 ) -> Result<(Vec<u64>, Peak), BuildError> {
     let heads = heads(tasks, names)?;
-    let mut rates: Vec<Rate> = tasks.iter().map(|task| task.rate).collect();
-    rates.sort_unstable();
-    rates.dedup();
-    let Some((quantum, exact)) = quantum(&rates, tick_ns) else {
+    let mut periods: Vec<Period> = tasks.iter().map(|task| task.period).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    let Some((quantum, exact)) = quantum(&periods, tick_ns) else {
         return Ok((Vec::new(), Peak::default()));
     };
-    let groups = Groups { tasks, heads: &heads, rates: &rates, quantum };
+    let groups = Groups { tasks, heads: &heads, periods: &periods, quantum };
     let placed = place(&groups.weighed(weights(tasks)), exact);
     let phases =
         tasks.iter().zip(&heads).zip(groups.places()).map(|((task, at), (class, group))| {
@@ -47,7 +47,7 @@ pub(super) fn of(
                 Phase::At(ns) => ns,
                 _ => quantum.ns(placed[class][group]),
             };
-            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.rate.whole_ns()))
+            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.period.as_ns()))
                 as u64
         });
     let most = |weight: &dyn Fn(&Task) -> u64| {
@@ -73,20 +73,20 @@ fn weights(tasks: &[Task]) -> Vec<u64> {
 struct Groups<'g> {
     tasks: &'g [Task],
     heads: &'g [(usize, u64)],
-    rates: &'g [Rate],
+    periods: &'g [Period],
     quantum: Quantum,
 }
 
 impl Groups<'_> {
     /// Of each task: its class, and the place of its chain in it.
     fn places(&self) -> Vec<(usize, usize)> {
-        let class_of: HashMap<Rate, usize> =
-            self.rates.iter().enumerate().map(|(index, &rate)| (rate, index)).collect();
-        let mut sizes = vec![0; self.rates.len()];
+        let class_of: HashMap<Period, usize> =
+            self.periods.iter().enumerate().map(|(index, &period)| (period, index)).collect();
+        let mut sizes = vec![0; self.periods.len()];
         let mut of_head = vec![None; self.tasks.len()];
         let mut place = |(task, &(head, _)): (&Task, &(usize, u64))| {
             *of_head[head].get_or_insert_with(|| {
-                let class = class_of[&task.rate];
+                let class = class_of[&task.period];
                 sizes[class] += 1;
                 (class, sizes[class] - 1)
             })
@@ -96,8 +96,9 @@ impl Groups<'_> {
 
     /// The classes, each task with its weight.
     fn weighed(&self, weights: Vec<u64>) -> Vec<Class> {
-        let class = |&rate: &Rate| Class { period: self.quantum.count(rate), groups: Vec::new() };
-        let mut classes: Vec<Class> = self.rates.iter().map(class).collect();
+        let class =
+            |&period: &Period| Class { period: self.quantum.count(period), groups: Vec::new() };
+        let mut classes: Vec<Class> = self.periods.iter().map(class).collect();
         let each = self.places().into_iter().zip(self.heads).zip(weights);
         for (((class, group), &(head, distance_ns)), weight) in each {
             let groups = &mut classes[class].groups;
@@ -124,7 +125,7 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
             let unknown = || BuildError::Unknown(tasks[at].name.clone(), of.clone());
             let before = *names.get(of.as_str()).ok_or_else(unknown)?;
             let moves = |task: &Task| task.policy == Policy::Delay;
-            let apart = tasks[before].rate != tasks[at].rate;
+            let apart = tasks[before].period != tasks[at].period;
             steps += 1;
             if apart || moves(&tasks[before]) || moves(&tasks[at]) || steps > tasks.len() {
                 return Err(BuildError::After(tasks[at].name.clone(), of.clone()));
@@ -132,7 +133,7 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
             distance += u128::from(*by_ns);
             at = before;
         }
-        heads.push((at, (distance % u128::from(task.rate.whole_ns())) as u64));
+        heads.push((at, (distance % u128::from(task.period.as_ns())) as u64));
     }
     Ok(heads)
 }
@@ -168,8 +169,8 @@ struct Quantum {
 
 impl Quantum {
     /// How many are in a period.
-    fn count(self, rate: Rate) -> u64 {
-        let count = u128::from(rate.num_ns()) * self.den / (u128::from(rate.den()) * self.num);
+    fn count(self, period: Period) -> u64 {
+        let count = u128::from(period.num_ns()) * self.den / (u128::from(period.den()) * self.num);
         (count as u64).clamp(1, self.most)
     }
 
@@ -187,29 +188,34 @@ impl Quantum {
 /// The greatest common divisor of all periods and the tick, and whether it is of use: whether all
 /// periods together have no more than [`RESIDUES_MAX`] of them. Otherwise a part of the shortest
 /// period.
-fn quantum(rates: &[Rate], tick_ns: Option<u64>) -> Option<(Quantum, bool)> {
-    let shortest = rates.first()?;
+fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> {
+    let shortest = periods.first()?;
     let tick = (u128::from(tick_ns.unwrap_or(0)), 1u128);
-    let divisor = rates.iter().try_fold(tick, |(num, den), rate| {
-        let other = (u128::from(rate.num_ns()), u128::from(rate.den()));
+    let divisor = periods.iter().try_fold(tick, |(num, den), period| {
+        let other = (u128::from(period.num_ns()), u128::from(period.den()));
         let cross = (num.checked_mul(other.1)?, other.0.checked_mul(den)?);
         let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(other.1)?);
         let by = gcd(num, den);
         Some((num / by, den / by))
     });
-    let count = |num: u128, den: u128, rate: &Rate| {
+    let count = |num: u128, den: u128, period: &Period| {
         Some(
-            u128::from(rate.num_ns()).checked_mul(den)?
-                / u128::from(rate.den()).checked_mul(num)?,
+            u128::from(period.num_ns()).checked_mul(den)?
+                / u128::from(period.den()).checked_mul(num)?,
         )
     };
     if let Some((num, den)) = divisor {
-        let counts = rates.iter().map(|rate| count(num, den, rate));
+        let counts = periods.iter().map(|period| count(num, den, period));
         let sum = counts.sum::<Option<u128>>();
         if sum.is_some_and(|sum| sum <= RESIDUES_MAX) {
             return Some((Quantum { num, den, most: u64::MAX }, true));
         }
     }
-    let num = u128::from((shortest.whole_ns() / COARSE).max(1));
+    let num = u128::from((shortest.as_ns() / COARSE).max(1));
     Some((Quantum { num, den: 1, most: COARSE }, false))
+}
+
+/// The greatest common divisor.
+pub(super) fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -56,11 +56,11 @@ impl Plan {
         let mut ranks: Vec<usize> = (0..tasks.len()).collect();
         let urgency = |index: usize| u8::MAX - tasks[index].priority.unwrap_or(0);
         // Within a priority by period and phase, so that the ranks of a run lie side by side.
-        ranks.sort_by_key(|&i| (urgency(i), tasks[i].rate, phases[i]));
+        ranks.sort_by_key(|&i| (urgency(i), tasks[i].period, phases[i]));
         let moves = |rank: usize| tasks[ranks[rank]].policy == Policy::Delay;
         let class = |rank: usize| {
             let alone = if moves(rank) { rank + 1 } else { 0 };
-            (tasks[ranks[rank]].rate, alone)
+            (tasks[ranks[rank]].period, alone)
         };
         let phase = |rank: usize| phases[ranks[rank]];
         let mut order: Vec<usize> = (0..tasks.len()).collect();
@@ -91,8 +91,7 @@ impl Plan {
 
     fn push_class(&mut self, task: &Task, moves: bool) {
         let run = index(self.runs.len());
-        let (num_ns, den) = (task.rate.num_ns(), task.rate.den());
-        self.classes.push(Class { num_ns, den, runs: (run, run), moves });
+        self.classes.push(Class { period: task.period, runs: (run, run), moves });
     }
 
     fn push_run(&mut self, phase_ns: u64) {
@@ -179,7 +178,7 @@ impl Plan {
         let share = |rank: usize| {
             let class = self.class(rank);
             let budget_ns = self.budget_ns(rank).unwrap_or(0) as f64;
-            budget_ns * class.den as f64 / class.num_ns as f64
+            budget_ns / class.period.as_ns_f64()
         };
         (0..self.tasks()).map(share).sum()
     }
@@ -193,8 +192,7 @@ impl Plan {
     ///
     /// # Real-time: setup only
     pub fn period_ns(&self, rank: usize) -> u64 {
-        let class = self.class(rank);
-        class.num_ns / class.den
+        self.class(rank).period.as_ns()
     }
 
     /// The most releases that fall on one instant; an upper bound of it where the periods have a
@@ -227,7 +225,7 @@ fn slot(task: &Task) -> Slot {
     Slot {
         class: 0,
         run: 0,
-        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.rate.whole_ns()),
+        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
         budget_ns: task.budget_ns.unwrap_or(u64::MAX),
         start_ns: task.start_ns.unwrap_or(u64::MAX),
         policy: task.policy,

@@ -10,7 +10,7 @@ use punctual_core::table::Policy;
 use super::error::BuildError;
 use super::plan::Plan;
 use super::task::{Phase, Task};
-use super::{Periodic, rate::Rate};
+use super::{Period, Periodic};
 
 /// A plan to follow another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Periodic {
             (0..before.tasks()).map(|rank| (before.name(rank), rank)).collect();
         let goes_on = |task: &Task| {
             let rank = *running.get(task.name())?;
-            let same = before.rate(rank) == Some(task.rate)
+            let same = before.period(rank) == task.period
                 && before.moves(rank) == (task.policy == Policy::Delay);
             same.then_some(rank)
         };
@@ -59,9 +59,8 @@ impl Periodic {
 
 impl Plan {
     /// The period of the task of this rank.
-    fn rate(&self, rank: usize) -> Option<Rate> {
-        let class = self.class(rank);
-        Rate::new(class.num_ns, class.den)
+    fn period(&self, rank: usize) -> Period {
+        self.class(rank).period
     }
 
     fn moves(&self, rank: usize) -> bool {
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str, num_ns: u64, den: u64) -> Task {
-        Task::new(name, Rate::new(num_ns, den).expect("in range"))
+        Task::new(name, Period::ratio(num_ns, den).expect("in range"))
     }
 
     fn phase_ns(plan: &Plan, name: &str) -> u64 {

@@ -4,7 +4,7 @@
 
 use punctual_core::table::Policy;
 
-use super::rate::Rate;
+use super::Period;
 
 /// Where a task's releases lie within its period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub(crate) name: String,
-    pub(crate) rate: Rate,
+    pub(crate) period: Period,
     pub(crate) phase: Phase,
     pub(crate) priority: Option<u8>,
     pub(crate) budget_ns: Option<u64>,
@@ -37,10 +37,10 @@ impl Task {
     /// budget, the period as deadline, and [`Policy::Skip`].
     ///
     /// # Real-time: setup only
-    pub fn new(name: impl Into<String>, rate: impl Into<Rate>) -> Self {
+    pub fn new(name: impl Into<String>, period: impl Into<Period>) -> Self {
         Self {
             name: name.into(),
-            rate: rate.into(),
+            period: period.into(),
             phase: Phase::Balanced,
             priority: None,
             budget_ns: None,
@@ -60,8 +60,8 @@ impl Task {
     /// Its period.
     ///
     /// # Real-time: setup only
-    pub fn rate(&self) -> Rate {
-        self.rate
+    pub fn period(&self) -> Period {
+        self.period
     }
 
     /// What an overrun does.

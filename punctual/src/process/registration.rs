@@ -129,7 +129,7 @@ impl Registration {
         let mut clock = MachineClock::best();
         let _first = (clock.wake(), clock.now());
         memory::prefault_stack();
-        let period_ns = sitter.terms().timeline.whole_ns();
+        let period_ns = sitter.terms().releases.period().as_ns();
         let outputs = sitter.outputs().filter(|outputs| outputs.words() > 0);
         sitter.ask(process::tid().unsigned_abs().into());
         Ok(Self {

@@ -3,7 +3,8 @@
 //! For the builder. All phases are balanced together, whoever waits for them; what cannot be where
 //! it runs is refused here, with its reason.
 
-use punctual_core::seat::{Terms, Timeline};
+use punctual_core::releases::Releases;
+use punctual_core::seat::Terms;
 use punctual_core::time::{Instant, Span};
 
 use super::{Body, Source, Worker, Workers};
@@ -119,7 +120,7 @@ pub(super) fn of(workers: Workers<'_>) -> Result<Crew<'_>, BuildError> {
         let below = rank(&task.name).map_or(1, |rank| rank.saturating_add(1));
         let below = u8::try_from(below).unwrap_or(u8::MAX);
         let pace = match source {
-            Some(source) => Pace::Device { source, period_ns: task.rate.whole_ns() },
+            Some(source) => Pace::Device { source, period_ns: task.period.as_ns() },
             None if is_posted => pace(&plan, &task, workers.epoch, workers.grace),
             None => Pace::Own(Box::new(build(&mut std::iter::once(placed(&task)))?)),
         };
@@ -138,24 +139,23 @@ pub(super) fn of(workers: Workers<'_>) -> Result<Crew<'_>, BuildError> {
 /// A task that the executive posts.
 fn pace(plan: &Plan, task: &Task, epoch: Instant, grace: Option<Span>) -> Pace<'static> {
     let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == task.name).unwrap_or(0);
-    let period = Span::from_ns(i64::try_from(task.rate.whole_ns()).unwrap_or(i64::MAX));
+    let period = Span::from_ns(i64::try_from(task.period.as_ns()).unwrap_or(i64::MAX));
     let (burst, on_overrun, grace) = match task.policy {
         Policy::Burst(most) => (most, OnOverrun::Nothing, None),
         Policy::Terminate => (0, OnOverrun::Cancel, Some(grace.unwrap_or(period))),
         Policy::Stop => (0, OnOverrun::Stop, None),
         _ => (0, OnOverrun::Nothing, None),
     };
-    let grace = grace.unwrap_or_else(|| hang_bound(task.rate.whole_ns()));
+    let grace = grace.unwrap_or_else(|| hang_bound(task.period.as_ns()));
     let terms =
-        Terms { timeline: timeline(task, epoch, plan.phase_ns(rank)), burst, output_words: 0 };
+        Terms { releases: releases(task, epoch, plan.phase_ns(rank)), burst, output_words: 0 };
     Pace::Posted { rank, terms, on_overrun, grace }
 }
 
 /// When which cycle of a task is.
-pub(crate) fn timeline(task: &Task, epoch: Instant, phase_ns: u64) -> Timeline {
+pub(crate) fn releases(task: &Task, epoch: Instant, phase_ns: u64) -> Releases {
     let first = Instant::from_ns(epoch.as_ns().saturating_add(phase_ns));
-    Timeline::new(first, task.rate.num_ns(), task.rate.den())
-        .expect("a rate is within the periods of a timeline")
+    Releases::new(first, task.period)
 }
 
 /// What counts as wrong in a task's cycles.
@@ -163,7 +163,7 @@ pub(crate) fn limits(task: &Task) -> Limits {
     Limits {
         start_ns: task.start_ns.unwrap_or(u64::MAX),
         budget_ns: task.budget_ns.unwrap_or(u64::MAX),
-        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.rate.whole_ns()),
+        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
     }
 }
 

@@ -17,17 +17,17 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //! use punctual::core::{executive::many::Flow, time::Span, wait::Sleep};
-//! use punctual::periodic::{Rate, Task};
+//! use punctual::periodic::{Period, Task};
 //! use punctual::workers::Workers;
 //!
 //! let mut sum = 0;
-//! let servo = Task::new("servo", Rate::hertz(1_000).expect("in range"));
+//! let servo = Task::new("servo", Period::hz(1_000).expect("in range"));
 //! let crew = Workers::new()
 //!     .task(servo, |cycle| {
 //!         sum += cycle.missed + 1;
 //!         Flow::Continue
 //!     })
-//!     .task(Task::new("log", Rate::hertz(100).expect("in range")), |_| Flow::Continue)
+//!     .task(Task::new("log", Period::hz(100).expect("in range")), |_| Flow::Continue)
 //!     .build()?;
 //! let finished = crew.run(Sleep, Span::from_ms(30), &AtomicBool::new(false));
 //! assert_eq!(finished.tasks[0].name, "servo");
@@ -52,7 +52,7 @@ use crate::periodic::{BuildError, Task};
 use crate::watchdog::Force;
 
 pub use layout::Crew;
-pub(crate) use layout::{limits, timeline};
+pub(crate) use layout::{limits, releases};
 
 /// What runs in each cycle.
 pub(crate) type Body<'w> = Box<dyn FnMut(&mut Cycle<'_>) -> Flow + Send + 'w>;

@@ -38,7 +38,7 @@ impl Shared {
     pub(super) fn charge(&self, at: &Placed<'_>) -> Option<Charge<'_>> {
         let Pace::Posted { terms, grace, .. } = &at.pace else { return None };
         let policy = Policy::Fifo(at.priority);
-        Some(Charge::new(&self.memory, terms.timeline, *grace, policy, &self.guarded))
+        Some(Charge::new(&self.memory, terms.releases, *grace, policy, &self.guarded))
     }
 
     pub(super) fn outcome(&self, name: &str, page: &[AtomicU64]) -> Outcome {

@@ -181,7 +181,7 @@ impl Session<'_> {
                 });
                 starts.push(Start {
                     period: grid.period(),
-                    epoch: grid.epoch(),
+                    epoch: grid.first(),
                     time_of_day_ns: time_of_day_ns(),
                     leave_out_cold: !self.keeper.asked().keep_cold,
                     boot: live.campaign.boot(),

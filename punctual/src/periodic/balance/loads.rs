@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::rate::gcd;
+use super::super::phases::gcd;
 use super::{Class, EXACT_MAX, Group, WORK_MAX};
 
 /// The weight released at each residue of each period.

@@ -26,7 +26,7 @@ use crate::guard::{Guarded, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Policy, Task};
 use crate::posts::{OnOverrun, Told};
 use crate::stage::Priorities;
-use crate::workers::{PRIORITY, limits, timeline};
+use crate::workers::{PRIORITY, limits, releases};
 
 pub use event::{Event, What};
 pub use finished::{Figures, Finished, Over, TaskOutcome};
@@ -182,15 +182,15 @@ impl Supervisor {
         };
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
-        let timeline = timeline(&spec.task, self.epoch, phase_ns);
-        let terms = Terms { timeline, burst, output_words: safe.len() };
+        let releases = releases(&spec.task, self.epoch, phase_ns);
+        let terms = Terms { releases, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
         let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
         let page = Memory::new(&spec.task.name, page::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty seat, a page and the safe value.
         let _seat = Releaser::new(memory.mapping.words(), terms);
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
-        let period_ns = spec.task.rate.whole_ns();
+        let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
         let by_rank = self.priority.saturating_sub(below).max(1);
         Ok(Seat {

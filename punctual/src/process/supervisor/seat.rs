@@ -53,7 +53,7 @@ impl Seat {
     pub(super) fn charge(&self) -> Charge<'_> {
         let words = self.memory.mapping.words();
         let policy = Policy::Fifo(self.fifo);
-        Charge::new(words, self.terms.timeline, self.grace, policy, &self.guarded)
+        Charge::new(words, self.terms.releases, self.grace, policy, &self.guarded)
     }
 
     /// Commits the safe value: nobody else writes.

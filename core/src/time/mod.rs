@@ -4,12 +4,15 @@
 //! Touches nothing; never reads a clock (see `clock`), never rounds silently.
 //!
 //! The timescale is CLOCK_MONOTONIC throughout: an [`Instant`] is nanoseconds since that clock's
-//! zero. A [`Span`] is a signed difference of two instants. A [`Period`] is a span that is a
-//! period: positive, never zero.
+//! zero. A [`Span`] is a signed difference of two instants. A [`Period`] is an exact fraction of
+//! nanoseconds.
+
+mod period;
 
 use core::fmt;
-use core::num::NonZeroU64;
 use core::ops::{Add, Sub};
+
+pub use period::Period;
 
 /// An instant on CLOCK_MONOTONIC, in nanoseconds since its zero. Range: 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,10 +21,6 @@ pub struct Instant(u64);
 /// A signed span of time in nanoseconds. Range: ± 292 years; arithmetic saturates at its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(i64);
-
-/// A period in nanoseconds, at least 1 ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Period(NonZeroU64);
 
 impl Instant {
     /// The instant `ns` nanoseconds after the zero of CLOCK_MONOTONIC.
@@ -75,26 +74,6 @@ impl Span {
     #[inline]
     pub const fn as_ns(self) -> i64 {
         self.0
-    }
-}
-
-impl Period {
-    /// A period of `ns` nanoseconds; `None` for zero.
-    ///
-    /// # Real-time: setup only
-    pub const fn from_ns(ns: u64) -> Option<Self> {
-        match NonZeroU64::new(ns) {
-            Some(ns) => Some(Self(ns)),
-            None => None,
-        }
-    }
-
-    /// Nanoseconds, at least 1.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub const fn as_ns(self) -> u64 {
-        self.0.get()
     }
 }
 
@@ -190,11 +169,5 @@ mod tests {
         assert_eq!(shown(1_300_000), "1.30 ms");
         assert_eq!(shown(2_000_000_000), "2.00 s");
         assert_eq!(shown(9_996), "10.00 µs");
-    }
-
-    #[test]
-    fn zero_is_no_period() {
-        assert_eq!(Period::from_ns(0), None);
-        assert_eq!(Period::from_ns(7).map(Period::as_ns), Some(7));
     }
 }

@@ -114,7 +114,8 @@ typedef struct punctual_cycle {
     uint64_t missed;     /* releases since the last cycle that never ran */
     uint64_t dt_ns;      /* from the last cycle's release to this one: what an integrator has to
                             go on by; the period, for the first */
-    uint64_t next_ns;    /* when the next cycle is due: what runs beyond this is an overrun */
+    uint64_t next_ns;    /* when the next cycle is due, the first release that was still to come
+                            at the start: what runs beyond this is an overrun */
     uint64_t part;       /* how often the task broke this cycle off before: it goes on where it
                             was. Of a calendar; 0 elsewhere */
 } punctual_cycle;
@@ -274,7 +275,8 @@ int punctual_loop_wait(punctual_loop *loop, punctual_cycle *cycle) PUNCTUAL_NOEX
 int punctual_loop_stop(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
 /*
- * What the loop did so far, from any thread.
+ * What the loop did so far, from any thread. A cycle is counted once it is over: at the beginning of
+ * the next wait, or when the loop's own thread asks for this or is told to stop.
  * Real-time: reader side
  */
 int punctual_loop_stats(const punctual_loop *loop, punctual_stats *stats) PUNCTUAL_NOEXCEPT;

@@ -9,7 +9,6 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use punctual::core::executive::Record;
 use punctual::core::recorder::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;

@@ -4,8 +4,9 @@
 //! `forbid(unsafe_code)`, no dependency. Time is an argument: only a [`clock::Clock`] reads it,
 //! only a [`wait::Wait`] sleeps. All of it runs in a simulated clock.
 //!
-//! The path of a cycle: [`releases`] says when it is due, [`wait`] waits for that, [`executive`] runs
-//! it, [`recorder`] keeps what happened. [`mod@file`] is how it lies on disk afterwards.
+//! The path of a cycle: [`releases`] says when it is due; the [`gate`] waits for that by a
+//! [`wait`], or [`executive`] runs what is due of many tasks; a [`page`] counts it, and
+//! [`recorder`] keeps it as a sample. [`mod@file`] is how samples lie on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod earliest;
 pub mod executive;
 pub mod file;
 pub mod follow;
+pub mod gate;
 
 pub mod page;
 pub mod parts;

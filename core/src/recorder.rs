@@ -14,7 +14,6 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bucket;
-use crate::executive::Record;
 use crate::sample::Sample;
 use crate::time::Span;
 
@@ -132,9 +131,12 @@ impl Recorder<'_> {
     }
 }
 
-impl Record for Recorder<'_> {
+impl Recorder<'_> {
+    /// Keeps one cycle.
+    ///
+    /// # Real-time: in loop
     #[inline]
-    fn push(&mut self, sample: Sample) {
+    pub fn push(&mut self, sample: Sample) {
         let lateness_ns = sample.lateness.as_ns();
         self.count += 1;
         self.sum = self.sum.wrapping_add(lateness_ns);
@@ -161,8 +163,11 @@ impl Record for Recorder<'_> {
         self.enqueue(sample);
     }
 
+    /// Counts `releases` that never ran.
+    ///
+    /// # Real-time: in loop
     #[inline]
-    fn miss(&mut self, releases: u64) {
+    pub fn miss(&mut self, releases: u64) {
         bump(&self.counters[MISSED], releases);
     }
 }

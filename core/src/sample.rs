@@ -3,7 +3,8 @@
 //! For the recorder that stores it, the drain that writes it and the analysis that reads it.
 //! Touches nothing; never interprets what it holds.
 
-use crate::time::Span;
+use crate::dispatch::Job;
+use crate::time::{Instant, Span};
 
 /// The largest cycle number that a sample can hold: 2⁵⁶ − 1, 2 284 years at 1 MHz.
 pub const CYCLE_MAX: u64 = (1 << 56) - 1;
@@ -116,6 +117,46 @@ impl Sample {
             u64::from_le_bytes(word)
         };
         Self::from_words([word(0), word(8)])
+    }
+}
+
+impl Sample {
+    /// The sample of a cycle that started at `start`.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn of(job: &Job, start: Instant, flags: Flags) -> Self {
+        Self { cycle: job.cycle, lateness: start - job.release, flags }
+    }
+}
+
+/// The flags of a loop's cycles in turn: the first one has no interval to one before, and some at
+/// the start are cold.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    next: Flags,
+    cold: u32,
+}
+
+impl Beginning {
+    /// A loop that begins, of which so many cycles count as cold.
+    ///
+    /// # Real-time: in loop
+    pub const fn new(cold: u32) -> Self {
+        Self { next: Flags::FIRST, cold }
+    }
+
+    /// The flags of the next cycle.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn flags(&mut self) -> Flags {
+        let flags = core::mem::replace(&mut self.next, Flags::NONE);
+        if self.cold == 0 {
+            return flags;
+        }
+        self.cold -= 1;
+        flags.with(Flags::COLD)
     }
 }
 

@@ -9,10 +9,13 @@ use std::thread;
 
 use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::clock::Clock;
-use punctual::core::executive::{Executive, Record, Segment};
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::many::Observe;
+use punctual::core::gate::Gate;
+use punctual::core::page::Missed;
 use punctual::core::releases::Releases;
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::Span;
+use punctual::core::sample::{Beginning, Flags, Sample};
+use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Adaptive, Wait};
 use punctual::os::affinity::{self, CpuMask};
 use punctual::os::clock::{ClockId, now_ns};
@@ -191,22 +194,17 @@ impl Performer<'_> {
         let Site { grid, clock, .. } = &mut self.site;
         clock.discipline();
         let now = clock.now();
-        let segment = Segment {
-            grid: *grid,
-            first: grid.at_or_after(now + LEAD),
-            end: now + length,
-            cold: COLD,
-        };
+        let first = grid.at_or_after(now + LEAD);
         let most = length.as_ns().unsigned_abs() / grid.period().as_ns() + 16;
-        let record = Kept::new(usize::try_from(most).unwrap_or(usize::MAX), self.watched);
-        let mut executive = Executive { clock: clock.clone(), wait, record };
+        let kept = Kept::new(usize::try_from(most).unwrap_or(usize::MAX), self.watched);
+        let mut gate = Gate::new(clock.clone(), wait, kept, *grid, first).until(now + length);
         let before_ns = now_ns(ClockId::ThreadCpu);
         self.watched.arm(process::tid());
-        let _ended = executive.run(&segment, self.stop);
+        let _ended = gate.run(self.stop);
         self.watched.disarm();
         let cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(before_ns);
         let wall_ns = (clock.now() - now).as_ns().unsigned_abs();
-        executive.record.turn(cpu_ns, wall_ns)
+        gate.observe.turn(cpu_ns, wall_ns)
     }
 }
 
@@ -214,6 +212,7 @@ impl Performer<'_> {
 struct Kept<'a> {
     samples: Vec<Sample>,
     missed: u64,
+    beginning: Beginning,
     watched: &'a Watched,
 }
 
@@ -223,7 +222,7 @@ impl<'a> Kept<'a> {
         // Written once, so that no page is new in the loop.
         let mut samples = vec![nothing; most];
         samples.clear();
-        Self { samples, missed: 0, watched }
+        Self { samples, missed: 0, beginning: Beginning::new(COLD), watched }
     }
 
     fn turn(&self, cpu_ns: u64, wall_ns: u64) -> Turn {
@@ -235,24 +234,25 @@ impl<'a> Kept<'a> {
     }
 }
 
-impl Record for Kept<'_> {
-    fn push(&mut self, sample: Sample) {
+impl Observe for Kept<'_> {
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
+        self.missed += job.missed;
         // A turn has no more releases than there is room for.
         if self.samples.len() < self.samples.capacity() {
-            self.samples.push(sample);
+            self.samples.push(Sample::of(job, start, self.beginning.flags()));
         }
         self.watched.beat();
     }
 
-    fn miss(&mut self, releases: u64) {
-        self.missed += releases;
+    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
+        self.missed += missed.count;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual::core::time::{Instant, Period};
+    use punctual::core::time::Period;
     use punctual::way::Way;
 
     #[test]

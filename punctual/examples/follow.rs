@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
-use punctual::core::executive::{Executive, Record, Segment};
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::many::Observe;
+use punctual::core::gate::Gate;
 use punctual::core::releases::Releases;
-use punctual::core::sample::Sample;
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::Spin;
 use punctual::follow::{Follow, PtpClock, Reference, Settings};
@@ -22,16 +23,14 @@ use punctual::session;
 /// The lateness of each cycle, its number, and its release on CLOCK_MONOTONIC.
 struct Kept(Vec<(i64, u64, u64)>);
 
-impl Record for Kept {
-    fn push(&mut self, sample: Sample) {
+impl Observe for Kept {
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         if self.0.len() < self.0.capacity() {
-            let lateness_ns = sample.lateness.as_ns();
+            let lateness_ns = (start - job.release).as_ns();
             let release_ns = now_ns(ClockId::Monotonic).saturating_add_signed(-lateness_ns);
-            self.0.push((lateness_ns, sample.cycle, release_ns));
+            self.0.push((lateness_ns, job.cycle, release_ns));
         }
     }
-
-    fn miss(&mut self, _: u64) {}
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,12 +51,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Cycles count whole milliseconds of the reference.
     let grid = Releases::new(Instant::from_ns(0), period);
     let end = start + Span::from_ms(10_000);
-    let segment = Segment { grid, first: grid.at_or_after(start) + 2, end, cold: 0 };
     let wait = Spin::new(Spin::FIXED);
-    let mut executive = Executive { clock, wait, record: Kept(Vec::with_capacity(11_000)) };
-    let ended = executive.run(&segment, &AtomicBool::new(false));
+    let (kept, first) = (Kept(Vec::with_capacity(11_000)), grid.at_or_after(start) + 2);
+    let mut gate = Gate::new(clock, wait, kept, grid, first).until(end);
+    let ended = gate.run(&AtomicBool::new(false));
 
-    let kept = executive.record.0;
+    let kept = gate.observe.0;
     let mut late: Vec<i64> = kept.iter().map(|kept| kept.0).collect();
     late.sort_unstable();
     let n = late.len();

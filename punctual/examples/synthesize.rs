@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use punctual::core::executive::Record;
 use punctual::core::recorder::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;

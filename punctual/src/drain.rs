@@ -160,7 +160,6 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use punctual_core::executive::Record;
     use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
     use punctual_core::recorder::{split, words};
     use punctual_core::sample::Flags;

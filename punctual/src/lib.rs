@@ -8,19 +8,19 @@
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64};
-//! use punctual::core::{executive::{Executive, Segment}, releases::Releases, recorder, time::*,
-//! wait::Sleep};
+//! use punctual::core::{gate::Gate, page, releases::Releases, time::*, wait::Sleep};
 //!
-//! let storage: Vec<AtomicU64> = (0..recorder::words(4096)).map(|_| AtomicU64::new(0)).collect();
-//! let (record, _drain, view) = recorder::split(&storage).expect("large enough");
+//! let words: Vec<AtomicU64> = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
+//! let page = page::Page::new(&words, page::Kind::Lateness).expect("large enough");
 //! let mut clock = punctual::clocks::MachineClock::best();
 //! let start = punctual::core::clock::Clock::now(&mut clock);
-//! let grid = Releases::aligned(start, Period::from_ns(1_000_000).expect("positive"), 0);
-//! let segment = Segment { grid, first: 0, end: start + Span::from_ms(20), cold: 0 };
-//! let mut executive = Executive { clock, wait: Sleep, record };
-//! let ended = executive.run(&segment, &AtomicBool::new(false));
-//! println!("{ended:?}: {} cycles, {} missed", view.count(), view.missed());
-//! assert_eq!(view.count() + view.missed(), grid.at_or_after(segment.end));
+//! let releases = Releases::aligned(start, Period::hz(1_000).expect("in range"), 0);
+//! let end = start + Span::from_ms(20);
+//! let mut gate = Gate::new(clock, Sleep, page, releases, 0).until(end);
+//! let ended = gate.run(&AtomicBool::new(false));
+//! let counts = page::View::open(&words).expect("a page").counts();
+//! println!("{ended:?}: {} cycles, {} missed", counts.ran, counts.missed);
+//! assert_eq!(counts.ran + counts.missed, releases.at_or_after(end));
 //! ```
 //!
 //! # Real-time

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
-use punctual_core::page::{self, Kind, Page, View};
+use punctual_core::page::{self, Kind, Missed, Page, View};
 use punctual_core::time::Instant;
 
 /// The words of a page, which its writer and its readers hold.
@@ -86,6 +86,12 @@ impl Observe for Writers {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         if let Some(mut page) = self.all.get(job.rank).and_then(|words| Page::resume(words)) {
             page.ran(job, start, finish, overruns);
+        }
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        if let Some(mut page) = self.all.get(rank).and_then(|words| Page::resume(words)) {
+            page.end(missed, end);
         }
     }
 }

@@ -130,12 +130,15 @@ impl Post<'_> {
         self.told.rubbish.store(self.releaser.rubbish(), Ordering::Relaxed);
     }
 
-    /// Takes the last results, and counts what was posted in vain as missed. The task runs no more.
+    /// Takes the last results, and counts what was posted and not taken as missed. The task runs no
+    /// more.
     ///
     /// # Real-time: setup only
     pub fn close(&mut self, now: Instant) {
         self.harvest(now);
-        self.page.missed(self.releaser.unharvested());
+        if let Some(missed) = self.releaser.unclaimed() {
+            self.page.end(missed, now);
+        }
     }
 
     /// Releases the task for a cycle that is due at `now`.
@@ -144,8 +147,10 @@ impl Post<'_> {
         let (page, limits) = (&mut self.page, &self.limits);
         match self.releaser.enter(self.door, now, |done| keep(page, limits, &done)) {
             Entered::Open => {}
-            Entered::Left(vain) => {
-                self.page.missed(vain);
+            Entered::Left(unclaimed) => {
+                if let Some(missed) = unclaimed {
+                    self.page.end(missed, now);
+                }
                 bump(&self.told.vacant);
                 return Flow::Continue;
             }

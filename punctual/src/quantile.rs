@@ -51,7 +51,7 @@ mod tests {
         let mut page = Page::new(&words, Kind::Lateness).expect("fits");
         let view = View::open(&words).expect("a page");
         assert_eq!(of(&view, 0.5), None);
-        let mut push = |ns| page.keep(At::default(), Span::from_ns(ns), 0, Overruns::default());
+        let mut push = |ns| page.keep(At::default(), Span::from_ns(ns), None, Overruns::default());
         (1..=1_000).for_each(|k| push(k * 100));
         for (share, exact) in [(0.0, 100), (0.5, 50_000), (0.99, 99_000), (1.0, 100_000)] {
             let ns = of(&view, share).expect("some").as_ns();

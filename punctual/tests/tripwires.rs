@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::executive::{Ended, Executive, Segment};
-use punctual::core::recorder::{split, words};
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual::core::gate::Gate;
+use punctual::core::recorder::{Recorder, split, words};
 use punctual::core::releases::Releases;
+use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
@@ -25,6 +28,15 @@ use punctual::session;
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
 
+/// Keeps samples as a loop does that is measured.
+struct Recording<'a>(Recorder<'a>, Beginning);
+
+impl Observe for Recording<'_> {
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
+        self.0.push(Sample::of(job, start, self.1.flags()));
+    }
+}
+
 fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     let process = session::Process::enter();
     let _thread = session::Thread::enter(None, Policy::Fifo(10));
@@ -33,17 +45,18 @@ fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     let mut clock = MachineClock::best();
     let start = clock.now();
     let grid = Releases::aligned(start, Period::from_ns(500_000).expect("positive"), 0);
-    let segment = Segment { grid, first: 2, end: start + Span::from_ms(100), cold: 10 };
     let stop = AtomicBool::new(false);
-    let mut executive = Executive { clock, wait, record };
+    let observe = Recording(record, Beginning::new(10));
     // Paid here, before the loop: first use of the code and of the clock.
-    let warm = Segment { end: grid.release(4), ..segment };
-    assert_eq!(executive.run(&warm, &stop), Ended::Finished);
+    let mut warm = Gate::new(clock, wait, observe, grid, 2).until(grid.release(4));
+    assert_eq!(warm.run(&stop), Ended::Finished);
 
-    let rest = Segment { first: grid.at_or_after(executive.clock.now()), ..segment };
+    let Gate { mut clock, wait, observe, .. } = warm;
+    let first = grid.at_or_after(clock.now());
+    let mut gate = Gate::new(clock, wait, observe, grid, first).until(start + Span::from_ms(100));
     let before = usage::of_thread().expect("own usage");
     ALLOCATOR.arm();
-    let ended = executive.run(&rest, &stop);
+    let ended = gate.run(&stop);
     let allocations = ALLOCATOR.disarm();
     let after = usage::of_thread().expect("own usage");
     assert_eq!(ended, Ended::Finished);

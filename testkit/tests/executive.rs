@@ -6,37 +6,56 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 use punctual::core::clock::Clock;
-use punctual::core::executive::{Ended, Executive, Record, Segment};
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::Observe;
+use punctual::core::gate::Gate;
+use punctual::core::page::Missed;
 use punctual::core::releases::Releases;
-use punctual::core::sample::{Flags, Sample};
+use punctual::core::sample::{Beginning, Flags, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Sleep, Spin, Wait};
 use punctual_testkit::sim::{Noise, SimClock};
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Kept {
     samples: Vec<Sample>,
     missed: u64,
+    beginning: Beginning,
 }
 
-impl Record for Kept {
-    fn push(&mut self, sample: Sample) {
-        self.samples.push(sample);
+impl Kept {
+    fn new() -> Self {
+        Self { samples: Vec::new(), missed: 0, beginning: Beginning::new(3) }
+    }
+}
+
+impl Observe for Kept {
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
+        self.missed += job.missed;
+        self.samples.push(Sample::of(job, start, self.beginning.flags()));
     }
 
-    fn miss(&mut self, releases: u64) {
-        self.missed += releases;
+    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
+        self.missed += missed.count;
     }
+}
+
+/// Some releases and their end.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    grid: Releases,
+    end: Instant,
 }
 
 fn segment(epoch: u64, period: u64, cycles: u64) -> Segment {
     let grid = Releases::new(Instant::from_ns(epoch), Period::from_ns(period).expect("positive"));
-    Segment { grid, first: 0, end: grid.release(cycles), cold: 3 }
+    Segment { grid, end: grid.release(cycles) }
 }
 
 /// Looks at every release in turn: one that lies behind the last wake is missed, any other runs.
 fn slow_model(segment: &Segment, lateness: &[i64]) -> Kept {
-    let mut kept = Kept::default();
+    let mut kept = Kept::new();
     let mut script = lateness.iter();
     let mut busy_until = 0;
     for cycle in 0.. {
@@ -67,12 +86,14 @@ fn run<W: Wait<SimClock<std::vec::IntoIter<Noise>>>>(
     wait: W,
     segment: &Segment,
     script: Vec<Noise>,
+    poll_cost: Span,
 ) -> (Kept, W) {
-    let clock = SimClock::new(segment.grid.first() - Span::from_ns(1), script.into_iter());
-    let mut executive = Executive { clock, wait, record: Kept::default() };
-    let ended = executive.run(segment, &AtomicBool::new(false));
+    let mut clock = SimClock::new(segment.grid.first() - Span::from_ns(1), script.into_iter());
+    clock.poll_cost = poll_cost;
+    let mut gate = Gate::new(clock, wait, Kept::new(), segment.grid, 0).until(segment.end);
+    let ended = gate.run(&AtomicBool::new(false));
     assert_eq!(ended, Ended::Finished);
-    (executive.record, executive.wait)
+    (gate.observe, gate.wait)
 }
 
 proptest! {
@@ -85,7 +106,7 @@ proptest! {
     ) {
         let segment = segment(epoch, period, cycles);
         let script = lateness.iter().map(|&ns| Noise::Late(Span::from_ns(ns))).collect();
-        let (kept, _) = run(Sleep, &segment, script);
+        let (kept, _) = run(Sleep, &segment, script, Span::ZERO);
         let slow = slow_model(&segment, &lateness);
         prop_assert_eq!(&kept.samples, &slow.samples);
         prop_assert_eq!(kept.missed, slow.missed);
@@ -98,7 +119,7 @@ proptest! {
     ) {
         let segment = segment(10_000, 1_000, 50);
         let script = before.iter().map(|&ns| Noise::Interrupted(Span::from_ns(ns))).collect();
-        let (kept, _) = run(Sleep, &segment, script);
+        let (kept, _) = run(Sleep, &segment, script, Span::ZERO);
         prop_assert_eq!(kept.missed, 0);
         prop_assert!(kept.samples.iter().all(|sample| sample.lateness == Span::ZERO));
     }
@@ -110,7 +131,7 @@ proptest! {
     ) {
         let segment = segment(10_000, 1_000, 100);
         let script = lateness.iter().map(|&ns| Noise::Late(Span::from_ns(ns))).collect();
-        let (kept, _) = run(Spin::new(Span::from_ns(margin)), &segment, script);
+        let (kept, _) = run(Spin::new(Span::from_ns(margin)), &segment, script, Span::from_ns(20));
         prop_assert_eq!(kept.samples.len() as u64 + kept.missed, 100);
         for sample in &kept.samples {
             // The k-th sleep need not be that of the k-th sample: bounded by the worst of all.
@@ -124,9 +145,9 @@ proptest! {
 fn stop_ends_the_loop_at_once() {
     let segment = segment(1_000, 10, 5);
     let clock = SimClock::new(Instant::from_ns(0), std::iter::empty());
-    let mut executive = Executive { clock, wait: Sleep, record: Kept::default() };
-    assert_eq!(executive.run(&segment, &AtomicBool::new(true)), Ended::Stopped);
-    assert!(executive.record.samples.is_empty());
+    let mut gate = Gate::new(clock, Sleep, Kept::new(), segment.grid, 0).until(segment.end);
+    assert_eq!(gate.run(&AtomicBool::new(true)), Ended::Stopped);
+    assert!(gate.observe.samples.is_empty());
 }
 
 /// A clock under which the CPU goes away for a while, in the midst of a spin.
@@ -181,7 +202,8 @@ fn a_clock_that_leaps_ahead_makes_missed_releases_not_late_ones() {
     // An hour of a sleep that came back late: one sample an hour late, 3.6 million missed.
     let segment = segment(1_000_000, 1_000_000, 3_600_010);
     let hour = Span::from_ms(3_600_000);
-    let (kept, _) = run(Sleep, &segment, vec![Noise::Late(Span::ZERO), Noise::Late(hour)]);
+    let (kept, _) =
+        run(Sleep, &segment, vec![Noise::Late(Span::ZERO), Noise::Late(hour)], Span::ZERO);
     assert_eq!(kept.samples[1].lateness, hour);
     assert_eq!(kept.missed, 3_600_000);
     assert_eq!(kept.samples.len(), 10);

@@ -58,6 +58,7 @@ pub enum CalendarError {
 #[derive(Clone, Copy, Debug)]
 pub struct Calendar<'t> {
     pub(crate) epoch: Instant,
+    pub(crate) frame: Period,
     pub(crate) frame_ns: u64,
     pub(crate) units: &'t [Unit],
     pub(crate) tasks: &'t [Policy],
@@ -107,7 +108,7 @@ impl<'t> Calendar<'t> {
         if let Some(task) = tasks.iter().position(moves) {
             return Err(CalendarError::Policy(task));
         }
-        Ok(Self { epoch, frame_ns, units, tasks })
+        Ok(Self { epoch, frame, frame_ns, units, tasks })
     }
 
     /// How many tasks there are.

@@ -5,10 +5,14 @@
 
 use super::{Calendar, Progress, State, Unit};
 use crate::table::Policy;
-use crate::time::Instant;
+use crate::time::{Instant, Period};
 
 /// Long enough that nothing is late in it.
 const FRAME_NS: u64 = 1 << 40;
+const FRAME: Period = match Period::from_ns(FRAME_NS) {
+    Some(frame) => frame,
+    None => panic!(),
+};
 
 const UNITS: &[Unit] = &[Unit {
     ready_ns: 0,
@@ -24,7 +28,8 @@ const TASKS: &[Policy] = &[Policy::Skip];
 /// # Real-time: in loop
 #[inline]
 pub fn rehearse(now: Instant, turn: impl FnOnce(&Calendar<'_>, &mut State<'_>)) {
-    let calendar = Calendar { epoch: now, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS };
+    let calendar =
+        Calendar { epoch: now, frame: FRAME, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS };
     if let Some(mut state) = State::begin(&calendar, &mut [Progress::default()], now) {
         turn(&calendar, &mut state);
     }

@@ -10,6 +10,8 @@
 use super::{Calendar, Unit};
 use crate::dispatch::{Job, Overruns, Step};
 use crate::executive::many::Flow;
+use crate::page::Missed;
+use crate::releases::Releases;
 use crate::table::Policy;
 use crate::time::{Instant, Span};
 
@@ -104,6 +106,20 @@ impl<'s> State<'s> {
     /// # Real-time: setup only
     pub fn end(&mut self, end: Instant) {
         self.last = end - Span::from_ns(1);
+    }
+
+    /// The frames that a task missed since its last cycle, where everything ends.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn never_ran(&mut self, calendar: &Calendar<'_>, task: usize) -> Option<Missed> {
+        let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
+        let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
+        let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
+        let progress = self.tasks.get_mut(task)?;
+        let count = core::mem::take(&mut progress.untold);
+        let first = progress.next.saturating_sub(count);
+        (count > 0).then_some(Missed { releases, first, count })
     }
 
     /// What a task did so far.
@@ -221,6 +237,8 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
             release: Instant::from_ns(release_ns),
             next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
             missed: if new { core::mem::take(&mut progress.untold) } else { 0 },
+            passed: 0,
+            period: calendar.frame,
         });
     }
 }

@@ -6,6 +6,8 @@
 use super::cursor::Cursor;
 use super::storage::UNTOLD;
 use super::{Job, Overruns, State};
+use crate::page::Missed;
+use crate::releases::Releases;
 use crate::table::{Policy, Table};
 use crate::time::Instant;
 
@@ -32,22 +34,34 @@ impl State<'_> {
         self.due.set(index, cursor.release_ns(table));
     }
 
-    /// Of a task that missed releases, or has older ones to run than `last`, the newest one: the
-    /// cycle to run, and how many were missed just before.
+    /// The cycle to run of a task that missed releases, or of which several are waiting, `last`
+    /// the newest. The oldest one runs, with all its lateness, and those after it are missed; a
+    /// burst runs them one after the other, but for those beyond its length.
     #[cold]
     #[inline(never)]
-    pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> (u64, u64) {
-        let next = self.paces[rank].next & !UNTOLD;
-        let cycle = match table.slots[rank].policy {
-            Policy::Burst(most) => next.max(last.saturating_add(1).saturating_sub(u64::from(most))),
-            _ => last,
-        };
-        self.paces[rank].next = cycle + 1;
+    pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> Job {
+        let slot = &table.slots[rank];
         let counters = &mut self.counters[rank];
-        let skipped = cycle.saturating_sub(next);
-        counters.missed += skipped;
-        counters.over_release += skipped;
-        (cycle, core::mem::take(&mut counters.untold) + skipped)
+        let oldest = self.paces[rank].next & !UNTOLD;
+        let mut missed = core::mem::take(&mut counters.untold);
+        let (cycle, passed) = match slot.policy {
+            Policy::Burst(most) => {
+                let first = last.saturating_add(1).saturating_sub(u64::from(most));
+                (oldest.max(first), 0)
+            }
+            _ => (oldest, last.saturating_sub(oldest)),
+        };
+        let skipped = cycle - oldest;
+        missed += skipped;
+        counters.untold = passed;
+        counters.missed += skipped + passed;
+        counters.over_release += skipped + passed;
+        let following = cycle + 1 + passed;
+        self.paces[rank].next = if passed > 0 { following | UNTOLD } else { following };
+        let (release, next) =
+            (self.release_of(table, rank, cycle), self.release_of(table, rank, following));
+        let period = table.classes[slot.class as usize].period;
+        Job { rank, cycle, part: 0, release, next, missed, passed, period }
     }
 
     /// Takes note that the cycle of `job` never ran, because everything ends over it: it is missed.
@@ -60,16 +74,33 @@ impl State<'_> {
         }
     }
 
-    /// When a cycle of a task is released, and the one after it, ns.
+    /// The releases of a task up to `now`, where everything ends, that never ran and that no cycle
+    /// was told of; they are counted as missed.
+    ///
+    /// # Real-time: in loop
     #[cold]
-    #[inline(never)]
-    pub(super) fn times(&self, table: &Table<'_>, rank: usize, cycle: u64) -> (u64, u64) {
+    pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, now: Instant) -> Option<Missed> {
+        self.release(table, now);
+        let next = self.paces[rank].next & !UNTOLD;
+        let newest = self.released[table.slots[rank].run as usize].cycle;
+        let waiting = if self.ready.has(rank) { (newest + 1).saturating_sub(next) } else { 0 };
+        let counters = &mut self.counters[rank];
+        counters.missed += waiting;
+        let untold = core::mem::take(&mut counters.untold);
+        self.paces[rank].next = next + waiting;
+        self.ready.remove(rank);
+        let (first, count) = (next - untold, untold + waiting);
+        let period = table.classes[table.slots[rank].class as usize].period;
+        let releases = Releases::new(self.release_of(table, rank, 0), period);
+        (count > 0).then_some(Missed { releases, first, count })
+    }
+
+    /// When a cycle of a task is released.
+    fn release_of(&self, table: &Table<'_>, rank: usize, cycle: u64) -> Instant {
         let slot = &table.slots[rank];
         let class = &table.classes[slot.class as usize];
-        let cursor = &self.cursors[slot.class as usize];
-        let phase_ns = table.runs[slot.run as usize].phase_ns;
-        let at = |cycle| cursor.start_of_ns(class, table, cycle).saturating_add(phase_ns);
-        (at(cycle), at(cycle + 1))
+        let start_ns = self.cursors[slot.class as usize].start_of_ns(class, table, cycle);
+        Instant::from_ns(start_ns.saturating_add(table.runs[slot.run as usize].phase_ns))
     }
 
     /// What a finish that was not calm did wrong, and what its policy says of that.

@@ -12,10 +12,12 @@ mod storage;
 mod succession;
 
 use crate::earliest::Earliest;
+use crate::page::Missed;
 use crate::parts::Visit;
 use crate::ready::Ready;
+use crate::releases::Releases;
 use crate::table::Table;
-use crate::time::{Instant, Span};
+use crate::time::{Instant, Period, Span};
 
 use storage::UNTOLD;
 
@@ -48,10 +50,30 @@ pub struct Job {
     pub part: u32,
     /// When it was due.
     pub release: Instant,
-    /// When the task's next cycle is; for a unit of a calendar, when its budget is spent.
+    /// When the task's next cycle is: its first release that is still to come; for a unit of a
+    /// calendar, when its budget is spent.
     pub next: Instant,
-    /// Releases of this task that were missed just before.
+    /// Releases of this task that were missed just before: those with the numbers below this
+    /// cycle's.
     pub missed: u64,
+    /// Releases after this one that passed before it could start. They are missed, and told to the
+    /// cycle that comes next.
+    pub passed: u64,
+    /// The task's period; of a unit of a calendar the frame.
+    pub period: Period,
+}
+
+impl Job {
+    /// The releases that were missed just before.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn missed_before(&self) -> Missed {
+        let since_0 = i64::try_from(self.period.offset_ns(self.cycle)).unwrap_or(i64::MAX);
+        let releases = Releases::new(self.release - Span::from_ns(since_0), self.period);
+        let first = self.cycle.saturating_sub(self.missed);
+        Missed { releases, first, count: self.cycle - first }
+    }
 }
 
 /// What to do next.
@@ -253,16 +275,14 @@ impl State<'_> {
     #[inline(always)]
     fn take(&mut self, table: &Table<'_>, rank: usize) -> Job {
         let pace = &mut self.paces[rank];
-        let Released { mut cycle, mut at_ns, mut next_ns } = self.released[pace.run as usize];
-        let mut missed = 0;
-        if pace.next == cycle {
-            pace.next = cycle + 1;
-        } else {
-            (cycle, missed) = self.catch_up(table, rank, cycle);
-            (at_ns, next_ns) = self.times(table, rank, cycle);
+        let Released { cycle, at_ns, next_ns } = self.released[pace.run as usize];
+        if pace.next != cycle {
+            return self.catch_up(table, rank, cycle);
         }
+        pace.next = cycle + 1;
         let (release, next) = (Instant::from_ns(at_ns), Instant::from_ns(next_ns));
-        Job { rank, cycle, part: 0, release, next, missed }
+        let period = table.classes[table.slots[rank].class as usize].period;
+        Job { rank, cycle, part: 0, release, next, missed: 0, passed: 0, period }
     }
 }
 

@@ -135,19 +135,24 @@ impl<'m> Model<'m> {
             let free = (0..self.tasks.len()).filter(|&rank| !self.held[rank]);
             return Err(free.map(|rank| self.at(rank, self.next[rank])).min().unwrap_or(u64::MAX));
         };
-        let keep = match self.tasks[rank].policy {
-            Policy::Burst(most) => most as usize,
-            _ => 1,
-        };
         let mut missed = std::mem::take(&mut self.untold[rank]);
-        while self.waiting[rank].len() > keep {
-            self.waiting[rank].pop_front();
-            missed += 1;
-            self.missed[rank] += 1;
+        if let Policy::Burst(most) = self.tasks[rank].policy {
+            while self.waiting[rank].len() > most as usize {
+                self.waiting[rank].pop_front();
+                missed += 1;
+                self.missed[rank] += 1;
+            }
         }
         let cycle = self.waiting[rank].pop_front().expect("not empty");
+        let mut passed = 0;
+        if !matches!(self.tasks[rank].policy, Policy::Burst(_)) {
+            // The oldest one runs; the others are told of to the next.
+            passed = self.waiting[rank].drain(..).count() as u64;
+            self.untold[rank] += passed;
+            self.missed[rank] += passed;
+        }
         self.ran[rank] += 1;
-        Ok((rank, cycle, self.at(rank, cycle), self.at(rank, cycle + 1), missed))
+        Ok((rank, cycle, self.at(rank, cycle), self.at(rank, cycle + 1 + passed), missed))
     }
 
     fn finish(&mut self, rank: usize, cycle: u64, now: u64) {

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::many::Flow;
 use super::source::{Rehearse, Source};
 use crate::dispatch::{Job, Overruns, Step};
+use crate::page::Missed;
 use crate::table::Policy;
 use crate::time::{Instant, Span};
 
@@ -114,6 +115,15 @@ impl<S: Source> Source for Changing<'_, S> {
         self.source.refuse(job);
     }
 
+    fn ranks(&self) -> usize {
+        self.source.ranks()
+    }
+
+    /// Where it was left to be changed nothing has ended.
+    fn never_ran(&mut self, rank: usize, now: Instant) -> Option<Missed> {
+        if self.left { None } else { self.source.never_ran(rank, now) }
+    }
+
     #[inline]
     fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {
         self.source.rehearse(now, &mut Around { turn, look: self.look });
@@ -137,6 +147,7 @@ impl<R: Rehearse> Rehearse for Around<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Period;
 
     /// Runs at each instant below 10 µs, then every 500 µs.
     struct Script;
@@ -148,7 +159,10 @@ mod tests {
             if now.as_ns() >= 10_000 && next > now {
                 return Step::Idle(next);
             }
-            let job = Job { rank: 3, cycle: 1, part: 0, release: now, next, missed: 0 };
+            let period = Period::from_ns(500_000).expect("in range");
+            let (missed, passed) = (0, 0);
+            let job =
+                Job { rank: 3, cycle: 1, part: 0, release: now, next, missed, passed, period };
             Step::Run(job)
         }
         fn coming(&self) -> Option<usize> {
@@ -165,6 +179,12 @@ mod tests {
         }
         fn ends(&self, _: &Job, _: Overruns) -> bool {
             true
+        }
+        fn ranks(&self) -> usize {
+            0
+        }
+        fn never_ran(&mut self, _: usize, _: Instant) -> Option<Missed> {
+            None
         }
         fn rehearse(&self, now: Instant, turn: &mut impl Rehearse) {
             turn.on(&mut Script, now);

@@ -25,8 +25,8 @@ pub struct Cycle<'c> {
     pub missed: u64,
     /// From the release of its last cycle to this one: what an integrator has to go on by.
     pub dt: Span,
-    /// When the task's next cycle is, or, for a unit of a calendar, when its budget is spent: what
-    /// runs beyond this is an overrun.
+    /// When the task's next cycle is, its first release that is still to come; or, for a unit of a
+    /// calendar, when its budget is spent: what runs beyond this is an overrun.
     pub next: Instant,
     /// Whether an overrun cancels it.
     terminates: bool,
@@ -82,6 +82,23 @@ impl<'c> Cycle<'c> {
         let (part, release, lateness, missed) = (0, start, Span::ZERO, 0);
         let (terminates, cancel, thread) = (false, None, PhantomData);
         Self { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
+    }
+
+    /// A cycle of a loop of one period.
+    #[inline]
+    pub(crate) fn at_gate(job: &Job, start: Instant, dt: Span) -> Cycle<'static> {
+        Cycle {
+            n: job.cycle,
+            part: 0,
+            release: job.release,
+            lateness: start - job.release,
+            missed: job.missed,
+            dt,
+            next: job.next,
+            terminates: false,
+            cancel: None,
+            thread: PhantomData,
+        }
     }
 
     /// The same cycle with a cancel token.

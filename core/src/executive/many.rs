@@ -11,6 +11,7 @@ use super::Ended;
 use super::source::{Rehearse, Source, Tasks};
 use crate::clock::Clock;
 use crate::dispatch::{Job, Overruns, State, Step};
+use crate::page::Missed;
 use crate::table::Table;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
@@ -49,12 +50,22 @@ pub trait Observe {
     ///
     /// # Real-time: in loop
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
+
+    /// Releases of the task of this rank that never ran before the loop ended, and that no later
+    /// cycle tells of.
+    ///
+    /// # Real-time: in loop
+    fn never_ran(&mut self, _rank: usize, _missed: Missed, _end: Instant) {}
 }
 
 impl<O: Observe + ?Sized> Observe for &mut O {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         (**self).ran(job, start, finish, overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        (**self).never_ran(rank, missed, end);
     }
 }
 
@@ -96,15 +107,28 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     pub fn obey<S: Source>(&mut self, source: &mut S, end: Instant, stop: &AtomicBool) -> Ended {
         source.end(end);
         let mut now = self.clock.now();
-        loop {
+        let ended = loop {
             now = match self.turn(source, now, stop, black_box(true)) {
-                Turn::Idle(until) if until >= end => return Ended::Finished,
+                Turn::Idle(until) if until >= end => break Ended::Finished,
                 Turn::Idle(until) => match self.wait(source, until, stop) {
                     Some(wake) => wake,
-                    None => return Ended::Stopped,
+                    None => break Ended::Stopped,
                 },
-                Turn::Over(ended) => return ended,
+                Turn::Over(ended) => break ended,
             };
+        };
+        self.never_ran(source);
+        ended
+    }
+
+    /// Tells the observer of what passed and never ran.
+    #[cold]
+    fn never_ran<S: Source>(&mut self, source: &mut S) {
+        let now = self.clock.now();
+        for rank in 0..source.ranks() {
+            if let Some(missed) = source.never_ran(rank, now) {
+                self.observe.never_ran(rank, missed, now);
+            }
         }
     }
 

@@ -61,7 +61,9 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
             let start = self.clock.wake();
             let dt = last.map_or(nominal, |last: Instant| start - last);
             let next = start + nominal;
-            let job = Job { rank: 0, cycle: n, part: 0, release: start, next, missed: 0 };
+            let (missed, passed, period) = (0, 0, self.period);
+            let job =
+                Job { rank: 0, cycle: n, part: 0, release: start, next, missed, passed, period };
             let flow = self.tasks.run(0, &mut Cycle::paced(n, start, dt, next));
             let finish = self.clock.now();
             let over_ns = u64::try_from((finish - start).as_ns()).unwrap_or(0);
@@ -98,7 +100,7 @@ impl Observe for Distances<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
         if let Some(last) = self.last.replace(start) {
-            self.page.keep(At { release: start, cycle: job.cycle }, start - last, 0, overruns);
+            self.page.keep(At { release: start, cycle: job.cycle }, start - last, None, overruns);
         }
     }
 }

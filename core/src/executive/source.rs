@@ -5,6 +5,7 @@
 use super::many::Flow;
 use crate::calendar::{self, Calendar};
 use crate::dispatch::{self, Job, Overruns, State, Step};
+use crate::page::Missed;
 use crate::table::{Policy, Table};
 use crate::time::{Instant, Span};
 
@@ -49,6 +50,17 @@ pub trait Source {
     ///
     /// # Real-time: in loop
     fn refuse(&mut self, _job: &Job) {}
+
+    /// How many ranks there are.
+    ///
+    /// # Real-time: in loop
+    fn ranks(&self) -> usize;
+
+    /// The releases of the task of this rank up to `now`, where everything ends, that never ran and
+    /// that no cycle was told of.
+    ///
+    /// # Real-time: in loop
+    fn never_ran(&mut self, rank: usize, now: Instant) -> Option<Missed>;
 
     /// Has one turn of the loop rehearsed on a source of this kind, with one task, due at `now`:
     /// its code is then at hand when the turn is meant.
@@ -109,12 +121,20 @@ impl Source for Tasks<'_, '_, '_> {
     #[inline]
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         let stops = self.policy(job.rank) == Policy::Stop;
-        stops && (job.missed > 0 || overruns.over_release)
+        stops && (job.missed > 0 || job.passed > 0 || overruns.over_release)
     }
 
     #[cold]
     fn refuse(&mut self, job: &Job) {
         self.state.refuse(job);
+    }
+
+    fn ranks(&self) -> usize {
+        self.table.tasks()
+    }
+
+    fn never_ran(&mut self, rank: usize, now: Instant) -> Option<Missed> {
+        self.state.never_ran(self.table, rank, now)
     }
 
     #[inline]
@@ -168,6 +188,14 @@ impl Source for Units<'_, '_, '_> {
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
         let stops = self.policy(job.rank) == Policy::Stop;
         stops && (job.missed > 0 || overruns.over_budget)
+    }
+
+    fn ranks(&self) -> usize {
+        self.calendar.tasks()
+    }
+
+    fn never_ran(&mut self, rank: usize, _: Instant) -> Option<Missed> {
+        self.state.never_ran(self.calendar, rank)
     }
 
     #[inline]
@@ -265,6 +293,17 @@ impl Source for Both<'_, '_, '_, '_> {
         match self.of_table(job) {
             Some(job) => self.tasks.refuse(&job),
             None => self.units.refuse(job),
+        }
+    }
+
+    fn ranks(&self) -> usize {
+        self.first() + self.tasks.ranks()
+    }
+
+    fn never_ran(&mut self, rank: usize, now: Instant) -> Option<Missed> {
+        match rank.checked_sub(self.first()) {
+            Some(rank) => self.tasks.never_ran(rank, now),
+            None => self.units.never_ran(rank, now),
         }
     }
 

@@ -1,6 +1,8 @@
 //! A page: what a loop did so far, in memory that another thread or process may read at any time.
 //!
-//! For every loop, one page a task: its counters and its histogram of lateness. The layout is fixed
+//! For every loop, one page a task: its counters and its histogram of lateness. The values are
+//! those of all releases, whether they ran or were missed: a missed one is as late as the first
+//! start at or after it, and late by a period at least ([`Missed`]). The layout is fixed
 //! and says its version, so that a reader needs nothing but the words. One writer, which stores and
 //! never waits; any number of readers ([`View`]), which never disturb it. Lies in the caller's
 //! words: a vector, or memory shared with other processes. Never allocates, never fails in a loop.
@@ -19,9 +21,11 @@
 //! | 17, 18 | the smallest value and the largest, ns, signed |
 //! | 19, 20 | the last release, ns on CLOCK_MONOTONIC, and its cycle |
 //! | 21 | the sum of all values, ns, wrapping |
+//! | 22 | the start of the last cycle, ns on CLOCK_MONOTONIC |
+//! | 23 | missed releases that no start followed: their values are lower bounds |
 //! | 32 … | one count a bucket of [`crate::bucket`] |
 
-mod beside;
+mod missed;
 mod view;
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
@@ -31,13 +35,13 @@ use crate::dispatch::{Job, Overruns};
 use crate::executive::many::Observe;
 use crate::time::{Instant, Span};
 
-pub use beside::Beside;
+pub use missed::Missed;
 pub use view::{Counts, PageError, View};
 
 /// The first word of a page: "punctpag".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctpag");
 /// The layout above.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Words of a page.
 pub const WORDS: usize = HEADER_WORDS + bucket::COUNT;
 
@@ -57,6 +61,8 @@ const MAX: usize = 18;
 const RELEASE: usize = 19;
 const CYCLE: usize = 20;
 const SUM: usize = 21;
+const START: usize = 22;
+const CENSORED: usize = 23;
 
 /// What the histogram of a page is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,44 +123,90 @@ impl<'a> Page<'a> {
     }
 
     /// A cycle whose value (its lateness, for [`Kind::Lateness`]) is this, and what went wrong
-    /// with it; `missed` releases just before it never ran.
+    /// with it; the releases `missed` just before it never ran.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn keep(&mut self, at: At, value: Span, missed: u64, overruns: Overruns) {
+    pub fn keep(&mut self, at: At, value: Span, missed: Option<Missed>, overruns: Overruns) {
         self.write(|page| {
-            let value_ns = value.as_ns();
+            let start = at.release + value;
+            if let Some(missed) = missed {
+                page.count_missed(missed, Some(start));
+            }
             page.bump(RAN, 1);
-            page.bump(MISSED, missed);
             page.bump(STARTED_LATE, u64::from(overruns.started_late));
             page.bump(OVER_BUDGET, u64::from(overruns.over_budget));
             page.bump(OVER_RELEASE, u64::from(overruns.over_release));
             page.bump(OVER_DEADLINE, u64::from(overruns.over_deadline));
-            page.bump(SUM, value_ns.cast_unsigned());
             page.put(RELEASE, at.release.as_ns());
             page.put(CYCLE, at.cycle);
-            if value_ns < page.min_ns {
-                page.min_ns = value_ns;
-                page.put(MIN, value_ns.cast_unsigned());
-            }
-            if value_ns > page.max_ns {
-                page.max_ns = value_ns;
-                page.put(MAX, value_ns.cast_unsigned());
-            }
-            match bucket::index(value_ns) {
-                Place::In(at) => bump(&page.buckets[at], 1),
-                Place::Below => page.bump(BELOW, 1),
-                Place::Above => page.bump(ABOVE, 1),
-            }
+            page.put(START, start.as_ns());
+            let value_ns = value.as_ns();
+            page.bump(SUM, value_ns.cast_unsigned());
+            page.extend_to(value_ns, value_ns);
+            page.count(bucket::index(value_ns), 1);
         });
     }
 
-    /// Releases that never ran, and that no later cycle tells of.
+    /// Releases that never ran before the loop ended at `end`, and that no later cycle tells of.
+    /// Those that no start followed are counted as late by the time up to the end, which is a
+    /// lower bound: they are censored.
     ///
     /// # Real-time: in loop
+    pub fn end(&mut self, missed: Missed, end: Instant) {
+        self.write(|page| {
+            let (_, unfollowed) = page.count_missed(missed, None);
+            page.count_late(unfollowed, end);
+            page.bump(CENSORED, unfollowed.count);
+        });
+    }
+
+    /// Counts missed releases: those up to the last start, then those up to `start`, where there is
+    /// one. Both parts.
+    #[cold]
+    #[inline(never)]
+    fn count_missed(&mut self, missed: Missed, start: Option<Instant>) -> (Missed, Missed) {
+        self.bump(MISSED, missed.count);
+        let last = Instant::from_ns(self.header[START].load(Ordering::Relaxed));
+        let ran = self.header[RAN].load(Ordering::Relaxed) > 0;
+        let nothing = Missed { count: 0, ..missed };
+        let (before, after) = if ran { missed.split(last) } else { (nothing, missed) };
+        self.count_late(before, last);
+        if let Some(start) = start {
+            self.count_late(after, start);
+        }
+        (before, after)
+    }
+
+    /// The values of releases whose first start after them was at `start`.
+    fn count_late(&mut self, missed: Missed, start: Instant) {
+        if missed.count > 0 {
+            let (max, min) = missed.extremes(start);
+            self.extend_to(min.as_ns(), max.as_ns());
+            self.bump(SUM, missed.sum_ns(start).cast_unsigned());
+            missed.places(start, |place, n| self.count(place, n));
+        }
+    }
+
     #[inline]
-    pub fn missed(&mut self, releases: u64) {
-        self.write(|page| page.bump(MISSED, releases));
+    fn extend_to(&mut self, min_ns: i64, max_ns: i64) {
+        if min_ns < self.min_ns {
+            self.min_ns = min_ns;
+            self.put(MIN, min_ns.cast_unsigned());
+        }
+        if max_ns > self.max_ns {
+            self.max_ns = max_ns;
+            self.put(MAX, max_ns.cast_unsigned());
+        }
+    }
+
+    #[inline]
+    fn count(&self, place: Place, values: u64) {
+        match place {
+            Place::In(at) => bump(&self.buckets[at], values),
+            Place::Below => self.bump(BELOW, values),
+            Place::Above => self.bump(ABOVE, values),
+        }
     }
 
     /// Makes the page odd, writes, makes it even: a reader that sees one even number before and
@@ -200,7 +252,12 @@ impl Observe for Page<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
         let at = At { release: job.release, cycle: job.cycle };
-        self.keep(at, start - job.release, job.missed, overruns);
+        let missed = if job.missed == 0 { None } else { Some(job.missed_before()) };
+        self.keep(at, start - job.release, missed, overruns);
+    }
+
+    fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {
+        self.end(missed, end);
     }
 }
 
@@ -210,6 +267,12 @@ impl Observe for [Page<'_>] {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         if let Some(page) = self.get_mut(job.rank) {
             Observe::ran(page, job, start, finish, overruns);
+        }
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        if let Some(page) = self.get_mut(rank) {
+            page.end(missed, end);
         }
     }
 }

@@ -5,9 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::vec::Vec;
 
 use super::*;
-use crate::executive::Record;
 use crate::releases::Releases;
-use crate::sample::{Flags, Sample};
 use crate::time::Period;
 
 fn words() -> Vec<AtomicU64> {
@@ -16,7 +14,9 @@ fn words() -> Vec<AtomicU64> {
 
 fn job(rank: usize, cycle: u64, missed: u64) -> Job {
     let at = |cycle: u64| Instant::from_ns(cycle * 1_000);
-    Job { rank, cycle, part: 0, release: at(cycle), next: at(cycle + 1), missed }
+    let (release, next, passed) = (at(cycle), at(cycle + 1), 0);
+    let period = Period::from_ns(1_000).expect("in range");
+    Job { rank, cycle, part: 0, release, next, missed, passed, period }
 }
 
 fn histogram(view: &View<'_>) -> (Counts, Box<[u64; bucket::COUNT]>) {
@@ -38,28 +38,55 @@ fn what_was_written_is_read() {
     Observe::ran(&mut page, &job(0, 6, 0), Instant::from_ns(5_990), finish, Overruns::default());
     let far = Instant::from_ns(9_000 + (1 << 40));
     Observe::ran(&mut page, &job(0, 9, 2), far, far, Overruns::default());
-    page.missed(3);
+    // Nothing ran after 9; the loop ends 500 ns after release 12.
+    let releases = Releases::new(Instant::from_ns(0), Period::from_ns(1_000).expect("in range"));
+    page.end(Missed { releases, first: 10, count: 3 }, far + Span::from_ns(500));
     let (counts, buckets) = histogram(&view);
     let expected = Counts {
         consistent: true,
         ran: 3,
         missed: 7,
+        censored: 0,
         started_late: 1,
         over_budget: 1,
         over_release: 1,
         over_deadline: 1,
         below: 1,
-        above: 1,
+        above: 3,
         min: Some(Span::from_ns(-10)),
-        max: Some(Span::from_ns(1 << 40)),
-        sum_ns: 290 + (1 << 40),
+        // Release 7 was missed, and the next start is that of 9.
+        max: Some(Span::from_ns(2_000 + (1 << 40))),
+        sum_ns: 890 + 6 * (1 << 40),
         release: Instant::from_ns(9_000),
         cycle: 9,
     };
     assert_eq!(counts, expected);
-    assert_eq!(buckets.iter().sum::<u64>(), 1);
-    let Place::In(at) = bucket::index(300) else { panic!("300 ns has a bucket") };
-    assert_eq!(buckets[at], 1);
+    assert_eq!(buckets.iter().sum::<u64>(), 6);
+    for late in [300, 1_300, 2_300] {
+        let Place::In(at) = bucket::index(late) else { panic!("{late} ns has a bucket") };
+        assert_eq!(buckets[at], 1, "{late}");
+    }
+}
+
+#[test]
+fn what_no_start_followed_is_late_by_the_time_to_the_end_at_least() {
+    let words = words();
+    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let view = View::open(&words).expect("a page");
+    // Started when releases 6 and 7 had passed, too; ended 200 ns after release 9.
+    Observe::ran(
+        &mut page,
+        &job(0, 5, 0),
+        Instant::from_ns(7_100),
+        Instant::from_ns(9_200),
+        Overruns::default(),
+    );
+    let releases = Releases::new(Instant::from_ns(0), Period::from_ns(1_000).expect("in range"));
+    page.end(Missed { releases, first: 6, count: 4 }, Instant::from_ns(9_200));
+    let (counts, buckets) = histogram(&view);
+    assert_eq!((counts.ran, counts.missed, counts.censored), (1, 4, 2));
+    assert_eq!(counts.sum_ns, 2_100 + 1_100 + 1_000 + 1_200 + 1_000);
+    assert_eq!(buckets.iter().sum::<u64>(), 5);
 }
 
 #[test]
@@ -77,29 +104,6 @@ fn each_rank_has_its_page_and_one_without_harms_nobody() {
 }
 
 #[test]
-fn a_single_loop_keeps_one_beside_its_record() {
-    struct Both(u64, u64);
-    impl Record for Both {
-        fn push(&mut self, _: Sample) {
-            self.0 += 1;
-        }
-        fn miss(&mut self, releases: u64) {
-            self.1 += releases;
-        }
-    }
-    let words = words();
-    let page = Page::new(&words, Kind::Lateness).expect("large enough");
-    let grid = Releases::new(Instant::from_ns(50), Period::from_ns(100).expect("positive"));
-    let mut beside = Beside { record: Both(0, 0), page, grid };
-    beside.push(Sample { cycle: 4, lateness: Span::from_ns(30), flags: Flags::NONE });
-    beside.miss(5);
-    let counts = View::open(&words).expect("a page").counts();
-    assert_eq!((beside.record.0, beside.record.1), (1, 5));
-    assert_eq!((counts.ran, counts.missed, counts.release.as_ns()), (1, 5, 450));
-    assert_eq!(counts.max, Some(Span::from_ns(30)));
-}
-
-#[test]
 fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
     let words = words();
     let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
@@ -112,13 +116,14 @@ fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
                 let (counts, buckets) = histogram(&view);
                 if counts.consistent {
                     whole += 1;
-                    assert_eq!(counts.ran, buckets.iter().sum::<u64>());
+                    assert_eq!(counts.ran + counts.missed, buckets.iter().sum::<u64>());
                     assert_eq!(counts.ran, counts.missed);
-                    assert_eq!(counts.sum_ns, counts.ran.cast_signed() * 40);
+                    // A missed one is a period late, and what its next start is late.
+                    assert_eq!(counts.sum_ns, counts.ran.cast_signed() * (40 + 1_040));
                 }
             }
         });
-        for cycle in 0..20_000u64 {
+        for cycle in (1..40_000u64).step_by(2) {
             let job = job(0, cycle, 1);
             let start = job.release + Span::from_ns(40);
             Observe::ran(&mut page, &job, start, start, Overruns::default());
@@ -143,10 +148,10 @@ fn a_writer_that_broke_off_is_told_not_waited_for() {
     for value in [7, 5, 9] {
         let mut page = Page::resume(&words).expect("a page");
         let at = At { release: Instant::from_ns(1), cycle: 2 };
-        page.keep(at, Span::from_ns(value), 1, Overruns::default());
+        page.keep(at, Span::from_ns(value), None, Overruns::default());
     }
-    let Counts { consistent, ran, missed, min, max, .. } = view.counts();
-    assert_eq!((consistent, ran, missed), (true, 3, 3));
+    let Counts { consistent, ran, min, max, .. } = view.counts();
+    assert_eq!((consistent, ran), (true, 3));
     assert_eq!((min, max), (Some(Span::from_ns(5)), Some(Span::from_ns(9))));
 }
 
@@ -160,8 +165,8 @@ fn what_is_no_page_is_refused() {
     assert_eq!(View::open(&words[..40]).err(), Some(PageError::Size(40)));
     words[2].store(12, Ordering::Relaxed);
     assert_eq!(View::open(&words).err(), Some(PageError::Size(12)));
-    words[1].store(2, Ordering::Relaxed);
+    words[1].store(3, Ordering::Relaxed);
     let why = View::open(&words).expect_err("another version");
-    assert_eq!(why, PageError::Version(2));
-    assert!(std::format!("{why}").contains("version 2"));
+    assert_eq!(why, PageError::Version(3));
+    assert!(std::format!("{why}").contains("version 3"));
 }

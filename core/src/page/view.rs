@@ -7,7 +7,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::{
-    ABOVE, BELOW, CYCLE, HEADER_WORDS, KIND, Kind, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
+    ABOVE, BELOW, CENSORED, CYCLE, HEADER_WORDS, KIND, Kind, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
     OVER_DEADLINE, OVER_RELEASE, RAN, RELEASE, SEQUENCE, STARTED_LATE, SUM, VERSION, WORDS,
 };
 use crate::bucket;
@@ -49,8 +49,11 @@ pub struct Counts {
     pub consistent: bool,
     /// Cycles that ran.
     pub ran: u64,
-    /// Releases that never ran, as far as a later cycle told of them.
+    /// Releases that never ran, as far as a later cycle or the end told of them.
     pub missed: u64,
+    /// Those of the missed that no start followed before the end: what the other values say of
+    /// them are lower bounds.
+    pub censored: u64,
     /// Cycles that started later than their slot allows.
     pub started_late: u64,
     /// Cycles that ran longer than their budget.
@@ -63,7 +66,7 @@ pub struct Counts {
     pub below: u64,
     /// Values above the last bucket.
     pub above: u64,
-    /// The smallest value; `None` before the first.
+    /// The smallest value, of releases that ran and of missed ones; `None` before the first.
     pub min: Option<Span>,
     /// The largest value.
     pub max: Option<Span>,
@@ -157,11 +160,13 @@ impl<'a> View<'a> {
 
     fn load(&self) -> Counts {
         let get = |at: usize| self.header[at].load(Ordering::Relaxed);
-        let span = |at: usize| (get(RAN) > 0).then(|| Span::from_ns(get(at).cast_signed()));
+        let span =
+            |at: usize| (get(RAN) + get(MISSED) > 0).then(|| Span::from_ns(get(at).cast_signed()));
         Counts {
             consistent: false,
             ran: get(RAN),
             missed: get(MISSED),
+            censored: get(CENSORED),
             started_late: get(STARTED_LATE),
             over_budget: get(OVER_BUDGET),
             over_release: get(OVER_RELEASE),

@@ -11,6 +11,7 @@ use super::{
     VERSION, Words, words,
 };
 use crate::executive::cancel::ALL;
+use crate::page::Missed;
 use crate::time::{Instant, Span};
 
 /// How far the clocks of a task and its releaser may be apart: both follow CLOCK_MONOTONIC by
@@ -78,10 +79,10 @@ pub struct Done {
     pub start: Instant,
     /// When it finished.
     pub finish: Instant,
-    /// When the next one was due.
+    /// When the next one that was still to come at its start was due.
     pub next: Instant,
     /// Releases just before it that never ran.
-    pub missed: u64,
+    pub missed: Option<Missed>,
 }
 
 /// The releaser of one seat.
@@ -147,15 +148,15 @@ impl<'a> Releaser<'a> {
         if says == self.door {
             return if is_open { Entered::Open } else { Entered::Closed };
         }
-        let mut vain = 0;
+        let mut unclaimed = None;
         if was_open {
             self.harvest(now, each);
-            vain = self.unharvested();
+            unclaimed = self.unclaimed();
         }
         (self.door, self.posted, self.next, self.tail) = (says, 0, 0, 0);
         self.ahead = None;
         door.obeyed.store(says, Ordering::Release);
-        if is_open { Entered::Open } else { Entered::Left(vain) }
+        if is_open { Entered::Open } else { Entered::Left(unclaimed) }
     }
 
     /// Posts `cycle`: the task is released. With `cancel`, an earlier one that still runs has its
@@ -228,19 +229,30 @@ impl<'a> Releaser<'a> {
         let release = self.terms.releases.release(cycle);
         let possible =
             start >= release - CLOCKS_APART && finish >= start && finish <= now + CLOCKS_APART;
-        let next = self.terms.releases.release(cycle + 1);
-        let missed = cycle - self.next;
+        let releases = self.terms.releases;
+        let following = match self.terms.burst {
+            0 => releases.next(cycle, start),
+            _ => cycle + 1,
+        };
+        let (first, count) = (self.next, cycle - self.next);
+        let missed = if count == 0 { None } else { Some(Missed { releases, first, count }) };
+        let next = releases.release(following);
         possible.then_some(Done { cycle, release, start, finish, next, missed })
     }
 
-    /// Cycles that were posted and of which no result came, the one that runs left out.
+    /// Releases that were posted and have no result, but for the one that runs: nobody will take
+    /// them.
     ///
     /// # Real-time: in loop
-    pub fn unharvested(&self) -> u64 {
+    pub fn unclaimed(&self) -> Option<Missed> {
         let get = |at: usize| self.seat.fixed[at].load(Ordering::Acquire);
         let taken = get(TAKEN);
         let runs = get(STATE) == State::Running.code() && taken > self.next && taken <= self.posted;
-        self.posted.saturating_sub(self.next).saturating_sub(u64::from(runs))
+        let first = if runs { taken } else { self.next };
+        let before = if runs { taken - 1 - self.next } else { 0 };
+        let count = before + self.posted.saturating_sub(first);
+        let releases = self.terms.releases;
+        (count > 0).then_some(Missed { releases, first: first - before, count })
     }
 
     /// Sets the cancel token of whichever cycle runs or is about to: before [`Releaser::end`],
@@ -266,8 +278,8 @@ pub enum Entered {
     Open,
     /// Nobody sits there.
     Closed,
-    /// Somebody sat there until now; so many cycles were posted and never ran.
-    Left(u64),
+    /// Somebody sat there until now; these cycles were posted and never ran.
+    Left(Option<Missed>),
 }
 
 /// Makes an empty seat of `whole`, for the next occupant: nobody may use it meanwhile, neither a

@@ -38,6 +38,8 @@ pub struct Sitter<'a> {
     /// The cycle that is to run or runs, and its start.
     cycle: u64,
     start: Instant,
+    /// The first one after it that is neither run nor missed.
+    following: u64,
     /// The cycle before that.
     last: Option<u64>,
     /// Missed releases that the task was not told of yet.
@@ -80,6 +82,7 @@ impl<'a> Sitter<'a> {
             terms,
             next: None,
             cycle: 0,
+            following: 0,
             start: Instant::from_ns(0),
             last: None,
             untold: 0,
@@ -159,15 +162,17 @@ impl<'a> Sitter<'a> {
         })
     }
 
-    /// The cycle that is to run of those that were posted.
+    /// The cycle that is to run of those that were posted: the oldest one, also where several
+    /// passed in a stall.
     #[inline]
     fn take(&mut self, posted: u64, next: u64) {
         self.cycle = match self.terms.burst {
-            0 => posted - 1,
+            0 => next,
             most => next.max(posted.saturating_sub(u64::from(most))),
         };
         self.missed = self.untold.saturating_add(self.cycle - next);
         self.untold = 0;
+        self.following = self.cycle.saturating_add(1);
     }
 
     /// Begins the cycle of the last [`Turn::Run`]. The stamp is taken by the caller, as late as can
@@ -181,6 +186,12 @@ impl<'a> Sitter<'a> {
         self.put(TAKEN, cycle.wrapping_add(1));
         self.put(START, start.as_ns());
         self.seat.fixed[STATE].store(State::Running.code(), Ordering::Release);
+        if self.terms.burst == 0 && start >= releases.release(self.following) {
+            // Those that passed before it could start are missed.
+            let released = releases.released(start).max(self.following);
+            self.untold = released - self.following;
+            self.following = released;
+        }
         let release = releases.release(cycle);
         let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
         let cancel = self.cancel();
@@ -188,7 +199,7 @@ impl<'a> Sitter<'a> {
             cycle,
             (release, start - release),
             (self.missed, release - releases.release(before)),
-            releases.release(cycle.saturating_add(1)),
+            releases.release(self.following),
             cancel,
         )
     }
@@ -213,10 +224,10 @@ impl<'a> Sitter<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn done(&mut self, finish: Instant) {
-        let mut next = self.cycle.saturating_add(1);
+        let mut next = self.following;
         if self.terms.burst == 0 && finish >= self.terms.releases.release(next) {
             let released = self.terms.releases.released(finish).max(next);
-            self.untold = released - next;
+            self.untold = self.untold.saturating_add(released - next);
             next = released;
         }
         self.next = Some(next);

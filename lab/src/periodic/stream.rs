@@ -7,9 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::wake_cost;
-use punctual::core::executive::{Ended, Executive, Segment};
+use punctual::core::dispatch::{Job, Overruns};
+use punctual::core::executive::Ended;
+use punctual::core::executive::many::Observe;
+use punctual::core::gate::Gate;
+use punctual::core::page::Missed;
 use punctual::core::recorder::Recorder;
 use punctual::core::releases::Releases;
+use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::exit::{Exit, Trial};
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
@@ -129,26 +134,22 @@ impl Worker<'_> {
             let Some(wait) = waits.get_mut(order.condition) else { break };
             clock.discipline();
             let now = clock.now();
-            let segment = Segment {
-                grid: self.grid,
-                first: self.grid.at_or_after(now + LEAD),
-                end: clock.at(order.end),
-                cold: self.cold,
-            };
-            let mut executive =
-                Executive { clock: clock.clone(), wait, record: Borrowed(recorder) };
+            let first = self.grid.at_or_after(now + LEAD);
+            let observe = Recording { recorder, beginning: Beginning::new(self.cold) };
+            let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first)
+                .until(clock.at(order.end));
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
             self.watched.arm(tid);
-            let ended = executive.run(&segment, self.stop);
+            let ended = gate.run(self.stop);
             self.watched.disarm();
             let tally = Box::new(Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
-                stalls: Wait::<C>::take_stalls(executive.wait),
+                stalls: Wait::<C>::take_stalls(gate.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
-                approach: Wait::<C>::approach(executive.wait),
-                exit: Wait::<C>::exit(executive.wait),
-                learned: Wait::<C>::learned(executive.wait),
+                approach: Wait::<C>::approach(gate.wait),
+                exit: Wait::<C>::exit(gate.wait),
+                learned: Wait::<C>::learned(gate.wait),
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -182,40 +183,43 @@ impl Worker<'_> {
         let now = clock.now();
         let first = self.grid.at_or_after(now + LEAD);
         let end = now + Adaptive::calibration(self.stream.period);
-        let segment = Segment { grid: self.grid, first, end, cold: 0 };
-        let mut executive = Executive { clock: clock.clone(), wait, record: Nowhere(self.watched) };
+        let observe = Nowhere(self.watched);
+        let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first).until(end);
         self.watched.arm(tid);
         // A stop is seen by the first order too.
-        let _ended = executive.run(&segment, self.stop);
+        let _ended = gate.run(self.stop);
         self.watched.disarm();
         // What stalled while it learned is not counted.
-        let _stalls = Wait::<C>::take_stalls(executive.wait);
+        let _stalls = Wait::<C>::take_stalls(gate.wait);
     }
 }
 
-/// A record that keeps nothing, and shows the watchdog that the loop gets on.
+/// Keeps nothing, and shows the watchdog that the loop makes progress.
 struct Nowhere<'a>(&'a Watched);
 
-impl punctual::core::executive::Record for Nowhere<'_> {
-    fn push(&mut self, _: punctual::core::sample::Sample) {
+impl Observe for Nowhere<'_> {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {
         self.0.beat();
     }
-
-    fn miss(&mut self, _: u64) {}
 }
 
-/// A recorder that outlives the executive that writes to it.
-struct Borrowed<'a, 'b>(&'a mut Recorder<'b>);
+/// Keeps the samples of one block in a recorder that outlives it.
+struct Recording<'a, 'b> {
+    recorder: &'a mut Recorder<'b>,
+    beginning: Beginning,
+}
 
-impl punctual::core::executive::Record for Borrowed<'_, '_> {
+impl Observe for Recording<'_, '_> {
     #[inline]
-    fn push(&mut self, sample: punctual::core::sample::Sample) {
-        self.0.push(sample);
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
+        if job.missed > 0 {
+            self.recorder.miss(job.missed);
+        }
+        self.recorder.push(Sample::of(job, start, self.beginning.flags()));
     }
 
-    #[inline]
-    fn miss(&mut self, releases: u64) {
-        self.0.miss(releases);
+    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
+        self.recorder.miss(missed.count);
     }
 }
 

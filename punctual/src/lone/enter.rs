@@ -12,11 +12,11 @@ use punctual_core::wait::adaptive::Aim;
 use punctual_core::wait::exit::Exit;
 use punctual_core::wait::{Adaptive, Strategy};
 
-use super::Loop;
 use super::guard::Guard;
 use super::options::{BadOptions, Options, Place};
 use super::rehearsal::rehearse;
 use super::remote::Remote;
+use super::{Loop, Where};
 use crate::clocks::{MachineClock, wake_cost};
 use crate::quiet::{self, Quiet};
 use crate::session::Thread;
@@ -141,12 +141,9 @@ impl Options {
             options: self,
             phase_ns,
             quiet,
-            clock,
-            wait,
-            page,
+            state: Where::Ready(clock, wait, page),
             view,
             remote,
-            at: None,
             session,
             _watchdog: watchdog,
         })

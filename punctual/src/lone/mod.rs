@@ -57,10 +57,10 @@ mod rehearsal;
 mod remote;
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::Overruns;
-use punctual_core::page::{At, Page, View};
+use punctual_core::gate::Gate;
+use punctual_core::page::{Page, View};
 use punctual_core::releases::Releases;
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::Span;
 use punctual_core::wait::exit::Trial;
 use punctual_core::wait::{Approach, Learned, Strategy, Wait};
 use punctual_os::scheduler::Policy;
@@ -72,96 +72,100 @@ use crate::session::{Refusal, Thread};
 pub use enter::{EnterError, LISTEN, Storage};
 pub use guard::Guard;
 pub use options::{BadOptions, Options, Place};
+pub use punctual_core::executive::many::Cycle;
 pub use rehearsal::{REHEARSAL_MAX, rehearse};
 pub use remote::Remote;
 
 /// From the first wait to the first release, at least: time to get into the wait.
 const LEAD: Span = Span::from_us(100);
 
-/// One cycle of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cycle {
-    /// Which: releases since the first one.
-    pub n: u64,
-    /// When it was due, on the loop's clock.
-    pub release: Instant,
-    /// wake − release.
-    pub lateness: Span,
-    /// Releases since the last cycle that never ran.
-    pub missed: u64,
-    /// From the release of the last cycle to this one, the period for the first: what an integrator
-    /// has to go on by.
-    pub dt: Span,
-    /// When the next cycle is due: what runs beyond this is an overrun.
-    pub next: Instant,
-}
-
 /// A loop on the thread that entered it, on the machine's clock or another one.
 #[derive(Debug)]
-pub struct Loop<'s, C = MachineClock> {
+pub struct Loop<'s, C: Clock = MachineClock> {
     options: Options,
     phase_ns: u64,
     quiet: Option<Quiet>,
-    clock: C,
-    wait: Strategy,
-    page: Page<'s>,
+    state: Where<'s, C>,
     view: View<'s>,
     remote: Remote,
-    /// Where it is; `None` before the first wait.
-    at: Option<Course>,
     session: Thread,
     _watchdog: Option<Guard>,
 }
 
-/// The releases, and the last cycle that ran.
-#[derive(Clone, Copy, Debug)]
-struct Course {
-    releases: Releases,
-    last: Option<u64>,
+/// A loop's own gate.
+type Own<'s, C> = Gate<C, Strategy, Page<'s>>;
+
+/// Where a loop is.
+#[derive(Debug)]
+enum Where<'s, C> {
+    /// Before the first wait, which fixes the first release.
+    Ready(C, Strategy, Page<'s>),
+    /// At work.
+    Running(Own<'s, C>),
+    /// While one becomes the other, and never seen.
+    Between,
 }
 
 impl<C: Clock> Loop<'_, C> {
     /// Waits for the next release to come and returns its cycle; `None` once the loop was told to
-    /// stop. Releases that passed since the last cycle are missed, and counted.
+    /// stop. After a stall the oldest release runs; releases that passed since the last cycle
+    /// otherwise are missed, and counted.
     ///
     /// The first call fixes which release is the first, one that is still to come, and starts the
-    /// watchdog.
+    /// watchdog. A cycle is counted at the beginning of the next wait, so that nothing but the
+    /// heartbeat stands between the wake and the return: readers are a cycle behind.
     ///
     /// # Real-time: in loop, waits
-    pub fn wait(&mut self) -> Option<Cycle> {
-        let now = self.clock.poll();
-        let Course { releases, last } = self.at.unwrap_or_else(|| self.begin(now));
-        let n = last.map_or(0, |last| releases.next(last, now));
-        let missed = last.map_or(0, |last| n - last - 1);
-        let release = releases.release(n);
+    #[inline]
+    pub fn wait(&mut self) -> Option<Cycle<'static>> {
+        if !matches!(self.state, Where::Running(_)) {
+            self.begin();
+        }
+        let Where::Running(gate) = &mut self.state else { return None };
         // A wait that need not sleep looks at its release before it looks at the flag.
-        let wake = match self.remote.stopped() {
-            true => None,
-            false => self.wait.until(&mut self.clock, release, self.remote.flag()),
-        };
-        let Some(wake) = wake else {
-            if missed > 0 {
-                self.page.missed(missed);
-            }
+        if self.remote.stopped() {
+            gate.finish();
             return None;
-        };
-        let lateness = wake - release;
-        // Known only now, of the cycle before.
-        let overruns = Overruns { over_release: missed > 0, ..Overruns::default() };
-        self.page.keep(At { release, cycle: n }, lateness, missed, overruns);
-        self.remote.stalled(Wait::<C>::take_stalls(&mut self.wait));
+        }
+        let stalls = Wait::<C>::take_stalls(&mut gate.wait);
+        if stalls.count > 0 {
+            self.remote.stalled(stalls);
+        }
+        let cycle = gate.wait(self.remote.flag()).ok();
         self.remote.beat();
-        self.at = Some(Course { releases, last: Some(n) });
-        let next = releases.release(n + 1);
-        let dt = last.map_or(next - release, |last| release - releases.release(last));
-        Some(Cycle { n, release, lateness, missed, dt, next })
+        cycle
+    }
+
+    /// Counts the cycle that runs now, as if it were over: for whoever reads the counts in the
+    /// loop's own thread.
+    ///
+    /// # Real-time: in loop
+    pub fn count(&mut self) {
+        if let Where::Running(gate) = &mut self.state {
+            gate.count();
+        }
     }
 
     /// Where the first wait finds itself.
-    fn begin(&self, now: Instant) -> Course {
+    #[cold]
+    fn begin(&mut self) {
+        let Where::Ready(mut clock, wait, page) =
+            std::mem::replace(&mut self.state, Where::Between)
+        else {
+            return;
+        };
         self.remote.arm();
+        let now = clock.poll();
         let releases = Releases::aligned(now + LEAD, self.options.period, self.phase_ns);
-        Course { releases, last: None }
+        self.state = Where::Running(Gate::new(clock, wait, page, releases, 0));
+    }
+
+    fn waiting(&self) -> Option<&Strategy> {
+        match &self.state {
+            Where::Ready(_, wait, _) => Some(wait),
+            Where::Running(gate) => Some(&gate.wait),
+            Where::Between => None,
+        }
     }
 
     /// The handle for other threads.
@@ -189,21 +193,21 @@ impl<C: Clock> Loop<'_, C> {
     ///
     /// # Real-time: in loop
     pub fn approach(&self) -> Approach {
-        Wait::<C>::approach(&self.wait)
+        self.waiting().map_or_else(Approach::default, Wait::<C>::approach)
     }
 
     /// What came of trying a corrected exit of its spins; `None` where none was tried.
     ///
     /// # Real-time: in loop
     pub fn exit(&self) -> Option<Trial> {
-        Wait::<C>::exit(&self.wait)
+        self.waiting().and_then(Wait::<C>::exit)
     }
 
     /// What its wait learned of this machine; `None` for one that learns nothing.
     ///
     /// # Real-time: in loop
     pub fn learned(&self) -> Option<Learned> {
-        Wait::<C>::learned(&self.wait)
+        self.waiting().and_then(Wait::<C>::learned)
     }
 
     /// The policy that its thread really has.
@@ -226,17 +230,30 @@ impl Loop<'_> {
     ///
     /// # Real-time: setup only
     pub fn clock_name(&self) -> &'static str {
-        self.clock.name()
+        match &self.state {
+            Where::Ready(clock, ..) => clock.name(),
+            Where::Running(gate) => gate.clock.name(),
+            Where::Between => "",
+        }
     }
 }
 
-impl<'s, C> Loop<'s, C> {
+impl<'s, C: Clock> Loop<'s, C> {
     /// Its page: counts and histogram of lateness, for any thread, at any time. A cycle that was
     /// still running at the next release is counted as such with the cycle after it.
     ///
     /// # Real-time: setup only
     pub fn view(&self) -> View<'s> {
         self.view
+    }
+}
+
+impl<C: Clock> Drop for Loop<'_, C> {
+    fn drop(&mut self) {
+        // Also where the body panicked: its cycle has run.
+        if let Where::Running(gate) = &mut self.state {
+            gate.finish();
+        }
     }
 }
 

@@ -201,7 +201,8 @@ impl fmt::Display for BadOptions {
             }
             Self::Spin(period) => write!(
                 f,
-                "a loop that spins rests in between: its period, {period}, is below {SPIN_PERIOD_MIN}"
+                "a loop that spins rests in between: its period must be at least \
+                 {SPIN_PERIOD_MIN} (got {period})"
             ),
             Self::Budget(share) => write!(f, "a CPU budget of {share}: above 0, at most 1"),
             Self::Late(share) => {

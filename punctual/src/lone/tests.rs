@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_core::time::Period;
+use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::Phase;
 use punctual_testkit::skip;
 
@@ -38,6 +38,8 @@ fn each_cycle_follows_the_last_or_counts_what_it_missed() {
         missed += cycle.missed;
         before = Some(cycle);
     }
+    // Counted at the beginning of the next wait.
+    let _next = looped.wait().expect("not stopped");
     assert_eq!((view.counts().ran, view.counts().missed), (50, missed));
     assert_eq!(looped.learned(), None);
 }
@@ -51,8 +53,30 @@ fn a_cycle_that_runs_over_its_next_release_is_an_overrun() {
     clock.sleep_until(first.next + Span::from_ms(2));
     let second = looped.wait().expect("not stopped");
     assert!(second.missed >= 2, "{second:?}");
+    // Counted at the beginning of the next wait.
+    let _next = looped.wait().expect("not stopped");
     let counts = looped.view().counts();
     assert_eq!((counts.missed, counts.over_release), (second.missed, 1));
+}
+
+#[test]
+fn what_ran_is_counted_when_the_loop_ends_however_it_ends() {
+    let mut storage = Storage::new();
+    let mut looped = quick(1_000).enter(&mut storage).expect("a loop");
+    let view = looped.view();
+    let _cycle = looped.wait().expect("not stopped");
+    assert_eq!(view.counts().ran, 0, "it runs");
+    drop(looped);
+    assert_eq!(view.counts().ran, 1);
+    let mut storage = Storage::new();
+    let mut looped = quick(1_000).enter(&mut storage).expect("a loop");
+    let view = looped.view();
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _cycle = looped.wait().expect("not stopped");
+        panic!("on purpose");
+    }));
+    assert!(ended.is_err());
+    assert_eq!(view.counts().ran, 1);
 }
 
 #[test]
@@ -147,5 +171,6 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
         assert!(release_ns > 1 << 55 && release_ns.is_multiple_of(2_000_000), "{release_ns}");
         assert!(cycle.lateness >= Span::ZERO);
     }
+    let _next = looped.wait().expect("not stopped");
     assert_eq!(looped.view().counts().ran, 20);
 }

@@ -9,6 +9,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::executive::Ended;
 use crate::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use crate::page::Missed;
 use crate::wait::Wait;
 use core::sync::atomic::AtomicBool;
 
@@ -20,6 +21,8 @@ struct World<'m> {
     cycles: u64,
     /// The task that ran last, where it ran past its next release.
     overran: Option<usize>,
+    /// Releases of each task that nobody was told of before the end.
+    never_ran: Vec<u64>,
 }
 
 /// The clock, the wait, the tasks and the observer of a loop, all of one world.
@@ -84,6 +87,14 @@ impl Observe for In<'_, '_> {
         world.overran = right.over_release.then_some(job.rank);
         world.model.finish(job.rank, job.cycle, finish.as_ns());
     }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        let mut world = self.0.borrow_mut();
+        world.never_ran[rank] += missed.count;
+        let last = missed.first + missed.count - 1;
+        assert_eq!(missed.releases.release(last).as_ns(), world.model.at(rank, last));
+        assert!(missed.releases.release(last) <= end);
+    }
 }
 
 /// Runs the loop over `tasks` until `end`, anew after each end by a task that stops everything.
@@ -101,7 +112,8 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
         let mut model = Model::new(tasks, epoch, from);
         model.last = end - 1;
         let random = Random(seed ^ from);
-        let world = World { now: from, model, random, cycles: 0, overran: None };
+        let never_ran = vec![0; tasks.len()];
+        let world = World { now: from, model, random, cycles: 0, overran: None, never_ran };
         let world = RefCell::new(world);
         let all = In(&world);
         let mut many = Many { clock: all, wait: all, tasks: all, observe: all };
@@ -118,15 +130,22 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
                 // At its end; or before it ran, of a cycle that was due twice, which is missed too.
                 if world.overran != Some(rank) {
                     let unrun = world.model.step(now);
-                    assert!(unrun.is_ok_and(|told| told.0 == rank && told.4 > 0), "{unrun:?}");
+                    let twice = |cycle| world.model.at(rank, cycle + 1) <= now;
+                    let due = unrun.is_ok_and(|told| told.0 == rank && twice(told.1));
+                    assert!(due, "{unrun:?}");
                     world.model.missed[rank] += 1;
                 }
             }
             Ended::Stopped => panic!("nobody stopped it"),
         }
         assert_eq!(given, world.cycles);
+        world.model.release(now);
         for rank in 0..tasks.len() {
             let counters = state.counters(rank);
+            let waiting = world.model.waiting[rank].len() as u64;
+            let pending = world.model.untold[rank] + waiting;
+            assert_eq!(world.never_ran[rank], pending, "{rank} of {tasks:?}");
+            world.model.missed[rank] += waiting;
             assert_eq!(counters.missed, world.model.missed[rank], "{rank} of {tasks:?}");
             assert_eq!(counters.moved_ns, world.model.moved[rank], "{rank} of {tasks:?}");
         }

@@ -1,0 +1,178 @@
+//! The gate of a loop of one period: waits for the next release, and says which one it is and what
+//! was missed before it.
+//!
+//! For whoever runs such a loop, the library's own and every experiment. What the observer gets is
+//! handed over at the beginning of the next wait, so that nothing stands between the wake's stamp
+//! and the loop's body. Never allocates, never fails, calls nothing but the clock, the wait and the
+//! observer that it is given.
+//!
+//! After a stall in the wait the oldest release runs, and carries the whole lateness; the others
+//! that passed are missed, and so are those that pass while the body runs. A missed release never
+//! runs later, and the loop keeps its phase.
+
+use core::sync::atomic::AtomicBool;
+
+use crate::clock::Clock;
+use crate::dispatch::{Job, Overruns};
+use crate::executive::Ended;
+use crate::executive::many::{Cycle, Observe};
+use crate::page::Missed;
+use crate::releases::Releases;
+use crate::time::{Instant, Span};
+use crate::wait::Wait;
+
+/// A loop of one period: a clock, a way to wait, and who is told of each cycle.
+#[derive(Debug)]
+pub struct Gate<C, W, O> {
+    /// Reads and sleeps.
+    pub clock: C,
+    /// Waits for a release.
+    pub wait: W,
+    /// Is told of each cycle, once it has finished.
+    pub observe: O,
+    releases: Releases,
+    /// The number of the first release that does not run any more.
+    end: u64,
+    /// The first release that has neither run nor passed.
+    next: u64,
+    /// The cycle that runs: the observer is told of it later.
+    running: Option<(Job, Instant)>,
+    /// The last cycle that ran.
+    last: Option<u64>,
+}
+
+impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
+    /// A loop whose first release is number `first` of `releases`.
+    ///
+    /// # Real-time: setup only
+    pub fn new(clock: C, wait: W, observe: O, releases: Releases, first: u64) -> Self {
+        let (end, next) = (u64::MAX, first);
+        Self { clock, wait, observe, releases, end, next, running: None, last: None }
+    }
+
+    /// The same with an end: releases at or after it do not run.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn until(mut self, end: Instant) -> Self {
+        self.end = self.releases.at_or_after(end);
+        self
+    }
+
+    /// Waits for the next release that is still to come, and returns its cycle.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none: the end has come, or `stop` was set. The observer has been told of
+    /// everything then.
+    ///
+    /// # Real-time: in loop, waits
+    #[inline]
+    pub fn wait(&mut self, stop: &AtomicBool) -> Result<Cycle<'static>, Ended> {
+        if self.last.is_some() {
+            let finish = self.clock.poll();
+            self.told(finish);
+            if finish >= self.releases.release(self.next) {
+                // They passed while the body ran.
+                self.next = self.releases.released(finish).min(self.end);
+            }
+        }
+        let n = self.next;
+        if n >= self.end {
+            return Err(self.ended(Ended::Finished));
+        }
+        let release = self.releases.release(n);
+        let Some(wake) = self.wait.until(&mut self.clock, release, stop) else {
+            return Err(self.ended(Ended::Stopped));
+        };
+        let mut following = n + 1;
+        let mut next = self.releases.release(following);
+        if wake >= next {
+            // They passed in a stall of the wait, or of the machine.
+            following = self.releases.released(wake);
+            next = self.releases.release(following);
+            following = following.min(self.end);
+        }
+        let missed = self.last.map_or(0, |last| n - last - 1);
+        let before = self.last.map_or(release, |last| self.releases.release(last));
+        let (passed, period) = (following - n - 1, self.releases.period());
+        let job = Job { rank: 0, cycle: n, part: 0, release, next, missed, passed, period };
+        // A first cycle has its period to go on by.
+        let dt = match self.last {
+            Some(_) => release - before,
+            None => Span::from_ns(i64::try_from(period.as_ns()).unwrap_or(i64::MAX)),
+        };
+        (self.last, self.next) = (Some(n), following);
+        self.running = Some((job, wake));
+        Ok(Cycle::at_gate(&job, wake, dt))
+    }
+
+    /// Runs to the end, or until `stop` is set, with a body that does nothing: what an experiment
+    /// measures.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+        loop {
+            if let Err(ended) = self.wait(stop) {
+                return ended;
+            }
+        }
+    }
+
+    /// Tells the observer of the cycle that ran up to now, and of what passed since: for the end of
+    /// a loop that breaks off. Does nothing where [`Gate::wait`] has returned an end.
+    ///
+    /// # Real-time: in loop
+    pub fn finish(&mut self) {
+        if self.last.is_some() {
+            self.count();
+            let _why = self.ended(Ended::Stopped);
+        }
+    }
+
+    /// Tells the observer of the cycle that runs, as if it were over now: for whoever reads what it
+    /// keeps from within the loop's body.
+    ///
+    /// # Real-time: in loop
+    pub fn count(&mut self) {
+        if self.running.is_some() {
+            let finish = self.clock.poll();
+            self.told(finish);
+        }
+    }
+
+    /// When the releases are.
+    ///
+    /// # Real-time: in loop
+    pub fn releases(&self) -> &Releases {
+        &self.releases
+    }
+
+    /// The cycle that ran is over.
+    #[inline]
+    fn told(&mut self, finish: Instant) {
+        if let Some((job, start)) = self.running.take() {
+            let over_release = finish >= job.next;
+            let overruns = Overruns { over_release, ..Overruns::default() };
+            self.observe.ran(&job, start, finish, overruns);
+        }
+    }
+
+    /// Tells the observer of what passed since the last cycle and is missed.
+    #[cold]
+    fn ended(&mut self, ended: Ended) -> Ended {
+        let now = self.clock.now();
+        let released = self.releases.released(now).min(self.end).max(self.next);
+        let first = self.last.map_or(self.next, |last| last + 1);
+        let count = released - first.min(released);
+        if count > 0 {
+            let missed = Missed { releases: self.releases, first, count };
+            self.observe.never_ran(0, missed, now);
+        }
+        (self.next, self.last) = (released, None);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,6 @@ mod process;
 mod record;
 mod room;
 mod run;
-mod shares;
 mod stats;
 mod task;
 mod turn;

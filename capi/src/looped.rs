@@ -14,9 +14,9 @@ use crate::border::{self, Failure};
 use crate::options::Options;
 use crate::owned::Owned;
 use crate::record;
-use crate::shares::Share;
 use crate::stats::{self, Cycle, Stats};
 use crate::wait_info::WaitInfo;
+use punctual::session::Process as ProcessSession;
 
 /// A loop together with the memory that it borrows.
 struct Rooted {
@@ -60,15 +60,26 @@ pub(crate) struct Looped {
     view: View<'static>,
     remote: Remote,
     refused: String,
-    _share: Share,
+    _session: ProcessSession,
 }
 
 impl Looped {
+    /// Counts the cycle that runs, where its own thread reads.
+    fn count(&self) -> Result<(), Failure> {
+        if !self.own.is_mine() {
+            return Ok(());
+        }
+        self.own.with(|own| {
+            own.looped.count();
+            Ok(())
+        })
+    }
+
     fn create(options: &Options) -> Result<Self, Failure> {
         // Looked at before anything is touched.
         options.of_loop()?;
-        let (share, mut refused) =
-            Share::take(options.lock_memory != 0, options.hold_idle_states != 0);
+        let session = ProcessSession::ask(options.lock_memory != 0, options.hold_idle_states != 0);
+        let mut refused = session.refused().to_vec();
         let rooted = Rooted::enter(options)?;
         refused.extend_from_slice(rooted.looped.refused());
         let refused = listed(&refused);
@@ -76,7 +87,7 @@ impl Looped {
             return Err(Failure::new(libc::EACCES, refused));
         }
         let (view, remote) = (rooted.looped.view(), rooted.looped.remote());
-        Ok(Self { own: Owned::new(rooted), view, remote, refused, _share: share })
+        Ok(Self { own: Owned::new(rooted), view, remote, refused, _session: session })
     }
 }
 
@@ -145,6 +156,7 @@ unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) 
     border::enter(|| {
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
+        looped.count()?;
         let stats = Stats::of(&looped.view).with_forced(looped.remote.forced());
         let stats = stats.with_stalls(&looped.remote);
         // SAFETY: null or a struct that says its size, says the header.
@@ -161,6 +173,7 @@ unsafe extern "C" fn punctual_loop_quantile_ns(
     border::enter(|| {
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
+        looped.count()?;
         let quantile_ns = stats::quantile_ns(&looped.view, share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }

@@ -22,8 +22,8 @@ use crate::cancels::Cancels;
 use crate::looped::listed;
 use crate::options::Options;
 use crate::room::{Kept, Room};
-use crate::shares::Share;
 use crate::wait_info::WaitInfo;
+use punctual::session::Process as ProcessSession;
 
 /// From the end of setup to the first release, at least.
 const LEAD: Span = Span::from_ms(1);
@@ -73,7 +73,8 @@ impl Run<'_> {
         obey: impl FnOnce(&mut Loop<'_>, Stretch) -> Result<Ended, Failure>,
     ) -> Result<Ended, Failure> {
         let (memory, idle) = (self.options.lock_memory != 0, self.options.hold_idle_states != 0);
-        let (_share, refused) = Share::take(memory, idle);
+        let session = ProcessSession::ask(memory, idle);
+        let refused = session.refused().to_vec();
         let remote = self.remote;
         let ended = self.with(refused, told, obey);
         remote.disarm();

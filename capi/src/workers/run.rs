@@ -22,8 +22,8 @@ use crate::looped::listed;
 use crate::options::Options;
 use crate::periodic::failure;
 use crate::run::overran;
-use crate::shares::Share;
 use crate::wait_info::WaitInfo;
+use punctual::session::Process as ProcessSession;
 
 impl Crew {
     /// Runs for so long, or until it is stopped.
@@ -105,9 +105,10 @@ fn first(said: &AtomicI32, answer: c_int) {
 
 /// What the kernel grants, in this thread before the crew's: refusals are told before anything
 /// runs.
-fn enter(setup: &mut Setup, options: &Options) -> Result<(Share, Thread), Failure> {
+fn enter(setup: &mut Setup, options: &Options) -> Result<(ProcessSession, Thread), Failure> {
     let memory = options.lock_memory != 0;
-    let (share, mut refused) = Share::take(memory, options.hold_idle_states != 0);
+    let share = ProcessSession::ask(memory, options.hold_idle_states != 0);
+    let mut refused = share.refused().to_vec();
     if let Some(cpu) = setup.cpu {
         let there = Thread::enter(Some(cpu), Policy::Other);
         let affinity = there.refused().iter().filter(|r| matches!(r.attempt, Attempt::Affinity(_)));

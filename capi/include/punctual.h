@@ -190,7 +190,7 @@ typedef struct punctual_options {
     int32_t phase;             /* a PUNCTUAL_PHASE_ */
     int32_t wait;              /* a PUNCTUAL_WAIT_ */
     int32_t cpu;               /* the CPU to run on; -1: any */
-    int32_t priority;          /* SCHED_FIFO of 1 to 99; 0: SCHED_OTHER; 90 */
+    int32_t priority;          /* SCHED_FIFO of 1 to 98; 0: SCHED_OTHER; 90 */
     uint32_t lock_memory;      /* 1: keep all memory of the process in RAM, by mlockall(2), while
                                   there is a loop that wants it */
     uint32_t hold_idle_states; /* 1: keep CPUs out of deep idle states meanwhile, by

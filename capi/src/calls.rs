@@ -9,7 +9,7 @@ use punctual::core::executive::cancel::Cancelling;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Observe};
 use punctual::core::time::Instant;
 use punctual::handover::Beside;
-use punctual::lone::Remote;
+use punctual::loops::Control;
 
 use crate::room::Kept;
 use crate::task::Callback;
@@ -21,7 +21,7 @@ pub(crate) struct Calls {
     /// What the last one said that ended the run.
     pub(crate) said: c_int,
     /// Whose stop ends this run too, at the next cycle.
-    also: Option<Remote>,
+    also: Option<Control>,
 }
 
 impl Calls {
@@ -31,7 +31,7 @@ impl Calls {
     }
 
     /// The same; a stop of that one ends this run too.
-    pub(crate) fn stopped_by(self, other: &Remote) -> Self {
+    pub(crate) fn stopped_by(self, other: &Control) -> Self {
         Self { also: Some(other.clone()), ..self }
     }
 }
@@ -54,7 +54,7 @@ impl Dispatch for Calls {
 pub(crate) struct Keeps<'b> {
     /// By rank.
     pub(crate) pages: Vec<Option<Kept>>,
-    pub(crate) remote: &'b Remote,
+    pub(crate) remote: &'b Control,
 }
 
 impl Observe for Keeps<'_> {

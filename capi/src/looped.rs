@@ -4,11 +4,6 @@
 //! is its own thread's.
 
 use std::ffi::{c_char, c_int};
-use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
-
-use punctual::core::page::View;
-use punctual::lone::{EnterError, Loop, Remote, Storage};
 
 use crate::border::{self, Failure};
 use crate::options::Options;
@@ -16,51 +11,13 @@ use crate::owned::Owned;
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
 use crate::wait_info::WaitInfo;
-use punctual::session::Process as ProcessSession;
-
-/// A loop together with the memory that it borrows.
-struct Rooted {
-    looped: ManuallyDrop<Loop<'static>>,
-    storage: NonNull<Storage>,
-}
-
-impl Rooted {
-    fn enter(options: &Options) -> Result<Self, Failure> {
-        let options = options.of_loop()?;
-        let storage = NonNull::from(Box::leak(Box::new(Storage::new())));
-        // SAFETY: from a box just leaked, which `drop` takes back after the loop is gone.
-        let borrowed: &'static mut Storage = unsafe { &mut *storage.as_ptr() };
-        match options.enter(borrowed) {
-            Ok(looped) => Ok(Self { looped: ManuallyDrop::new(looped), storage }),
-            Err(why) => {
-                // SAFETY: the box that was leaked above; what borrowed it is gone.
-                drop(unsafe { Box::from_raw(storage.as_ptr()) });
-                Err(match why {
-                    EnterError::Options(why) => Failure::invalid(why.to_string()),
-                    EnterError::Watchdog(_) => Failure::new(libc::EAGAIN, why.to_string()),
-                })
-            }
-        }
-    }
-}
-
-impl Drop for Rooted {
-    fn drop(&mut self) {
-        // SAFETY: dropped here and nowhere else, and not used after.
-        unsafe { ManuallyDrop::drop(&mut self.looped) };
-        // SAFETY: the box that `enter` leaked; the loop that borrowed it is gone, and a view of it
-        // lives no longer than the object that holds this.
-        drop(unsafe { Box::from_raw(self.storage.as_ptr()) });
-    }
-}
+use punctual::{Loop, LoopHandle};
 
 /// What a `punctual_loop` is.
 pub(crate) struct Looped {
-    own: Owned<Rooted>,
-    view: View<'static>,
-    remote: Remote,
+    own: Owned<Loop>,
+    handle: LoopHandle,
     refused: String,
-    _session: ProcessSession,
 }
 
 impl Looped {
@@ -70,25 +27,26 @@ impl Looped {
             return Ok(());
         }
         self.own.with(|own| {
-            own.looped.count();
+            own.count();
             Ok(())
         })
     }
 
     fn create(options: &Options) -> Result<Self, Failure> {
-        // Looked at before anything is touched.
-        options.of_loop()?;
-        let session = ProcessSession::ask(options.lock_memory != 0, options.hold_idle_states != 0);
-        let mut refused = session.refused().to_vec();
-        let rooted = Rooted::enter(options)?;
-        refused.extend_from_slice(rooted.looped.refused());
-        let refused = listed(&refused);
-        if options.strict != 0 && !refused.is_empty() {
-            return Err(Failure::new(libc::EACCES, refused));
-        }
-        let (view, remote) = (rooted.looped.view(), rooted.looped.remote());
-        Ok(Self { own: Owned::new(rooted), view, remote, refused, _session: session })
+        let looped = options.of_loop()?.start().map_err(failure)?;
+        let (handle, refused) = (looped.handle(), listed(looped.refused()));
+        Ok(Self { own: Owned::new(looped), handle, refused })
     }
+}
+
+/// The library's error as C has it.
+fn failure(why: punctual::Error) -> Failure {
+    let errno = match (why.is_refusal(), why.is_thread()) {
+        (true, _) => libc::EACCES,
+        (_, true) => libc::EAGAIN,
+        _ => libc::EINVAL,
+    };
+    Failure::new(errno, why.to_string())
 }
 
 /// Refusals as one line.
@@ -119,9 +77,9 @@ unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) 
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::fits(cycle) }?;
         }
-        let ran = looped.own.with(|own| Ok(own.looped.wait()))?;
+        let ran = looped.own.with(|own| Ok(own.wait()))?;
         let ran = ran.ok_or_else(|| {
-            let forced = looped.remote.forced().is_some();
+            let forced = looped.handle.forced().is_some();
             Failure::bare(if forced { libc::ETIMEDOUT } else { libc::ECANCELED })
         })?;
         if cycle.is_null() {
@@ -146,7 +104,7 @@ unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) 
 unsafe extern "C" fn punctual_loop_stop(looped: *mut Looped) -> c_int {
     border::enter(|| {
         // SAFETY: null or a loop, says the header.
-        unsafe { border::object(looped) }?.remote.stop();
+        unsafe { border::object(looped) }?.handle.stop();
         Ok(())
     })
 }
@@ -157,8 +115,8 @@ unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) 
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
         looped.count()?;
-        let stats = Stats::of(&looped.view).with_forced(looped.remote.forced());
-        let stats = stats.with_stalls(&looped.remote);
+        let stats = Stats::of(&looped.handle.counts()).with_forced(looped.handle.forced());
+        let stats = stats.with_stalls(looped.handle.stalls());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })
@@ -174,7 +132,7 @@ unsafe extern "C" fn punctual_loop_quantile_ns(
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
         looped.count()?;
-        let quantile_ns = stats::quantile_ns(&looped.view, share)?;
+        let quantile_ns = stats::quantile_ns(|share| looped.handle.quantile(share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
     })
@@ -186,7 +144,7 @@ unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitI
         // SAFETY: null or a loop, says the header.
         let looped = unsafe { border::object(looped) }?;
         let info = looped.own.with(|own| {
-            let of = &own.looped;
+            let of = own;
             let (approach, learned) = (of.approach(), of.learned());
             Ok(WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), approach, learned))
         })?;

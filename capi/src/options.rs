@@ -3,12 +3,14 @@
 //! Turns the caller's numbers into `punctual`'s types; what cannot be is refused in words.
 
 use std::ffi::c_int;
+use std::time::Duration;
 
 use punctual::core::time::{Period, Span};
 use punctual::core::wait::Spin;
-use punctual::lone::{self, Place};
+use punctual::loops::{LoopBuilder, LoopPhase};
 use punctual::os::scheduler::Policy;
-use punctual::way::Way;
+use punctual::wait_policy::Way;
+use punctual::{Loop, RtThread, WaitPolicy};
 
 use crate::border::{self, Failure};
 use crate::record::{self, Record};
@@ -88,20 +90,23 @@ fn span(ns: u64) -> Span {
 }
 
 impl Options {
-    /// As a lone loop.
-    pub(crate) fn of_loop(&self) -> Result<lone::Options, Failure> {
-        let place = match self.phase {
-            PHASE_DEFAULT | PHASE_QUIET => Place::Quiet,
-            PHASE_ZERO => Place::Zero,
-            PHASE_AT => Place::At(self.phase_ns),
+    /// As a loop of one period.
+    pub(crate) fn of_loop(&self) -> Result<LoopBuilder, Failure> {
+        let phase = match self.phase {
+            PHASE_DEFAULT | PHASE_QUIET => LoopPhase::Quiet,
+            PHASE_ZERO => LoopPhase::Zero,
+            PHASE_AT => LoopPhase::At(self.phase_ns),
             other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
         };
-        self.with(period(self.period_num_ns, self.period_den)?, place)
+        let period = period(self.period_num_ns, self.period_den)?;
+        let builder = Loop::builder(period).phase(phase).thread(self.thread(period)?);
+        builder.check().map_err(|why| Failure::invalid(why.to_string()))?;
+        Ok(builder)
     }
 
     /// The epoch of an executive, ns, and how its thread runs and waits; `shortest` is the period
     /// that its wait adapts to.
-    pub(crate) fn of_executive(&self, shortest: Period) -> Result<(u64, lone::Options), Failure> {
+    pub(crate) fn of_executive(&self, shortest: Period) -> Result<(u64, WaitPolicy), Failure> {
         if (self.period_num_ns, self.period_den) != (0, 1) {
             return Err(Failure::invalid("an executive's tasks have periods, it has none itself"));
         }
@@ -116,24 +121,37 @@ impl Options {
             }
             other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
         };
-        Ok((epoch_ns, self.with(shortest, Place::Zero)?))
+        self.thread(shortest)?;
+        Ok((epoch_ns, self.wait()?))
     }
 
-    fn with(&self, period: Period, place: Place) -> Result<lone::Options, Failure> {
-        let mut options = lone::Options::new(period)
-            .place(place)
-            .way(self.way()?)
-            .late_share(self.late_share)
-            .rehearse(self.rehearse != 0)
-            .policy(self.policy()?);
-        if let Some(cpu) = self.cpu()? {
-            options = options.cpu(cpu);
+    /// How the thread of a loop of this (shortest) period runs.
+    fn thread(&self, period: Period) -> Result<RtThread, Failure> {
+        let mut thread = match self.cpu()? {
+            Some(cpu) => RtThread::cpu(cpu),
+            None => RtThread::any(),
+        };
+        thread = match self.policy()? {
+            Policy::Fifo(priority) => thread.fifo(priority),
+            _ => thread.other(),
+        };
+        thread = match self.watchdog_ns {
+            0 => thread.without_watchdog(),
+            ns => thread.watchdog(Duration::from_nanos(ns)),
+        };
+        let memory = self.lock_memory != 0;
+        thread = thread.wait(self.wait()?).lock_memory(memory);
+        thread = thread.hold_idle_states(self.hold_idle_states != 0);
+        if self.strict != 0 {
+            thread = thread.strict();
         }
-        if self.watchdog_ns > 0 {
-            options = options.watchdog(span(self.watchdog_ns));
-        }
-        options.check().map_err(|why| Failure::invalid(why.to_string()))?;
-        Ok(options)
+        thread.check(period).map_err(|why| Failure::invalid(why.to_string()))?;
+        Ok(thread)
+    }
+
+    fn wait(&self) -> Result<WaitPolicy, Failure> {
+        let wait = WaitPolicy::from(self.way()?).late_share(self.late_share);
+        Ok(wait.learn_first(self.rehearse != 0))
     }
 
     fn way(&self) -> Result<Way, Failure> {
@@ -153,8 +171,11 @@ impl Options {
     pub(crate) fn policy(&self) -> Result<Policy, Failure> {
         match u8::try_from(self.priority) {
             Ok(0) => Ok(Policy::Other),
-            Ok(priority @ 1..=99) => Ok(Policy::Fifo(priority)),
-            _ => Err(Failure::invalid(format!("a priority of {}: from 0 to 99", self.priority))),
+            Ok(priority @ 1..=98) => Ok(Policy::Fifo(priority)),
+            _ => Err(Failure::invalid(format!(
+                "priority must be from 1 to 98, or 0 for SCHED_OTHER (got {})",
+                self.priority
+            ))),
         }
     }
 
@@ -217,10 +238,13 @@ mod tests {
         assert!(words(|o| o.period_num_ns = (1 << 62) + 1).contains("2^62"));
         assert!(words(|o| o.period_den = 0).contains("/0 ns"));
         assert!(words(|o| o.phase = 4).contains("no phase"));
-        assert!(words(|o| (o.phase, o.phase_ns) = (PHASE_AT, 1_000_000)).contains("phase of"));
+        assert!(
+            words(|o| (o.phase, o.phase_ns) = (PHASE_AT, 1_000_000))
+                .contains("phase must be below")
+        );
         assert!(words(|o| o.wait = -1).contains("no way to wait"));
         assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_FIXED, u64::MAX)).contains("margin"));
-        assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_REARM, 1_000_001)).contains("early"));
+        assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_REARM, 1_000_001)).contains("re-arm"));
         assert!(words(|o| o.budget_share = f64::NAN).contains("budget"));
         assert!(words(|o| o.late_share = 0.0).contains("late"));
         assert!(words(|o| o.cpu = -2).contains("CPU -2"));

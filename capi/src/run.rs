@@ -12,7 +12,7 @@ use punctual::core::executive::cancel::Cancelling;
 use punctual::core::executive::many::Many;
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
-use punctual::lone::{Guard, Remote, rehearse};
+use punctual::loops::{Control, Watchdog, strategy, warm_up};
 use punctual::periodic::Period;
 use punctual::session::Thread;
 
@@ -54,7 +54,7 @@ pub(crate) struct Run<'r> {
     /// What the wait adapts to.
     pub(crate) period: Period,
     pub(crate) duration_ns: u64,
-    pub(crate) remote: &'r Remote,
+    pub(crate) remote: &'r Control,
     /// Whether there is a task that is to be terminated.
     pub(crate) terminates: bool,
     /// By rank.
@@ -101,9 +101,9 @@ impl Run<'_> {
             return Err(Failure::new(libc::EACCES, told.refused.clone()));
         }
         let mut clock = MachineClock::best();
-        let mut wait = waiting.strategy(&mut clock);
+        let (mut wait, _) = strategy(&waiting, period, &mut clock);
         if options.rehearse != 0 {
-            rehearse(&mut wait, &mut clock, period, 0);
+            warm_up(&mut wait, &mut clock, period, 0);
             clock.discipline();
         }
         let from = clock.now() + LEAD;
@@ -122,9 +122,9 @@ impl Run<'_> {
         judge(remote, ended?, many.tasks.tasks.said)
     }
 
-    fn watchdog(&self) -> Result<Option<Guard>, Failure> {
+    fn watchdog(&self) -> Result<Option<Watchdog>, Failure> {
         let bound = Span::from_ns(i64::try_from(self.options.watchdog_ns).unwrap_or(i64::MAX));
-        let start = || Guard::start(self.remote, bound);
+        let start = || Watchdog::start(self.remote, bound);
         let no_thread = |why| no_thread("the watchdog", &why);
         (self.options.watchdog_ns > 0).then(start).transpose().map_err(no_thread)
     }
@@ -141,7 +141,7 @@ fn info(epoch_ns: u64, session: &Thread, wait: &Strategy) -> WaitInfo {
 }
 
 /// What the end of a run is to its caller.
-fn judge(remote: &Remote, ended: Ended, said: std::ffi::c_int) -> Result<Ended, Failure> {
+fn judge(remote: &Control, ended: Ended, said: std::ffi::c_int) -> Result<Ended, Failure> {
     if said < 0 {
         // The task's own errno.
         return Err(Failure::bare(said.saturating_neg()));

@@ -6,10 +6,9 @@
 use std::ffi::c_int;
 
 use punctual::core::executive::many;
-use punctual::core::page::View;
+use punctual::core::page::Counts;
 use punctual::core::time::Span;
-use punctual::lone::Remote;
-use punctual::quantile;
+use punctual::core::wait::Stalls;
 use punctual::watchdog::Force;
 
 use crate::border::{self, Failure};
@@ -123,9 +122,9 @@ pub(crate) fn ns(span: Span) -> u64 {
 }
 
 impl Stats {
-    /// What a page says.
-    pub(crate) fn of(view: &View<'_>) -> Self {
-        let counts = view.counts();
+    /// What the counts of a page say.
+    pub(crate) fn of(counts: &Counts) -> Self {
+        let releases = counts.ran.saturating_add(counts.missed);
         Self {
             ran: counts.ran,
             missed: counts.missed,
@@ -137,7 +136,7 @@ impl Stats {
             last_cycle: counts.cycle,
             min_ns: counts.min.unwrap_or_default().as_ns(),
             max_ns: counts.max.unwrap_or_default().as_ns(),
-            mean_ns: counts.sum_ns as f64 / counts.ran.max(1) as f64,
+            mean_ns: counts.sum_ns as f64 / releases.max(1) as f64,
             consistent: u32::from(counts.consistent),
             ..Self::blank()
         }
@@ -155,8 +154,7 @@ impl Stats {
     }
 
     /// The same, with the gaps in the spins of a loop.
-    pub(crate) fn with_stalls(self, remote: &Remote) -> Self {
-        let stalls = remote.stalls();
+    pub(crate) fn with_stalls(self, stalls: Stalls) -> Self {
         Self {
             stalls: stalls.count,
             longest_stall_ns: ns(stalls.longest),
@@ -167,11 +165,14 @@ impl Stats {
 }
 
 /// A quantile of a page: EINVAL for a share that is none, ENODATA before the first cycle.
-pub(crate) fn quantile_ns(view: &View<'_>, share: f64) -> Result<i64, Failure> {
+pub(crate) fn quantile_ns(
+    of: impl FnOnce(f64) -> Option<Span>,
+    share: f64,
+) -> Result<i64, Failure> {
     if !(0.0..=1.0).contains(&share) {
         return Err(Failure::invalid(format!("a share of {share}: from 0 to 1")));
     }
-    let lateness = quantile::of(view, share).ok_or(Failure::bare(libc::ENODATA))?;
+    let lateness = of(share).ok_or(Failure::bare(libc::ENODATA))?;
     Ok(lateness.as_ns())
 }
 

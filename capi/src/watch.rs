@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use punctual::core::page::View;
 use punctual::core::seat::Source;
 use punctual::process::Watch;
+use punctual::quantile;
 
 use crate::border::{self, Failure};
 use crate::process;
@@ -77,7 +78,7 @@ unsafe extern "C" fn punctual_watch_stats(watch: *const Watch, to: *mut Stats) -
         // SAFETY: null or a watch, says the header.
         let view = page(unsafe { border::object(watch) }?)?;
         // SAFETY: null or a struct that says its size, says the header.
-        unsafe { record::give(to, &Stats::of(&view)) }
+        unsafe { record::give(to, &Stats::of(&view.counts())) }
     })
 }
 
@@ -90,7 +91,7 @@ unsafe extern "C" fn punctual_watch_quantile_ns(
     border::enter(|| {
         // SAFETY: null or a watch, says the header.
         let view = page(unsafe { border::object(watch) }?)?;
-        let quantile_ns = stats::quantile_ns(&view, share)?;
+        let quantile_ns = stats::quantile_ns(|share| quantile::of(&view, share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
     })

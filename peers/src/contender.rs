@@ -1,7 +1,7 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
 use punctual::core::wait::Spin;
-use punctual::way::Way;
+use punctual::wait_policy::Way;
 
 /// One that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual::core::time::Span;
 use punctual::os::affinity;
 use punctual::os::scheduler::Policy;
-use punctual::way::Way;
+use punctual::wait_policy::Way;
 use punctual_lab::load::{Bounds, LoadSpec, Reexec, Running};
 
 use crate::contender::Contender;

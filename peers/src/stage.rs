@@ -253,7 +253,7 @@ impl Observe for Kept<'_> {
 mod tests {
     use super::*;
     use punctual::core::time::Period;
-    use punctual::way::Way;
+    use punctual::wait_policy::Way;
 
     #[test]
     fn each_contender_has_its_turn_and_every_release_is_a_cycle_or_missed() {

@@ -4,7 +4,8 @@
 //! clock that the kernel trusts, [`session`] makes the calling thread a real-time one and says what
 //! was refused, [`drain`] takes samples away and writes them to a file that survives a kill,
 //! [`watchdog`] ends a loop that does not yield, [`disturbance`] notices suspend, clock steps and
-//! CPUs that went away. A loop of one period is [`lone`]'s, one of many tasks [`periodic`]'s.
+//! CPUs that went away. A loop of one period is a [`Loop`],
+//! many tasks are [`periodic`]'s.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -33,22 +34,31 @@ pub mod canceller;
 pub mod clocks;
 pub mod disturbance;
 pub mod drain;
+mod error;
 pub mod executives;
 pub mod follow;
 pub mod guard;
 pub mod handover;
-pub mod lone;
+pub mod loops;
 pub mod pages;
 pub mod periodic;
 pub mod posts;
 pub mod process;
 pub mod quantile;
 pub mod quiet;
+mod rt_thread;
 pub mod session;
 mod stage;
+mod summary;
+pub mod wait_policy;
 pub mod watchdog;
-pub mod way;
 pub mod workers;
 
+pub use error::Error;
+pub use loops::{Cycle, Loop, LoopBuilder, LoopHandle, LoopPhase};
 pub use punctual_core as core;
+pub use punctual_core::time::{Instant, Period, Span};
 pub use punctual_os as os;
+pub use rt_thread::RtThread;
+pub use summary::{End, Samples, Stats, Summary};
+pub use wait_policy::WaitPolicy;

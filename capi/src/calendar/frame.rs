@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use punctual::calendar::{Calendar as Builder, CalendarError, Plan};
 use punctual::core::page::View;
 use punctual::core::time::Period;
-use punctual::lone::Remote;
+use punctual::loops::Control;
 
 use super::counts::UnitCounts;
 use super::unit::Added;
@@ -28,7 +28,7 @@ pub(crate) struct Calendar {
     frame: Period,
     pub(super) setup: Exclusive<Setup>,
     built: OnceLock<Built>,
-    pub(super) remote: Remote,
+    pub(super) remote: Control,
 }
 
 /// What one call at a time may touch.
@@ -75,7 +75,7 @@ impl Calendar {
     pub(super) fn new(frame_ns: u64) -> Result<Self, Failure> {
         let bad = || format!("a frame of {frame_ns} ns: from 1 ns to 2^62 ns (146 years)");
         let frame = Period::from_ns(frame_ns).ok_or_else(|| Failure::invalid(bad()))?;
-        let (setup, built, remote) = (Exclusive::default(), OnceLock::new(), Remote::default());
+        let (setup, built, remote) = (Exclusive::default(), OnceLock::new(), Control::default());
         Ok(Self { frame, setup, built, remote })
     }
 

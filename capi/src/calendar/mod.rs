@@ -130,7 +130,7 @@ unsafe extern "C" fn punctual_calendar_task_stats(
         // SAFETY: null or a calendar, says the header.
         let calendar = unsafe { border::object(calendar) }?;
         let view = calendar.built()?.view(unit)?;
-        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view));
+        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view.counts()));
         let stats = stats.with_forced(calendar.remote.forced());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
@@ -148,7 +148,7 @@ unsafe extern "C" fn punctual_calendar_task_quantile_ns(
         // SAFETY: null or a calendar, says the header.
         let view = unsafe { border::object(calendar) }?.built()?.view(unit)?;
         let view = view.ok_or(Failure::bare(libc::ENODATA))?;
-        let quantile_ns = stats::quantile_ns(&view, share)?;
+        let quantile_ns = stats::quantile_ns(|share| punctual::quantile::of(&view, share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
     })

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use punctual::lone::Remote;
+use punctual::loops::Control;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::periodic::Task;
 
@@ -30,7 +30,7 @@ pub(crate) struct Executive {
     /// One call at a time runs them: of the last run.
     pub(super) runs: Exclusive<Told>,
     book: Mutex<Book>,
-    pub(crate) remote: Remote,
+    pub(crate) remote: Control,
 }
 
 impl Executive {

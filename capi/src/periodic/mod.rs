@@ -153,7 +153,7 @@ unsafe extern "C" fn punctual_periodic_task_stats(
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { border::object(executive) }?;
         let room = executive.room(task)?;
-        let stats = room.view().map_or_else(Stats::blank, |view| Stats::of(&view));
+        let stats = room.view().map_or_else(Stats::blank, |view| Stats::of(&view.counts()));
         let stats = stats.with_forced(executive.remote.forced());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
@@ -171,7 +171,7 @@ unsafe extern "C" fn punctual_periodic_task_quantile_ns(
         // SAFETY: null or an executive, says the header.
         let room = unsafe { border::object(executive) }?.room(task)?;
         let view = room.view().ok_or(Failure::bare(libc::ENODATA))?;
-        let quantile_ns = stats::quantile_ns(&view, share)?;
+        let quantile_ns = stats::quantile_ns(|share| punctual::quantile::of(&view, share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
     })

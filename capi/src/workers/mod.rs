@@ -173,7 +173,7 @@ unsafe extern "C" fn punctual_workers_task_stats(
     border::enter(|| {
         // SAFETY: null or workers, says the header.
         let view = unsafe { border::object(crew) }?.built()?.view(task)?;
-        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view));
+        let stats = view.map_or_else(Stats::blank, |view| Stats::of(&view.counts()));
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })
@@ -190,7 +190,7 @@ unsafe extern "C" fn punctual_workers_task_quantile_ns(
         // SAFETY: null or workers, says the header.
         let view = unsafe { border::object(crew) }?.built()?.view(task)?;
         let view = view.ok_or(Failure::bare(libc::ENODATA))?;
-        let quantile_ns = stats::quantile_ns(&view, share)?;
+        let quantile_ns = stats::quantile_ns(|share| punctual::quantile::of(&view, share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { border::put(to_ns, quantile_ns) }
     })

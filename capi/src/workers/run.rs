@@ -10,7 +10,7 @@ use punctual::clocks::MachineClock;
 use punctual::core::executive::many::{Cycle, Flow};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
-use punctual::lone::rehearse;
+use punctual::loops::{strategy, warm_up};
 use punctual::os::scheduler::Policy;
 use punctual::session::{Attempt, Thread};
 use punctual::workers::{self, Finished, Why};
@@ -38,9 +38,9 @@ impl Crew {
             let crew = self.crew(setup, built, &said, (options, epoch_ns))?;
             let (share, session) = enter(setup, options)?;
             let mut clock = MachineClock::best();
-            let mut wait = waiting.strategy(&mut clock);
+            let (mut wait, _) = strategy(&waiting, built.shortest, &mut clock);
             if options.rehearse != 0 {
-                rehearse(&mut wait, &mut clock, built.shortest, 0);
+                warm_up(&mut wait, &mut clock, built.shortest, 0);
             }
             // The crew enters its own, in each of its threads.
             drop(session);

@@ -199,7 +199,10 @@ fn what_cannot_be_is_refused_and_named() {
     assert!(errors::tests::last().contains("from 2 to 98"));
     options.prefer(99);
     assert_eq!(held.run(&options, 1), -libc::EINVAL);
-    assert!(errors::tests::last().contains("99 is not in [2, 98]"), "{}", errors::tests::last());
+    assert!(errors::tests::last().contains("(got 99)"), "{}", errors::tests::last());
+    options.prefer(1);
+    assert_eq!(held.run(&options, 1), -libc::EINVAL);
+    assert!(errors::tests::last().contains("1 is not in [2, 98]"), "{}", errors::tests::last());
     options.prefer(50);
     options.watched(1_000_000_000);
     assert_eq!(held.run(&options, 1), -libc::EINVAL);

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use punctual::core::time::{Period, Span};
 use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
-use punctual::way::SPIN_PERIOD_MIN;
+use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::facts::Facts;
 use punctual_lab::load::LoadSpec;

@@ -59,6 +59,13 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         self
     }
 
+    /// Begins anew with release 0 of `releases`.
+    ///
+    /// # Real-time: in loop
+    pub fn begin(&mut self, releases: Releases) {
+        (self.releases, self.next, self.last, self.running) = (releases, 0, None, None);
+    }
+
     /// Waits for the next release that is still to come, and returns its cycle.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::Policy;
-pub use punctual::way::{SPIN_PERIOD_MIN, Way as WaitKind};
+pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
 
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]

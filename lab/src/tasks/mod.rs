@@ -10,7 +10,7 @@ mod values;
 
 use punctual::core::time::{Instant, Period};
 use punctual::process::{Spec, Supervisor, is_name};
-use punctual::way::Way;
+use punctual::wait_policy::Way;
 use punctual::workers::PRIORITY;
 use toml::Spanned;
 

@@ -10,7 +10,7 @@ use punctual::core::wait::Spin;
 use punctual::os::affinity::CPUS_MAX;
 use punctual::periodic::{Period, Policy};
 use punctual::process::{Spec, When};
-use punctual::way::Way;
+use punctual::wait_policy::Way;
 use punctual_analysis::quantity;
 
 /// What a name is.

@@ -1,7 +1,7 @@
 //! What holds for one thread: its CPU, its policy, its timer slack, its stack touched.
 //!
-//! For sessions. Each keeps what it found; who leaves in between hands what it found to the one that
-//! came after it, so that the last one puts back what there was before the first. Setup only.
+//! For sessions. Each keeps what it found; who leaves in between hands what it found to the one
+//! that came after it, so that the last one puts back what there was before the first. Setup only.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;

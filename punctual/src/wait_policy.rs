@@ -1,11 +1,16 @@
-//! The ways to wait, as a person chooses one: a name and its parameters.
+//! How a loop waits for its releases, as a person chooses it: a name and its parameters.
 //!
-//! For programs that take the way from their user, and for [`crate::lone`]. Turns a choice into a
-//! strategy for a period; runs nothing itself.
+//! For programs that take the choice from their user ([`Way`]), and for loops ([`WaitPolicy`]).
+//! Turns a choice into a strategy for a period; runs nothing itself.
+
+use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::adaptive::Aim;
 use punctual_core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
+
+use crate::error::{Error, Kind};
+use crate::rt_thread::span;
 
 /// A way to wait for releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +90,116 @@ impl Way {
             Self::Rearm(every) => every.map_or(0.5, |a| (a.as_ns() as f64 / period_ns).min(1.0)),
             Self::Adaptive(budget) => budget,
         }
+    }
+}
+
+/// How a loop waits for its releases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WaitPolicy {
+    pub(crate) way: Way,
+    pub(crate) late_share: f64,
+    pub(crate) learn_first: bool,
+}
+
+impl WaitPolicy {
+    /// Learns how early to wake on this machine, and spins for the rest: for a tenth of the CPU at
+    /// most and one late wake in a thousand, learned before the first cycle where that takes no
+    /// longer than 3 s.
+    ///
+    /// # Real-time: setup only
+    pub const fn adaptive() -> Self {
+        Self { way: Way::Adaptive(0.1), late_share: 1e-3, learn_first: true }
+    }
+
+    /// An absolute sleep and nothing else: what a plain loop does.
+    ///
+    /// # Real-time: setup only
+    pub const fn sleep() -> Self {
+        Self { way: Way::Sleep, ..Self::adaptive() }
+    }
+
+    /// A sleep of a tenth of the period, and 20 µs at least, then a spin: takes nine tenths of the
+    /// CPU. For periods from 40 µs up.
+    ///
+    /// # Real-time: setup only
+    pub const fn spin() -> Self {
+        Self { way: Way::Spin, ..Self::adaptive() }
+    }
+
+    /// A sleep that ends this much before the release, below the period, then a spin.
+    ///
+    /// # Real-time: setup only
+    pub fn fixed(margin: Duration) -> Self {
+        Self { way: Way::Fixed(span(margin)), ..Self::adaptive() }
+    }
+
+    /// NIST's: calls the clock this often, at most a period apart, and spins from the last call
+    /// before the release on; `None` for the interval that its formula gives, √(T·S) with the cost
+    /// of a wake S measured here.
+    ///
+    /// # Real-time: setup only
+    pub const fn rearm(every: Option<Period>) -> Self {
+        Self { way: Way::Rearm(every), ..Self::adaptive() }
+    }
+
+    /// Sets the share of the CPU that an adaptive wait may take, above 0 and at most 1.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn cpu_budget(mut self, share: f64) -> Self {
+        self.way = Way::Adaptive(share);
+        self
+    }
+
+    /// Sets the share of late wakes that an adaptive wait aims at, above 0 and below 1.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn late_share(mut self, share: f64) -> Self {
+        self.late_share = share;
+        self
+    }
+
+    /// Sets whether an adaptive wait learns before the first cycle; otherwise the first cycles
+    /// teach it.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn learn_first(mut self, first: bool) -> Self {
+        self.learn_first = first;
+        self
+    }
+
+    /// Its name on the command line and in results.
+    ///
+    /// # Real-time: setup only
+    pub const fn name(self) -> &'static str {
+        self.way.name()
+    }
+
+    /// Whether it fits in this period.
+    pub(crate) fn check(&self, period: Period) -> Result<(), Error> {
+        let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());
+        match self.way {
+            Way::Fixed(margin) if !within(margin.as_ns()) => Err(Kind::Margin(margin, period)),
+            Way::Rearm(Some(every)) if every > period => Err(Kind::Rearm(every, period)),
+            Way::Spin if period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
+                Err(Kind::SpinPeriod(period))
+            }
+            // Not a number is neither.
+            Way::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => Err(Kind::Budget(budget)),
+            _ if !(self.late_share > 0.0 && self.late_share < 1.0) => {
+                Err(Kind::LateShare(self.late_share))
+            }
+            _ => Ok(()),
+        }
+        .map_err(Error::from)
+    }
+}
+
+impl From<Way> for WaitPolicy {
+    fn from(way: Way) -> Self {
+        Self { way, ..Self::adaptive() }
     }
 }
 

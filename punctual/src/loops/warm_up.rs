@@ -1,6 +1,6 @@
 //! A wait that learns does so before the loop begins.
 //!
-//! For lone loops, and for whoever sets up an executive: runs the wait on the loop's releases and
+//! For loops, and for whoever sets up an executive: runs the wait on the loop's releases and
 //! keeps nothing.
 
 use std::sync::atomic::AtomicBool;
@@ -14,14 +14,14 @@ use punctual_core::wait::{Adaptive, Wait};
 use super::LEAD;
 
 /// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
-pub const REHEARSAL_MAX: Span = Span::from_ms(3_000);
+pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
 
 /// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
-/// where that takes no longer than [`REHEARSAL_MAX`]. Does nothing to one that learns nothing.
+/// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
 ///
 /// # Real-time: setup only
-pub fn rehearse<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
-    if Adaptive::calibration(period) > REHEARSAL_MAX {
+pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
+    if Adaptive::calibration(period) > WARM_UP_MAX {
         return;
     }
     let never = AtomicBool::new(false);
@@ -30,7 +30,7 @@ pub fn rehearse<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period
     let mut k = 0;
     // A cycle without a sleep teaches nothing, so that it may take longer than it should.
     while wait.learned().is_some_and(|learned| learned.phase == Phase::Calibrating)
-        && releases.release(k) < start + REHEARSAL_MAX
+        && releases.release(k) < start + WARM_UP_MAX
     {
         let wake = wait.until(clock, releases.release(k), &never);
         k = releases.next(k, wake.unwrap_or(start));

@@ -1,6 +1,6 @@
-//! A lone loop from outside: stop it, see what its page does not hold.
+//! What a loop's thread and those beside it share: the stop flag, the heartbeat, stalls.
 //!
-//! For other threads, and for signal handlers: everything here is an atomic number.
+//! For handles, watchdogs and signal handlers: everything here is an atomic number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,9 +11,9 @@ use punctual_os::process;
 
 use crate::watchdog::{Force, Watched};
 
-/// A handle of a loop, for any thread; outlives it.
+/// A loop's controls, for any thread; they outlive it.
 #[derive(Clone, Debug, Default)]
-pub struct Remote {
+pub struct Control {
     pub(super) shared: Arc<Shared>,
 }
 
@@ -37,7 +37,7 @@ fn ns(span: Span) -> u64 {
 }
 
 /// For the loop's own thread.
-impl Remote {
+impl Control {
     /// What its waits look at.
     ///
     /// # Real-time: in loop
@@ -46,7 +46,7 @@ impl Remote {
         &self.shared.stop
     }
 
-    /// Has the calling thread watched from now on, if there is a [`super::Guard`].
+    /// Has the calling thread watched from now on, if there is a [`super::Watchdog`].
     ///
     /// # Real-time: setup only
     pub fn arm(&self) {
@@ -84,7 +84,7 @@ impl Remote {
 }
 
 /// For everybody else.
-impl Remote {
+impl Control {
     /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
     /// sleeps. Stays so. May be called in a signal handler.
     ///

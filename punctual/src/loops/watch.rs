@@ -1,4 +1,4 @@
-//! The watchdog of a lone loop: a thread beside it.
+//! The watchdog of a loop: a thread beside it.
 //!
 //! For a loop that asked for one. Ends with the loop, in one look of the watchdog's.
 
@@ -9,18 +9,18 @@ use std::thread::{Builder, JoinHandle};
 use punctual_core::time::Span;
 use punctual_os::scheduler::{self, Policy};
 
-use super::remote::Remote;
+use super::control::Control;
 use crate::watchdog::{Charge, watch};
 
 /// The watchdog of a loop, which ends with it.
 #[derive(Debug)]
-pub struct Guard {
+pub struct Watchdog {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Guard {
-    /// Watches the loop behind `remote` once it is armed: one that gets nowhere for `bound` is
+impl Watchdog {
+    /// Watches the loop behind `control` once it is armed: one that gets nowhere for `bound` is
     /// stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the calling one
     /// may.
     ///
@@ -28,9 +28,9 @@ impl Guard {
     /// That there is no thread.
     ///
     /// # Real-time: setup only
-    pub fn start(remote: &Remote, bound: Span) -> std::io::Result<Self> {
+    pub fn start(control: &Control, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
-        let (shared, over) = (Arc::clone(&remote.shared), Arc::clone(&done));
+        let (shared, over) = (Arc::clone(&control.shared), Arc::clone(&done));
         let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
             // Above the loop where permitted; below it still runs where it has another CPU.
             let _as_it_is = scheduler::set(0, Policy::Fifo(99));
@@ -41,7 +41,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

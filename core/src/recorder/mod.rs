@@ -77,6 +77,16 @@ pub fn split(words: &[AtomicU64]) -> Option<(Recorder<'_>, Drain<'_>, View<'_>)>
     Some((recorder, Drain { words, mask: capacity - 1, tail: 0 }, View { words }))
 }
 
+/// The readers' ends of a recorder that was made over `words`.
+///
+/// # Real-time: setup only
+pub fn readers(words: &[AtomicU64]) -> Option<(Drain<'_>, View<'_>)> {
+    let samples = words.len().checked_sub(RING)? / 2;
+    let mask = (1u64 << samples.checked_ilog2()?) - 1;
+    let tail = words[TAIL].load(Ordering::Acquire);
+    Some((Drain { words, mask, tail }, View { words }))
+}
+
 /// The loop's end: the one writer.
 #[derive(Debug)]
 pub struct Recorder<'a> {
@@ -101,6 +111,36 @@ pub struct Recorder<'a> {
 #[inline]
 fn bump(word: &AtomicU64, by: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+impl<'a> Recorder<'a> {
+    /// The loop's end as it was left in `words`, over which a recorder was made: for who cannot
+    /// keep one. There must be no other.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn resume(words: &'a [AtomicU64]) -> Option<Self> {
+        let samples = words.len().checked_sub(RING)? / 2;
+        let mask = (1u64 << samples.checked_ilog2()?) - 1;
+        let (counters, rest) = words.split_first_chunk()?;
+        let (drained, rest) = rest.split_first_chunk::<DRAIN_WORDS>()?;
+        let (buckets, rest) = rest.split_first_chunk()?;
+        let get = |at: usize| words[at].load(Ordering::Relaxed);
+        Some(Self {
+            counters,
+            drained: &drained[0],
+            buckets,
+            ring: rest.as_chunks().0,
+            mask,
+            head: get(HEAD),
+            // Acquire: the drain has read what it gave back before this writes there.
+            tail: words[TAIL].load(Ordering::Acquire),
+            count: get(COUNT),
+            sum: get(SUM).cast_signed(),
+            min: get(MIN).cast_signed(),
+            max: get(MAX).cast_signed(),
+        })
+    }
 }
 
 impl Recorder<'_> {
@@ -282,95 +322,4 @@ impl View<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use core::sync::atomic::AtomicBool;
-    use std::vec::Vec;
-
-    use super::*;
-    use crate::sample::Flags;
-
-    fn storage(samples: usize) -> Vec<AtomicU64> {
-        (0..words(samples)).map(|_| AtomicU64::new(99)).collect()
-    }
-
-    fn sample(cycle: u64, lateness_ns: i64) -> Sample {
-        Sample { cycle, lateness: Span::from_ns(lateness_ns), flags: Flags::NONE }
-    }
-
-    #[test]
-    fn exact_numbers_and_the_histogram_agree_with_a_list() {
-        let storage = storage(8);
-        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
-        assert_eq!((view.min(), view.max(), view.count()), (None, None, 0));
-        let lateness = [5, -3, 70_000, 255, 256, i64::MAX, 12];
-        for (cycle, &ns) in (0..).zip(&lateness) {
-            recorder.push(sample(cycle, ns));
-        }
-        recorder.miss(4);
-        assert_eq!(view.count(), 7);
-        assert_eq!(view.min(), Some(Span::from_ns(-3)));
-        assert_eq!(view.max(), Some(Span::from_ns(i64::MAX)));
-        assert_eq!(view.max_cycle(), 5);
-        assert_eq!((view.early(), view.overflow(), view.missed()), (1, 1, 4));
-        let bucketed: u64 = (0..bucket::COUNT).map(|at| view.bucket(at)).sum();
-        assert_eq!(bucketed, 5);
-        let drained: Vec<_> = core::iter::from_fn(|| drain.pop()).collect();
-        let pushed: Vec<_> = (0..).zip(&lateness).map(|(k, &ns)| sample(k, ns)).collect();
-        assert_eq!(drained, pushed);
-        assert_eq!(view.unrecorded(), 0);
-    }
-
-    #[test]
-    fn a_full_ring_counts_and_keeps_what_it_has() {
-        let storage = storage(4);
-        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
-        for cycle in 0..7 {
-            recorder.push(sample(cycle, 1));
-        }
-        assert_eq!((view.count(), view.unrecorded()), (7, 3));
-        assert_eq!(drain.pop(), Some(sample(0, 1)));
-        recorder.push(sample(7, 1));
-        let rest: Vec<_> = core::iter::from_fn(|| drain.pop()).map(|s| s.cycle).collect();
-        assert_eq!(rest, [1, 2, 3, 7]);
-    }
-
-    #[test]
-    fn too_small_storage_is_refused_and_odd_sizes_round_down() {
-        assert!(split(&storage(1)).is_none());
-        assert!(split(&[]).is_none());
-        let storage = storage(7);
-        let (mut recorder, _, view) = split(&storage).expect("fits");
-        for cycle in 0..5 {
-            recorder.push(sample(cycle, 1));
-        }
-        assert_eq!(view.unrecorded(), 1);
-    }
-
-    #[test]
-    fn a_drain_in_another_thread_sees_every_sample_once_and_whole() {
-        let storage = storage(64);
-        let (mut recorder, mut drain, view) = split(&storage).expect("fits");
-        let done = AtomicBool::new(false);
-        let drained = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let mut seen = Vec::new();
-                loop {
-                    // Read before the last look: what was pushed before it is then seen.
-                    let last = done.load(Ordering::Acquire);
-                    seen.extend(core::iter::from_fn(|| drain.pop()));
-                    if last {
-                        return seen;
-                    }
-                    std::thread::yield_now();
-                }
-            });
-            (0..200_000).for_each(|cycle| recorder.push(sample(cycle, cycle.cast_signed() * 3)));
-            done.store(true, Ordering::Release);
-            reader.join().expect("the reader does not panic")
-        });
-        assert!(!drained.is_empty());
-        assert!(drained.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
-        assert!(drained.iter().all(|s| s.lateness.as_ns() == s.cycle.cast_signed() * 3));
-        assert_eq!(drained.len() as u64 + view.unrecorded(), view.count());
-    }
-}
+mod tests;

@@ -1,0 +1,156 @@
+//! The one error of the library: what was wrong, the value it had, what is accepted.
+//!
+//! For whoever starts a loop or an executive. The kinds are private, so that more of them can come;
+//! a program tells errors apart by [`Error::errno`] at most, a person by their words.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use punctual_core::time::{Period, Span};
+
+use crate::calendar::CalendarError;
+use crate::periodic::BuildError;
+use crate::session::Refusal;
+use crate::wait_policy::SPIN_PERIOD_MIN;
+
+/// Why something cannot be, cannot start, or ended badly.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+}
+
+/// What was wrong.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Priority(u8),
+    Policy(u32),
+    Watchdog(Span, Period),
+    Phase(u64, Period),
+    Margin(Span, Period),
+    Rearm(Period, Period),
+    SpinPeriod(Period),
+    Budget(f64),
+    LateShare(f64),
+    Thread(&'static str, io::Error),
+    Samples(PathBuf, io::Error),
+    Refused(Vec<Refusal>),
+    Tasks(BuildError),
+    Calendar(CalendarError),
+    Forced(&'static str),
+    Panicked(String),
+    Overran(String),
+}
+
+impl Error {
+    /// What the kernel said, where it was asked.
+    ///
+    /// # Real-time: setup only
+    pub fn errno(&self) -> Option<i32> {
+        match &self.kind {
+            Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
+            Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
+            _ => None,
+        }
+    }
+
+    /// Whether a thread could not be started.
+    ///
+    /// # Real-time: setup only
+    pub fn is_thread(&self) -> bool {
+        matches!(self.kind, Kind::Thread(..))
+    }
+
+    /// Whether the kernel refused something that was to be strictly had.
+    ///
+    /// # Real-time: setup only
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.kind, Kind::Refused(_))
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self { kind }
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(why: BuildError) -> Self {
+        Self { kind: Kind::Tasks(why) }
+    }
+}
+
+impl From<CalendarError> for Error {
+    fn from(why: CalendarError) -> Self {
+        Self { kind: Kind::Calendar(why) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Priority(got) => {
+                write!(
+                    f,
+                    "a loop's priority must be from 1 to 98 (got {got}): 99 is its watchdog's"
+                )
+            }
+            Kind::Policy(got) => {
+                write!(f, "policy must be SCHED_FIFO, SCHED_RR or SCHED_OTHER (got number {got})")
+            }
+            Kind::Watchdog(bound, period) => write!(
+                f,
+                "the watchdog's bound must be at least two periods of {period} (got {bound})"
+            ),
+            Kind::Phase(got_ns, period) => {
+                write!(f, "phase must be below the period of {period} (got {got_ns} ns)")
+            }
+            Kind::Margin(got, period) => {
+                write!(f, "margin must be from 0 to below the period of {period} (got {got})")
+            }
+            Kind::Rearm(got, period) => {
+                write!(f, "re-arm interval exceeds the period of {period} (got {got})")
+            }
+            Kind::SpinPeriod(got) => write!(
+                f,
+                "a loop that spins must sleep in between: its period must be at least \
+                 {SPIN_PERIOD_MIN} (got {got})"
+            ),
+            Kind::Budget(got) => {
+                write!(f, "CPU budget of the wait must be above 0 and at most 1 (got {got})")
+            }
+            Kind::LateShare(got) => {
+                write!(f, "share of late wakes must be above 0 and below 1 (got {got})")
+            }
+            Kind::Thread(what, why) => write!(f, "cannot start the thread of {what}: {why}"),
+            Kind::Samples(path, why) => {
+                write!(f, "cannot record samples in {}: {why}", path.display())
+            }
+            Kind::Refused(refused) => {
+                f.write_str("the kernel refused: ")?;
+                for (at, refusal) in refused.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}{} ({})", refusal.attempt, refusal.errno)?;
+                }
+                Ok(())
+            }
+            Kind::Tasks(why) => why.fmt(f),
+            Kind::Calendar(why) => why.fmt(f),
+            Kind::Forced(how) => write!(f, "the watchdog stopped the loop: {how}"),
+            Kind::Panicked(text) => write!(f, "a task panicked: {text}"),
+            Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            Kind::Thread(_, why) | Kind::Samples(_, why) => Some(why),
+            Kind::Tasks(why) => Some(why),
+            Kind::Calendar(why) => Some(why),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! One periodic loop in the caller's own thread: it calls [`Loop::wait`], works, and calls it
+//! again.
+//!
+//! For whoever has one period and one thread. Makes the calling thread a real-time one, finds the
+//! quiet phase, lets the wait learn, and then wakes at each release: a cycle that runs over its
+//! next release makes that one missed, and the phase stays. Between the first wait and the last
+//! nothing is allocated, and nothing called but the clock.
+
+mod builder;
+mod control;
+mod counting;
+mod handle;
+mod samples;
+mod start;
+mod warm_up;
+mod watch;
+
+use punctual_core::clock::Clock;
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::time::{Period, Span};
+use punctual_core::wait::exit::Trial;
+use punctual_core::wait::{Approach, Learned, Strategy, Wait};
+use punctual_os::scheduler::Policy;
+
+use crate::clocks::MachineClock;
+use crate::quiet::Quiet;
+use crate::session::{Process, Refusal, Thread};
+use crate::summary::{End, Summary};
+
+pub use builder::{LoopBuilder, LoopPhase};
+pub use control::Control;
+pub use handle::LoopHandle;
+pub use punctual_core::executive::many::Cycle;
+pub use start::{LISTEN, strategy};
+pub use warm_up::{WARM_UP_MAX, warm_up};
+pub use watch::Watchdog;
+
+use counting::Counting;
+use samples::Recording;
+
+/// From the first wait to the first release, at least: time to get into the wait.
+const LEAD: Span = Span::from_us(100);
+
+/// A periodic loop on the thread that started it.
+///
+/// ```
+/// use punctual::{Loop, Period};
+/// # use punctual::{LoopPhase, RtThread, WaitPolicy};
+///
+/// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
+/// # // What the defaults take two seconds to find out.
+/// # let thread = RtThread::any().wait(WaitPolicy::sleep());
+/// # let each_ms = each_ms.phase(LoopPhase::Zero).thread(thread);
+/// let mut each_ms = each_ms.start()?;
+/// while let Some(cycle) = each_ms.wait() {
+///     // What is to be done, for cycle.dt since it was done last.
+///     if cycle.n >= 20 {
+///         break;
+///     }
+/// }
+/// println!("{}", each_ms.finish());
+/// # Ok::<(), punctual::Error>(())
+/// ```
+///
+/// On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
+///
+/// ```
+/// use punctual::clocks::MachineClock;
+/// use punctual::follow::{Follow, Reference};
+/// use punctual::{Loop, Period};
+/// # use punctual::{RtThread, WaitPolicy};
+///
+/// let follower = Follow::new(Reference::Tai).start()?;
+/// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
+/// # let each_ms = each_ms.thread(RtThread::any().wait(WaitPolicy::sleep()));
+/// let mut each_ms = each_ms.start_on(follower.clock(MachineClock::best()))?;
+/// let cycle = each_ms.wait().expect("nobody stops it");
+/// assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Loop<C: Clock = MachineClock> {
+    period: Period,
+    phase_ns: u64,
+    quiet: Option<Quiet>,
+    gate: Gate<C, Strategy, Counting>,
+    begun: bool,
+    handle: LoopHandle,
+    // In the order in which they end.
+    recording: Option<Recording>,
+    watchdog: Option<Watchdog>,
+    session: Thread,
+    process: Process,
+    refused: Vec<Refusal>,
+    warnings: Vec<String>,
+}
+
+impl Loop {
+    /// A loop of this period to be.
+    ///
+    /// # Real-time: setup only
+    pub fn builder(period: Period) -> LoopBuilder {
+        LoopBuilder::new(period)
+    }
+
+    /// What its stamps are taken with.
+    ///
+    /// # Real-time: setup only
+    pub fn clock_name(&self) -> &'static str {
+        self.gate.clock.name()
+    }
+}
+
+impl<C: Clock> Loop<C> {
+    /// Waits for the next release to come and returns its cycle; `None` once the loop was told to
+    /// stop. After a stall the oldest release runs; other releases that passed since the last cycle
+    /// are missed, and counted.
+    ///
+    /// The first call fixes which release is the first, one that is still to come, and starts the
+    /// watchdog. A cycle is counted at the beginning of the next wait, so that nothing but the
+    /// heartbeat stands between the wake and the return: readers are a cycle behind.
+    ///
+    /// # Real-time: in loop, waits
+    #[inline]
+    pub fn wait(&mut self) -> Option<Cycle<'static>> {
+        if !self.begun {
+            self.begin();
+        }
+        // A wait that need not sleep looks at its release before it looks at the flag.
+        if self.handle.stopped() {
+            self.gate.finish();
+            return None;
+        }
+        let stalls = Wait::<C>::take_stalls(&mut self.gate.wait);
+        if stalls.count > 0 {
+            self.handle.control.stalled(stalls);
+        }
+        let cycle = self.gate.wait(self.handle.control.flag()).ok();
+        self.handle.control.beat();
+        cycle
+    }
+
+    /// Where the first wait finds itself.
+    #[cold]
+    fn begin(&mut self) {
+        self.begun = true;
+        self.handle.control.arm();
+        let now = self.gate.clock.poll();
+        let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
+        self.gate.begin(releases);
+        if let Some(recording) = &self.recording {
+            recording.begin(releases.first());
+        }
+    }
+
+    /// Counts the cycle that runs now, as if it were over: for whoever reads the counts in the
+    /// loop's own thread.
+    ///
+    /// # Real-time: in loop
+    pub fn count(&mut self) {
+        self.gate.count();
+    }
+
+    /// A handle for other threads, which outlives the loop: stop it, read what it did so far.
+    ///
+    /// # Real-time: setup only
+    pub fn handle(&self) -> LoopHandle {
+        self.handle.clone()
+    }
+
+    /// The offset of its releases from multiples of the period on its clock, ns.
+    ///
+    /// # Real-time: in loop
+    pub fn phase_ns(&self) -> u64 {
+        self.phase_ns
+    }
+
+    /// The quiet phase that it took; `None` where none was asked for, or found.
+    ///
+    /// # Real-time: in loop
+    pub fn quiet(&self) -> Option<Quiet> {
+        self.quiet
+    }
+
+    /// How it approaches a release at present.
+    ///
+    /// # Real-time: in loop
+    pub fn approach(&self) -> Approach {
+        Wait::<C>::approach(&self.gate.wait)
+    }
+
+    /// What came of trying a corrected exit of its spins; `None` where none was tried.
+    ///
+    /// # Real-time: in loop
+    pub fn exit(&self) -> Option<Trial> {
+        Wait::<C>::exit(&self.gate.wait)
+    }
+
+    /// What its wait learned of this machine; `None` for one that learns nothing.
+    ///
+    /// # Real-time: in loop
+    pub fn learned(&self) -> Option<Learned> {
+        Wait::<C>::learned(&self.gate.wait)
+    }
+
+    /// The policy that its thread has now: the watchdog may have taken it away.
+    ///
+    /// # Real-time: in loop
+    pub fn policy(&self) -> Policy {
+        match self.handle.forced() {
+            Some(_) => punctual_os::scheduler::get(0).unwrap_or(Policy::Other),
+            None => self.session.policy(),
+        }
+    }
+
+    /// What the kernel refused its thread and its process.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// What cannot be kept of what was asked for, in words.
+    ///
+    /// # Real-time: setup only
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Ends the loop: everything is put back, its sample file is complete, and what it did is told.
+    ///
+    /// # Real-time: setup only
+    pub fn finish(mut self) -> Summary {
+        self.gate.finish();
+        self.handle.control.disarm();
+        let end = match self.handle.forced() {
+            Some(force) => End::Forced(force),
+            None => End::Stopped,
+        };
+        let samples = self.recording.take().map(Recording::finish);
+        let policy = self.policy();
+        let Self { refused, warnings, handle, .. } = &mut self;
+        let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
+        Summary { end, tasks: vec![handle.stats()], policy, refused, warnings, samples }
+    }
+
+    /// Whether its memory is locked.
+    ///
+    /// # Real-time: setup only
+    pub fn memory_locked(&self) -> bool {
+        self.process.memory_locked()
+    }
+
+    /// Whether a watchdog looks after it.
+    ///
+    /// # Real-time: setup only
+    pub fn is_watched(&self) -> bool {
+        self.watchdog.is_some()
+    }
+}
+
+impl<C: Clock> Drop for Loop<C> {
+    fn drop(&mut self) {
+        // Also where the body panicked: its cycle has run.
+        self.gate.finish();
+        self.handle.control.disarm();
+    }
+}
+
+#[cfg(test)]
+mod tests;

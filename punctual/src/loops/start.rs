@@ -1,0 +1,156 @@
+//! How a thread becomes a loop's.
+//!
+//! Setup only: everything that takes time, memory or the kernel's consent is here.
+
+use punctual_core::clock::Clock;
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Aim;
+use punctual_core::wait::exit::Exit;
+use punctual_core::wait::{Adaptive, Strategy};
+
+use super::Loop;
+use super::builder::{LoopBuilder, LoopPhase};
+use super::control::Control;
+use super::counting::Counting;
+use super::handle::LoopHandle;
+use super::samples::{Facts, Recording};
+use super::warm_up::warm_up;
+use super::watch::Watchdog;
+use crate::clocks::{MachineClock, wake_cost};
+use crate::error::{Error, Kind};
+use crate::quiet::{self, Quiet};
+use crate::rt_thread::RtThread;
+use crate::session::{Process, Refusal, Thread};
+use crate::wait_policy::{WaitPolicy, Way};
+
+/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
+pub const LISTEN: Span = Span::from_ms(300);
+
+impl LoopBuilder {
+    /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
+    /// and what the wait takes to learn, [`super::WARM_UP_MAX`] at most. What the kernel refused is
+    /// in [`Loop::refused`].
+    ///
+    /// # Errors
+    /// What cannot be of what was asked for; a thread beside it that cannot be started, a sample
+    /// file that cannot be written; with [`RtThread::strict`] what the kernel refused.
+    ///
+    /// # Real-time: setup only
+    pub fn start(self) -> Result<Loop, Error> {
+        let phase = self.phase;
+        let clock = |period: Period| {
+            let mut clock = MachineClock::best();
+            let quiet = match phase {
+                LoopPhase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
+                _ => None,
+            };
+            (clock, quiet)
+        };
+        self.start_with(clock, MachineClock::discipline)
+    }
+
+    /// The same on a clock of the caller's: one that is followed
+    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
+    /// on its time. [`LoopPhase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
+    /// and a grid that drifts against it passes through it wherever it begins.
+    ///
+    /// # Errors
+    /// As [`LoopBuilder::start`].
+    ///
+    /// # Real-time: setup only
+    pub fn start_on<C: Clock>(self, clock: C) -> Result<Loop<C>, Error> {
+        self.start_with(|_| (clock, None), |_| {})
+    }
+
+    /// Makes the clock on the thread that is the loop's by then; `discipline` takes in what was
+    /// learned of its rate.
+    fn start_with<C: Clock>(
+        self,
+        clock: impl FnOnce(Period) -> (C, Option<Quiet>),
+        discipline: impl Fn(&mut C),
+    ) -> Result<Loop<C>, Error> {
+        self.check()?;
+        let Self { period, phase, thread, samples } = self;
+        let process = Process::ask(thread.lock_memory, thread.hold_idle_states);
+        let control = Control::default();
+        // Before the session, so that it may run on any CPU that the caller may.
+        let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
+        let watchdog = watchdog.transpose().map_err(|why| Kind::Thread("the watchdog", why))?;
+        let session = Thread::enter(thread.cpu, thread.policy);
+        let refused: Vec<Refusal> =
+            process.refused().iter().chain(session.refused()).copied().collect();
+        if thread.strict && !refused.is_empty() {
+            return Err(Kind::Refused(refused).into());
+        }
+        let (mut clock, quiet) = clock(period);
+        let phase_ns = match (phase, quiet) {
+            (LoopPhase::At(ns), _) => ns,
+            (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
+        };
+        let (mut wait, warnings) = strategy(&thread.wait, period, &mut clock);
+        discipline(&mut clock);
+        if thread.wait.learn_first {
+            warm_up(&mut wait, &mut clock, period, phase_ns);
+            discipline(&mut clock);
+        }
+        let facts = || facts(&thread, period, phase_ns, session.policy());
+        let recording = samples.map(|path| Recording::start(path, facts())).transpose()?;
+        let (recording, ring) = recording.unzip();
+        let observe = Counting::new(ring);
+        let handle = LoopHandle { control, words: observe.stats() };
+        let releases = Releases::new(Instant::from_ns(0), period);
+        Ok(Loop {
+            period,
+            phase_ns,
+            quiet,
+            gate: Gate::new(clock, wait, observe, releases, 0),
+            begun: false,
+            handle,
+            recording,
+            watchdog,
+            session,
+            process,
+            refused,
+            warnings,
+        })
+    }
+}
+
+fn facts(
+    thread: &RtThread,
+    period: Period,
+    phase_ns: u64,
+    policy: punctual_os::scheduler::Policy,
+) -> Facts {
+    Facts { cpu: thread.cpu, period, phase_ns, policy, wait: thread.wait.name() }
+}
+
+/// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
+/// wake costs where that is needed. And what cannot be kept of it, in words.
+///
+/// # Real-time: setup only
+pub fn strategy<C: Clock>(
+    wait: &WaitPolicy,
+    period: Period,
+    clock: &mut C,
+) -> (Strategy, Vec<String>) {
+    let Way::Adaptive(budget) = wait.way else {
+        return (wait.way.strategy(period, || wake_cost(clock)), Vec::new());
+    };
+    let cost = wake_cost(clock);
+    let aim = Aim { budget, late: wait.late_share, wake_cost: cost, ..Aim::of(period) };
+    // A sleep and its wake in each period are the least that waiting takes.
+    let least = cost.as_ns() as f64 / period.as_ns_f64();
+    let warnings = (least > budget).then(|| {
+        format!(
+            "waiting takes at least {:.0} % of the CPU, more than its budget of {:.0} %: one sleep \
+             and wake take {cost} of each period of {period}",
+            least * 100.0,
+            budget * 100.0
+        )
+    });
+    let strategy = Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock)));
+    (strategy, warnings.into_iter().collect())
+}

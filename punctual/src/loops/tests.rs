@@ -1,0 +1,237 @@
+//! Loops on the machine's own clock: counts, never durations.
+
+use std::sync::Arc;
+
+use punctual_core::time::{Instant, Period};
+use punctual_core::wait::adaptive::Phase;
+use punctual_testkit::skip;
+
+use super::*;
+use crate::rt_thread::RtThread;
+use crate::wait_policy::{WaitPolicy, Way};
+
+/// A loop that is quick to start and needs no rights.
+fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
+    let builder = Loop::builder(Period::hz(hertz).expect("in range"));
+    builder.phase(LoopPhase::Zero).thread(thread(wait))
+}
+
+fn thread(wait: WaitPolicy) -> RtThread {
+    RtThread::any().other().lock_memory(false).hold_idle_states(false).wait(wait)
+}
+
+fn sleeping(hertz: u64) -> LoopBuilder {
+    quick(hertz, WaitPolicy::sleep())
+}
+
+#[test]
+fn each_cycle_follows_the_last_or_counts_what_it_missed() {
+    let mut looped = sleeping(3_000).phase(LoopPhase::At(7)).start().expect("a loop");
+    let view = looped.handle();
+    let mut before: Option<Cycle> = None;
+    let mut missed = 0;
+    for _ in 0..50 {
+        let cycle = looped.wait().expect("not stopped");
+        assert!(cycle.lateness >= Span::ZERO && cycle.next > cycle.release);
+        match before {
+            None => assert_eq!((cycle.n, cycle.missed), (0, 0)),
+            Some(before) => {
+                assert_eq!(cycle.n, before.n + 1 + cycle.missed);
+                assert_eq!(cycle.dt, cycle.release - before.release);
+            }
+        }
+        // 3 kHz is no whole number of nanoseconds.
+        let periods = (cycle.release.as_ns() - 7) as f64 * 3e-6;
+        assert!((periods - periods.round()).abs() < 1e-3, "{periods}");
+        missed += cycle.missed;
+        before = Some(cycle);
+    }
+    // Counted at the beginning of the next wait.
+    let _next = looped.wait().expect("not stopped");
+    assert_eq!((view.counts().ran, view.counts().missed), (50, missed));
+    assert_eq!(looped.learned(), None);
+}
+
+#[test]
+fn a_cycle_that_runs_over_its_next_release_is_an_overrun() {
+    let mut looped = sleeping(1_000).start().expect("a loop");
+    let first = looped.wait().expect("not stopped");
+    let mut clock = crate::clocks::Vdso;
+    clock.sleep_until(first.next + Span::from_ms(2));
+    let second = looped.wait().expect("not stopped");
+    assert!(second.missed >= 2, "{second:?}");
+    // Counted at the beginning of the next wait.
+    let _next = looped.wait().expect("not stopped");
+    let counts = looped.handle().counts();
+    assert_eq!((counts.missed, counts.over_release), (second.missed, 1));
+}
+
+#[test]
+fn what_ran_is_counted_when_the_loop_ends_however_it_ends() {
+    let mut looped = sleeping(1_000).start().expect("a loop");
+    let view = looped.handle();
+    let _cycle = looped.wait().expect("not stopped");
+    assert_eq!(view.counts().ran, 0, "it runs");
+    drop(looped);
+    assert_eq!(view.counts().ran, 1);
+    let mut looped = sleeping(1_000).start().expect("a loop");
+    let view = looped.handle();
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _cycle = looped.wait().expect("not stopped");
+        panic!("on purpose");
+    }));
+    assert!(ended.is_err());
+    assert_eq!(view.counts().ran, 1);
+}
+
+#[test]
+fn a_stopped_loop_gives_nothing_more() {
+    let fixed = WaitPolicy::fixed(std::time::Duration::from_micros(900));
+    let adaptive = WaitPolicy::adaptive().cpu_budget(0.9).learn_first(false);
+    let all = [WaitPolicy::sleep(), fixed, WaitPolicy::spin(), WaitPolicy::rearm(None), adaptive];
+    for wait in all {
+        let mut looped = quick(1_000, wait).start().expect("a loop");
+        let handle = looped.handle();
+        assert!(looped.wait().is_some());
+        std::thread::scope(|scope| {
+            scope.spawn(|| handle.stop());
+        });
+        assert!((0..20).all(|_| looped.wait().is_none()), "{wait:?}");
+        assert_eq!(looped.finish().end, End::Stopped);
+        assert!(handle.stopped());
+    }
+}
+
+#[test]
+fn a_wait_that_learns_has_learned_before_the_first_cycle() {
+    // A short period, so that this is over soon: 400 samples of each of two approaches.
+    let wait = WaitPolicy::adaptive().cpu_budget(0.5);
+    let looped = quick(5_000, wait).start().expect("a loop");
+    let learned = looped.learned().expect("it learns");
+    assert_ne!(learned.phase, Phase::Calibrating);
+    assert_eq!(looped.handle().counts().ran, 0, "nothing of it is counted");
+}
+
+#[test]
+fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let builder = Loop::builder(Period::hz(100).expect("in range")).phase(LoopPhase::Zero);
+    let watched = thread(WaitPolicy::sleep()).watchdog(std::time::Duration::from_millis(100));
+    let mut looped = builder.thread(watched).start().expect("a loop");
+    let handle = looped.handle();
+    assert!(looped.wait().is_some());
+    while !handle.stopped() {
+        std::hint::spin_loop();
+    }
+    assert!(looped.wait().is_none());
+    let summary = looped.finish();
+    assert!(matches!(summary.end, End::Forced(_)), "{summary:?}");
+    assert_eq!(summary.policy, Policy::Other);
+    let counts = summary.tasks[0].counts;
+    assert!(counts.ran == 1 && counts.missed >= 10 && counts.over_release == 1, "{counts:?}");
+    // Nothing started after the body: what it kept from running is censored.
+    assert!(counts.censored >= 10, "{counts:?}");
+    let why = summary.ok().expect_err("not as planned").to_string();
+    assert!(why.contains("the watchdog stopped the loop"), "{why}");
+    assert_eq!(Arc::strong_count(&handle.control.shared), 1, "its thread is gone");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
+    let ms = Period::hz(1_000).expect("in range");
+    let said = |builder: LoopBuilder| builder.check().expect_err("refused").to_string();
+    let wait = |wait: WaitPolicy| said(Loop::builder(ms).thread(RtThread::any().wait(wait)));
+    let way = |way: Way| wait(WaitPolicy::from(way));
+    assert!(said(Loop::builder(ms).phase(LoopPhase::At(1_000_000))).contains("got 1000000 ns"));
+    assert!(way(Way::Fixed(Span::from_ms(1))).contains("margin must be from 0"));
+    assert!(way(Way::Fixed(Span::from_ns(-1))).contains("got -1 ns"));
+    let rearm = wait(WaitPolicy::rearm(Period::from_ns(2_000_000)));
+    assert!(rearm.contains("exceeds the period of 1000000 ns (got 2000000 ns)"), "{rearm}");
+    let budget = |share| wait(WaitPolicy::adaptive().cpu_budget(share));
+    assert!(budget(0.0).contains("budget") && budget(1.1).contains("got 1.1"));
+    assert!(budget(f64::NAN).contains("NaN"));
+    assert!(wait(WaitPolicy::adaptive().late_share(1.0)).contains("late wakes"));
+    let thread = |thread: RtThread| said(Loop::builder(ms).thread(thread));
+    assert!(thread(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
+    let short = std::time::Duration::from_micros(1_999);
+    assert!(thread(RtThread::any().watchdog(short)).contains("two periods"));
+    let quick = Loop::builder(Period::from_ns(10_000).expect("in range"));
+    assert!(said(quick.thread(RtThread::any().wait(WaitPolicy::spin()))).contains("40.0 µs"));
+    assert!(Loop::builder(ms).check().is_ok());
+    let missing = sleeping(1_000).record("/nonexistent/directory/run.punctual").start();
+    assert!(missing.expect_err("no such place").to_string().contains("run.punctual"));
+}
+
+#[test]
+fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
+    let policy = || punctual_os::scheduler::get(0).expect("own");
+    let before = policy();
+    let fifo = |priority| {
+        let thread = thread(WaitPolicy::sleep()).without_watchdog();
+        let thread = RtThread { policy: Policy::Fifo(priority), ..thread };
+        sleeping(1_000).thread(thread).start().expect("a loop")
+    };
+    let (first, mut second) = (fifo(5), fifo(6));
+    let granted = second.policy();
+    drop(first);
+    assert_eq!(policy(), granted, "the second one lives");
+    assert!(second.wait().is_some());
+    let _summary = second.finish();
+    assert_eq!(policy(), before);
+}
+
+#[test]
+fn every_cycle_is_in_the_sample_file() {
+    let path = std::env::temp_dir().join(format!("punctual-loop-{}", std::process::id()));
+    let mut looped = sleeping(1_000).record(&path).start().expect("a loop");
+    for _ in 0..50 {
+        assert!(looped.wait().is_some());
+    }
+    let summary = looped.finish();
+    let samples = summary.samples.as_ref().expect("recorded");
+    assert_eq!((samples.written, samples.unrecorded, &samples.failed), (50, 0, &None));
+    assert_eq!(samples.path, path);
+    let bytes = std::fs::read(&path).expect("written");
+    std::fs::remove_file(&path).expect("ours");
+    assert!(bytes.starts_with(b"PUNCTUAL"));
+    assert!(summary.to_string().contains("50 samples in"), "{summary}");
+}
+
+#[test]
+fn a_budget_that_cannot_be_kept_is_said_with_its_price() {
+    let mut clock = MachineClock::best();
+    let wait = WaitPolicy::adaptive().cpu_budget(0.1);
+    let warnings = |ns| strategy(&wait, Period::from_ns(ns).expect("in range"), &mut clock).1;
+    let [short, long] = [1_000, 1_000_000_000].map(warnings);
+    // A sleep takes some hundred nanoseconds at least, and never a tenth of a second.
+    assert!(short.len() == 1 && short[0].contains("budget of 10 %"), "{short:?}");
+    assert!(long.is_empty(), "{long:?}");
+}
+
+#[test]
+fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
+    use crate::clocks::Vdso;
+    use crate::follow::{Follow, Reading, Reference};
+    use punctual_os::clock::{ClockId, now_ns};
+
+    // 50 parts in a million fast, and far ahead.
+    let made_up = Reference::Callback(Box::new(|| {
+        let ns = now_ns(ClockId::Monotonic);
+        let reference = Instant::from_ns((1 << 55) + ns + ns / 20_000);
+        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+    }));
+    let follower = Follow::new(made_up).start().expect("readable");
+    let builder = sleeping(500).phase(LoopPhase::Quiet);
+    let mut looped = builder.start_on(follower.clock(Vdso)).expect("a loop");
+    assert_eq!((looped.phase_ns(), looped.quiet()), (0, None));
+    for _ in 0..20 {
+        let cycle = looped.wait().expect("not stopped");
+        let release_ns = cycle.release.as_ns();
+        assert!(release_ns > 1 << 55 && release_ns.is_multiple_of(2_000_000), "{release_ns}");
+        assert!(cycle.lateness >= Span::ZERO);
+    }
+    let _next = looped.wait().expect("not stopped");
+    assert_eq!(looped.handle().counts().ran, 20);
+}

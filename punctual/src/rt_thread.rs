@@ -1,0 +1,201 @@
+//! How a thread runs a loop: where, under which policy, how it waits, who watches it.
+//!
+//! For whoever starts one: the one description of a loop's thread. Plain data with the best
+//! defaults; [`RtThread::check`] says what is wrong with it before anything is touched.
+
+use std::time::Duration;
+
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::Policy;
+
+use crate::error::{Error, Kind};
+use crate::wait_policy::WaitPolicy;
+
+/// A loop that makes no progress for this long is stopped, where its periods are shorter.
+const WATCHDOG: Span = Span::from_ms(2_000);
+
+/// How a thread runs a loop.
+///
+/// By default SCHED_FIFO 90 on any CPU, with all memory locked, CPUs kept out of deep idle states,
+/// a wait that learns ([`WaitPolicy::adaptive`]), and a watchdog that stops a loop which does not
+/// yield and takes its policy away. What the kernel refuses is left out and listed, unless
+/// [`RtThread::strict`] makes it an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RtThread {
+    pub(crate) cpu: Option<u32>,
+    pub(crate) policy: Policy,
+    pub(crate) wait: WaitPolicy,
+    pub(crate) watchdog: Option<Option<Span>>,
+    pub(crate) lock_memory: bool,
+    pub(crate) hold_idle_states: bool,
+    pub(crate) strict: bool,
+}
+
+impl RtThread {
+    /// On any CPU that the thread may run on.
+    ///
+    /// # Real-time: setup only
+    pub const fn any() -> Self {
+        Self {
+            cpu: None,
+            policy: Policy::Fifo(90),
+            wait: WaitPolicy::adaptive(),
+            watchdog: None,
+            lock_memory: true,
+            hold_idle_states: true,
+            strict: false,
+        }
+    }
+
+    /// On this CPU alone.
+    ///
+    /// # Real-time: setup only
+    pub const fn cpu(cpu: u32) -> Self {
+        Self { cpu: Some(cpu), ..Self::any() }
+    }
+
+    /// Sets SCHED_FIFO of this priority, in [1, 98]: 99 is the watchdog's.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn fifo(mut self, priority: u8) -> Self {
+        self.policy = Policy::Fifo(priority);
+        self
+    }
+
+    /// Sets SCHED_OTHER, which needs no rights: anything else on the machine can make it late.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn other(mut self) -> Self {
+        self.policy = Policy::Other;
+        self
+    }
+
+    /// Sets how it waits for a release.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn wait(mut self, wait: WaitPolicy) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Sets how long the loop may make no progress before the watchdog stops it and makes its
+    /// thread SCHED_OTHER: at least two periods [default: three periods, and at least 2 s].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn watchdog(mut self, bound: Duration) -> Self {
+        self.watchdog = Some(Some(span(bound)));
+        self
+    }
+
+    /// Has nobody watch it: a loop that does not yield then takes its CPU away for good, but for
+    /// what the kernel's real-time throttling leaves.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn without_watchdog(mut self) -> Self {
+        self.watchdog = Some(None);
+        self
+    }
+
+    /// Sets whether all memory of the process is kept in RAM while the loop lives.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn lock_memory(mut self, lock: bool) -> Self {
+        self.lock_memory = lock;
+        self
+    }
+
+    /// Sets whether CPUs are kept out of deep idle states meanwhile: it costs power.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn hold_idle_states(mut self, hold: bool) -> Self {
+        self.hold_idle_states = hold;
+        self
+    }
+
+    /// Makes it an error when the kernel refuses any of this.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// How long a loop of this (shortest) period may make no progress; `None` where nobody watches.
+    pub(crate) fn bound(&self, period: Period) -> Option<Span> {
+        let three = i64::try_from(period.as_ns().saturating_mul(3)).unwrap_or(i64::MAX);
+        self.watchdog.unwrap_or_else(|| Some(Span::from_ns(three).max(WATCHDOG)))
+    }
+
+    /// Whether a loop of this period can run so.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be: a priority, a wait that does not fit in the period, a
+    /// watchdog's bound below two periods. A CPU that is not there or not allowed is the kernel's
+    /// to refuse.
+    ///
+    /// # Real-time: setup only
+    pub fn check(&self, period: Period) -> Result<(), Error> {
+        match self.policy {
+            Policy::Fifo(1..=98) | Policy::RoundRobin(1..=98) | Policy::Other => {}
+            Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
+                return Err(Kind::Priority(priority).into());
+            }
+            Policy::Unknown(number) => return Err(Kind::Policy(number).into()),
+        }
+        self.wait.check(period)?;
+        if let Some(Some(bound)) = self.watchdog
+            && bound.as_ns().max(0).unsigned_abs() / 2 < period.as_ns()
+        {
+            return Err(Kind::Watchdog(bound, period).into());
+        }
+        Ok(())
+    }
+}
+
+impl Default for RtThread {
+    fn default() -> Self {
+        Self::any()
+    }
+}
+
+/// A duration as a span, saturating after 292 years.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_run_is_refused_with_what_is_accepted() {
+        let period = Period::hz(1_000).expect("in range");
+        let said = |thread: RtThread| thread.check(period).expect_err("refused").to_string();
+        assert!(said(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
+        assert!(said(RtThread::any().fifo(99)).contains("from 1 to 98 (got 99)"));
+        let short = RtThread::any().watchdog(Duration::from_millis(1));
+        assert!(said(short).contains("two periods"));
+        let fine = RtThread::cpu(0).fifo(98).watchdog(Duration::from_millis(2));
+        assert!(
+            fine.check(period).is_ok()
+                && RtThread::any().without_watchdog().other().check(period).is_ok()
+        );
+    }
+
+    #[test]
+    fn the_default_watchdog_is_patient_with_long_periods() {
+        let of = |ms: u64| RtThread::any().bound(Period::from_ns(ms * 1_000_000).expect("fits"));
+        assert_eq!(of(1), Some(Span::from_ms(2_000)));
+        assert_eq!(of(10_000), Some(Span::from_ms(30_000)));
+        assert_eq!(RtThread::any().without_watchdog().bound(Period::hz(1).expect("fits")), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! What a loop or an executive did, once it is over.
+//!
+//! Plain data and its text. For whoever ran it; decides nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use punctual_core::page::{Counts, View};
+use punctual_core::time::Span;
+use punctual_os::scheduler::Policy;
+
+use crate::error::{Error, Kind};
+use crate::quantile;
+use crate::session::Refusal;
+use crate::watchdog::Force;
+
+/// Why a loop or an executive is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// Its time was up.
+    Finished,
+    /// It was told to stop.
+    Stopped,
+    /// The watchdog stopped it.
+    Forced(Force),
+    /// A task panicked, with this text.
+    Panicked(String),
+    /// This task overran, and its policy is to stop everything.
+    Overran(String),
+}
+
+/// What one loop or task did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// The task's name; that of a single loop is `loop`.
+    pub name: String,
+    /// Its counts, and the extremes and the sum of the lateness of all its releases.
+    pub counts: Counts,
+    /// Quantiles of the lateness of all its releases, those that ran and those that were missed:
+    /// the share of 0.5, 0.99 and 0.999, at most 0.8 % too much; `None` before the first release.
+    pub p50: Option<Span>,
+    /// See [`Stats::p50`].
+    pub p99: Option<Span>,
+    /// See [`Stats::p50`].
+    pub p99_9: Option<Span>,
+}
+
+impl Stats {
+    /// Of a loop or task of this name with this page, as it is now.
+    pub(crate) fn of(name: &str, page: Option<&View<'_>>) -> Self {
+        let quantile = |share| page.and_then(|page| quantile::of(page, share));
+        let counts = page.map(View::counts).unwrap_or_default();
+        let (p50, p99, p99_9) = (quantile(0.5), quantile(0.99), quantile(0.999));
+        Self { name: name.to_owned(), counts, p50, p99, p99_9 }
+    }
+}
+
+/// What became of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Samples {
+    /// The file.
+    pub path: PathBuf,
+    /// How many samples are in it.
+    pub written: u64,
+    /// How many did not fit in memory until they could be written.
+    pub unrecorded: u64,
+    /// Why writing stopped before the end, if it did.
+    pub failed: Option<String>,
+}
+
+/// What a loop or an executive did.
+#[derive(Clone, Debug)]
+#[must_use = "it says whether all went well: see `ok`"]
+pub struct Summary {
+    /// Why it is over.
+    pub end: End,
+    /// Each task; one for a single loop.
+    pub tasks: Vec<Stats>,
+    /// The policy that its thread had at the end.
+    pub policy: Policy,
+    /// What the kernel refused.
+    pub refused: Vec<Refusal>,
+    /// What could not be kept of what was asked for, in words.
+    pub warnings: Vec<String>,
+    /// What became of the sample file, where there is one.
+    pub samples: Option<Samples>,
+}
+
+impl Summary {
+    /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
+    /// overrun.
+    ///
+    /// # Errors
+    /// How it ended.
+    ///
+    /// # Real-time: setup only
+    pub fn ok(self) -> Result<Self, Error> {
+        match &self.end {
+            End::Finished | End::Stopped => Ok(self),
+            End::Forced(Force::Starved) => Err(Kind::Forced("it did not get the CPU").into()),
+            End::Forced(_) => Err(Kind::Forced("it did not yield").into()),
+            End::Panicked(text) => Err(Kind::Panicked(text.clone()).into()),
+            End::Overran(task) => Err(Kind::Overran(task.clone()).into()),
+        }
+    }
+
+    /// What the task of this name did.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self, name: &str) -> Option<&Stats> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finished => f.write_str("finished"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Forced(Force::Starved) => {
+                f.write_str("stopped by the watchdog: it did not get the CPU")
+            }
+            Self::Forced(_) => f.write_str("stopped by the watchdog: it did not yield"),
+            Self::Panicked(text) => write!(f, "a task panicked: {text}"),
+            Self::Overran(task) => write!(f, "stopped: task {task:?} overran"),
+        }
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { ran, missed, max, .. } = self.counts;
+        write!(f, "{}: {ran} ran, {missed} missed", self.name)?;
+        if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
+            (self.p50, self.p99, self.p99_9, max)
+        {
+            write!(f, "; lateness p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Summary {
+    /// A line for each task, and one for each thing that a reader should know.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for task in &self.tasks {
+            writeln!(f, "{task}")?;
+        }
+        write!(f, "{}", self.end)?;
+        for refusal in &self.refused {
+            write!(f, "\nrefused by the kernel: {} ({})", refusal.attempt, refusal.errno)?;
+        }
+        for warning in &self.warnings {
+            write!(f, "\nwarning: {warning}")?;
+        }
+        if let Some(samples) = &self.samples {
+            write!(f, "\n{} samples in {}", samples.written, samples.path.display())?;
+            if samples.unrecorded > 0 {
+                write!(f, ", {} did not fit in memory", samples.unrecorded)?;
+            }
+            if let Some(why) = &samples.failed {
+                write!(f, "; writing stopped: {why}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -4,6 +4,7 @@
 //! blocks with a checksum, closed at least every 0.5 s, so that a kill loses no more than the last
 //! one. A file that cannot be written any more ends the writing, never the measuring.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use punctual_core::file::{
@@ -34,6 +35,16 @@ pub struct SampleFile<W: Write> {
     to: W,
     written: Vec<u64>,
     block: Vec<u8>,
+    first: Option<AtFirst>,
+}
+
+/// What is done once the first samples are in a file.
+struct AtFirst(Box<dyn FnOnce() -> io::Result<()> + Send>);
+
+impl fmt::Debug for AtFirst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtFirst")
+    }
 }
 
 impl<W: Write> SampleFile<W> {
@@ -56,7 +67,34 @@ impl<W: Write> SampleFile<W> {
         to.write_all(&header.to_bytes())?;
         to.write_all(info.as_bytes())?;
         to.flush()?;
-        Ok(Self { to, written: vec![0; runs], block: Vec::with_capacity(BATCH * SAMPLE_BYTES) })
+        let block = Vec::with_capacity(BATCH * SAMPLE_BYTES);
+        Ok(Self { to, written: vec![0; runs], block, first: None })
+    }
+
+    /// Calls `act` once, when the first samples are in the file, or at its end where releases were
+    /// missed and none ran: such as to put the file in the place of an older one. An error of it
+    /// ends the file as an error of writing does.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn at_first_samples(
+        mut self,
+        act: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        self.first = Some(AtFirst(Box::new(act)));
+        self
+    }
+
+    /// Writes samples, all the way to where they go.
+    fn append(&mut self, run: usize, samples: &[Sample], view: &View<'_>) -> io::Result<()> {
+        self.write(run, samples, view)?;
+        self.to.flush()?;
+        self.first()
+    }
+
+    /// Calls what is to be called once something is in the file.
+    fn first(&mut self) -> io::Result<()> {
+        self.first.take().map_or(Ok(()), |first| (first.0)())
     }
 
     fn write(&mut self, run: usize, samples: &[Sample], view: &View<'_>) -> io::Result<()> {
@@ -125,8 +163,7 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
                 }
                 self.sink.take(run, &self.batch);
                 if let Some(file) = &mut self.file
-                    && let Err(why) =
-                        file.write(run, &self.batch, view).and_then(|()| file.to.flush())
+                    && let Err(why) = file.append(run, &self.batch, view)
                 {
                     self.file = None;
                     self.failed = Some(why);
@@ -148,7 +185,11 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
                 .iter()
                 .enumerate()
                 .try_for_each(|(run, (_, view))| file.write(run, &[], view));
-            if let Err(why) = counters.and_then(|()| file.end(early)) {
+            let mut views = self.runs.iter().map(|(_, view)| view);
+            let counted = views.any(|view| view.missed() + view.unrecorded() > 0);
+            let ended = counters.and_then(|()| file.end(early));
+            let ended = ended.and_then(|()| if counted { file.first() } else { Ok(()) });
+            if let Err(why) = ended {
                 self.failed = Some(why);
             }
         }
@@ -158,7 +199,8 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
     use punctual_core::recorder::{split, words};
@@ -250,5 +292,52 @@ mod tests {
         assert_eq!(kept.0.len(), 32);
         assert_eq!(failed.map(|why| why.kind()), Some(io::ErrorKind::StorageFull));
         assert!(SampleFile::begin(Full(3), "{}", 1).is_err());
+    }
+
+    /// How often a file says that something is in it, when so many samples and missed releases
+    /// came in each of three rounds.
+    fn firsts(samples: u64, missed: u64) -> usize {
+        let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
+        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let called = Arc::new(AtomicUsize::new(0));
+        let calls = Arc::clone(&called);
+        let file =
+            SampleFile::begin(Vec::new(), "{}", 1).expect("memory").at_first_samples(move || {
+                calls.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            });
+        let mut drainage = Drainage::new(vec![(drain, view)], Kept::default(), Some(file));
+        drainage.empty();
+        assert_eq!(called.load(Ordering::Relaxed), 0, "the head alone is nothing to keep");
+        for round in 0..3 {
+            (0..samples).for_each(|n| recorder.push(sample(round * samples + n)));
+            recorder.miss(missed);
+            drainage.empty();
+            assert_eq!(called.load(Ordering::Relaxed), usize::from(samples > 0));
+        }
+        assert!(drainage.finish(true).1.is_none());
+        called.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_file_takes_its_place_once_when_something_is_in_it() {
+        assert_eq!(firsts(4, 0), 1);
+        assert_eq!(firsts(4, 2), 1);
+        assert_eq!(firsts(0, 2), 1, "no release ran, and that is a finding");
+        assert_eq!(firsts(0, 0), 0);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_had_is_an_error_of_the_file() {
+        let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
+        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let file = SampleFile::begin(Vec::new(), "{}", 1).expect("memory");
+        let file =
+            file.at_first_samples(|| Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)));
+        let drainage = Drainage::new(vec![(drain, view)], Kept::default(), Some(file));
+        recorder.push(sample(0));
+        let (kept, failed) = drainage.finish(false);
+        assert_eq!(kept.0.len(), 1);
+        assert_eq!(failed.map(|why| why.kind()), Some(io::ErrorKind::ReadOnlyFilesystem));
     }
 }

@@ -2,6 +2,8 @@
 //! With a second argument, those of a tree instead: `… -- OUT TREE`.
 
 use punctual_host::{Root, capture::capture, scrub::Scrub};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,14 +24,19 @@ fn main() -> ExitCode {
     for name in ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(|n| std::env::var(n).ok()) {
         scrub = scrub.user(&name);
     }
-    match capture(root, Path::new(&out), &scrub) {
+    let write = |path: &str, bytes: &[u8]| -> io::Result<()> {
+        let path = Path::new(&out).join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        File::create_new(path)?.write_all(bytes)
+    };
+    match capture(root, &scrub, write) {
         Ok(done) => {
             let (absent, refused) = (done.absent, done.unreadable);
             println!("{} files, {absent} absent, {refused} unreadable", done.files);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("cannot write below {}: {error}", out.display());
             ExitCode::from(2)
         }
     }

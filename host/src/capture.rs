@@ -1,9 +1,9 @@
-//! Writes the facts' files of a machine as a tree, without secrets: `OUT/proc/cmdline`, ….
+//! The facts' files of a machine as a tree, without secrets: `OUT/proc/cmdline`, ….
 //!
 //! What is copied is what [`Facts::collect`] read, as a recording root wrote it down, so the two
 //! cannot drift apart: the tree, opened with [`Root::captured`], gives equal facts. Each file is
-//! filtered by what it is (`filter`); what was absent or unreadable stands in a manifest. This file
-//! creates and writes below `OUT`, nothing else, and never overwrites.
+//! filtered by what it is (`filter`); what was absent or unreadable stands in a manifest. Where the
+//! files go is the caller's choice: nothing is written here.
 
 mod filter;
 pub mod manifest;
@@ -14,10 +14,7 @@ use crate::scrub::Scrub;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use manifest::{MANIFEST, Manifest, Missing};
-use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// What a capture came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,38 +29,23 @@ pub struct Captured {
     pub unreadable: usize,
 }
 
-/// Why a capture ended early.
-#[derive(Debug, Error)]
-pub enum CaptureError {
-    /// There is something in the place already.
-    #[error("{} is not empty; name a directory that does not exist yet", out.display())]
-    NotEmpty {
-        /// The directory.
-        out: PathBuf,
-    },
-    /// Something could not be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// What.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-/// Captures the machine below `root` into `out`, which is made if need be.
+/// Captures the machine below `root`: hands each file of the tree to `write`, with its path in the
+/// tree ("proc/cmdline"), the manifest last.
 ///
 /// # Errors
-/// When `out` holds something already (before anything is read), or cannot be written.
-pub fn capture(root: Root, out: &Path, scrub: &Scrub) -> Result<Captured, CaptureError> {
-    make_empty(out)?;
+/// The first one of `write`.
+pub fn capture<E: From<io::Error>>(
+    root: Root,
+    scrub: &Scrub,
+    write: impl FnMut(&str, &[u8]) -> Result<(), E>,
+) -> Result<Captured, E> {
     let root = root.recording();
     let facts = Facts::collect(&root);
-    let mut tree = Tree { out, manifest: Manifest::default(), files: 0 };
+    let mut tree = Tree { write, manifest: Manifest::default(), files: 0 };
     for (path, seen) in root.seen() {
         tree.put(&path, seen, scrub)?;
     }
-    tree.write(&format!("/{MANIFEST}"), tree.manifest.to_string().as_bytes())?;
+    (tree.write)(MANIFEST, tree.manifest.to_string().as_bytes())?;
     let count = |wanted: fn(&Missing) -> bool| {
         tree.manifest.missing.values().filter(|missing| wanted(missing)).count()
     };
@@ -75,23 +57,14 @@ pub fn capture(root: Root, out: &Path, scrub: &Scrub) -> Result<Captured, Captur
     })
 }
 
-fn make_empty(out: &Path) -> Result<(), CaptureError> {
-    let failed = |source| CaptureError::Write { path: out.to_owned(), source };
-    fs::create_dir_all(out).map_err(failed)?;
-    match fs::read_dir(out).map_err(failed)?.next() {
-        Some(_) => Err(CaptureError::NotEmpty { out: out.to_owned() }),
-        None => Ok(()),
-    }
-}
-
-struct Tree<'a> {
-    out: &'a Path,
+struct Tree<W> {
+    write: W,
     manifest: Manifest,
     files: usize,
 }
 
-impl Tree<'_> {
-    fn put(&mut self, path: &str, seen: Seen, scrub: &Scrub) -> Result<(), CaptureError> {
+impl<E: From<io::Error>, W: FnMut(&str, &[u8]) -> Result<(), E>> Tree<W> {
+    fn put(&mut self, path: &str, seen: Seen, scrub: &Scrub) -> Result<(), E> {
         let shown = scrub.path(path);
         let missing = match seen {
             Seen::File(Read::Text(text)) => {
@@ -116,23 +89,17 @@ impl Tree<'_> {
     }
 
     /// As it was found: compressed or not by its name.
-    fn write_compressed(&self, path: &str, text: &str) -> Result<(), CaptureError> {
+    fn write_compressed(&mut self, path: &str, text: &str) -> Result<(), E> {
         if !path.ends_with(".gz") {
             return self.write(path, text.as_bytes());
         }
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
-        match packed {
-            Ok(packed) => self.write(path, &packed),
-            Err(source) => Err(CaptureError::Write { path: self.out.join(&path[1..]), source }),
-        }
+        encoder.write_all(text.as_bytes())?;
+        self.write(path, &encoder.finish()?)
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), CaptureError> {
-        let at = self.out.join(path.trim_start_matches('/'));
-        let made = at.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| File::create_new(&at)?.write_all(bytes))
-            .map_err(|source| CaptureError::Write { path: at, source })
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), E> {
+        (self.write)(path.trim_start_matches('/'), bytes)
     }
 }
 

@@ -5,6 +5,7 @@ use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
 use punctual_host::{Choice, Facts, Root, choose};
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 fn machines() -> Vec<PathBuf> {
@@ -43,7 +44,12 @@ fn a_capture_of_a_capture_is_the_same() {
         let out =
             std::env::temp_dir().join(format!("punctual-again-{}-{name}", std::process::id()));
         let root = || Root::captured(&machine).unwrap();
-        let captured = capture(root(), &out, &Scrub::of(&root())).unwrap();
+        let write = |path: &str, bytes: &[u8]| -> io::Result<()> {
+            let path = out.join(path);
+            fs::create_dir_all(path.parent().unwrap())?;
+            fs::write(path, bytes)
+        };
+        let captured = capture(root(), &Scrub::of(&root()), write).unwrap();
         let again = Facts::collect(&Root::captured(&out).unwrap());
         let manifests =
             [&machine, &out].map(|dir| fs::read_to_string(dir.join("MANIFEST")).unwrap());

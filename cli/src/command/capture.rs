@@ -2,7 +2,10 @@
 //!
 //! What it copies is what the facts read; `--root OUT` then gives the same facts elsewhere.
 
-use anyhow::Result;
+use std::fs::{self, File};
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
 
@@ -20,7 +23,17 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Exit> {
     for user in USERS.iter().filter_map(|name| std::env::var(name).ok()) {
         scrub = scrub.user(&user);
     }
-    let captured = capture(root, &args.out, &scrub)?;
+    let shown = args.out.display();
+    let made = fs::create_dir_all(&args.out).and_then(|()| fs::read_dir(&args.out));
+    if made.with_context(|| format!("cannot write {shown}"))?.next().is_some() {
+        bail!("{shown} is not empty; name a directory that does not exist yet");
+    }
+    let captured = capture(root, &scrub, |path, bytes| {
+        let path = args.out.join(path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| File::create_new(&path)?.write_all(bytes))
+            .with_context(|| format!("cannot write {}", path.display()))
+    })?;
     let line = format!(
         "{} files in {}; {} absent and {} unreadable ones are in its MANIFEST. \
          Look it through before you send it: names that no rule knows may be left.\n",

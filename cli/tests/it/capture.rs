@@ -37,6 +37,15 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
             assert!(!text.contains(host.trim()), "{}", path.display());
         }
     }
-    refused(&run(["capture", out]), &[out]);
+    refused(&run(["capture", out]), &[out, "not empty", "name a directory that does not exist"]);
+    let occupied = dir.path("occupied");
+    fs::create_dir(&occupied).expect("writable");
+    fs::write(occupied.join("precious"), "x").expect("writable");
+    for place in [&occupied, &occupied.join("precious")] {
+        refused(&run(["capture".as_ref(), place.as_os_str()]), &["occupied"]);
+    }
+    let there: Vec<_> = fs::read_dir(&occupied).expect("there").flatten().collect();
+    assert_eq!(there.len(), 1, "left as it was");
+    assert_eq!(fs::read_to_string(occupied.join("precious")).expect("there"), "x");
     refused(&run(["facts", "--root", "/nonexistent"]), &["/nonexistent"]);
 }

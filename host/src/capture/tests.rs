@@ -1,8 +1,21 @@
 //! Round trips: a captured tree gives the facts of the machine, without its secrets.
 
+use std::fs;
+use std::path::Path;
+
 use super::*;
 use crate::fact::Fact;
 use crate::testing;
+
+/// Captures into a directory.
+fn captured(root: Root, out: &testing::Tree, scrub: &Scrub) -> Captured {
+    let write = |path: &str, bytes: &[u8]| -> io::Result<()> {
+        assert!(!out.path().join(path).exists(), "{path} twice");
+        out.write(path, bytes);
+        Ok(())
+    };
+    capture(root, scrub, write).unwrap()
+}
 
 /// A machine whose facts are full of names.
 fn machine() -> testing::Tree {
@@ -55,7 +68,7 @@ fn everything_below(dir: &Path, found: &mut String) {
 fn nothing_of_a_secret_is_left() {
     let (tree, out) = (machine(), testing::Tree::new());
     let scrub = Scrub::of(&tree.root());
-    let captured = capture(tree.root(), out.path(), &scrub).unwrap();
+    let done = captured(tree.root(), &out, &scrub);
     let mut found = String::new();
     everything_below(out.path(), &mut found);
     for secret in ["alice", "anvil", "4c1a", "10.0.0.9", "c0ffee", "de:ad", "SN-77", "cdef0"] {
@@ -64,20 +77,20 @@ fn nothing_of_a_secret_is_left() {
     let config = Root::captured(out.path()).unwrap().read_compressed("/proc/config.gz");
     let kept = "CONFIG_HZ=1000\n# CONFIG_NO_HZ is not set\n";
     assert_eq!(config, Read::Text(kept.to_owned()));
-    assert_eq!(captured.facts.cpu.machine_model.value().unwrap(), "anvil");
+    assert_eq!(done.facts.cpu.machine_model.value().unwrap(), "anvil");
     let again = Facts::collect(&out.root());
     assert_eq!(again.cpu.machine_model.value().unwrap(), "host");
-    assert_eq!(again.limits.cpuset_cpus.value(), captured.facts.limits.cpuset_cpus.value());
-    assert_eq!(again.virtualization, captured.facts.virtualization);
-    assert_eq!(again.preemption, captured.facts.preemption);
+    assert_eq!(again.limits.cpuset_cpus.value(), done.facts.limits.cpuset_cpus.value());
+    assert_eq!(again.virtualization, done.facts.virtualization);
+    assert_eq!(again.preemption, done.facts.preemption);
 }
 
 #[test]
 fn this_machine_survives_the_round_trip() {
     let out = testing::Tree::new();
-    let captured = capture(Root::live(), out.path(), &Scrub::of(&Root::live())).unwrap();
-    assert!(captured.files > 10, "{captured:?}");
-    let mut expected = captured.facts;
+    let done = captured(Root::live(), &out, &Scrub::of(&Root::live()));
+    assert!(done.files > 10, "{done:?}");
+    let mut expected = done.facts;
     let again = Facts::collect(&out.root());
     // Names of this host may stand in here; all else must be equal.
     expected.cpu.machine_model = again.cpu.machine_model.clone();
@@ -98,20 +111,21 @@ fn refused_and_missing_files_stay_so() {
         "punctual capture 1\nunreadable\t/sys/devices/system/cpu/isolated\tpermission denied\n\
          absent\t/sys/class/power_supply\n",
     )]);
-    let captured = capture(tree.root(), out.path(), &Scrub::new()).unwrap();
-    assert_eq!(captured.facts, Facts::collect(&out.root()));
-    assert!(captured.unreadable > 0 && captured.absent > 0);
-    let isolated = captured.facts.isolation.isolated_cpus;
+    let done = captured(tree.root(), &out, &Scrub::new());
+    assert_eq!(done.facts, Facts::collect(&out.root()));
+    assert!(done.unreadable > 0 && done.absent > 0);
+    let isolated = done.facts.isolation.isolated_cpus;
     assert_eq!(isolated.why(), Some("permission denied"));
-    assert_eq!(captured.facts.power.power_source.why(), None);
+    assert_eq!(done.facts.power.power_source.why(), None);
 }
 
 #[test]
-fn an_occupied_place_is_refused_untouched() {
-    let out = testing::Tree::of(&[("/precious", "x")]);
-    let error = capture(machine().root(), out.path(), &Scrub::new()).unwrap_err();
-    assert!(error.to_string().ends_with("is not empty; name a directory that does not exist yet"));
-    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
-    let file = capture(machine().root(), &out.path().join("precious"), &Scrub::new());
-    assert!(matches!(file, Err(CaptureError::Write { .. })));
+fn the_first_error_of_writing_ends_it() {
+    let mut left = 3;
+    let full = capture(machine().root(), &Scrub::new(), |_, _| {
+        left -= 1;
+        if left == 0 { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(()) }
+    });
+    assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(left, 0, "nothing is written after it");
 }

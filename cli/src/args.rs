@@ -36,6 +36,11 @@ pub(crate) use soak::SoakArgs;
                   input."
 )]
 pub(crate) struct Cli {
+    /// As root, write also into DIR and below it although another user can change it; may be given
+    /// again. Without it, results, pages, plots, baselines and campaigns are refused there. A file
+    /// that is named, as by --json FILE, is written in any case
+    #[arg(long, global = true, value_name = "DIR", display_order = 1000)]
+    pub(crate) trust_directory: Vec<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -43,24 +43,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(why) => return refuse(&why),
     };
-    let done = match cli.command {
-        Command::Check(args) => command::check::run(&args),
-        Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
-        Command::Soak(args) => command::soak::run(&args),
-        Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(&args),
-        Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(&args),
-        Command::Run(args) => command::run::run(&args),
-        Command::Analyse(args) => command::analyse::run(&args),
-        Command::Report(args) => command::report::run(&args),
-        Command::Compare(args) => command::compare::run(&args),
-        Command::Baseline { command } => command::baseline::run(&command),
-        Command::Export(args) => command::export::run(&args),
-        Command::Impact { model } => command::impact::run(&model),
-        Command::Facts(args) => command::facts::run(&args),
-        Command::Capture(args) => command::capture::run(&args),
-        Command::Schema => command::schema::run(),
-        Command::Man(args) => command::man::run(&args),
-    };
+    let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(&cli.command));
     match done {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Failed) => ExitCode::from(1),
@@ -68,6 +51,28 @@ fn main() -> ExitCode {
             output::complain(&format!("{why:#}"));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Runs the subcommand.
+fn run(command: &Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Check(args) => command::check::run(args),
+        Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(args),
+        Command::Soak(args) => command::soak::run(args),
+        Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(args),
+        Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(args),
+        Command::Run(args) => command::run::run(args),
+        Command::Analyse(args) => command::analyse::run(args),
+        Command::Report(args) => command::report::run(args),
+        Command::Compare(args) => command::compare::run(args),
+        Command::Baseline { command } => command::baseline::run(command),
+        Command::Export(args) => command::export::run(args),
+        Command::Impact { model } => command::impact::run(model),
+        Command::Facts(args) => command::facts::run(args),
+        Command::Capture(args) => command::capture::run(args),
+        Command::Schema => command::schema::run(),
+        Command::Man(args) => command::man::run(args),
     }
 }
 

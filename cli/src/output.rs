@@ -1,19 +1,27 @@
-//! Where results go: opened before anything is measured, written at the end.
+//! Where results go: checked before anything is measured, written at the end.
 //!
-//! For all subcommands. An output that cannot be written is found out here, before the work.
+//! For all subcommands, and the only module of the program that writes files. `opened` has files
+//! that the user names, `dir` those whose names the program chooses; both are `pending` until they
+//! are complete. Never reads a result.
 
+mod dir;
+mod inputs;
 mod opened;
-mod whole;
+mod pending;
+#[cfg(test)]
+mod testing;
+mod trust;
+mod walk;
 
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use dir::Dir;
+pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use opened::Opened;
-pub(crate) use whole::{replace, whole};
+pub(crate) use trust::Trust;
 
 /// One line on standard error, whatever the text holds. A standard error that is gone is nobody's
 /// loss.
@@ -62,7 +70,7 @@ impl Json {
             Self::None => text,
             Self::Stdout => json,
             Self::File(opened) => {
-                kept = write(opened, json);
+                kept = opened.write(|file| Ok(file.write_all(json.as_bytes())?));
                 text
             }
         };
@@ -77,50 +85,25 @@ impl Json {
     }
 }
 
-/// Fills a file; what of it could be written stays.
-fn write(opened: Opened, text: &str) -> Result<()> {
-    let mut file = opened.begin()?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-    let written = written.with_context(|| format!("cannot write {}", opened.path().display()));
-    opened.keep();
-    written
-}
-
-/// Refuses a file that is to be written and is another one of the same command too.
-pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
-    let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
-    let identity = |path: &Path| {
-        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        Some((meta.dev(), meta.ino()))
-    };
-    let same = match (identity(json), identity(other)) {
-        (Some(json), Some(other)) => json == other,
-        (None, None) => json == other && json != Path::new("-"),
-        _ => false,
-    };
-    if same {
-        bail!("--json {}: the same file is used for something else already", json.display());
-    }
-    Ok(())
-}
-
 /// The directory of one run: `DIR/2026-11-21T20-01`, with seconds, then a number, where that is
 /// there already. Two runs that start at once get two directories.
-pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<PathBuf> {
-    fs::create_dir_all(under).with_context(|| format!("cannot make {}", under.display()))?;
+pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir> {
+    let under = Dir::make(under)?;
     let text = started.to_string();
     let minute = text.get(..16).unwrap_or(&text).replace(':', "-");
     let second = text.get(..19).unwrap_or(&text).replace(':', "-");
     let numbered = (2..100).map(|n| format!("{second}-{n}"));
     for name in [minute, second.clone()].into_iter().chain(numbered) {
-        let dir = under.join(name);
-        match fs::create_dir(&dir) {
-            Ok(()) => return Ok(dir),
+        match under.make_new(&name) {
+            Ok(dir) => return Ok(dir),
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(why).with_context(|| format!("cannot make {}", dir.display())),
+            Err(why) => {
+                let shown = under.path().join(name);
+                return Err(why).with_context(|| format!("cannot make {}", shown.display()));
+            }
         }
     }
-    bail!("{} is full of runs of this second", under.display())
+    bail!("cannot create a unique result directory in {}", under.path().display())
 }
 
 #[cfg(test)]
@@ -139,9 +122,11 @@ mod tests {
         let started: jiff::Timestamp = "2026-11-21T20:01:07.5Z".parse().expect("a timestamp");
         let made: Vec<_> =
             (0..3).map(|_| results_dir(&under, started).expect("writable")).collect();
-        let names: Vec<_> =
-            made.iter().map(|dir| dir.file_name().expect("named").to_string_lossy()).collect();
+        let names: Vec<_> = made
+            .iter()
+            .map(|dir| dir.path().file_name().expect("named").to_string_lossy())
+            .collect();
         assert_eq!(names, ["2026-11-21T20-01", "2026-11-21T20-01-07", "2026-11-21T20-01-07-2"]);
-        fs::remove_dir_all(&under).expect("it was made here");
+        std::fs::remove_dir_all(&under).expect("it was made here");
     }
 }

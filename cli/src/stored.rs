@@ -18,6 +18,10 @@ use crate::report::{Report, SCHEMA};
 pub(crate) const RESULT: &str = "result.json";
 /// The name of the samples beside it.
 pub(crate) const SAMPLES: &str = "samples.punctual";
+/// The names of a campaign's state, which take turns.
+pub(crate) const STATES: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
+/// The name of the file that the process at work on a campaign locks.
+pub(crate) const LOCK: &str = "lock";
 
 /// The most bytes of a result; one of a thousand runs has less.
 const BYTES_MAX: u64 = 64 << 20;

@@ -25,7 +25,7 @@ use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
-    output::distinct(args.report.json.as_deref(), Some(&args.file))?;
+    output::spare("--json", args.report.json.as_deref(), [args.file.as_path()])?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
         let report = super::soak::held(&args.file, &args.report.limits, &args.report.claims)?;

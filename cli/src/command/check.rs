@@ -4,7 +4,6 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
-use std::fs;
 use std::slice;
 
 use anyhow::{Context, Result, bail};
@@ -20,7 +19,7 @@ use crate::Exit;
 use crate::args::CheckArgs;
 use crate::comparison::gate::Gate;
 use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, quiet, startable};
-use crate::output::{self, Json, Opened};
+use crate::output::{self, Json};
 use crate::report::{Choice, PlannedRun};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
@@ -39,6 +38,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
     let mut stream = stream(args, cpu)?;
     let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
+    gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.plan.plan {
         let plans = claims_take(args, &stream, &here, &LoadSpec::ALL);
@@ -46,8 +46,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     }
     let placed = quiet::settle(slice::from_mut(&mut stream), args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
-    let path = results.join(SAMPLES);
-    let samples = Opened::at(&path)?;
+    let samples = results.opened(SAMPLES)?;
 
     let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
     let plans = claims_take(args, &stream, &here, &loads);
@@ -70,16 +69,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     };
     let (mut report, trouble) = experiment.run().inspect_err(|_| {
         // Nothing was measured: an empty directory would only be in the way.
-        let _left = fs::remove_dir(&results);
+        let _left = results.clone().remove_empty();
     })?;
     gate.judge(&mut report)?;
-    report.results = Some(results.display().to_string());
+    report.results = Some(results.path().display().to_string());
     let text = view::json::of(&report)?;
     let page = view::text::check(&report);
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
-    let kept = output::replace(&results.join(RESULT), &text);
-    let drawn = super::report::beside(&results, &path, &report);
+    let kept = results.replace(RESULT, &text);
+    let drawn = super::report::beside(&results, &report);
     shown.and(kept).and(drawn)?;
     gate.keep(&report)?;
     super::exit_after(&report, trouble)

@@ -29,9 +29,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     if paths.len() > RESULTS_MAX {
         bail!("{} results; a comparison takes {RESULTS_MAX}", paths.len());
     }
-    for path in &paths {
-        output::distinct(args.json.as_deref(), Some(path))?;
-    }
+    output::spare("--json", args.json.as_deref(), paths.iter().map(|path| path.as_path()))?;
     if !args.anyway {
         refuse_twice(&paths)?;
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
         bail!("Parquet is no text for a terminal: name a file, -o FILE");
     }
     let source = Source::open(&args.result)?;
-    source.spare(&args.output)?;
+    output::spare("--output", Some(&args.output), [args.result.as_path()])?;
     let warnings = if args.format.openmetrics {
         metrics(args, &source)?
     } else if args.format.hdr {

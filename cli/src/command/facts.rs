@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use crate::Exit;
 use crate::args::FactsArgs;
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
+    output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
     let json = Json::open(args.json.as_deref())?;
     let facts = Facts::collect(&super::root(args.root.root.as_deref())?);
     let text = view::json::of(&facts)?;

@@ -1,17 +1,32 @@
 //! `punctual man DIR`: the man pages, made from the definition of the command line.
 
-use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use clap_mangen::Man;
 
 use crate::Exit;
 use crate::args::{Cli, ManArgs};
+use crate::output::Dir;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
-    let written = fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
-    written.with_context(|| format!("cannot write man pages to {}", args.dir.display()))?;
+    let dir = Dir::make(&args.dir)?;
+    // As `clap_mangen::generate_to` prepares it, which follows links.
+    let mut all = Cli::command().disable_help_subcommand(true);
+    all.build();
+    pages(all, &dir)?;
     Ok(Exit::Fine)
+}
+
+/// Writes the page of a command and of every one below it.
+fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()).cloned() {
+        pages(below, dir)?;
+    }
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text).context("cannot make a man page")?;
+    dir.replace(&page.get_filename(), text)
 }

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &PeriodicArgs) -> Result<Exit> {
     let target = args.follow.as_ref().map(|clock| Target::open(clock, args.phase)).transpose()?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
+    gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     let plan_of = |duration| Plan { blocks: blocks(specs.len(), duration), ..plan.clone() };
     let plans = claims::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);

@@ -6,15 +6,14 @@
 mod gather;
 mod plots;
 
-use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::Exit;
 use crate::args::ReportPageArgs;
-use crate::output;
+use crate::output::{self, Dir, Opened};
 use crate::pages::Page;
 use crate::report::Report;
 use crate::view;
@@ -25,15 +24,18 @@ const PAGE: &str = "report.html";
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     let found = gather::all(&args.results)?;
-    let out = args.output.clone().unwrap_or_else(|| found.beside.join(PAGE));
-    if found.stored.iter().any(|stored| same(&stored.path, &out)) {
-        bail!("--output {}: that is a result", out.display());
-    }
-    let links = gather::links(&found.stored, &out);
+    let read = found.stored.iter().map(|stored| stored.path.as_path());
+    output::spare("--output", args.output.as_deref(), read)?;
+    let plots = args.plots.as_deref().map(Dir::make).transpose()?;
+    let out = match &args.output {
+        Some(path) => Opened::at(path)?,
+        None => Dir::open(&found.beside)?.opened(PAGE)?,
+    };
+    let links = gather::links(&found.stored, out.path());
     let page = Page::of(found.stored, links)?;
-    output::replace(&out, view::html::page(&page))?;
-    let mut said = format!("{}\n", out.display());
-    if let Some(dir) = &args.plots {
+    out.write(|file| Ok(file.write_all(view::html::page(&page).as_bytes())?))?;
+    let mut said = format!("{}\n", out.path().display());
+    if let Some(dir) = &plots {
         for file in plots::write(&page, dir)? {
             said += &format!("{}\n", file.display());
         }
@@ -43,14 +45,9 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn same(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
-}
-
 /// Writes the page of a result that was just measured beside it.
-pub(crate) fn beside(results: &Path, samples: &Path, report: &Report) -> Result<()> {
-    let out = results.join(PAGE);
-    let page = Page::measured(report, samples, results.display().to_string())
-        .with_context(|| format!("cannot write {}", out.display()))?;
-    output::replace(&out, view::html::page(&page))
+pub(crate) fn beside(results: &Dir, report: &Report) -> Result<PathBuf> {
+    let page = Page::measured(report, results)
+        .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
+    results.replace(PAGE, view::html::page(&page))
 }

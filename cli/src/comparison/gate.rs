@@ -1,5 +1,7 @@
 //! `--baseline` and `--against` of a measuring subcommand: asked before the run, done after it.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
 use punctual_host::baseline::Name;
 use punctual_host::facts::Facts;
@@ -7,27 +9,41 @@ use punctual_host::facts::Facts;
 use super::store::{Baseline, Store};
 use super::{Recorded, Side, hold};
 use crate::args::BaselineArgs;
-use crate::output;
+use crate::output::{self, Opened};
 use crate::report::Report;
 
 /// What a run is to be held against, and kept as.
 pub(crate) struct Gate {
     against: Option<Baseline>,
-    keep: Option<(Store, Name, bool)>,
+    keep: Option<Keep>,
+    /// The files of both.
+    files: Vec<PathBuf>,
+}
+
+/// The baseline that a run is kept as.
+struct Keep {
+    store: Store,
+    name: Name,
+    force: bool,
+    file: Opened,
 }
 
 impl Gate {
     /// Refuses what could not be done after the run: no such baseline, one of another machine, a
-    /// name that is taken. `foreign`: the facts are not those of the machine that measures.
+    /// name that is taken, a directory that cannot be written. `foreign`: the facts are not those
+    /// of the machine that measures.
     pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
         if foreign && (args.baseline.is_some() || args.against.is_some()) {
             bail!("--root: a baseline is of the machine that measures");
         }
+        let mut files = Vec::new();
         let against = match &args.against {
             None => None,
             Some(name) => {
                 let name = Name::parse(name).context("--against")?;
-                let baseline = Store::new(&args.dir)?.read(&name)?;
+                let store = Store::new(&args.dir)?;
+                let baseline = store.read(&name)?;
+                files.push(store.path(&name));
                 baseline.refuse_another_machine(facts)?;
                 Some(baseline)
             }
@@ -37,11 +53,17 @@ impl Gate {
             Some(name) => {
                 let name = Name::parse(name).context("--baseline")?;
                 let store = Store::new(&args.dir)?;
-                store.refuse_taken(&name, args.force)?;
-                Some((store, name, args.force))
+                let file = store.open(&name, args.force)?;
+                files.push(file.path().to_owned());
+                Some(Keep { store, name, force: args.force, file })
             }
         };
-        Ok(Self { against, keep })
+        Ok(Self { against, keep, files })
+    }
+
+    /// Refuses JSON in the place of a baseline.
+    pub(crate) fn spare(&self, json: Option<&Path>) -> Result<()> {
+        self.files.iter().try_for_each(|file| output::distinct(json, Some(file)))
     }
 
     /// Holds a report against the baseline: its verdict fails where the run is worse.
@@ -76,13 +98,14 @@ impl Gate {
 
     /// Keeps the report as the baseline, where that was asked for and it ran to its end.
     pub(crate) fn keep(&self, report: &Report) -> Result<()> {
-        let Some((store, name, force)) = &self.keep else { return Ok(()) };
+        let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.incomplete {
             bail!("not kept as baseline {}: it ended before its time", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
-        let path = store.keep(name, Recorded::live(report, from), *force)?;
-        output::say(&format!("kept as {}", path.display()));
+        store.refuse_taken(name, *force)?;
+        Store::keep(name, Recorded::live(report, from), file)?;
+        output::say(&format!("kept as {}", file.path().display()));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! are bounded (128 chunks a load). Names are checked before a path is made of them.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded};
 use crate::args::BaselinesDir;
-use crate::output;
+use crate::output::{Dir, Opened};
 
 /// The version of the files.
 const LAYOUT: u32 = 1;
@@ -83,7 +83,7 @@ impl Store {
 
     /// The file of a name.
     pub(crate) fn path(&self, name: &Name) -> PathBuf {
-        self.dir.join(format!("{}.json", name.as_str()))
+        self.dir.join(file(name))
     }
 
     /// Reads a baseline.
@@ -135,14 +135,20 @@ impl Store {
     /// Refuses a name that is taken, unless it is to be replaced.
     pub(crate) fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
         let path = self.path(name);
-        if !force && path.exists() {
+        if !force && path.symlink_metadata().is_ok() {
             bail!("{}: there is such a baseline already; --force replaces it", path.display());
         }
         Ok(())
     }
 
-    /// Keeps a result as a baseline.
-    pub(crate) fn keep(&self, name: &Name, recorded: Recorded, force: bool) -> Result<PathBuf> {
+    /// The file of a name that may be kept, found writable; the directory is made if need be.
+    pub(crate) fn open(&self, name: &Name, force: bool) -> Result<Opened> {
+        self.refuse_taken(name, force)?;
+        Dir::make(&self.dir)?.opened(&file(name))
+    }
+
+    /// Keeps a result as a baseline, in the file that `open` found.
+    pub(crate) fn keep(name: &Name, recorded: Recorded, to: &Opened) -> Result<()> {
         let Some(facts) = &recorded.machine else {
             bail!("a baseline needs the facts of its machine");
         };
@@ -156,21 +162,18 @@ impl Store {
             setup_digest: digest(SETUP, facts),
             recorded,
         };
-        let dir = self.dir.display();
-        fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {dir}"))?;
-        self.refuse_taken(name, force)?;
-        let path = self.path(name);
-        output::replace(&path, &(serde_json::to_string(&baseline)? + "\n"))?;
-        Ok(path)
+        let text = serde_json::to_string(&baseline)? + "\n";
+        to.write(|file| Ok(file.write_all(text.as_bytes())?))
     }
 
     /// Removes a baseline.
     pub(crate) fn remove(&self, name: &Name) -> Result<()> {
         let path = self.path(name);
-        if !path.exists() {
+        if path.symlink_metadata().is_err() {
             bail!("there is no baseline {} in {}", name.as_str(), self.dir.display());
         }
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+        let removed = Dir::open(&self.dir)?.remove(&file(name));
+        removed.with_context(|| format!("cannot remove {}", path.display()))
     }
 }
 
@@ -200,6 +203,11 @@ impl Baseline {
             first.to
         )
     }
+}
+
+/// The file of a name.
+fn file(name: &Name) -> String {
+    format!("{}.json", name.as_str())
 }
 
 /// The machine that this runs on.

@@ -107,10 +107,7 @@ impl Experiment {
         let loads = loading.finish();
         let trouble = match (&outcome.end, &self.samples, outcome.file_error.take()) {
             (End::Load(why), ..) => Some(anyhow!("{why}")),
-            (_, Some(file), Some(why)) => Some(anyhow!(
-                "{}: {why}: the file ends early and is readable up to there",
-                file.path().display()
-            )),
+            (_, Some(file), Some(why)) => Some(file.cut_off(&why)),
             _ => None,
         };
         if outcome.runs.iter().all(|run| run.cycles + run.missed == 0)
@@ -118,9 +115,9 @@ impl Experiment {
         {
             return Err(why);
         }
-        if let Some(samples) = self.samples.take() {
-            samples.keep();
-        }
+        let failed = trouble.is_some();
+        let finished = self.samples.take().map_or(Ok(()), |samples| samples.finish(failed));
+        let trouble = trouble.or(finished.err());
         self.warnings.extend(hit(&self.plan, &outcome.runs, &self.here));
         let report = report::from_experiment(Context {
             experiment: self,
@@ -146,8 +143,8 @@ impl Experiment {
     /// The sample file, with what it says of itself, where there is to be one.
     fn begin_samples(&self, info: &str) -> Result<Option<SampleFile<File>>> {
         let Some(opened) = &self.samples else { return Ok(None) };
-        let begun = SampleFile::begin(opened.begin()?, info, self.plan.runs());
-        Ok(Some(begun.with_context(|| format!("cannot write {}", opened.path().display()))?))
+        let (file, place) = opened.begin(|to| SampleFile::begin(to, info, self.plan.runs()))?;
+        Ok(Some(file.at_first_samples(place)))
     }
 
     /// What recording costs where the first loop will run, and as it will run. `None` where no

@@ -1,40 +1,75 @@
-//! A file that is opened before the work and written after it.
+//! An output: checked before the work, written after it.
 //!
-//! For outputs of some time. What is in it stays until it is begun, and one that was made here goes
-//! away again where nothing came of the work: an empty file would look like a result.
+//! A regular file is replaced in one step, once all of it is on the disk; until then the old file
+//! stays and no new one appears. What is not a regular file (a pipe, a device, standard output) is
+//! opened at once and written to directly. A link that the user named is followed; a link in the
+//! place of a name that the program chose is replaced.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
+use punctual::os::process;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, StatxAttributes};
+use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
+use rustix::io::Errno;
 
-/// A file to write.
+use super::dir::Dir;
+use super::pending::Pending;
+
+/// Links that are followed, as many as the kernel follows (path_resolution(7)).
+const LINKS_MAX: u32 = 40;
+
+/// An output.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    file: File,
+    to: To,
     path: PathBuf,
-    /// Made here, and nothing to keep in it so far.
-    passing: bool,
+    /// The file, while it is written bit by bit.
+    begun: OnceLock<Begun>,
 }
 
+/// A file that is being written bit by bit.
+#[derive(Debug)]
+struct Begun {
+    file: File,
+    placed: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+enum To {
+    /// What is written to directly.
+    Stream(File),
+    /// A name in a directory.
+    Name(Dir, OsString),
+}
+
+/// Renames a file that is being written to its final name.
+pub(crate) type Place = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
 impl Opened {
-    /// The file at `path`, or a new one.
+    /// The output that the user named.
     ///
     /// # Errors
     /// In one line, why it cannot be written.
     pub(crate) fn at(path: &Path) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true);
-        let (file, passing) = match options.clone().create_new(true).open(path) {
-            // A link that leads nowhere is there, and is followed.
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
-                (options.create(true).truncate(false).open(path), false)
-            }
-            made => (made, true),
-        };
-        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { file, path: path.to_owned(), passing })
+        let to = named(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { to, path: path.to_owned(), begun: OnceLock::new() })
+    }
+
+    /// An output whose name the program chose.
+    pub(super) fn chosen(dir: &Dir, name: &str) -> Result<Self> {
+        let path = dir.path().join(name);
+        let to = replaceable(dir.clone(), name.into());
+        let to = to.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { to, path, begun: OnceLock::new() })
     }
 
     /// Its name.
@@ -42,56 +77,274 @@ impl Opened {
         &self.path
     }
 
-    /// The file, emptied. A pipe or a device has nothing to be taken out.
-    ///
-    /// # Errors
-    /// In one line, why it cannot be written.
-    pub(crate) fn begin(&self) -> Result<File> {
-        let empty = |file: File| -> io::Result<File> {
-            if file.metadata()?.is_file() {
-                file.set_len(0)?;
-            }
-            Ok(file)
+    /// Writes what `body` writes, so that it is there whole or not at all.
+    pub(crate) fn write(&self, body: impl FnOnce(&mut &File) -> Result<()>) -> Result<()> {
+        let written = match &self.to {
+            To::Stream(stream) => body(&mut &*stream),
+            To::Name(dir, name) => Pending::create(dir, name).map_err(Into::into).and_then(|new| {
+                body(&mut new.file())?;
+                Ok(new.place(name)?)
+            }),
         };
-        let begun = self.file.try_clone().and_then(empty);
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Begins a file that is written bit by bit: gives what `head` made of it, and what puts it in
+    /// its place once it holds something. If that is dropped uncalled, everything stays as it was.
+    pub(crate) fn begin<T>(&self, head: impl FnOnce(File) -> io::Result<T>) -> Result<(T, Place)> {
+        let begun = match &self.to {
+            To::Stream(stream) => stream.try_clone().and_then(|file| {
+                let in_place = || Ok(());
+                Ok((head(file)?, Box::new(in_place) as Place))
+            }),
+            To::Name(dir, name) => self.begin_as(dir, name, head),
+        };
         begun.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// What was written is worth having.
-    pub(crate) fn keep(mut self) {
-        self.passing = false;
+    fn begin_as<T>(
+        &self,
+        dir: &Dir,
+        name: &OsStr,
+        head: impl FnOnce(File) -> io::Result<T>,
+    ) -> io::Result<(T, Place)> {
+        let new = Pending::create(dir, name)?;
+        let begun = head(new.file().try_clone()?)?;
+        // Synced now: a slow disk must not keep the drain from its samples later.
+        new.file().sync_all()?;
+        let (name, placed) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
+        let kept = Begun { file: new.file().try_clone()?, placed: Arc::clone(&placed) };
+        let _once = self.begun.set(kept);
+        let place = move || {
+            new.rename(&name)?;
+            placed.store(true, Ordering::Release);
+            Ok(())
+        };
+        Ok((begun, Box::new(place)))
+    }
+
+    /// What an error while a file was written bit by bit leaves of it.
+    pub(crate) fn cut_off(&self, why: &io::Error) -> anyhow::Error {
+        let in_place = self.begun.get().is_none_or(|begun| begun.placed.load(Ordering::Acquire));
+        let left = if in_place {
+            "the file ends early and is readable up to there"
+        } else {
+            "not written, because not even the first samples could be"
+        };
+        anyhow!("{}: {why}: {left}", self.path.display())
+    }
+
+    /// Ends a file that was written bit by bit: syncs it. Unless the work `failed`, which is
+    /// reported elsewhere, a message says that it never took its place.
+    ///
+    /// # Errors
+    /// When it was removed or replaced meanwhile, or the disk did not take it.
+    pub(crate) fn finish(&self, failed: bool) -> Result<()> {
+        let Some(begun) = self.begun.get() else { return Ok(()) };
+        let shown = self.path.display();
+        if !begun.placed.load(Ordering::Acquire) {
+            if !failed {
+                super::say(&format!("{shown}: not written, because nothing was recorded"));
+            }
+            return Ok(());
+        }
+        begun.file.sync_all().with_context(|| format!("cannot write {shown}"))?;
+        if let To::Name(dir, _) = &self.to {
+            dir.sync();
+        }
+        if begun.file.metadata().is_ok_and(|meta| meta.nlink() == 0) {
+            bail!("{shown}: it was removed or replaced while it was written: its samples are lost");
+        }
+        Ok(())
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
-        if self.passing {
-            // Whoever took it away before has done the same.
-            let _gone = fs::remove_file(&self.path);
-        }
+/// What the user named: a stream as it is, else the name that its links lead to.
+fn named(path: &Path) -> Result<To> {
+    let is_file = |path: &Path| fs::metadata(path).map_or(true, |there| there.is_file());
+    if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
+        bail!("it is a directory");
     }
+    if !is_file(path) {
+        return stream(path);
+    }
+    let mut at = path.to_owned();
+    for _ in 0..=LINKS_MAX {
+        let Some(name) = at.file_name() else { bail!("it is a directory") };
+        let parent = at.parent().unwrap_or(Path::new(""));
+        let dir = Dir::of_named(parent)?;
+        let Some(target) = link(&dir, name)? else {
+            return replaceable(dir, name.to_owned());
+        };
+        // A link in /proc/self/fd is an open file, which has no name to replace.
+        if fstatfs(&dir)?.f_type == PROC_SUPER_MAGIC {
+            return stream(path);
+        }
+        at = parent.join(target);
+    }
+    Err(io::Error::from(Errno::LOOP).into())
+}
+
+/// Where `name` leads, if it is a link.
+fn link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
+    match readlinkat(dir, name, Vec::new()) {
+        Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()).into())),
+        // Another kind of file, or none.
+        Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// What is not a regular file, or is open already. Never truncated.
+fn stream(path: &Path) -> Result<To> {
+    // Duplicated, so that other output follows this one instead of overwriting it.
+    let same = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
+    Ok(To::Stream(match path.to_str() {
+        Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => same(io::stdout().as_fd())?,
+        Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => same(io::stderr().as_fd())?,
+        _ => OpenOptions::new().append(true).open(path)?,
+    }))
+}
+
+/// A name that is free or can be replaced, in a directory where a file can be created.
+fn replaceable(dir: Dir, name: OsString) -> Result<To> {
+    match statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => {}
+        Err(why) => return Err(io::Error::from(why).into()),
+        Ok(old) => refuse_irreplaceable(&dir, &name, &old)?,
+    }
+    // The only sure way to find out; removed at once.
+    drop(Pending::create(&dir, &name)?);
+    Ok(To::Name(dir, name))
+}
+
+/// Refuses what could not be replaced after the work.
+fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
+    match FileType::from_raw_mode(old.st_mode) {
+        FileType::Directory => bail!("it is a directory"),
+        // One that may not be written is not replaced either.
+        FileType::RegularFile => {
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            openat(dir, name, flags, Mode::empty()).map_err(io::Error::from)?;
+        }
+        _ => {}
+    }
+    let mounted = statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    if mounted.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)) {
+        bail!("it is a mount point and cannot be replaced: name a file in a mounted directory");
+    }
+    let (user, around) = (process::euid(), fstat(dir).map_err(io::Error::from)?);
+    if user != 0 && around.st_mode & 0o1000 != 0 && ![old.st_uid, around.st_uid].contains(&user) {
+        bail!("it is another user's in a directory like /tmp, where only its owner may replace it");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    use std::process::Command;
 
+    use super::super::testing::Scratch;
     use super::*;
 
+    fn replace(path: &Path, text: &str) -> Result<()> {
+        Opened::at(path)?.write(|file| Ok(file.write_all(text.as_bytes())?))
+    }
+
+    fn read(path: &Path) -> String {
+        fs::read_to_string(path).expect("there")
+    }
+
     #[test]
-    fn a_file_made_for_nothing_goes_away_and_another_ones_stays() {
-        let path = std::env::temp_dir().join(format!("punctual-opened-{}", std::process::id()));
-        drop(Opened::at(&path).expect("writable"));
-        assert!(!path.exists());
-        let opened = Opened::at(&path).expect("writable");
-        opened.begin().and_then(|mut file| Ok(file.write_all(b"one")?)).expect("writable");
-        opened.keep();
-        drop(Opened::at(&path).expect("writable"));
-        assert_eq!(fs::read(&path).expect("it stays"), b"one");
-        let again = Opened::at(&path).expect("writable");
-        again.begin().and_then(|mut file| Ok(file.write_all(b"2")?)).expect("writable");
-        drop(again);
-        assert_eq!(fs::read(&path).expect("it stays"), b"2");
-        fs::remove_file(&path).expect("it was made here");
+    fn the_old_one_stays_until_all_of_the_new_one_is_there() {
+        let dir = Scratch::new("half");
+        let page = dir.path("page.html");
+        replace(&page, "one").expect("writable");
+        let opened = Opened::at(&page).expect("writable");
+        assert_eq!((read(&page).as_str(), dir.names().len()), ("one", 1), "nothing beside it");
+        let half = opened.write(|file| {
+            file.write_all(b"ha")?;
+            assert_eq!(read(&page), "one");
+            bail!("enough")
+        });
+        let why = format!("{:#}", half.expect_err("refused"));
+        assert!(why.contains("cannot write") && why.contains("enough"), "{why}");
+        assert_eq!((read(&page).as_str(), dir.names().len()), ("one", 1));
+        opened.write(|file| Ok(file.write_all(b"two")?)).expect("writable");
+        assert_eq!((read(&page).as_str(), dir.names().len()), ("two", 1));
+    }
+
+    #[test]
+    fn an_output_that_is_never_written_leaves_nothing() {
+        let dir = Scratch::new("never");
+        let opened = Opened::at(&dir.path("new")).expect("writable");
+        drop(opened.begin(|mut file| file.write_all(b"head")).expect("writable"));
+        assert!(dir.names().is_empty());
+        replace(&dir.path("old"), "old").expect("writable");
+        let opened = Opened::at(&dir.path("old")).expect("writable");
+        let (mut file, place) = opened.begin(Ok).expect("writable");
+        file.write_all(b"head and ").expect("writable");
+        assert_eq!((read(&dir.path("old")).as_str(), dir.names().len()), ("old", 2));
+        place().expect("it takes its place");
+        file.write_all(b"samples").expect("writable");
+        opened.finish(false).expect("it is there");
+        assert_eq!((read(&dir.path("old")).as_str(), dir.names().len()), ("head and samples", 1));
+        fs::remove_file(dir.path("old")).expect("there");
+        let why = opened.finish(false).expect_err("noticed").to_string();
+        assert!(why.contains("removed or replaced"), "{why}");
+    }
+
+    #[test]
+    fn links_that_the_user_names_are_followed_and_stay() {
+        let dir = Scratch::new("links");
+        fs::create_dir(dir.path("sub")).expect("writable");
+        symlink("sub/page", dir.path("link")).expect("free");
+        symlink(dir.path("link"), dir.path("links")).expect("free");
+        for text in ["one", "two"] {
+            replace(&dir.path("links"), text).expect("writable");
+            assert_eq!(read(&dir.path("sub/page")), text);
+        }
+        let is_link = |name| dir.path(name).symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+        assert!(is_link("link") && is_link("links"));
+        assert_eq!(dir.names(), ["link", "links", "sub"]);
+        symlink("round", dir.path("round")).expect("free");
+        assert!(replace(&dir.path("round"), "x").is_err());
+    }
+
+    #[test]
+    fn permissions_stay_and_what_may_not_be_written_is_refused() {
+        let dir = Scratch::new("mode");
+        let page = dir.path("page");
+        replace(&page, "one").expect("writable");
+        fs::set_permissions(&page, fs::Permissions::from_mode(0o606)).expect("ours");
+        replace(&page, "two").expect("writable");
+        let mode = fs::metadata(&page).expect("there").permissions().mode();
+        assert_eq!((mode & 0o7777, read(&page).as_str()), (0o606, "two"));
+        for (name, why) in [("", "directory"), ("no/such", "No such"), ("page/x", "Not a dir")] {
+            let refused = format!("{:#}", replace(&dir.path(name), "x").expect_err("refused"));
+            assert!(refused.contains("cannot write") && refused.contains(why), "{refused}");
+        }
+        if process::euid() != 0 {
+            fs::set_permissions(&page, fs::Permissions::from_mode(0o400)).expect("ours");
+            assert!(replace(&page, "x").is_err());
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_and_not_replaced() {
+        let dir = Scratch::new("pipe");
+        let pipe = dir.path("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("it starts").success());
+        // Open for both, so that nobody waits for the other end.
+        let mut end = OpenOptions::new().read(true).write(true).open(&pipe).expect("a pipe");
+        replace(&pipe, "through").expect("writable");
+        assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
+        let mut read = [0; 7];
+        end.read_exact(&mut read).expect("what was written");
+        assert_eq!(&read, b"through");
+        replace(Path::new("/dev/null"), "away").expect("writable");
+        assert!(replace(Path::new("/dev/full"), "full").is_err());
     }
 }

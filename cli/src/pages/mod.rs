@@ -6,14 +6,13 @@
 mod layout;
 mod samples;
 
-use std::path::Path;
-
-use anyhow::Result;
+use anyhow::{Context, Result};
 use punctual_analysis::plot::bins::{Bins, bins};
 use punctual_analysis::plot::thinned::Thinned;
 
+use crate::output::Dir;
 use crate::report::{Report, Run};
-use crate::stored::Stored;
+use crate::stored::{SAMPLES, Stored};
 pub(crate) use layout::{Line, Panel, Row};
 
 /// The most results on one page.
@@ -88,11 +87,17 @@ impl Page {
     }
 
     /// The page of a result that was just measured.
-    pub(crate) fn measured(report: &Report, samples: &Path, place: String) -> Result<Self> {
+    pub(crate) fn measured(report: &Report, results: &Dir) -> Result<Self> {
         let report = report.clone();
+        let drawn = report.runs.len().clamp(1, RUNS_DRAWN);
+        let shown = results.path().join(SAMPLES);
+        let file = results.read(SAMPLES);
         let (series, notes) =
-            samples::read(samples, &report, report.runs.len().clamp(1, RUNS_DRAWN))?;
-        let label = report.experiment.clone();
+            match file.with_context(|| format!("cannot read {}", shown.display()))? {
+                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                Some(file) => samples::thinned(file, &shown, &report, drawn)?,
+            };
+        let (label, place) = (report.experiment.clone(), results.path().display().to_string());
         Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
     }
 

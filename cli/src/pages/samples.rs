@@ -26,8 +26,18 @@ pub(super) fn read(
     report: &Report,
     drawn: usize,
 ) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    thinned(file, path, report, drawn)
+}
+
+/// As `read`, of a file that is open.
+pub(super) fn thinned(
+    file: File,
+    path: &Path,
+    report: &Report,
+    drawn: usize,
+) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut file = match SampleFile::open(file) {
         Ok(file) => file,
         Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),

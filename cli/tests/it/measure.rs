@@ -118,12 +118,12 @@ fn json_alone_goes_to_standard_output_or_beside_the_page() {
 fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
     let dir = Dir::new("full");
     let file = dir.path("samples");
-    // 8 blocks of 512 bytes: the header fits, a second of samples at 50 µs does not.
-    let script = "ulimit -f 40; exec \"$0\" \"$@\"";
+    // 100 or 200 KiB, as the shell counts: the header and a second of samples fit, four do not.
+    let script = "ulimit -f 200; exec \"$0\" \"$@\"";
     let out = Command::new("sh")
         .args(["-c", script])
         .arg(punctual().get_program())
-        .args(["measure", "periodic", "--period", "100us", "--duration", "1s", "--samples"])
+        .args(["measure", "periodic", "--period", "200us", "--duration", "4s", "--samples"])
         .arg(&file)
         .output()
         .expect("sh starts");
@@ -134,7 +134,30 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
     let analysed = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
     let result = json(&analysed);
     assert_eq!(result["incomplete"], true);
-    assert!(fs::metadata(&file).expect("written").len() <= 40 * 1024);
+    assert!(fs::metadata(&file).expect("written").len() <= 200 * 1024);
+}
+
+#[test]
+fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
+    let dir = Dir::new("none-fit");
+    let file = dir.path("samples");
+    fs::write(&file, "an earlier one").expect("writable");
+    // The header fits; the samples of the 0.2 s after which they are fetched do not.
+    let script = "ulimit -f 40; exec \"$0\" \"$@\"";
+    let out = Command::new("sh")
+        .args(["-c", script])
+        .arg(punctual().get_program())
+        .args(["measure", "periodic", "--period", "50us", "--duration", "1s", "--samples"])
+        .arg(&file)
+        .output()
+        .expect("sh starts");
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
+    assert!(said.contains("not written, because not even the first samples"), "{said}");
+    assert!(!said.contains("ends early") && !said.contains("nothing was recorded"), "{said}");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "an earlier one");
+    assert_eq!(fs::read_dir(&dir.0).expect("there").count(), 1);
 }
 
 #[test]

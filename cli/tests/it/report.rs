@@ -179,7 +179,7 @@ fn what_is_no_result_is_refused_in_a_line() {
     let result = dir.path("a.json");
     let args = ["analyse", text(&lateness), "--column", "lateness:us", "--json", text(&result)];
     assert_eq!(run(args).status.code(), Some(0));
-    refused(&run(["report", text(&result), "-o", text(&result)]), &["that is a result"]);
+    refused(&run(["report", text(&result), "-o", text(&result)]), &["would replace an input"]);
     refused(&run(["report", text(&result), "-o", "/nonexistent/a"]), &["cannot write"]);
     report(&[text(&result)], &dir.path("a.html"));
 }

@@ -2,7 +2,6 @@
 //!
 //! In large pieces. A reader that has seen enough is no error.
 
-use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
-use crate::output;
+use crate::output::Opened;
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -53,7 +52,7 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut Out) -> Result<()>) -> R
     if path == Path::new("-") {
         return through(Box::new(io::stdout()), body).context("cannot write to standard output");
     }
-    output::whole(path, |file| through(Box::new(file), body))
+    Opened::at(path)?.write(|file| through(Box::new(file.try_clone()?), body))
 }
 
 /// Passes the writer on, in large pieces.
@@ -66,11 +65,4 @@ fn through(writer: Box<dyn Write + Send>, body: impl FnOnce(&mut Out) -> Result<
     drop(out.into_parts());
     // Whoever reads has seen enough.
     if gone.load(Ordering::Relaxed) { Ok(()) } else { done }
-}
-
-/// Whether two names mean one file.
-pub(super) fn same(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-    identity(one).is_some_and(|one| Some(one) == identity(other))
 }

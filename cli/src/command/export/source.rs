@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_analysis::import::samples::SampleFile;
 
-use super::sink::same;
 use crate::args::ReportArgs;
 use crate::command::analyse;
 use crate::report::Report;
@@ -49,17 +48,6 @@ impl Source {
             own => (own, None),
         };
         Ok(Self { shown, stored: Some(stored), samples, foreign })
-    }
-
-    /// Refuses an output that is one of the inputs.
-    pub(super) fn spare(&self, output: &Path) -> Result<()> {
-        let inputs = self.stored.iter().map(|stored| &stored.path).chain(&self.samples);
-        for input in inputs.chain(&self.foreign) {
-            if same(output, input) {
-                bail!("-o {}: that is what is read", output.display());
-            }
-        }
-        Ok(())
     }
 
     /// The result; where there is none, what the samples say.

@@ -23,7 +23,7 @@ use punctual_analysis::impact::tsn::Etf;
 use punctual_analysis::impact::velocity::Velocity;
 
 use crate::Exit;
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::report::{Impact as Impacted, Report, Run};
 use crate::stored::{self, Stored};
 use crate::view;
@@ -135,6 +135,7 @@ fn tell(
     model: &str,
     apply: impl Fn(&Timing) -> Result<Application, Lack>,
 ) -> Result<Exit> {
+    output::spare("--json", args.json.as_deref(), args.from.as_deref())?;
     let mut report = Report::empty(&format!("impact {model}"));
     let impact = match (&args.from, args.time_error) {
         (Some(path), _) => {

@@ -14,7 +14,7 @@ use punctual_analysis::impact::stepper::Stepper;
 use punctual_analysis::quantity::{self, QuantityError};
 
 use crate::Exit;
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::report::{Impact, Report};
 use crate::stored;
 use crate::view;
@@ -100,6 +100,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         print!("{}", view::text::drives());
         return Ok(Exit::Fine);
     }
+    output::spare("--json", args.json.as_deref(), args.from.as_deref())?;
     let timed = match (&args.jitter_pp, &args.from) {
         (Some(text), _) => {
             let span = read("--jitter", text, quantity::duration)?.as_ns() as f64;

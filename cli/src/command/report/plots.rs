@@ -1,18 +1,16 @@
 //! `--plots DIR`: each plot of the page as an SVG and a PNG file, for papers and issues.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use punctual_plot::{png, svg};
 
-use crate::output;
+use crate::output::Dir;
 use crate::pages::Page;
 use crate::view::plots::{self, Axes, Kind};
 
 /// Writes them all; which files there are now.
-pub(super) fn write(page: &Page, dir: &Path) -> Result<Vec<PathBuf>> {
-    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+pub(super) fn write(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
     let axes = Axes::of(page);
     let mut files = Vec::new();
     for kind in Kind::ALL {
@@ -21,9 +19,7 @@ pub(super) fn write(page: &Page, dir: &Path) -> Result<Vec<PathBuf>> {
             let scene = plot.chart.scene();
             let png = png::file(&scene).with_context(|| plot.id.clone())?;
             for (ending, bytes) in [("svg", svg::file(&scene).into_bytes()), ("png", png)] {
-                let file = dir.join(format!("{}.{ending}", plot.id));
-                output::replace(&file, bytes)?;
-                files.push(file);
+                files.push(dir.replace(&format!("{}.{ending}", plot.id), bytes)?);
             }
         }
     }

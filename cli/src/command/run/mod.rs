@@ -25,13 +25,14 @@ use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
 
 use crate::Exit;
 use crate::args::RunArgs;
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::report::{Report, supervised};
 use crate::view;
 use teller::Teller;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
+    output::spare("--json", args.json.as_deref(), [args.file.as_path()])?;
     let shown = args.file.display();
     let tasks = Tasks::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
     for named in &tasks.all {

@@ -1,12 +1,13 @@
 //! A campaign's directory: one process at a time, two state files that take turns.
 //!
-//! A state is written beside, synced, put in the place of the older of the two, and the directory
-//! synced: whatever happens, one of them is whole.
+//! A state is put in the place of the older of the two, as every output is: whatever happens, one
+//! of them is whole. While a campaign runs its directory is open, and what is in it is reached
+//! through that, whatever becomes of the directory's name.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,9 +15,9 @@ use punctual::os::{Errno, lock};
 use punctual_analysis::campaign::Campaign;
 use punctual_analysis::campaign::file::FILE_BYTES_MAX;
 
-const SLOTS: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
-const ASIDE: &str = "state.new";
-const LOCK: &str = "lock";
+use crate::output::Dir;
+use crate::stored::{LOCK, STATES, regular};
+
 /// How often a lock that is held is tried again, and how long it takes from one to the next.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -33,7 +34,7 @@ pub(crate) struct Found {
 
 /// Whether there is a campaign in `dir`.
 pub(crate) fn is_campaign(dir: &Path) -> bool {
-    SLOTS.iter().any(|slot| dir.join(slot).is_file())
+    STATES.iter().any(|state| dir.join(state).is_file())
 }
 
 /// Reads the state of a campaign; `None` where there is none.
@@ -41,18 +42,26 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
 /// # Errors
 /// When all there is cannot be read.
 pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
+    newest(dir, |state| {
+        let path = dir.join(state);
+        let there = path.symlink_metadata().is_ok();
+        there.then(|| regular(&path)).transpose()
+    })
+}
+
+/// The newest whole state of those that `open` finds.
+fn newest(dir: &Path, open: impl Fn(&str) -> Result<Option<File>>) -> Result<Option<Found>> {
     let mut whole: Option<Found> = None;
     let mut troubles = Vec::new();
-    for slot in SLOTS {
-        let path = dir.join(slot);
-        match state(&path) {
+    for name in STATES {
+        match open(name).and_then(|file| file.map(state).transpose()) {
             Ok(None) => {}
             Ok(Some((campaign, number))) => {
                 if whole.as_ref().is_none_or(|other| other.number < number) {
                     whole = Some(Found { campaign, trouble: None, number });
                 }
             }
-            Err(why) => troubles.push(format!("{}: {why:#}", path.display())),
+            Err(why) => troubles.push(format!("{}: {why:#}", dir.join(name).display())),
         }
     }
     let trouble = (!troubles.is_empty()).then(|| troubles.join("; "));
@@ -63,29 +72,21 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
     }
 }
 
-/// One state file. Regular files only: a pipe is never waited for.
-fn state(path: &Path) -> Result<Option<(Campaign, u64)>> {
-    let kind = match fs::metadata(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.context("cannot read")?,
-    };
-    if !kind.is_file() {
-        bail!("cannot read: no regular file");
-    }
+/// What a state file holds.
+fn state(file: File) -> Result<(Campaign, u64)> {
     let mut bytes = Vec::new();
     let most = FILE_BYTES_MAX as u64;
-    let file = File::open(path).context("cannot read")?;
     file.take(most + 1).read_to_end(&mut bytes).context("cannot read")?;
     if bytes.len() as u64 > most {
         bail!("no campaign of punctual's: more than {} MiB", most >> 20);
     }
-    Ok(Some(Campaign::from_bytes(&bytes)?))
+    Ok(Campaign::from_bytes(&bytes)?)
 }
 
 /// A campaign's directory, held by this process.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    path: PathBuf,
+    dir: Dir,
     /// Locked as long as it is open.
     _lock: File,
     number: u64,
@@ -98,68 +99,53 @@ impl Directory {
     /// # Errors
     /// When it cannot be written, is another process's, or holds what is no campaign.
     pub(crate) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
-        let shown = path.display();
-        match fs::metadata(path) {
-            Ok(kind) if !kind.is_dir() => bail!("{shown}: a campaign is a directory"),
-            Ok(_) if is_campaign(path) => {}
-            Ok(_) if !make => bail!("{shown}: no campaign is there to go on with"),
-            Ok(_) => refuse_foreign(path)?,
-            Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
-                fs::create_dir_all(path).with_context(|| format!("cannot make {shown}"))?;
-            }
-            Err(why) => return Err(why).with_context(|| format!("cannot read {shown}")),
+        if fs::metadata(path).is_ok_and(|kind| !kind.is_dir()) {
+            bail!("{}: a campaign is a directory", path.display());
         }
-        let lock = take_lock(path)?;
-        let found = read(path)?;
+        Self::lock(if make { Dir::make(path)? } else { Dir::open(path)? }, make)
+    }
+
+    /// Takes a directory that is open, which may be empty where `make` says so.
+    ///
+    /// # Errors
+    /// As `take`.
+    pub(crate) fn lock(dir: Dir, make: bool) -> Result<(Self, Option<Found>)> {
+        let shown = dir.path().display();
+        if !STATES.iter().any(|state| dir.has(state)) {
+            if !make {
+                bail!("{shown}: no campaign is there to go on with");
+            }
+            refuse_foreign(&dir)?;
+        }
+        let lock = take_lock(&dir)?;
+        let found = newest(dir.path(), |state| dir.read(state).context("cannot read"))?;
         let number = found.as_ref().map_or(0, |found| found.number + 1);
-        Ok((Self { path: path.to_owned(), _lock: lock, number }, found))
+        Ok((Self { dir, _lock: lock, number }, found))
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// Writes the state in the place of the older one.
     ///
     /// # Errors
     /// What writing gave; what was there before is then still there.
-    pub(crate) fn save(&mut self, campaign: &Campaign) -> io::Result<()> {
-        let slot = self.path.join(SLOTS[(self.number % 2) as usize]);
-        let aside = self.path.join(ASIDE);
-        let written = write_synced(&aside, &campaign.to_bytes(self.number))
-            .and_then(|()| fs::rename(&aside, slot))
-            .and_then(|()| File::open(&self.path)?.sync_all());
-        if written.is_err() {
-            // Half of it is of no use, and takes room on a disk that may be full.
-            let _gone = fs::remove_file(&aside);
-        } else {
-            self.number += 1;
-        }
-        written
+    pub(crate) fn save(&mut self, campaign: &Campaign) -> Result<()> {
+        let state = STATES[(self.number % 2) as usize];
+        self.dir.replace(state, campaign.to_bytes(self.number))?;
+        self.number += 1;
+        Ok(())
     }
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// A directory with other things in it is somebody else's.
-fn refuse_foreign(path: &Path) -> Result<()> {
-    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-    for entry in entries {
-        let name = entry.with_context(|| format!("cannot read {}", path.display()))?.file_name();
-        if name != LOCK && name != ASIDE {
-            bail!(
-                "{}: no campaign, and not empty ({} is in it): give a new or empty directory",
-                path.display(),
-                name.to_string_lossy()
-            );
-        }
-    }
-    Ok(())
+fn refuse_foreign(dir: &Dir) -> Result<()> {
+    let shown = dir.path().display();
+    let name = dir.first_name(&[LOCK]).with_context(|| format!("cannot read {shown}"))?;
+    let Some(name) = name else { return Ok(()) };
+    bail!("{shown}: no campaign, and not empty ({name} is in it): give a new or empty directory");
 }
 
 /// Whether the lock is ours now. A process that was killed holds it until its memory is freed, so
@@ -175,20 +161,8 @@ fn held(lock: &File) -> Result<bool, Errno> {
     lock::try_exclusive(lock.as_raw_fd())
 }
 
-fn take_lock(dir: &Path) -> Result<File> {
-    let path = dir.join(LOCK);
-    let shown = path.display();
-    // For reading and writing a pipe opens at once, and is refused below.
-    let mut lock = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .with_context(|| format!("cannot write {shown}"))?;
-    if !lock.metadata().is_ok_and(|meta| meta.is_file()) {
-        bail!("{shown}: no regular file");
-    }
+fn take_lock(dir: &Dir) -> Result<File> {
+    let mut lock = dir.shared(LOCK)?;
     match held(&lock) {
         Ok(true) => {}
         Ok(false) => {
@@ -196,9 +170,10 @@ fn take_lock(dir: &Path) -> Result<File> {
             // Who holds it is a help, no more.
             let _unknown = (&mut lock).take(20).read_to_string(&mut holder);
             let holder = holder.trim();
-            bail!("{}: process {holder} is at work on this campaign already", dir.display());
+            let shown = dir.path().display();
+            bail!("{shown}: process {holder} is at work on this campaign already");
         }
-        Err(why) => bail!("cannot lock {shown}: {why}"),
+        Err(why) => bail!("cannot lock {}: {why}", dir.path().join(LOCK).display()),
     }
     let _told = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
     Ok(lock)
@@ -207,6 +182,7 @@ fn take_lock(dir: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -230,7 +206,7 @@ mod tests {
         assert!(Directory::take(&path, true).is_err(), "it is taken");
         let began = |path: &Path| read(path).expect("readable").map(|f| f.campaign.began_unix_s);
         assert_eq!(began(&path), Some(5));
-        let newest = path.join(SLOTS[0]);
+        let newest = path.join(STATES[0]);
         let bytes = fs::read(&newest).expect("there");
         fs::write(&newest, &bytes[..bytes.len() - 9]).expect("writable");
         let found = read(&path).expect("readable").expect("the older one");
@@ -242,8 +218,8 @@ mod tests {
         campaign.began_unix_s = 6;
         held.save(&campaign).expect("writable");
         assert!(read(&path).expect("readable").is_some_and(|f| f.trouble.is_none()));
-        fs::write(path.join(SLOTS[0]), "x")
-            .and_then(|()| fs::write(path.join(SLOTS[1]), "y"))
+        fs::write(path.join(STATES[0]), "x")
+            .and_then(|()| fs::write(path.join(STATES[1]), "y"))
             .expect("writable");
         assert!(read(&path).is_err(), "none is whole: no new one begins over them");
         fs::remove_dir_all(&path).expect("it was made here");

@@ -18,7 +18,6 @@ use super::directory::Directory;
 use super::hold;
 use super::live::{Shared, unix_s};
 use super::pages::{self, Here};
-use crate::output;
 use crate::stored::RESULT;
 use crate::view;
 
@@ -32,6 +31,8 @@ pub(crate) struct Keeper<'a> {
     directory: Mutex<Directory>,
     /// Whether the last save failed.
     failing: AtomicBool,
+    /// Whether the last result could not be written.
+    unwritten: AtomicBool,
     stop_on_fail: bool,
     /// Whether standard output is the JSON's.
     aside: bool,
@@ -46,7 +47,8 @@ impl<'a> Keeper<'a> {
         aside: bool,
     ) -> Self {
         let directory = Mutex::new(directory);
-        Self { shared, asked, directory, failing: AtomicBool::new(false), stop_on_fail, aside }
+        let (failing, unwritten) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { shared, asked, directory, failing, unwritten, stop_on_fail, aside }
     }
 
     pub(crate) fn shared(&self) -> &'a Shared {
@@ -108,35 +110,38 @@ impl<'a> Keeper<'a> {
             Ok(()) => {}
             Err(why) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
-                    let shown = self.directory().path().display().to_string();
                     self.note(&format!(
-                        "cannot save the state in {shown}: {why}; measuring goes on in memory, and \
-                         saving is tried again"
+                        "cannot save the state: {why:#}; measuring goes on in memory, and saving \
+                         is tried again"
                     ));
                 }
             }
         }
     }
 
-    /// Whether the latest state is on disk.
-    pub(crate) fn is_saved(&self) -> bool {
-        !self.failing.load(Ordering::Relaxed)
+    /// What is not on the disk as it is now.
+    pub(crate) fn unsaved(&self) -> Option<&'static str> {
+        let failed = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let state = failed(&self.failing).then_some("the state");
+        state.or(failed(&self.unwritten).then_some(RESULT))
     }
 
     fn directory(&self) -> std::sync::MutexGuard<'_, Directory> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the campaign as a result, for other subcommands. A disk that cannot be written is
-    /// said by the state that cannot be saved either.
+    /// Writes the campaign as a result, for other subcommands. Where the state cannot be saved
+    /// either, that is said already.
     pub(crate) fn write_result(&self, here: &Here) {
         let report = pages::report(&self.shared.snapshot(), self.asked, here);
-        let path = self.directory().path().join(RESULT);
-        let written = view::json::of(&report).and_then(|json| output::replace(&path, &json));
+        let dir = self.directory().dir().clone();
+        let written = view::json::of(&report).and_then(|json| dir.replace(RESULT, json));
+        let before = self.unwritten.swap(written.is_err(), Ordering::Relaxed);
         if let Err(why) = written
-            && self.is_saved()
+            && !before
+            && self.unsaved() == Some(RESULT)
         {
-            self.note(&format!("{why:#}"));
+            self.note(&format!("{why:#}; it is tried again after the next stretch"));
         }
     }
 

@@ -32,6 +32,7 @@ use crate::command::measure::Planned;
 use crate::experiment;
 use crate::output::{self, Json};
 use crate::report::Report;
+use crate::stored::RESULT;
 use crate::view;
 use asked::Asked;
 use directory::{Directory, Found};
@@ -62,9 +63,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     if existing.is_none() {
         plan(&planned, &here)?;
     }
+    let given = args.resume.iter().chain(&args.campaign).map(PathBuf::as_path);
+    output::spare("--json", args.json.as_deref(), given)?;
+    output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
     let json = Json::open(args.json.as_deref())?;
-    let (path, make) = place_of(args)?;
-    let (directory, found) = Directory::take(&path, make)?;
+    let (directory, found) = take(args)?;
+    let path = directory.dir().path().to_owned();
+    directory.dir().opened(RESULT)?;
     let trouble = found.as_ref().and_then(|found| found.trouble.clone());
     let mut campaign = match found {
         Some(Found { campaign, .. }) => {
@@ -91,7 +96,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     tell(&keeper, foreign.iter().chain(&warnings), trouble, cut_off);
     say_where(&keeper, &path, &asked);
     keeper.checkpoint();
-    if !keeper.is_saved() {
+    if keeper.unsaved().is_some() {
         bail!("{}: the state cannot be saved there", path.display());
     }
     let here = Here { choice: Some(choice), machine: Some(facts), ..Here::default() };
@@ -127,13 +132,14 @@ fn plan(asked: &Asked, here: &Facts) -> Result<Planned> {
     Ok(planned)
 }
 
-/// The directory, and whether to make it.
-fn place_of(args: &SoakArgs) -> Result<(PathBuf, bool)> {
+/// Takes the campaign's directory.
+fn take(args: &SoakArgs) -> Result<(Directory, Option<Found>)> {
     match (&args.resume, &args.campaign) {
-        (Some(dir), _) => Ok((dir.clone(), false)),
-        (None, Some(dir)) => Ok((dir.clone(), true)),
+        (Some(dir), _) => Directory::take(dir, false),
+        (None, Some(dir)) => Directory::take(dir, true),
         (None, None) => {
-            Ok((output::results_dir(Path::new(RESULTS), jiff::Timestamp::now())?, true))
+            let dir = output::results_dir(Path::new(RESULTS), jiff::Timestamp::now())?;
+            Directory::lock(dir, true)
         }
     }
 }
@@ -231,7 +237,7 @@ fn finish(
         report.incomplete = false;
     }
     print(report, json).and_then(|exit| {
-        if keeper.is_saved() { Ok(exit) } else { bail!("the state could not be saved") }
+        keeper.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
     })
 }
 
@@ -242,6 +248,7 @@ fn print(report: Report, json: Json) -> Result<Exit> {
 
 /// Shows a campaign as it is on disk.
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
+    output::spare("--json", args.json.as_deref(), [dir])?;
     let json = Json::open(args.json.as_deref())?;
     print(stored(dir, |kept| Asked::of(args, kept))?, json)
 }

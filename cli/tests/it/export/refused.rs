@@ -114,9 +114,9 @@ fn an_output_is_replaced_when_it_is_whole_and_the_input_never() {
         let entries = fs::read_dir(&dir.0).expect("readable");
         entries.map(|entry| entry.expect("readable").file_name()).collect::<Vec<_>>()
     };
-    refused(&run(["export", "--csv", &file, "-o", &file]), &["that is what is read"]);
+    refused(&run(["export", "--csv", &file, "-o", &file]), &["would replace an input"]);
     symlink(&file, dir.path("link")).expect("writable");
-    refused(&run(["export", "--csv", &file, "-o", &text(&dir.path("link"))]), &["read"]);
+    refused(&run(["export", "--csv", &file, "-o", &text(&dir.path("link"))]), &["an input"]);
     assert_eq!(fs::read(&file).expect("there")[..8], *b"PUNCTUAL");
     let before = fs::read(exported(&dir, &["--csv", &file])).expect("written");
     // The disk is full in the middle of the work: what was there stays, and nothing else.

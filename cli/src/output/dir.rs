@@ -1,0 +1,252 @@
+//! An open directory, for files whose names the program chooses.
+//!
+//! Results, campaign states, pages, plots, baselines. They are reached through the open directory,
+//! so renaming it does not divert them, and a link in the place of such a name is replaced or
+//! refused, never followed. Files that the user names are in `opened`.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{fstat, fsync, mkdirat, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::opened::Opened;
+use super::pending;
+use super::trust::Trust;
+use super::walk::{self, DIRECTORY};
+
+/// An open directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Dir {
+    at: Arc<OwnedFd>,
+    path: PathBuf,
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.at.as_fd()
+    }
+}
+
+impl Dir {
+    /// The directory at `path`, to choose names in.
+    ///
+    /// # Errors
+    /// In one line, what is missing, or that another user can change it.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let opened = walk::directory(path, false, Trust::of_process());
+        Ok(Self::of(opened.with_context(|| format!("cannot open {}", path.display()))?, path))
+    }
+
+    /// As `open`; what is missing of it is made.
+    pub(crate) fn make(path: &Path) -> Result<Self> {
+        let made = walk::directory(path, true, Trust::of_process());
+        Ok(Self::of(made.with_context(|| format!("cannot make {}", path.display()))?, path))
+    }
+
+    /// The directory of a file that the user named, whoever owns it.
+    pub(super) fn of_named(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Ok(Self::of(openat(CWD, path, DIRECTORY, Mode::empty())?, path))
+    }
+
+    fn of(at: OwnedFd, path: &Path) -> Self {
+        Self { at: Arc::new(at), path: path.to_owned() }
+    }
+
+    /// Its name, as it was given.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a directory in it, which must be new.
+    pub(crate) fn make_new(&self, name: &str) -> io::Result<Self> {
+        mkdirat(self, name, Mode::from_raw_mode(0o777))?;
+        self.below(name)
+    }
+
+    /// The directory `name` in it, made if need be.
+    fn make_below(&self, name: &OsStr) -> io::Result<Self> {
+        if name == ".." {
+            return Err(io::Error::from(Errno::INVAL));
+        }
+        match mkdirat(self, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => self.below(name),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    fn below(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
+        let at = openat(self, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Self::of(at, &self.path.join(name)))
+    }
+
+    /// The output `name`, which can be written now and is later.
+    pub(crate) fn opened(&self, name: &str) -> Result<Opened> {
+        Opened::chosen(self, name)
+    }
+
+    /// Writes `bytes` as `name`, so that they are there whole or not at all.
+    pub(crate) fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
+        self.opened(name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
+        Ok(self.path.join(name))
+    }
+
+    /// Writes `bytes` as the new file `path` below it, in directories that are made if need be: for
+    /// a tree in which nothing was before.
+    pub(crate) fn create(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let dirs = dirs.split('/').filter(|dir| !dir.is_empty());
+        let dir = dirs.map(OsStr::new).try_fold(self.clone(), |dir, name| dir.make_below(name))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = openat(&dir, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?;
+        File::from(file).write_all(bytes)
+    }
+
+    /// The regular file `name`, for reading and writing; made empty where it is not there.
+    ///
+    /// # Errors
+    /// Where it is a link, or has another name elsewhere.
+    pub(crate) fn shared(&self, name: &str) -> Result<File> {
+        let shown = self.path.join(name);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = openat(self, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
+        let file = match file {
+            Err(Errno::LOOP) => bail!("cannot write {}: it is a symbolic link", shown.display()),
+            other => other.map_err(io::Error::from),
+        };
+        let file = file.with_context(|| format!("cannot write {}", shown.display()))?;
+        let stat = fstat(&file).map_err(io::Error::from)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
+            bail!("cannot write {}: not a regular file of one name", shown.display());
+        }
+        Ok(file.into())
+    }
+
+    /// The regular file `name`, to read; `None` where it is not there.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(self, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(io::Error::other("it is a symbolic link")),
+            file => File::from(file?),
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        Ok(Some(file))
+    }
+
+    /// Whether there is anything of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        statat(self, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Removes the file `name`.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(self, name, AtFlags::empty())?)
+    }
+
+    /// Removes it where nothing is in it.
+    pub(crate) fn remove_empty(self) -> io::Result<()> {
+        let around = openat(&self, "..", DIRECTORY, Mode::empty())?;
+        let name = self.path.file_name().unwrap_or_default();
+        Ok(unlinkat(around, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// The first name in it, other than files that are about to get theirs.
+    pub(crate) fn first_name(&self, other_than: &[&str]) -> io::Result<Option<String>> {
+        for entry in self.entries()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let shown = name.to_string_lossy().into_owned();
+            let known =
+                ["..", "."].contains(&shown.as_str()) || pending::is_beside(name.to_bytes());
+            if !known && !other_than.contains(&shown.as_str()) {
+                return Ok(Some(shown));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Everything in it.
+    pub(super) fn entries(&self) -> io::Result<rustix::fs::Dir> {
+        Ok(rustix::fs::Dir::new(self.readable()?)?)
+    }
+
+    /// Writes its names to the disk. Not every file system can; what is in the files is there in
+    /// any case.
+    pub(super) fn sync(&self) {
+        let _some_cannot = self.readable().map(fsync);
+    }
+
+    fn readable(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(openat(self, ".", flags, Mode::empty())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::testing::Scratch;
+
+    #[test]
+    fn planted_links_are_replaced_or_refused_and_never_followed() {
+        let (dir, elsewhere) = (Scratch::new("planted"), Scratch::new("planted-victim"));
+        let victim = elsewhere.path("victim");
+        fs::write(&victim, "precious").expect("writable");
+        for name in ["replaced", "lock", "read", "new"] {
+            symlink(&victim, dir.path(name)).expect("free");
+        }
+        symlink(elsewhere.path(""), dir.path("below")).expect("free");
+        let there = dir.dir();
+        there.replace("replaced", "ours").expect("writable");
+        assert_eq!(fs::read_to_string(dir.path("replaced")).expect("there"), "ours");
+        assert!(there.shared("lock").is_err_and(|why| why.to_string().contains("symbolic link")));
+        assert!(there.read("read").is_err());
+        assert!(there.create("new", b"x").is_err() && there.create("below/x", b"x").is_err());
+        assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
+        fs::hard_link(&victim, dir.path("hard")).expect("one file system");
+        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one name")));
+        there.replace("hard", "ours").expect("writable");
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
+        assert_eq!(elsewhere.names(), ["victim"]);
+    }
+
+    #[test]
+    fn a_directory_that_is_renamed_is_still_the_one_that_was_opened() {
+        let (dir, elsewhere) = (Scratch::new("renamed"), Scratch::new("renamed-victim"));
+        let results = dir.dir().make_new("results").expect("free");
+        fs::rename(dir.path("results"), dir.path("away")).expect("ours");
+        symlink(elsewhere.path(""), dir.path("results")).expect("free");
+        results.replace("result.json", "{}").expect("writable");
+        results.create("a/b/c", b"x").expect("writable");
+        assert!(dir.path("away/result.json").exists() && dir.path("away/a/b/c").exists());
+        assert!(elsewhere.names().is_empty());
+        assert!(dir.dir().make_new("results").is_err(), "it must be new");
+    }
+
+    #[test]
+    fn an_empty_one_can_be_removed_and_the_first_name_in_it_told() {
+        let dir = Scratch::new("empty");
+        let made = dir.dir().make_new("made").expect("free");
+        assert_eq!(made.first_name(&[]).expect("readable"), None);
+        made.create("lock", b"").expect("writable");
+        assert_eq!(made.first_name(&["lock"]).expect("readable"), None);
+        assert_eq!(made.first_name(&[]).expect("readable").as_deref(), Some("lock"));
+        assert!(made.clone().remove_empty().is_err());
+        made.remove("lock").expect("there");
+        made.remove_empty().expect("empty");
+        assert!(dir.names().is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! A file that is written under a temporary name and then renamed.
+//!
+//! The only way in which the program replaces a regular file: create beside it, write, sync,
+//! rename, sync the directory. Until the rename the old file stays as it is. The temporary name is
+//! random, and the file is locked as long as its process lives: one that a kill left behind is not
+//! locked, and is removed by the next that writes into the directory.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use punctual::os::{lock, process};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::dir::Dir;
+
+/// What stands before the random part of a name, and after it.
+const BEFORE: &str = ".punctual-";
+const AFTER: &str = ".new";
+/// Digits of the random part.
+const DIGITS: usize = 16;
+
+/// Names that are tried: another process may sweep a new file before it is locked.
+const TRIES: u32 = 16;
+
+/// Permissions of a file that replaces none, before the umask.
+const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// Entries of a directory that are looked through for files left behind.
+const ENTRIES_MAX: usize = 10_000;
+
+/// A file that does not have its name yet. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct Pending {
+    dir: Dir,
+    beside: String,
+    file: File,
+    placed: bool,
+}
+
+impl Pending {
+    /// Makes a file in `dir`, with owner and permissions of the regular file `name` where there is
+    /// one.
+    pub(super) fn create(dir: &Dir, name: &OsStr) -> io::Result<Self> {
+        sweep(dir);
+        let old = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
+        let mode = old.as_ref().map_or(MODE, |old| Mode::from_raw_mode(old.st_mode & 0o777));
+        for _ in 0..TRIES {
+            let pending = match Self::begin(dir, mode) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
+            };
+            // Before it was locked, another process may have removed it as left behind.
+            let locked = lock::try_exclusive(pending.file.as_raw_fd()) != Ok(false);
+            if locked && fstat(&pending.file)?.st_nlink == 1 {
+                if let Some(old) = &old {
+                    pending.take_over(old, mode)?;
+                }
+                return Ok(pending);
+            }
+        }
+        Err(io::Error::other(
+            "temporary files disappear from its directory as soon as they are made",
+        ))
+    }
+
+    fn begin(dir: &Dir, mode: Mode) -> io::Result<Self> {
+        let mut random = [0; DIGITS / 2];
+        getrandom(&mut random, GetRandomFlags::empty())?;
+        let beside = format!("{BEFORE}{:016x}{AFTER}", u64::from_ne_bytes(random));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = openat(dir, &beside, flags | OFlags::CLOEXEC, mode)?;
+        Ok(Self { dir: dir.clone(), beside, file: file.into(), placed: false })
+    }
+
+    /// Takes owner and permissions of the file that this one replaces. Only root can give a file
+    /// away.
+    fn take_over(&self, old: &Stat, mode: Mode) -> io::Result<()> {
+        let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        if fchown(&self.file, Some(owner), Some(group)).is_err() {
+            let _not_a_member = fchown(&self.file, None, Some(group));
+        }
+        // After the owner, for a change of owner takes permissions away; exact, whatever the umask.
+        Ok(fchmod(&self.file, mode)?)
+    }
+
+    /// The file to write to.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Syncs the file, renames it to `name`, syncs the directory.
+    pub(super) fn place(self, name: &OsStr) -> io::Result<()> {
+        self.file.sync_all()?;
+        let dir = self.dir.clone();
+        self.rename(name)?;
+        dir.sync();
+        Ok(())
+    }
+
+    /// Renames the file to `name`, and waits for no disk.
+    pub(super) fn rename(mut self, name: &OsStr) -> io::Result<()> {
+        renameat(&self.dir, &self.beside, &self.dir, name)?;
+        self.placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.placed {
+            // What cannot be removed now is swept by a later write.
+            let _left = unlinkat(&self.dir, &self.beside, AtFlags::empty());
+        }
+    }
+}
+
+/// Whether a file of this name is one of these.
+pub(super) fn is_beside(name: &[u8]) -> bool {
+    let random = name.strip_prefix(BEFORE.as_bytes());
+    let random = random.and_then(|name| name.strip_suffix(AFTER.as_bytes()));
+    let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    random.is_some_and(|random| random.len() == DIGITS && random.iter().all(digit))
+}
+
+/// Removes files that killed processes of this user left behind. Best effort: what cannot be opened
+/// stays.
+fn sweep(dir: &Dir) {
+    let Ok(entries) = dir.entries() else { return };
+    for entry in entries.flatten().take(ENTRIES_MAX) {
+        let name = entry.file_name();
+        if !is_beside(name.to_bytes()) {
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(dir, name, flags, Mode::empty()) else { continue };
+        if fstat(&file).is_ok_and(|stat| is_ours(&stat))
+            && lock::try_exclusive(file.as_raw_fd()) == Ok(true)
+        {
+            let _gone: Result<(), Errno> = unlinkat(dir, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Whether it is a file that this user made, under one name.
+fn is_ours(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == process::euid()
+        && stat.st_nlink == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::super::testing::Scratch;
+    use super::*;
+
+    fn stale(random: &str) -> String {
+        format!("{BEFORE}{random}{AFTER}")
+    }
+
+    #[test]
+    fn what_a_kill_left_behind_is_removed_and_nothing_else() {
+        let dir = Scratch::new("sweep");
+        let there = dir.dir();
+        let left = stale("0123456789abcdef");
+        let others = [
+            stale("0123456789abcde"),
+            stale("0123456789ABCDEF"),
+            ".page.html.1.new".to_owned(),
+            "page.new".to_owned(),
+        ];
+        for name in others.iter().chain([&left]) {
+            fs::write(dir.path(name), "x").expect("writable");
+        }
+        fs::create_dir(dir.path(&stale("aaaaaaaaaaaaaaaa"))).expect("writable");
+        fs::hard_link(dir.path("page.new"), dir.path(&stale("bbbbbbbbbbbbbbbb"))).expect("free");
+        std::os::unix::fs::symlink("page.new", dir.path(&stale("cccccccccccccccc"))).expect("free");
+        let before = dir.names().len();
+        let first = Pending::create(&there, "page".as_ref()).expect("writable");
+        assert!(!dir.path(&left).exists());
+        // One that is being written is not left behind.
+        let second = Pending::create(&there, "page".as_ref()).expect("writable");
+        assert_ne!(first.beside, second.beside);
+        assert!(dir.path(&first.beside).exists());
+        drop((first, second));
+        assert_eq!(dir.names().len(), before - 1);
+    }
+
+    #[test]
+    fn many_that_write_the_same_name_at_once_leave_one_whole_file() {
+        let dir = Scratch::new("race");
+        let there = dir.dir();
+        std::thread::scope(|scope| {
+            for writer in 0..8_u8 {
+                let there = &there;
+                scope.spawn(move || {
+                    for _ in 0..40 {
+                        let pending = Pending::create(there, "page".as_ref()).expect("writable");
+                        pending.file().write_all(&[b'a' + writer; 5000]).expect("writable");
+                        pending.rename("page".as_ref()).expect("it takes its place");
+                    }
+                });
+            }
+        });
+        let page = fs::read(dir.path("page")).expect("there");
+        assert!(page.len() == 5000 && page.iter().all(|&byte| byte == page[0]));
+        assert_eq!(dir.names(), ["page"]);
+    }
+}

@@ -4,21 +4,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use punctual::os::process::Ending;
 
-use crate::support::{Dir, json, punctual, run, signal, stdout};
-
-/// Waits, at most 20 s, until `ready`.
-fn until(what: &str, mut ready: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited for {what}");
-        // Polling a process from outside: there is nothing to wait on.
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use crate::support::{Dir, json, punctual, run, signal, stdout, until};
 
 fn start(samples: &Path, load: &str) -> Child {
     punctual()

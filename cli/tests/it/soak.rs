@@ -4,23 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use punctual::os::process::Ending;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};
-
-/// Waits, at most 60 s, until `ready`.
-fn until(what: &str, mut ready: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
-        // Polling a process from outside: there is nothing to wait on.
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A short campaign's options; the directory comes first.
 fn soak(dir: &Path, more: &[&str]) -> Output {

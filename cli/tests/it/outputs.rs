@@ -1,0 +1,42 @@
+//! Files that the program writes: whole or as they were, whatever ends it; where they were meant,
+//! whoever plants links; never in the place of what is read.
+
+mod ended;
+mod inputs;
+mod planted;
+mod strangers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Dir, run, stderr};
+
+/// A result of three latenesses, in a directory as `check` leaves it.
+fn result(dir: &Dir, name: &str) -> PathBuf {
+    let made = dir.path(name);
+    fs::create_dir_all(&made).expect("writable");
+    fs::write(dir.path("a.csv"), "1\n2\n3\n").expect("writable");
+    let out = run([
+        "analyse".as_ref(),
+        dir.path("a.csv").as_os_str(),
+        "--column".as_ref(),
+        "lateness:us".as_ref(),
+        "--json".as_ref(),
+        made.join("result.json").as_os_str(),
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    made
+}
+
+/// What is in a directory, sorted.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("readable").flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}

@@ -77,6 +77,8 @@ pub enum Ending {
     Interrupt = libc::SIGINT,
     /// SIGTERM.
     Terminate = libc::SIGTERM,
+    /// SIGHUP: as when a terminal closes.
+    HangUp = libc::SIGHUP,
     /// SIGKILL: cannot be caught.
     Kill = libc::SIGKILL,
 }

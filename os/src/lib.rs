@@ -14,6 +14,7 @@ extern crate std;
 
 pub mod affinity;
 pub mod cache;
+pub mod child;
 pub mod clock;
 pub mod cycles;
 pub mod descriptor;
@@ -30,6 +31,7 @@ pub mod process;
 pub mod ptp;
 pub mod scheduler;
 pub mod signal;
+pub mod threads;
 pub mod tripwire;
 pub mod usage;
 

@@ -13,6 +13,7 @@
 extern crate std;
 
 pub mod affinity;
+pub mod attribute;
 pub mod cache;
 pub mod child;
 pub mod clock;

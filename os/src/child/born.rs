@@ -40,6 +40,10 @@ fn prepare(birth: &Birth<'_>) -> Result<(), Errno> {
     check(unsafe { libc::dup2(program.input, 0) })?;
     // SAFETY: as above.
     check(unsafe { libc::dup2(program.output, 1) })?;
+    for &descriptor in program.inherited {
+        // SAFETY: as above; descriptors are this process's own already.
+        check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) })?;
+    }
     restore_signals(&no_signals());
     Ok(())
 }

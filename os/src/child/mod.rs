@@ -44,6 +44,8 @@ pub struct Program<'a> {
     pub input: c_int,
     /// The descriptor that it gets as standard output; may be 2.
     pub output: c_int,
+    /// Descriptors that it gets under their own numbers, though they end with an exec otherwise.
+    pub inherited: &'a [c_int],
     /// How long any of its threads may run under a real-time policy without blocking, µs; a lower
     /// limit of the caller's stays (RLIMIT_RTTIME, getrlimit(2)).
     pub realtime_us: u64,
@@ -67,7 +69,7 @@ struct Birth<'a> {
 /// [`reap`].
 ///
 /// It leads a process group of its own, has no real-time policy, its own standard input and output,
-/// no blocked signals, and inherits every descriptor without FD_CLOEXEC. The kernel kills it when
+/// no blocked signals, and inherits every descriptor without FD_CLOEXEC beside those named. The kernel kills it when
 /// the calling *thread* ends, for whatever reason; programs with set-user-ID, set-group-ID or file
 /// capabilities lose that tie. Under an emulator that copies where the kernel shares, a program
 /// that cannot be run is a process that ends with status 127.
@@ -230,6 +232,7 @@ mod tests {
             environment: &[Text::of(c"A=b"), Text::of(c"PATH=/bin:/usr/bin"), Text::END],
             input: input.as_raw_fd(),
             output: output.as_raw_fd(),
+            inherited: &[],
             realtime_us,
             cgroup: None,
         })
@@ -301,6 +304,7 @@ mod tests {
             environment: &[Text::END],
             input: 2,
             output: 2,
+            inherited: &[],
             realtime_us: 1,
             cgroup: None,
         };

@@ -4,6 +4,7 @@
 //! is to be seen was seen.
 
 mod behave;
+mod left;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,12 +14,13 @@ use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::periodic::Policy;
 use punctual::process::{
-    Cause, Event, Exit, Over, RegisterError, Registration, Restart, Spec, Supervisor,
-    TASK_VARIABLE, WaitError, Watch, What, When,
+    Cause, Event, Exit, Over, RegisterError, Registration, Restart, Spec, Supervisor, WaitError,
+    Watch, What, When,
 };
 use punctual_testkit::skip;
 
 use behave::{WORKS, count, policy, run, spec};
+use left::SUPERVISE;
 
 #[test]
 fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
@@ -213,18 +215,6 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));
 }
 
-/// Says to this program, run once more, that it is to supervise.
-const SUPERVISE: &str = "PUNCTUAL_TEST_SUPERVISE";
-
-/// Supervises one task until that leaves, where the test below runs it.
-#[test]
-fn a_supervisor() {
-    if std::env::var_os(SUPERVISE).is_some() && std::env::var_os(TASK_VARIABLE).is_none() {
-        let (finished, _) = run(Supervisor::new().task(spec("works")), |_, _| false);
-        assert_eq!(finished.tasks[0].figures.counts.ran, WORKS);
-    }
-}
-
 #[test]
 fn in_its_loop_a_task_says_futex_and_nothing_else() {
     if !skip::need_program("strace") || !skip::need_native("strace") {
@@ -235,8 +225,8 @@ fn in_its_loop_a_task_says_futex_and_nothing_else() {
         .args(["-f", "-o"])
         .arg(&log)
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", "a_supervisor", "--nocapture", "--test-threads=1"])
-        .env(SUPERVISE, "1")
+        .args(["--exact", "left::a_supervisor", "--nocapture", "--test-threads=1"])
+        .env(SUPERVISE, "works")
         .output()
         .expect("strace starts");
     let text = std::fs::read_to_string(&log).expect("it was written");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use punctual::core::seat::Source;
 use punctual::core::time::Span;
@@ -59,7 +60,7 @@ fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = there() {
             return found;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     panic!("waited for {what}");
 }
@@ -91,7 +92,11 @@ fn after_kill_9_of_the_supervisor_no_task_is_left() {
         let tasks = match task {
             // It never says anything: its supervisor has no other child.
             "silent-forever" => until("its process", || {
-                Some(children(supervisor.id())).filter(|found| !found.is_empty())
+                let found = children(supervisor.id());
+                // Once it runs its own program.
+                let program = |pid| fs::read_to_string(format!("/proc/{pid}/cmdline"));
+                let runs = |pid| program(pid).is_ok_and(|words| words.contains("a_task"));
+                (!found.is_empty() && found.iter().all(runs)).then_some(found)
             }),
             _ => noted(supervisor.id(), task),
         };
@@ -181,6 +186,8 @@ fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     let stop = AtomicBool::new(false);
     let over = std::thread::scope(|scope| {
         let run = scope.spawn(|| made.run(Sleep, None, &stop, &mut |_| {}).over);
+        // So that the loop sleeps already.
+        std::thread::sleep(Duration::from_millis(300));
         stop.store(true, Ordering::Relaxed);
         run.join().expect("no panic")
     });
@@ -227,7 +234,9 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
 
 #[test]
 fn a_task_that_is_always_behind_blocks_now_and_then() {
-    let (finished, events) = run(Supervisor::new().task(spec("behind")), |_, _| false);
+    // It runs the releases that passed, so that the next one is always there already.
+    let behind = policy(spec("behind"), Policy::Burst(4));
+    let (finished, events) = run(Supervisor::new().task(behind), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
     assert!(!finished.tasks[0].failed, "{events:?}");
 }

@@ -10,6 +10,7 @@ use punctual_os::scheduler::{self, Policy};
 use super::super::life::{Act, Cause, Exit};
 use super::lead::{Lead, now};
 use super::seat::Seat;
+use super::stop::Stop;
 
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
 const LEAVE: Span = Span::from_ms(2_000);
@@ -27,22 +28,23 @@ enum Step {
 
 /// How far a wind-down has got.
 #[derive(Clone, Copy, Debug)]
-struct WindDown {
+struct WindDown<'s> {
+    stop: Stop<'s>,
     /// Until when tasks may leave; once that is over, until when they may end.
     until: Instant,
     killed: bool,
 }
 
-impl WindDown {
-    fn new(now: Instant) -> Self {
-        Self { until: now + LEAVE, killed: false }
+impl<'s> WindDown<'s> {
+    fn new(now: Instant, stop: Stop<'s>) -> Self {
+        Self { stop, until: now + LEAVE, killed: false }
     }
 
     /// What is to be done at `now`.
-    fn step(&mut self, now: Instant, hurried: bool) -> Step {
+    fn step(&mut self, now: Instant) -> Step {
         match self.killed {
-            false if now >= self.until || hurried => {
-                *self = Self { until: now + LEAVE, killed: true };
+            false if now >= self.until || self.stop.is_hurried() => {
+                (self.until, self.killed) = (now + LEAVE, true);
                 Step::Kill
             }
             true if now >= self.until => Step::GiveUp,
@@ -54,9 +56,9 @@ impl WindDown {
 impl Lead<'_, '_> {
     /// The loop has ended and told everybody: who is a child and does not leave is ended.
     pub(super) fn wind_down(&mut self) {
-        let mut down = WindDown::new(now());
+        let mut down = WindDown::new(now(), self.stop);
         while (0..self.all.len()).fold(false, |left, rank| left | self.leave(rank, down.killed)) {
-            match down.step(now(), self.stop.is_hurried()) {
+            match down.step(now()) {
                 Step::Wait => {}
                 Step::Kill => self.kill_all(),
                 Step::GiveUp => break,
@@ -98,6 +100,8 @@ impl Lead<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn at(ms: u64) -> Instant {
@@ -106,19 +110,22 @@ mod tests {
 
     #[test]
     fn tasks_have_two_seconds_to_leave_and_two_to_end() {
-        let mut down = WindDown::new(at(1_000));
-        assert_eq!(down.step(at(2_999), false), Step::Wait);
-        assert_eq!(down.step(at(3_000), false), Step::Kill);
-        assert_eq!(down.step(at(4_999), false), Step::Wait);
-        assert_eq!(down.step(at(5_000), false), Step::GiveUp);
+        let set = AtomicBool::new(true);
+        let mut down = WindDown::new(at(1_000), Stop::new(&set));
+        assert_eq!(down.step(at(2_999)), Step::Wait);
+        assert_eq!(down.step(at(3_000)), Step::Kill);
+        assert_eq!(down.step(at(4_999)), Step::Wait);
+        assert_eq!(down.step(at(5_000)), Step::GiveUp);
     }
 
     #[test]
     fn who_is_in_a_hurry_takes_the_time_to_leave_and_nothing_else() {
-        let mut down = WindDown::new(at(0));
-        assert_eq!(down.step(at(1), false), Step::Wait);
-        assert_eq!(down.step(at(700), true), Step::Kill);
-        assert_eq!(down.step(at(2_699), true), Step::Wait, "what was killed is waited for");
-        assert_eq!(down.step(at(2_700), true), Step::GiveUp);
+        let (set, hurry) = (AtomicBool::new(true), AtomicBool::new(false));
+        let mut down = WindDown::new(at(0), Stop::new(&set).hurry(&hurry));
+        assert_eq!(down.step(at(1)), Step::Wait);
+        hurry.store(true, Ordering::Relaxed);
+        assert_eq!(down.step(at(700)), Step::Kill);
+        assert_eq!(down.step(at(2_699)), Step::Wait, "what was killed is waited for");
+        assert_eq!(down.step(at(2_700)), Step::GiveUp);
     }
 }

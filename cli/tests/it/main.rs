@@ -18,6 +18,7 @@ mod measure;
 mod report;
 mod report_browser;
 mod run;
+mod run_signals;
 mod soak;
 mod support;
 mod syscalls;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 use punctual::os::process::{Ending, end};
 use serde_json::Value;
@@ -43,6 +44,16 @@ pub(crate) fn json_file(path: &Path) -> Value {
 /// Asks a child that was not yet waited for to end.
 pub(crate) fn signal(child: &Child, how: Ending) {
     end(child.id().cast_signed(), how).expect("its number is its own");
+}
+
+/// Waits, at most 60 s, until `ready`.
+pub(crate) fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
+        // Polling a process from outside: there is nothing to wait on.
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A directory of this test's own, which goes away with it.

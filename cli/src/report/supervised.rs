@@ -80,8 +80,8 @@ pub(crate) struct TaskRow {
     pub(crate) demoted: u64,
     /// How often it got it back.
     pub(crate) restored: u64,
-    /// How many of its other threads lost a real-time policy of their own, because they ran on and on
-    /// without waiting.
+    /// How many of its other threads lost a real-time policy of their own, because they ran on and
+    /// on without waiting.
     #[serde(default)]
     pub(crate) threads_demoted: u64,
     /// How often a process was started, or came, for it.

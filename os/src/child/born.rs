@@ -61,8 +61,8 @@ fn run(program: &Program<'_>) -> Result<(), Errno> {
     check(failed)
 }
 
-/// What the parent handles is not handled here; and SIGPIPE, which Rust programs ignore, is as other
-/// programs expect it.
+/// What the parent handles is not handled here; and SIGPIPE, which Rust programs ignore, is as
+/// other programs expect it.
 fn forget_handlers() {
     // SIGRTMAX of the kernel; the C library refuses the two that are its own.
     for signal in 1..=64 {

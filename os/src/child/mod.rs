@@ -69,10 +69,10 @@ struct Birth<'a> {
 /// [`reap`].
 ///
 /// It leads a process group of its own, has no real-time policy, its own standard input and output,
-/// no blocked signals, and inherits every descriptor without FD_CLOEXEC beside those named. The kernel kills it when
-/// the calling *thread* ends, for whatever reason; programs with set-user-ID, set-group-ID or file
-/// capabilities lose that tie. Under an emulator that copies where the kernel shares, a program
-/// that cannot be run is a process that ends with status 127.
+/// no blocked signals, and inherits every descriptor without FD_CLOEXEC beside those named. The
+/// kernel kills it when the calling *thread* ends, for whatever reason; programs with set-user-ID,
+/// set-group-ID or file capabilities lose that tie. Under an emulator that copies where the kernel
+/// shares, a program that cannot be run is a process that ends with status 127.
 ///
 /// Errors: those of clone(2) and execve(2); `EINVAL` for lists without an end.
 ///

@@ -115,6 +115,12 @@ impl Options {
     /// Has a watchdog stop the loop, and demote its thread to SCHED_OTHER, when it gets nowhere
     /// for this long: at least two periods.
     ///
+    /// The watchdog is a thread of this process: both it and the loop end with that, also by
+    /// `kill -9`. One that alone does not run (stopped in a debugger) guards nothing meanwhile;
+    /// what bounds a loop that does not yield then is the kernel's real-time throttling
+    /// (`/proc/sys/kernel/sched_rt_runtime_us`), and RLIMIT_RTTIME where the process was started
+    /// with that limit. This library sets none: it holds for all threads of a process.
+    ///
     /// # Real-time: setup only
     #[must_use]
     pub fn watchdog(mut self, bound: Span) -> Self {

@@ -9,6 +9,9 @@
 //! it is released by futex. What it gives out ([`Registration::commit`]) others read whole
 //! ([`Watch`]); when its process is gone, the safe value takes over.
 //!
+//! A process that a supervisor started ends with it, by the kernel where the supervisor is killed,
+//! and takes along what it started; no thread keeps a real-time policy that nobody guards.
+//!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
 //! keeps its memory, and could write into the seat of who comes after it.
@@ -25,6 +28,7 @@ mod request;
 mod restart;
 mod spec;
 mod supervisor;
+mod tie;
 mod watch;
 
 use std::fmt;

@@ -6,10 +6,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::Cycle;
@@ -18,22 +15,21 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::futex::{self, Scope};
-use punctual_os::local;
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::scheduler::{self, Policy};
 use punctual_os::{memory, process};
 
-use super::request::{LINE_MAX, Request, answered};
-use super::{RegisterError, SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE, place};
+use super::request::Request;
+use super::tie::{Tie, ask};
+use super::{RegisterError, SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use crate::clocks::MachineClock;
 
-/// How long a supervisor may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How long a task waits without a release before it looks after its supervisor, ns; two periods
 /// where that is longer.
 const PATIENCE_NS: u64 = 1_000_000_000;
-/// A task that never waits, because it is always behind, blocks once in this time and for so long:
-/// the kernel's limit of real-time CPU time (RLIMIT_RTTIME) is for cycles that do not end.
+/// A task that never waits, because it is always behind and runs the releases that passed, blocks
+/// once in this time and for so long: the kernel's limit of real-time CPU time (RLIMIT_RTTIME) is
+/// for cycles that do not end.
 const REST_EVERY: Span = Span::from_ms(1_000);
 const REST_NS: u64 = 50_000;
 
@@ -57,15 +53,6 @@ impl fmt::Display for WaitError {
 }
 
 impl std::error::Error for WaitError {}
-
-/// How a task knows that its supervisor lives.
-#[derive(Debug)]
-enum Tie {
-    /// It is the parent, by this number.
-    Parent(i32),
-    /// A connection, which ends with it.
-    Connection(UnixStream),
-}
 
 /// A task that is registered with a supervisor. Of the thread that registered: that one is released
 /// and gets the task's priority and CPU.
@@ -280,40 +267,4 @@ impl Drop for Registration {
         self.done();
         self.sitter.leave();
     }
-}
-
-impl Tie {
-    fn holds(&self) -> bool {
-        match self {
-            Self::Parent(pid) => process::parent() == *pid,
-            // What a supervisor says after its answer is nothing; its end says all.
-            Self::Connection(socket) => {
-                let mut byte = [0; 1];
-                local::receive(socket.as_raw_fd(), &mut byte).is_err()
-            }
-        }
-    }
-}
-
-/// Asks a supervisor for something; what came with its answer.
-pub(super) fn ask(
-    supervisor: &str,
-    request: &Request,
-) -> Result<(UnixStream, [Option<Descriptor>; 2]), RegisterError> {
-    let unreachable = |why| RegisterError::Supervisor(supervisor.to_owned(), why);
-    let path = place::socket(supervisor).map_err(unreachable)?;
-    let socket = UnixStream::connect(path).map_err(unreachable)?;
-    socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
-    socket.set_write_timeout(Some(ANSWER)).map_err(unreachable)?;
-    let errno = |why: punctual_os::Errno| unreachable(std::io::Error::from_raw_os_error(why.0));
-    let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
-    if peer.uid != 0 && peer.uid != process::euid() {
-        return Err(RegisterError::Stranger(peer.uid));
-    }
-    local::send(socket.as_raw_fd(), request.line().as_bytes(), &[]).map_err(errno)?;
-    let mut line = [0; LINE_MAX];
-    let received = local::receive(socket.as_raw_fd(), &mut line).map_err(errno)?;
-    answered(&line[..received.bytes]).map_err(RegisterError::Refused)?;
-    socket.set_nonblocking(true).map_err(unreachable)?;
-    Ok((socket, received.descriptors))
 }

@@ -12,8 +12,8 @@ use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{Errno, local, pidfd};
 
 use super::RegisterError;
-use super::registration::ask;
 use super::request::Request;
+use super::tie::ask;
 
 /// A task as others see it.
 #[derive(Debug)]

@@ -7,11 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
-use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::os::mapping::{Access, Mapping};
 use punctual::os::{process, scheduler, threads};
 use punctual::periodic::{Policy, Rate, Task};
@@ -100,6 +99,11 @@ fn obey(name: &str, go_on: impl Fn(u64) -> bool) {
     }
 }
 
+/// Sleeps for so long.
+pub(crate) fn pause_ms(ms: u64) {
+    let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + ms * 1_000_000);
+}
+
 /// The file in which a process says which processes its test is to look for.
 pub(crate) fn notes(supervisor: u32, task: &str) -> PathBuf {
     std::env::temp_dir().join(format!("punctual-processes-{supervisor}-{task}"))
@@ -159,7 +163,7 @@ fn starts_spinners(name: &str) {
                     scheduler::set(0, scheduler::Policy::Fifo(1)).expect("the test made sure");
                     loop {
                         if waits {
-                            std::thread::park_timeout(Duration::from_millis(1));
+                            pause_ms(1);
                         }
                         std::hint::spin_loop();
                     }

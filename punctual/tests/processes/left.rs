@@ -3,7 +3,6 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use punctual::core::seat::Source;
 use punctual::core::time::Span;
@@ -17,7 +16,7 @@ use punctual::process::{
 };
 use punctual_testkit::skip;
 
-use crate::behave::{PERIOD_NS, WORKS, count, notes, policy, run, spec};
+use crate::behave::{PERIOD_NS, WORKS, count, notes, pause_ms, policy, run, spec};
 use crate::name;
 
 /// Says to this program, run once more, that it is to supervise the task of this name.
@@ -60,7 +59,7 @@ fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = there() {
             return found;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        pause_ms(10);
     }
     panic!("waited for {what}");
 }
@@ -179,6 +178,22 @@ fn who_is_in_a_hurry_ends_tasks_at_once_and_outputs_are_safe() {
 }
 
 #[test]
+fn a_supervisor_that_panics_leaves_no_task() {
+    let ready = Supervisor::new().task(spec("good")).build().expect("fine");
+    let started = std::cell::Cell::new(0);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let stop = AtomicBool::new(false);
+        ready.run(Sleep, None, &stop, &mut |event| match event.what {
+            What::Started(pid) => started.set(pid.cast_signed()),
+            What::Registered => panic!("on purpose"),
+            _ => {}
+        })
+    }));
+    assert!(panicked.is_err());
+    until("the task's end", || is_gone(started.get()).then_some(()));
+}
+
+#[test]
 fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     signal::catch_interrupt().expect("SIGURG can be caught");
     let hour = Task::new("seldom", Rate::new(3_600_000_000_000, 1).expect("in range"));
@@ -187,7 +202,7 @@ fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     let over = std::thread::scope(|scope| {
         let run = scope.spawn(|| made.run(Sleep, None, &stop, &mut |_| {}).over);
         // So that the loop sleeps already.
-        std::thread::sleep(Duration::from_millis(300));
+        pause_ms(300);
         stop.store(true, Ordering::Relaxed);
         run.join().expect("no panic")
     });

@@ -42,8 +42,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
-    // From the socket's first moment until no task has a priority any more and all outputs are safe;
-    // a second signal shortens that.
+    // From the socket's first moment until no task has a priority any more and all outputs are
+    // safe; a second signal shortens that.
     let hold = signal::Hold::begin();
     signal::catch_stop().context("cannot catch SIGINT")?;
     // So that a loop which sleeps sees it at once.

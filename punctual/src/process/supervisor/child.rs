@@ -127,6 +127,13 @@ impl Child {
     }
 }
 
+impl Drop for Child {
+    /// Where its supervisor fails, nobody guards it.
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 /// The environment of a task: this process's, and what says who it is.
 fn environment(task: &str, memory: c_int) -> impl Iterator<Item = OsString> {
     let own = [

@@ -1,7 +1,8 @@
 //! The supervising thread at work: leads the life of each seat, answers who comes.
 //!
-//! The kernel ends every process that this thread started when this thread ends. Looks when it is called, and every few milliseconds; does what [`super::super::life`] says, and
-//! decides nothing itself.
+//! The kernel ends every process that this thread started when this thread ends. Looks when it is
+//! called, and every few milliseconds; does what [`super::super::life`] says, and decides nothing
+//! itself.
 
 use punctual_core::seat::{State, clear, look};
 use punctual_core::time::Instant;
@@ -43,6 +44,23 @@ impl Lead<'_, '_> {
     fn say(&mut self, rank: usize, what: What) {
         let task = self.ready.plan.name(rank).to_owned();
         (self.say)(Event { task, what });
+    }
+
+    /// Leads all lives until the loop has ended or is to end, or until none is left, which it says.
+    /// Nobody comes any more after it.
+    pub(super) fn supervise(
+        &mut self,
+        mut listener: Option<Listener>,
+        has_ended: impl Fn() -> bool,
+    ) -> bool {
+        let mut gone = false;
+        while !has_ended() && !gone && !self.stop.is_set() && self.stopped_by.is_none() {
+            self.tick(listener.as_mut());
+            gone = self.all.iter().all(|one| one.life.is_over());
+            self.rest(listener.as_ref());
+        }
+        self.stop.set();
+        gone
     }
 
     /// Rests until a process ends, somebody comes, or the next look is due.

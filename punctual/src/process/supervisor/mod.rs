@@ -44,8 +44,8 @@ const TERMINATE_GRACE: Span = Span::from_ms(4);
 
 /// How long a thread of a task may run under a real-time policy without blocking before the kernel
 /// kills its process (RLIMIT_RTTIME), µs: ten times what the guard allows, and a burst. It is for
-/// when there is no guard any more; [`super::Registration::wait`] blocks now and then, however far a
-/// task is behind.
+/// when there is no guard any more; [`super::Registration::wait`] blocks now and then, however far
+/// a task is behind.
 fn realtime_us(period_ns: u64, burst: u32) -> u64 {
     let cycles_ns = period_ns.saturating_mul(u64::from(burst).saturating_add(1));
     let allowed_ns = hang_bound(period_ns).as_ns().unsigned_abs().saturating_add(cycles_ns);

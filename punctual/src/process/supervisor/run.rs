@@ -49,7 +49,7 @@ impl Ready {
         say: &mut dyn FnMut(Event),
     ) -> Finished {
         let stop = stop.into();
-        let mut listener = self.listener.take();
+        let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
             self.seats.iter().filter_map(|seat| seat.cpu).chain(self.cpu).collect();
@@ -68,6 +68,8 @@ impl Ready {
             ready.seats.iter().map(|seat| Occupant::new(seat, now())).collect();
         let (over, policy, refused) = std::thread::scope(|scope| {
             let stage = &stage;
+            // Also where `say` panics: then the processes end with their occupants.
+            let _end = End(stage);
             scope.spawn(move || stage.guard(&ready.seats));
             scope.spawn(move || stage.watchdog(bound(ready)));
             let tasks = posts(ready, &stage.beats);
@@ -75,16 +77,7 @@ impl Ready {
             let _beside_them = affinity::set(0, &stage.aside);
             let (vigil, home) = (Vigil::new(), Home::find());
             let mut lead = Lead { ready, all: &mut all, say, vigil, stop, home, stopped_by: None };
-            let mut gone = false;
-            let ends = |lead: &Lead<'_, '_>| stop.is_set() || lead.stopped_by.is_some();
-            while !executive.is_finished() && !gone && !ends(&lead) {
-                lead.tick(listener.as_mut());
-                gone = lead.all.iter().all(|one| one.life.is_over());
-                lead.rest(listener.as_ref());
-            }
-            stop.flag.store(true, Ordering::Relaxed);
-            // Nobody comes any more.
-            drop(listener.take());
+            let gone = lead.supervise(listener, || executive.is_finished());
             while !executive.is_finished() {
                 // Again and again: it may be about to sleep.
                 let _awake = stage.watched.thread().map(signal::interrupt);
@@ -93,7 +86,6 @@ impl Ready {
             let mut executed = executive.join().expect("the loop never panics");
             executed.posts.stopped_by = executed.posts.stopped_by.or(lead.stopped_by);
             lead.wind_down();
-            stage.done.store(true, Ordering::Release);
             executed.posts.all.iter_mut().for_each(|post| post.close(now()));
             (ready.over(&executed, gone), executed.policy, executed.refused)
         });
@@ -135,6 +127,16 @@ impl Ready {
             failed: one.failed,
             exit: one.exit,
         }
+    }
+}
+
+/// Ends the threads of a supervisor when it is dropped.
+struct End<'s>(&'s Stage<'s>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop.set();
+        self.0.done.store(true, Ordering::Release);
     }
 }
 

@@ -27,6 +27,10 @@ impl<'a> Stop<'a> {
         Self { hurry: Some(flag), ..self }
     }
 
+    pub(super) fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_set(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }

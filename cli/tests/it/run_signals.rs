@@ -118,4 +118,9 @@ fn after_kill_9_no_task_runs_on_and_a_reader_can_tell() {
     // Nobody could write the safe value.
     assert_eq!(run.watch.output(&mut [0; 8]), Some(Source::Task));
     assert!(!run.watch.is_supervised());
+    // What a killed supervisor leaves is in nobody's way, and yet not left lying about.
+    let left = socket(&run.name).expect("a name");
+    for file in [&left, &left.with_extension("lock")] {
+        fs::remove_file(file).expect("left behind");
+    }
 }

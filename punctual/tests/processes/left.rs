@@ -119,10 +119,13 @@ fn children(pid: u32) -> Vec<i32> {
 
 #[test]
 fn what_a_task_started_ends_with_it() {
-    for (task, exit) in [("forks-leaves", Exit::Status(0)), ("forks-hangs", Exit::Signal(9))] {
-        let (finished, events) =
-            run(Supervisor::new().task(policy(spec(task), Policy::Terminate)), |_, _| false);
-        let [first, second] = noted(std::process::id(), task)[..] else { panic!("two") };
+    // One leaves by itself; one overruns, which ends everything, and has to be ended.
+    let leaves = (spec("forks-leaves"), Exit::Status(0));
+    let hangs = (policy(spec("forks-hangs"), Policy::Stop), Exit::Signal(9));
+    for (spec, exit) in [leaves, hangs] {
+        let task = spec.task.name().to_owned();
+        let (finished, events) = run(Supervisor::new().task(spec), |_, _| false);
+        let [first, second] = noted(std::process::id(), &task)[..] else { panic!("two") };
         assert_eq!(finished.tasks[0].exit, Some(exit), "{events:?}");
         assert!(is_gone(first), "in its process group");
         // One that left the group is found by the cgroup alone.

@@ -183,7 +183,8 @@ typedef struct punctual_options {
     uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED, below the period: so long it spins in
                                   each; for PUNCTUAL_WAIT_REARM, at most the period */
     uint64_t watchdog_ns;      /* stop a loop that gets nowhere for so long, and make its thread
-                                  SCHED_OTHER: at least two periods; 0: no watchdog */
+                                  SCHED_OTHER: at least two periods; 0: no watchdog. It is a thread of
+                                  this process, and ends with it, as the loop does */
     double budget_share;       /* for PUNCTUAL_WAIT_ADAPTIVE: the share of the CPU that waiting may
                                   take, above 0 and at most 1; 0.1 */
     double late_share;         /* and the share of wakes that may be late, in (0, 1); 0.001 */
@@ -957,7 +958,7 @@ typedef struct punctual_process punctual_process;
 /*
  * Registers with the supervisor that started this process (50 ms). task is the name that it takes
  * itself for; null for whatever it was started as. *process is null where it fails.
- *   -ENOTCONN  no supervisor started it
+ *   -ENOTCONN  no supervisor started it, or the one that did is not its parent (any more)
  *   -EINVAL    it was started as another task
  *   -EBUSY     it is registered already
  *   -EPROTO    the supervisor is of another version
@@ -981,7 +982,8 @@ int punctual_join(punctual_process **process, const char *supervisor,
 /*
  * Ends the cycle before, waits for the next one and fills it in; cycle may be null.
  *   -ECANCELED  the supervisor ends this task: leave in good order
- *   -EPIPE      the supervisor is gone: nobody releases this task any more
+ *   -EPIPE      the supervisor is gone: nobody releases or guards this task any more, and its thread
+ *               is SCHED_OTHER from now on
  *   -EPERM      this is not the thread that registered
  *   -EBUSY      called from a signal handler that interrupted it
  *   -EINVAL     also a cycle whose size was never set: nothing was waited for
@@ -1083,6 +1085,13 @@ int punctual_watch_output_size(const punctual_watch *watch, size_t *to) PUNCTUAL
  */
 int punctual_watch_output(const punctual_watch *watch, void *to, size_t size,
                           int *whose) PUNCTUAL_NOEXCEPT;
+
+/*
+ * *to is 1 while the supervisor runs. Once it does not, nobody releases the task or writes its safe
+ * value: an output that is the task's then stays for ever, and its reader must act by itself.
+ * Real-time: reader side
+ */
+int punctual_watch_supervised(const punctual_watch *watch, int *to) PUNCTUAL_NOEXCEPT;
 
 /*
  * Closes it. Null is no error. No other thread may use it at the time or later.

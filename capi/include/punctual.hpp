@@ -564,6 +564,13 @@ public:
         return whose == PUNCTUAL_OUTPUT_TASK;
     }
 
+    // punctual_watch_supervised()
+    bool supervised() const {
+        int runs = 0;
+        check(punctual_watch_supervised(handle.get(), &runs));
+        return runs != 0;
+    }
+
     punctual_watch *get() const noexcept { return handle.get(); }
 
 private:

@@ -26,7 +26,7 @@ impl Process {
 /// The errno of what cannot be registered or watched.
 pub(crate) fn errno(why: &RegisterError) -> c_int {
     match why {
-        RegisterError::NotStarted => libc::ENOTCONN,
+        RegisterError::NotStarted | RegisterError::NotChild(_) => libc::ENOTCONN,
         RegisterError::OtherTask(..) => libc::EINVAL,
         RegisterError::Memory(errno) => errno.0,
         RegisterError::Taken => libc::EBUSY,

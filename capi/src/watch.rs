@@ -141,6 +141,16 @@ unsafe extern "C" fn punctual_watch_output(
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_watch_supervised(watch: *const Watch, to: *mut c_int) -> c_int {
+    border::enter(|| {
+        // SAFETY: null or a watch, says the header.
+        let watch = unsafe { border::object(watch) }?;
+        // SAFETY: null or writable, says the header.
+        unsafe { border::put(to, c_int::from(watch.is_supervised())) }
+    })
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_watch_close(watch: *mut Watch) -> c_int {
     border::enter(|| {
         if !watch.is_null() {
@@ -175,6 +185,7 @@ mod tests {
             assert_eq!(punctual_watch_quantile_ns(null(), 0.5, null_mut()), -libc::EINVAL);
             assert_eq!(punctual_watch_output_size(null(), null_mut()), -libc::EINVAL);
             assert_eq!(punctual_watch_output(null(), null_mut(), 0, null_mut()), -libc::EINVAL);
+            assert_eq!(punctual_watch_supervised(null(), null_mut()), -libc::EINVAL);
             assert_eq!(punctual_watch_close(null_mut()), 0);
         }
     }
@@ -197,6 +208,8 @@ mod tests {
             assert_eq!(punctual_watch_output_size(null(), null_mut()), fault);
             panics();
             assert_eq!(punctual_watch_output(null(), null_mut(), 0, null_mut()), fault);
+            panics();
+            assert_eq!(punctual_watch_supervised(null(), null_mut()), fault);
             panics();
             assert_eq!(punctual_watch_close(null_mut()), fault);
         }

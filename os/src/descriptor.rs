@@ -41,16 +41,6 @@ pub fn duplicate(descriptor: c_int) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
-/// `fcntl(F_DUPFD, 3)`: another descriptor of what `descriptor` names, which programs that are
-/// started inherit; to be dropped once they are.
-///
-/// # Real-time: setup only
-pub fn inheritable(descriptor: c_int) -> Result<Descriptor, Errno> {
-    // SAFETY: takes numbers only.
-    let made = unsafe { libc::fcntl(descriptor, libc::F_DUPFD, 3) };
-    Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
-}
-
 /// `fcntl(F_SETFD, FD_CLOEXEC)`: programs that are started from now on do not inherit it.
 ///
 /// # Real-time: setup only

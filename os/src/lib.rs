@@ -13,7 +13,9 @@
 extern crate std;
 
 pub mod affinity;
+pub mod attribute;
 pub mod cache;
+pub mod child;
 pub mod clock;
 pub mod cycles;
 pub mod descriptor;
@@ -30,6 +32,7 @@ pub mod process;
 pub mod ptp;
 pub mod scheduler;
 pub mod signal;
+pub mod threads;
 pub mod tripwire;
 pub mod usage;
 

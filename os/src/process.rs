@@ -77,6 +77,8 @@ pub enum Ending {
     Interrupt = libc::SIGINT,
     /// SIGTERM.
     Terminate = libc::SIGTERM,
+    /// SIGHUP: as when a terminal closes.
+    HangUp = libc::SIGHUP,
     /// SIGKILL: cannot be caught.
     Kill = libc::SIGKILL,
 }
@@ -102,6 +104,22 @@ pub fn end_group(group: i32, how: Ending) -> Result<(), Errno> {
     }
     // SAFETY: takes numbers only; −group cannot overflow for a positive number.
     Errno::check(unsafe { libc::kill(-group, how as libc::c_int) }.into()).map(drop)
+}
+
+/// `kill(-group, 0)`: whether a process of this group is left, one that nobody has waited for
+/// included; `group` in [2, …].
+///
+/// # Real-time: setup only
+pub fn group_exists(group: i32) -> Result<bool, Errno> {
+    if group < 2 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: takes numbers only; −group cannot overflow for a positive number.
+    match Errno::check(unsafe { libc::kill(-group, 0) }.into()) {
+        Err(Errno(libc::ESRCH)) => Ok(false),
+        // EPERM: one of another user.
+        _ => Ok(true),
+    }
 }
 
 /// `fork()`, `_exit(0)` in the new process, `waitpid(pid, NULL, 0)` in this one: a process that
@@ -191,6 +209,7 @@ mod tests {
         for pid in [i32::MIN, -1, 0, 1] {
             assert_eq!(end(pid, Ending::Kill), Err(Errno::INVAL));
             assert_eq!(end_group(pid, Ending::Kill), Err(Errno::INVAL));
+            assert_eq!(group_exists(pid), Err(Errno::INVAL));
         }
     }
 
@@ -209,8 +228,10 @@ mod tests {
         let out = child.stdout.take().expect("piped");
         BufReader::new(out).read_line(&mut said).expect("a line");
         let pid = child.id().cast_signed();
+        assert_eq!(group_exists(pid), Ok(true));
         end_group(pid, Ending::Terminate).expect("it lives");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
+        assert_eq!(group_exists(pid), Ok(false));
         assert_eq!(end(pid, Ending::Interrupt), Err(Errno(libc::ESRCH)));
     }
 

@@ -40,23 +40,31 @@ const ATTR_BYTES: u32 = 48;
 const _: () = assert!(size_of::<Attr>() == ATTR_BYTES as usize);
 const _: () = assert!(core::mem::offset_of!(Attr, priority) == 20);
 
+/// SCHED_FLAG_RESET_ON_FORK in include/uapi/linux/sched.h: what the thread starts, threads and
+/// processes, begins as SCHED_OTHER.
+const RESET_ON_FORK: u64 = 1;
+
 /// `sched_setattr(tid, &attr, 0)`: thread `tid`, 0 for the calling one, whose nice value stays.
+///
+/// A real-time policy is for that thread alone (SCHED_FLAG_RESET_ON_FORK): nothing that it starts
+/// inherits it, since nobody would watch that. Only CAP_SYS_NICE may clear the flag, so that
+/// SCHED_OTHER keeps it.
 ///
 /// Errors: `EPERM` without CAP_SYS_NICE and beyond RLIMIT_RTPRIO, or in a cgroup without real-time
 /// runtime; `EINVAL` for a priority outside [1, 99] or an unknown policy; `ESRCH`.
 ///
 /// # Real-time: setup only
 pub fn set(tid: i32, policy: Policy) -> Result<(), Errno> {
-    let (number, priority) = match policy {
-        Policy::Other => (libc::SCHED_OTHER, 0),
-        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
-        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+    let (number, priority, flags) = match policy {
+        Policy::Other => (libc::SCHED_OTHER, 0, read(tid)?.flags & RESET_ON_FORK),
+        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority, RESET_ON_FORK),
+        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority, RESET_ON_FORK),
         Policy::Unknown(_) => return Err(Errno::INVAL),
     };
     let attr = Attr {
         size: ATTR_BYTES,
         policy: number.cast_unsigned(),
-        flags: 0,
+        flags,
         nice: nice(tid)?,
         priority: u32::from(priority),
         runtime: 0,
@@ -89,11 +97,23 @@ pub fn save(tid: i32) -> Result<Saved, Errno> {
     Ok(saved)
 }
 
-/// `sched_setattr(tid, &saved, 0)`: as it was when it was saved.
+/// `sched_setattr(tid, &saved, 0)`: as it was when it was saved. Without CAP_SYS_NICE what a
+/// real-time policy of [`set`] left stays: that what the thread starts begins as SCHED_OTHER.
 ///
 /// # Real-time: setup only
 pub fn restore(tid: i32, saved: &Saved) -> Result<(), Errno> {
-    write(tid, &saved.0)
+    match write(tid, &saved.0) {
+        Err(Errno::PERM) => write(tid, &Attr { flags: saved.0.flags | RESET_ON_FORK, ..saved.0 }),
+        other => other,
+    }
+}
+
+/// `sched_getattr(tid, &attr, sizeof(attr), 0)`: whether what the thread starts begins as
+/// SCHED_OTHER.
+///
+/// # Real-time: setup only
+pub fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
+    read(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
 }
 
 /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: thread `tid`, 0 for the calling one.
@@ -145,6 +165,29 @@ mod tests {
             restore(0, &before).expect("it was its own");
             let after = save(0).expect("own");
             assert_eq!((after.0.policy, after.0.nice), (before.0.policy, 5));
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn what_a_real_time_thread_starts_is_not_real_time() {
+        std::thread::spawn(|| {
+            let before = save(0).expect("own");
+            let granted = set(0, Policy::Fifo(1)).is_ok();
+            assert_eq!(resets_on_fork(0), Ok(granted));
+            let of_thread = std::thread::spawn(|| get(0)).join().expect("no panic");
+            assert_eq!(of_thread, Ok(Policy::Other));
+            let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("there");
+            let of_child = get(child.id().cast_signed());
+            child.kill().expect("ours");
+            child.wait().expect("ours");
+            assert_eq!(of_child, Ok(Policy::Other));
+            // Taken back also by who may not clear the flag, and cleared by who may.
+            set(0, Policy::Other).expect("lower is always allowed");
+            assert_eq!((get(0), resets_on_fork(0)), (Ok(Policy::Other), Ok(granted)));
+            restore(0, &before).expect("it was its own");
+            assert_eq!(get(0), Ok(Policy::Other));
         })
         .join()
         .expect("no panic");

@@ -1,40 +1,122 @@
-//! Signals: one that asks for an end, one that interrupts a sleep.
+//! Signals: those that request an end, and one that interrupts a sleep.
 //!
-//! For the command line and for sessions. The handlers do nothing but store a flag.
+//! For the command line and for sessions. The handlers store numbers and read a clock; the one for
+//! an end also lets the signal end the process where a second request does that.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::Errno;
+use crate::clock::{ClockId, now_ns};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static HURRY: AtomicBool = AtomicBool::new(false);
+static REQUESTS: Requests = Requests::new();
+/// How many [`Hold`]s there are.
+static HOLDS: AtomicU32 = AtomicU32::new(0);
 
-/// The flag that SIGINT and SIGTERM set after [`catch_stop`].
+/// Signals that come within this time are one request: a terminal that closes sends two, one from
+/// the shell and one from the kernel, and timeout(1) sends one to the process and one to its group.
+const SAME_NS: u64 = 500_000_000;
+
+/// Requests for an end, as counted by a signal handler.
+struct Requests {
+    /// When the last one came, ns on CLOCK_MONOTONIC; 0 before the first.
+    last_ns: AtomicU64,
+    count: AtomicU32,
+}
+
+impl Requests {
+    const fn new() -> Self {
+        Self { last_ns: AtomicU64::new(0), count: AtomicU32::new(0) }
+    }
+
+    /// A signal came: which request it is, from 1 on; `None` where it belongs to the last one.
+    fn note(&self, now_ns: u64) -> Option<u32> {
+        let now_ns = now_ns.max(1);
+        let last_ns = self.last_ns.load(Ordering::Relaxed);
+        if last_ns != 0 && now_ns.saturating_sub(last_ns) < SAME_NS {
+            return None;
+        }
+        // Another thread may handle another signal at this moment: one of them is counted.
+        self.last_ns
+            .compare_exchange(last_ns, now_ns, Ordering::Relaxed, Ordering::Relaxed)
+            .ok()
+            .map(|_| self.count.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// The flag that SIGINT, SIGTERM and SIGHUP set after [`catch_stop`].
 ///
 /// # Real-time: in loop
 pub fn stop_flag() -> &'static AtomicBool {
     &STOP
 }
 
-extern "C" fn on_stop(_: libc::c_int) {
+/// The flag that a second request sets: one that comes half a second after the first, or later.
+///
+/// # Real-time: in loop
+pub fn hurry_flag() -> &'static AtomicBool {
+    &HURRY
+}
+
+/// While one of these lives no request ends the process: for work that must be done whatever comes.
+/// [`stop_flag`] and [`hurry_flag`] are set all the same.
+#[derive(Debug)]
+pub struct Hold(());
+
+impl Hold {
+    /// From now on.
+    ///
+    /// # Real-time: setup only
+    pub fn begin() -> Self {
+        HOLDS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn on_stop(signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
+    let again = REQUESTS.note(now_ns(ClockId::Monotonic)).is_some_and(|request| request > 1);
+    if again {
+        HURRY.store(true, Ordering::Relaxed);
+    }
+    if again && HOLDS.load(Ordering::Relaxed) == 0 {
+        end_by(signal);
+    }
+}
+
+/// `signal(signal, SIG_DFL)`, `raise(signal)`: ends the process by this signal, for its parent to
+/// see; in a handler, as soon as that returns.
+fn end_by(signal: libc::c_int) {
+    // SAFETY: SIG_DFL is a valid disposition and runs no code; async-signal-safe.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: takes a number only; async-signal-safe.
+    unsafe { libc::raise(signal) };
 }
 
 extern "C" fn on_interrupt(_: libc::c_int) {}
 
-/// `sigaction(SIGINT | SIGTERM | SIGHUP, SA_RESETHAND)`: the first one sets [`stop_flag`], a second
-/// kills.
+/// `sigaction(SIGINT | SIGTERM | SIGHUP)`: the first request sets [`stop_flag`], a second one, half
+/// a second later or more, sets [`hurry_flag`] and ends the process, unless there is a [`Hold`]. A
+/// SIGHUP that is ignored stays ignored, as nohup(1) has it.
 ///
 /// # Real-time: setup only
 pub fn catch_stop() -> Result<(), Errno> {
-    handle(libc::SIGINT, on_stop, libc::SA_RESETHAND)?;
-    handle(libc::SIGTERM, on_stop, libc::SA_RESETHAND)?;
+    handle(libc::SIGINT, on_stop)?;
+    handle(libc::SIGTERM, on_stop)?;
     if is_ignored(libc::SIGHUP)? {
         return Ok(());
     }
-    handle(libc::SIGHUP, on_stop, libc::SA_RESETHAND)
+    handle(libc::SIGHUP, on_stop)
 }
 
-/// Whether a signal is ignored, as nohup(1) has it for SIGHUP.
+/// Whether a signal is ignored.
 fn is_ignored(signal: libc::c_int) -> Result<bool, Errno> {
     // SAFETY: all-zero is a valid sigaction.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
@@ -47,7 +129,7 @@ fn is_ignored(signal: libc::c_int) -> Result<bool, Errno> {
 ///
 /// # Real-time: setup only
 pub fn catch_interrupt() -> Result<(), Errno> {
-    handle(libc::SIGURG, on_interrupt, 0)
+    handle(libc::SIGURG, on_interrupt)
 }
 
 /// `tgkill(getpid(), tid, SIGURG)`: a sleep of that thread returns early.
@@ -69,15 +151,10 @@ pub fn ignore_file_size() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-fn handle(
-    signal: libc::c_int,
-    handler: extern "C" fn(libc::c_int),
-    flags: libc::c_int,
-) -> Result<(), Errno> {
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> Result<(), Errno> {
     // SAFETY: all-zero is a valid sigaction.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = handler as *const () as libc::sighandler_t;
-    action.sa_flags = flags;
     // SAFETY: `action` is initialised and outlives the call; the handler is async-signal-safe.
     let result = unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) };
     Errno::check(result.into()).map(drop)
@@ -86,6 +163,35 @@ fn handle(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_within_half_a_second_are_one_request() {
+        let requests = Requests::new();
+        let ms = |ms: u64| ms * 1_000_000;
+        assert_eq!(requests.note(ms(1_000)), Some(1));
+        assert_eq!([1_000, 1_001, 1_300, 1_499].map(|at| requests.note(ms(at))), [None; 4]);
+        assert_eq!(requests.note(ms(1_500)), Some(2), "counted from the request before");
+        assert_eq!(requests.note(ms(1_999)), None);
+        assert_eq!(requests.note(ms(9_000)), Some(3));
+        let at_zero = Requests::new();
+        assert_eq!((at_zero.note(0), at_zero.note(1)), (Some(1), None), "0 is no instant before");
+    }
+
+    #[test]
+    fn of_signals_that_threads_handle_at_once_one_is_a_request() {
+        for _ in 0..200 {
+            let (requests, new) = (Requests::new(), AtomicU32::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let counted = requests.note(7).is_some();
+                        new.fetch_add(u32::from(counted), Ordering::Relaxed);
+                    });
+                }
+            });
+            assert_eq!(new.into_inner(), 1);
+        }
+    }
 
     #[test]
     fn a_sleep_is_interrupted() {

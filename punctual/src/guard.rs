@@ -43,6 +43,11 @@ impl Guarded {
         self.thread.store(thread, Ordering::Release);
     }
 
+    /// The thread that is guarded; 0 for none.
+    pub(crate) fn thread(&self) -> i32 {
+        self.thread.load(Ordering::Acquire)
+    }
+
     /// How often the task was made SCHED_OTHER.
     ///
     /// # Real-time: reader side
@@ -130,7 +135,7 @@ impl<'a> Charge<'a> {
     }
 
     fn act(&mut self, act: Act) {
-        let thread = self.guarded.thread.load(Ordering::Acquire);
+        let thread = self.guarded.thread();
         if thread == 0 {
             self.demoted = None;
             return;
@@ -147,10 +152,10 @@ impl<'a> Charge<'a> {
     }
 }
 
-/// Guards until `done` is set.
+/// Guards until `done` is set; `also` is called at each look.
 ///
 /// # Real-time: reader side
-pub fn watch(charges: &mut [Charge<'_>], done: &AtomicBool) {
+pub fn watch(charges: &mut [Charge<'_>], done: &AtomicBool, mut also: impl FnMut()) {
     let mut last = Instant::from_ns(now_ns(ClockId::Monotonic));
     while !done.load(Ordering::Acquire) {
         // A signal that cuts this short costs an extra look.
@@ -162,6 +167,7 @@ pub fn watch(charges: &mut [Charge<'_>], done: &AtomicBool) {
                 charge.act(act);
             }
         }
+        also();
         last = now;
     }
 }

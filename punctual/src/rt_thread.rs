@@ -84,6 +84,12 @@ impl RtThread {
     /// Sets how long the loop may make no progress before the watchdog stops it and makes its
     /// thread SCHED_OTHER: at least two periods [default: three periods, and at least 2 s].
     ///
+    /// The watchdog is a thread of this process: both it and the loop end with that, also by
+    /// `kill -9`. One that alone does not run (stopped in a debugger) guards nothing meanwhile;
+    /// what bounds a loop that does not yield then is the kernel's real-time throttling
+    /// (`/proc/sys/kernel/sched_rt_runtime_us`), and RLIMIT_RTTIME where the process was started
+    /// with that limit. This library sets none: it holds for all threads of a process.
+    ///
     /// # Real-time: setup only
     #[must_use]
     pub fn watchdog(mut self, bound: Duration) -> Self {

@@ -107,7 +107,7 @@ impl Watched {
     }
 
     /// The watched thread, if any.
-    fn thread(&self) -> Option<i32> {
+    pub(crate) fn thread(&self) -> Option<i32> {
         i32::try_from(self.tid.load(Ordering::Acquire)).ok().filter(|&tid| tid != 0)
     }
 }

@@ -12,7 +12,7 @@ static void as_cpp(const char *supervisor)
     punctual::watch good(supervisor, "good");
     std::uint64_t ran = 0;
 
-    CHECK(good.output(ran) && ran > 0);
+    CHECK(good.output(ran) && ran > 0 && good.supervised());
     CHECK(good.stats().ran >= 5 && good.quantile_ns(0.5));
     CHECK(!punctual::watch(supervisor, "empty").output(ran) && ran == UINT64_MAX);
     CHECK(!punctual::watch(supervisor, "empty").quantile_ns(0.5));
@@ -29,7 +29,7 @@ static void a_task_that_runs(const char *supervisor)
     uint64_t num_ns, den, ran;
     punctual_watch *watch;
     punctual_stats stats;
-    int whose, error;
+    int whose, error, runs = 0;
     char nine[9];
     int64_t ns;
     size_t size;
@@ -49,6 +49,7 @@ static void a_task_that_runs(const char *supervisor)
     while ((error = punctual_watch_output(watch, &ran, sizeof ran, &whose)) == -EAGAIN)
         continue;
     CHECK(error == 0 && whose == PUNCTUAL_OUTPUT_TASK && ran >= 4);
+    CHECK(punctual_watch_supervised(watch, &runs) == 0 && runs == 1);
     stats.size = 3;
     CHECK(punctual_watch_stats(watch, &stats) == -EINVAL);
     CHECK(punctual_watch_close(watch) == 0);

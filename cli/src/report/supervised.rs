@@ -80,6 +80,10 @@ pub(crate) struct TaskRow {
     pub(crate) demoted: u64,
     /// How often it got it back.
     pub(crate) restored: u64,
+    /// How many of its other threads lost a real-time policy of their own, because they ran on and
+    /// on without waiting.
+    #[serde(default)]
+    pub(crate) threads_demoted: u64,
     /// How often a process was started, or came, for it.
     pub(crate) starts: u64,
     /// How often one registered.
@@ -162,6 +166,7 @@ fn row(task: &TaskOutcome) -> TaskRow {
         terminated: task.terminated,
         demoted: task.demoted.0,
         restored: task.demoted.1,
+        threads_demoted: task.threads_demoted,
         starts: task.starts,
         registered: task.registered,
         restarts: task.restarts,

@@ -2,8 +2,11 @@
 //! outlives its parent.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use punctual::os::process::Ending;
 
@@ -81,4 +84,48 @@ fn an_interrupt_ends_it_early_with_what_there_is() {
         assert_eq!(result["incomplete"], true);
         assert!(result["warnings"].to_string().contains("ended before its time"), "{result}");
     }
+}
+
+#[test]
+fn signals_within_half_a_second_are_one() {
+    // A terminal that closes sends two SIGHUPs, timeout(1) sends its signal to the group as well.
+    for how in [Ending::HangUp, Ending::Interrupt, Ending::Terminate] {
+        let dir = Dir::new(&format!("pair-{how:?}"));
+        let file = dir.path("samples");
+        let child = start(&file, "none");
+        until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
+        for pause_ms in [0, 1, 5] {
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            signal(&child, how);
+        }
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(0), "{how:?}: {}", out.status);
+        assert!(stdout(&out).contains("incomplete"), "{}", stdout(&out));
+    }
+}
+
+#[test]
+fn a_later_signal_ends_what_does_not_end_by_itself() {
+    let dir = Dir::new("later-signal");
+    let file = dir.path("samples");
+    // A pipe that is full, and that nobody reads: its page can never be written.
+    let (_reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(&[b'x'; 65_536]).expect("as much as one holds");
+    let mut child = punctual()
+        .args(["measure", "periodic", "--duration", "1h", "--period", "200us", "--samples"])
+        .arg(&file)
+        .stdout(writer)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
+    let mut status = None;
+    until("its end", || {
+        signal(&child, Ending::Interrupt);
+        // Longer than what makes two signals one.
+        std::thread::sleep(Duration::from_millis(600));
+        status = child.try_wait().expect("ours");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.signal()), Some(Ending::Interrupt as i32));
 }

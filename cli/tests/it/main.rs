@@ -19,6 +19,7 @@ mod outputs;
 mod report;
 mod report_browser;
 mod run;
+mod run_signals;
 mod soak;
 mod support;
 mod syscalls;

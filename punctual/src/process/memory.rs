@@ -33,9 +33,4 @@ impl Memory {
     pub(super) fn read_only(&self) -> Result<Descriptor, Errno> {
         descriptor::read_only(&self.descriptor)
     }
-
-    /// For a program that is started now.
-    pub(super) fn inheritable(&self) -> Result<Descriptor, Errno> {
-        descriptor::inheritable(self.descriptor.number())
-    }
 }

@@ -9,20 +9,26 @@
 //! it is released by futex. What it gives out ([`Registration::commit`]) others read whole
 //! ([`Watch`]); when its process is gone, the safe value takes over.
 //!
+//! A process that a supervisor started ends with it, by the kernel where the supervisor is killed,
+//! and takes along what it started; no thread keeps a real-time policy that nobody guards.
+//!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
 //! keeps its memory, and could write into the seat of who comes after it.
 
+mod cgroup;
 mod held;
 mod life;
 mod listener;
 mod memory;
 mod place;
+mod program;
 mod registration;
 mod request;
 mod restart;
 mod spec;
 mod supervisor;
+mod tie;
 mod watch;
 
 use std::fmt;
@@ -34,11 +40,12 @@ use punctual_os::Errno;
 
 pub use life::{Cause, Exit};
 pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
+pub use program::program;
 pub use registration::{Registration, WaitError};
 pub use request::{LINE_MAX, Request, answer, answered};
 pub use restart::{Restart, When};
 pub use spec::{SetupError, Spec};
-pub use supervisor::{Event, Figures, Finished, Over, Ready, Supervisor, TaskOutcome, What};
+pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
 pub use watch::Watch;
 
 /// Names the descriptor of the seat, in the environment of a started process.
@@ -46,12 +53,17 @@ pub const SEAT_VARIABLE: &str = "PUNCTUAL_SEAT";
 /// Names the task, in the environment of a started process.
 pub const TASK_VARIABLE: &str = "PUNCTUAL_TASK";
 
+/// Names the supervisor's process, in the environment of a started process.
+pub const SUPERVISOR_VARIABLE: &str = "PUNCTUAL_SUPERVISOR";
+
 /// Why a process cannot come to a supervisor.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// No supervisor started it.
     NotStarted,
+    /// The supervisor, which is this process, is not its parent.
+    NotChild(i32),
     /// It was started as the second task, and asks for the first.
     OtherTask(String, String),
     /// The descriptor is no memory of a supervisor's.
@@ -77,6 +89,12 @@ impl fmt::Display for RegisterError {
                 f,
                 "no supervisor started this process ({SEAT_VARIABLE} names no seat): start it by \
                  'punctual run', or join one by name"
+            ),
+            Self::NotChild(supervisor) => write!(
+                f,
+                "the supervisor, process {supervisor}, is not the parent of this process: it has \
+                 ended, or the task's command starts this program as a child of its own; a script \
+                 can use 'exec'"
             ),
             Self::OtherTask(asked, is) => write!(f, "this process is task {is:?}, not {asked:?}"),
             Self::Memory(why) => write!(f, "what {SEAT_VARIABLE} names is no shared memory: {why}"),

@@ -6,37 +6,40 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::Cycle;
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, State, Terms, Turn, look};
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::futex::{self, Scope};
-use punctual_os::local;
 use punctual_os::mapping::{Access, Mapping};
+use punctual_os::scheduler::{self, Policy};
 use punctual_os::{memory, process};
 
-use super::request::{LINE_MAX, Request, answered};
-use super::{RegisterError, SEAT_VARIABLE, TASK_VARIABLE, place};
+use super::request::Request;
+use super::tie::{Tie, ask};
+use super::{RegisterError, SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use crate::clocks::MachineClock;
 
-/// How long a supervisor may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How long a task waits without a release before it looks after its supervisor, ns; two periods
 /// where that is longer.
 const PATIENCE_NS: u64 = 1_000_000_000;
+/// A task that never waits, because it is always behind and runs the releases that passed, blocks
+/// once in this time and for so long: the kernel's limit of real-time CPU time (RLIMIT_RTTIME) is
+/// for cycles that do not end.
+const REST_EVERY: Span = Span::from_ms(1_000);
+const REST_NS: u64 = 50_000;
 
 /// Why there is no further cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitError {
     /// The supervisor ended this task's loop: leave in good order.
     Ended,
-    /// The supervisor is gone: nobody releases this task any more, or writes its safe value.
+    /// The supervisor is gone: nobody releases this task any more, writes its safe value or guards
+    /// it; its thread is SCHED_OTHER from now on.
     Gone,
 }
 
@@ -51,15 +54,6 @@ impl fmt::Display for WaitError {
 
 impl std::error::Error for WaitError {}
 
-/// How a task knows that its supervisor lives.
-#[derive(Debug)]
-enum Tie {
-    /// It is the parent, by this number.
-    Parent(i32),
-    /// A connection, which ends with it.
-    Connection(UnixStream),
-}
-
 /// A task that is registered with a supervisor. Of the thread that registered: that one is released
 /// and gets the task's priority and CPU.
 #[derive(Debug)]
@@ -70,6 +64,8 @@ pub struct Registration {
     clock: MachineClock,
     tie: Tie,
     patience_ns: u64,
+    /// When it blocked last.
+    rested: Instant,
     running: bool,
     of_this_thread: PhantomData<*const ()>,
 }
@@ -88,17 +84,24 @@ impl Registration {
     /// # Real-time: setup only
     pub fn from_env(task: Option<&str>) -> Result<Self, RegisterError> {
         let variable = |name: &str| std::env::var(name).ok();
-        let number = variable(SEAT_VARIABLE).and_then(|number| number.parse::<i32>().ok());
-        let (Some(number), Some(is)) = (number, variable(TASK_VARIABLE)) else {
+        let number = |name: &str| variable(name).and_then(|number| number.parse::<i32>().ok());
+        let (Some(supervisor), Some(number), Some(is)) =
+            (number(SUPERVISOR_VARIABLE), number(SEAT_VARIABLE), variable(TASK_VARIABLE))
+        else {
             return Err(RegisterError::NotStarted);
         };
         if let Some(asked) = task.filter(|asked| *asked != is) {
             return Err(RegisterError::OtherTask(asked.to_owned(), is));
         }
+        // A program with file capabilities has lost the tie that its supervisor made.
+        process::end_with_parent().map_err(RegisterError::Memory)?;
+        if process::parent() != supervisor {
+            return Err(RegisterError::NotChild(supervisor));
+        }
         let seat = descriptor::duplicate(number).map_err(RegisterError::Memory)?;
         // What this process starts is not the task.
         descriptor::keep_from_children(number).map_err(RegisterError::Memory)?;
-        Self::sit(is, &seat, Tie::Parent(process::parent()))
+        Self::sit(is, &seat, Tie::Parent(supervisor))
     }
 
     /// Joins the running supervisor of this name as one of its tasks that has no program.
@@ -127,7 +130,7 @@ impl Registration {
         }
         // Paid here: the counter's rate, the first touch of stack and code.
         let mut clock = MachineClock::best();
-        let _first = (clock.wake(), clock.now());
+        let (_first, rested) = (clock.wake(), clock.now());
         memory::prefault_stack();
         let period_ns = sitter.terms().releases.period().as_ns();
         let outputs = sitter.outputs().filter(|outputs| outputs.words() > 0);
@@ -139,6 +142,7 @@ impl Registration {
             clock,
             tie,
             patience_ns: PATIENCE_NS.max(period_ns.saturating_mul(2)),
+            rested,
             running: false,
             of_this_thread: PhantomData,
         })
@@ -173,11 +177,17 @@ impl Registration {
     ///
     /// # Real-time: in loop, waits
     pub fn wait(&mut self) -> Result<Cycle<'_>, WaitError> {
-        self.done();
+        if self.done().is_some_and(|finish| finish - self.rested >= REST_EVERY) {
+            self.rest();
+        }
+        let mut waited = false;
         loop {
             match self.sitter.turn() {
                 Turn::Run => {
                     let start = self.clock.wake();
+                    if waited {
+                        self.rested = start;
+                    }
                     self.running = true;
                     return Ok(self.sitter.begin(start));
                 }
@@ -185,7 +195,10 @@ impl Registration {
                 Turn::Wait(seen) => {
                     let until_ns = now_ns(ClockId::Monotonic).saturating_add(self.patience_ns);
                     futex::wait_until(self.sitter.bell(), seen, Scope::Machine, until_ns);
+                    waited = true;
                     if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
+                        // The priority was the supervisor's to give, as long as it guards it.
+                        let _demoted = scheduler::set(0, Policy::Other);
                         return Err(WaitError::Gone);
                     }
                 }
@@ -201,11 +214,23 @@ impl Registration {
         self.running && self.sitter.cancelled()
     }
 
-    fn done(&mut self) {
-        if self.running {
-            self.sitter.done(self.clock.now());
-            self.running = false;
+    /// Ends the cycle that runs; when, if there is one.
+    fn done(&mut self) -> Option<Instant> {
+        if !self.running {
+            return None;
         }
+        let finish = self.clock.now();
+        self.sitter.done(finish);
+        self.running = false;
+        Some(finish)
+    }
+
+    /// Blocks for a moment: nobody wakes this word.
+    fn rest(&mut self) {
+        let word = AtomicU64::new(0);
+        let until_ns = now_ns(ClockId::Monotonic).saturating_add(REST_NS);
+        futex::wait_until(&word, 0, Scope::Process, until_ns);
+        self.rested = self.clock.now();
     }
 
     /// Gives out `bytes`, whole, as this task's output; the rest of a longer output is zero. False
@@ -242,40 +267,4 @@ impl Drop for Registration {
         self.done();
         self.sitter.leave();
     }
-}
-
-impl Tie {
-    fn holds(&self) -> bool {
-        match self {
-            Self::Parent(pid) => process::parent() == *pid,
-            // What a supervisor says after its answer is nothing; its end says all.
-            Self::Connection(socket) => {
-                let mut byte = [0; 1];
-                local::receive(socket.as_raw_fd(), &mut byte).is_err()
-            }
-        }
-    }
-}
-
-/// Asks a supervisor for something; what came with its answer.
-pub(super) fn ask(
-    supervisor: &str,
-    request: &Request,
-) -> Result<(UnixStream, [Option<Descriptor>; 2]), RegisterError> {
-    let unreachable = |why| RegisterError::Supervisor(supervisor.to_owned(), why);
-    let path = place::socket(supervisor).map_err(unreachable)?;
-    let socket = UnixStream::connect(path).map_err(unreachable)?;
-    socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
-    socket.set_write_timeout(Some(ANSWER)).map_err(unreachable)?;
-    let errno = |why: punctual_os::Errno| unreachable(std::io::Error::from_raw_os_error(why.0));
-    let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
-    if peer.uid != 0 && peer.uid != process::euid() {
-        return Err(RegisterError::Stranger(peer.uid));
-    }
-    local::send(socket.as_raw_fd(), request.line().as_bytes(), &[]).map_err(errno)?;
-    let mut line = [0; LINE_MAX];
-    let received = local::receive(socket.as_raw_fd(), &mut line).map_err(errno)?;
-    answered(&line[..received.bytes]).map_err(RegisterError::Refused)?;
-    socket.set_nonblocking(true).map_err(unreachable)?;
-    Ok((socket, received.descriptors))
 }

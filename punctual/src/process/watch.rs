@@ -3,13 +3,17 @@
 //! For displays, loggers and whatever drives actuators by a task's outputs. The memory is mapped
 //! for reading alone; nothing here disturbs anybody.
 
+use std::os::fd::AsRawFd;
+
 use punctual_core::page::View;
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, Terms};
+use punctual_os::descriptor::Descriptor;
 use punctual_os::mapping::{Access, Mapping};
+use punctual_os::{Errno, local, pidfd};
 
 use super::RegisterError;
-use super::registration::ask;
 use super::request::Request;
+use super::tie::ask;
 
 /// A task as others see it.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub struct Watch {
     seat: Mapping,
     page: Mapping,
     terms: Terms,
+    supervisor: Descriptor,
 }
 
 impl Watch {
@@ -28,17 +33,33 @@ impl Watch {
     ///
     /// # Real-time: setup only
     pub fn open(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
-        let (_connection, descriptors) = ask(supervisor, &Request::Watch(task.to_owned()))?;
+        let (connection, descriptors) = ask(supervisor, &Request::Watch(task.to_owned()))?;
+        let socket = connection.as_raw_fd();
+        let process = local::peer_pidfd(socket).or_else(|Errno(_)| {
+            // An older kernel: by number. It answered just now.
+            pidfd::open(local::peer(socket)?.pid)
+        });
+        let gone = |why: Errno| std::io::Error::from_raw_os_error(why.0);
+        let process =
+            process.map_err(|why| RegisterError::Supervisor(supervisor.to_owned(), gone(why)))?;
         let [Some(seat), Some(page)] = descriptors else {
             return Err(RegisterError::Refused("no memory came".to_owned()));
         };
-        let map = |descriptor: &punctual_os::descriptor::Descriptor| {
+        let map = |descriptor: &Descriptor| {
             Mapping::of(descriptor.number(), None, Access::Read).map_err(RegisterError::Memory)
         };
         let (seat, page) = (map(&seat)?, map(&page)?);
         let terms = *Sitter::open(seat.words()).map_err(RegisterError::Seat)?.terms();
         View::open(page.words()).map_err(RegisterError::Page)?;
-        Ok(Self { seat, page, terms })
+        Ok(Self { seat, page, terms, supervisor: process })
+    }
+
+    /// Whether the supervisor still runs. Once it does not, nobody releases the task, counts its
+    /// cycles or writes its safe value: an output that is the task's own then stays for ever.
+    ///
+    /// # Real-time: reader side
+    pub fn is_supervised(&self) -> bool {
+        pidfd::has_ended(&self.supervisor) == Ok(false)
     }
 
     /// Period, burst and output.

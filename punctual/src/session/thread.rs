@@ -58,7 +58,9 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Makes the calling thread run on `cpu` under `policy`, as far as the kernel lets it.
+    /// Makes the calling thread run on `cpu` under `policy`, as far as the kernel lets it. A
+    /// real-time policy is that thread's alone: the threads and processes that it starts are
+    /// SCHED_OTHER.
     ///
     /// The CPU first: a policy beyond what another CPU's cgroup allows would be refused there.
     ///

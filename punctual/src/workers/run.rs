@@ -146,7 +146,7 @@ impl<'s> Stage<'s> {
         // Where it may not go aside it stays: its priority is above theirs.
         let _beside_them = affinity::set(0, &self.aside);
         let _session = Thread::enter(None, GUARD);
-        guard::watch(charges, &self.done);
+        guard::watch(charges, &self.done, || ());
     }
 
     fn watchdog(&self, bound: Span) {

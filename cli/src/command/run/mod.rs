@@ -18,7 +18,7 @@ use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::time::Period;
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
-use punctual::process::Event;
+use punctual::process::{Event, Stop};
 use punctual::workers::PRIORITY;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
@@ -43,12 +43,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
+    // From the socket's first moment until no task has a priority any more and all outputs are
+    // safe; a second signal shortens that.
+    let hold = signal::Hold::begin();
+    signal::catch_stop().context("cannot catch SIGINT")?;
+    // So that a loop which sleeps sees it at once.
+    signal::catch_interrupt().context("cannot catch SIGURG")?;
     let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
         let line = why.task().and_then(|task| tasks.line(task));
         let place = line.map_or(String::new(), |line| format!("line {line}: "));
         anyhow!("{shown}: {place}{why}")
     })?;
-    signal::catch_stop().context("cannot catch SIGINT")?;
     let mut machine = MachineClock::best();
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
     let started = jiff::Timestamp::now();
@@ -57,12 +62,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let finished = ready.run(
         wait,
         args.duration.map(|duration| duration.0),
-        signal::stop_flag(),
+        Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
         &mut |event: Event| {
             refused.note(&event);
             teller.tell(said::line(&event));
         },
     );
+    drop(hold);
     warnings.extend(refused.warnings(&finished));
     warnings.extend(said::left_out(teller.end()));
     let mut report = Report::empty("run");

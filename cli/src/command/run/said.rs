@@ -20,6 +20,10 @@ pub(super) fn line(event: &Event) -> String {
         What::TurnedAway(why) => format!("{task}: somebody was turned away: {why}"),
         What::Registered => format!("{task}: registered, released from now on"),
         What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        What::ThreadsDemoted(threads) => format!(
+            "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
+             they are SCHED_OTHER now"
+        ),
         What::Silent => format!("{task}: took none of the releases of a second"),
         What::Unregistered => format!("{task}: unregistered"),
         What::Dismissed(cause) => format!("{task}: lost its seat: {}", cause_of(*cause)),

@@ -69,6 +69,7 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.over_deadline, "after the deadline"),
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
+        (task.threads_demoted, "other threads demoted"),
         (task.vacant, "releases with nobody there"),
         (task.rubbish, "impossible results"),
     ];

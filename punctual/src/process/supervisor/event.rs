@@ -30,6 +30,9 @@ pub enum What {
     Registered,
     /// The kernel refused something for its thread.
     Refused(Attempt, Errno),
+    /// So many of its threads beside the registered one used the CPU under a real-time policy of
+    /// their own without waiting, and lost that.
+    ThreadsDemoted(u64),
     /// It took none of the releases of a second, ten at least.
     Silent,
     /// It unregistered.

@@ -15,6 +15,8 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process;
 use punctual_os::scheduler::Policy;
 
+use super::stop::Stop;
+use super::threads::Rounds;
 use super::{Ready, Seat};
 use crate::clocks::MachineClock;
 use crate::guard::{self, Charge};
@@ -23,10 +25,13 @@ use crate::session::{Refusal, Thread};
 use crate::stage::{GUARD, watchdog_bound};
 use crate::watchdog::{self, Charge as Loop, Watched};
 
+/// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
+const THREADS_EVERY: usize = 50;
+
 /// What the threads of a supervisor share.
 #[derive(Debug)]
 pub(super) struct Stage<'s> {
-    pub(super) stop: &'s AtomicBool,
+    pub(super) stop: Stop<'s>,
     /// Set once nothing is to be guarded any more.
     pub(super) done: AtomicBool,
     pub(super) aside: CpuMask,
@@ -45,17 +50,18 @@ pub(super) struct Executed<'s> {
 }
 
 impl Stage<'_> {
-    /// The guard of the tasks' threads.
+    /// The guard of the tasks' threads: of those that registered, and of those beside them.
     pub(super) fn guard(&self, seats: &[Seat]) {
         let mut charges: Vec<Charge<'_>> = seats.iter().map(Seat::charge).collect();
-        self.above(|| guard::watch(&mut charges, &self.done));
+        let mut rounds = Rounds::new(seats.iter().map(Seat::watch).collect(), THREADS_EVERY);
+        self.above(|| guard::watch(&mut charges, &self.done, || rounds.call()));
     }
 
     /// The watchdog of the executive.
     pub(super) fn watchdog(&self, bound: Span) {
         let progress = || self.beats.load(Ordering::Relaxed);
         let charge = [Loop { watched: &self.watched, progress, bound }];
-        self.above(|| watchdog::watch(&charge, self.stop, &self.done));
+        self.above(|| watchdog::watch(&charge, self.stop.flag, &self.done));
     }
 
     /// Above all loops, and on another CPU where there is one.
@@ -85,8 +91,9 @@ impl Stage<'_> {
         let from = many.clock.now();
         let state = State::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
-        let ended = state
-            .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, self.end, self.stop));
+        let ended = state.map_or(Ended::Stopped, |mut state| {
+            many.run(&table, &mut state, self.end, self.stop.flag)
+        });
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         drop(session);

@@ -72,6 +72,8 @@ pub struct TaskOutcome {
     pub terminated: u64,
     /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
     pub demoted: (u64, u64),
+    /// How many threads beside the registered one lost a real-time policy of their own.
+    pub threads_demoted: u64,
     /// Releases at which nobody sat on its seat.
     pub vacant: u64,
     /// Results in its seat that cannot be.

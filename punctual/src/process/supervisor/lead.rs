@@ -1,28 +1,26 @@
-//! The supervising thread at work: leads the life of each seat, answers who comes, winds down.
+//! The supervising thread at work: leads the life of each seat, answers who comes.
 //!
-//! Looks when it is called, and every few milliseconds; does what [`super::super::life`] says, and
-//! decides nothing itself.
+//! The kernel ends every process that this thread started when this thread ends. Looks when it is
+//! called, and every few milliseconds; does what [`super::super::life`] says, and decides nothing
+//! itself.
 
 use punctual_core::seat::{State, clear, look};
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::Instant;
+use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::process::Ending;
 use punctual_os::scheduler::{self, Policy};
-use punctual_os::{Errno, pidfd};
 
-use super::super::life::{Act, Cause, Exit, Seen, Stage};
+use super::super::cgroup::Home;
+use super::super::life::{Act, Cause, Seen, Stage};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
 use super::Ready;
 use super::event::{Event, What};
 use super::occupant::{Occupant, own_thread};
-use super::seat::Seat;
+use super::stop::Stop;
 use super::vigil::Vigil;
 use crate::session::Attempt;
-
-/// How long tasks may take to leave when the supervisor ends, and then to be ended.
-const LEAVE: Span = Span::from_ms(2_000);
 
 /// Now.
 pub(super) fn now() -> Instant {
@@ -35,6 +33,9 @@ pub(super) struct Lead<'l, 's> {
     pub(super) all: &'l mut [Occupant],
     pub(super) say: &'l mut dyn FnMut(Event),
     pub(super) vigil: Vigil,
+    pub(super) stop: Stop<'l>,
+    /// Where tasks get cgroups of their own.
+    pub(super) home: Option<Home>,
     /// Who ends everything by taking no releases.
     pub(super) stopped_by: Option<usize>,
 }
@@ -43,6 +44,23 @@ impl Lead<'_, '_> {
     fn say(&mut self, rank: usize, what: What) {
         let task = self.ready.plan.name(rank).to_owned();
         (self.say)(Event { task, what });
+    }
+
+    /// Leads all lives until the loop has ended or is to end, or until none is left, which it says.
+    /// Nobody comes any more after it.
+    pub(super) fn supervise(
+        &mut self,
+        mut listener: Option<Listener>,
+        has_ended: impl Fn() -> bool,
+    ) -> bool {
+        let mut gone = false;
+        while !has_ended() && !gone && !self.stop.is_set() && self.stopped_by.is_none() {
+            self.tick(listener.as_mut());
+            gone = self.all.iter().all(|one| one.life.is_over());
+            self.rest(listener.as_ref());
+        }
+        self.stop.set();
+        gone
     }
 
     /// Rests until a process ends, somebody comes, or the next look is due.
@@ -82,6 +100,7 @@ impl Lead<'_, '_> {
         let before = one.life.stage;
         let act = one.life.tick(&seen, now());
         self.act(rank, act);
+        self.say_demoted(rank);
         let one = &mut self.all[rank];
         if let Stage::Leaving(failed, _) = before {
             match one.life.stage {
@@ -95,14 +114,23 @@ impl Lead<'_, '_> {
         }
     }
 
-    fn act(&mut self, rank: usize, act: Act) {
+    /// Says what the guard did to threads beside the registered one.
+    fn say_demoted(&mut self, rank: usize) {
+        let demoted = self.ready.seats[rank].others.demoted();
+        let news = demoted - std::mem::replace(&mut self.all[rank].others_demoted, demoted);
+        if news > 0 {
+            self.say(rank, What::ThreadsDemoted(news));
+        }
+    }
+
+    pub(super) fn act(&mut self, rank: usize, act: Act) {
         let seat = &self.ready.seats[rank];
         let one = &mut self.all[rank];
         match act {
             Act::Nothing => {}
             Act::Start => {
                 clear(seat.memory.mapping.words(), &seat.terms);
-                let what = one.start(seat);
+                let what = one.start(seat, self.home.as_ref());
                 self.say(rank, what);
             }
             Act::Seat => self.seat(rank),
@@ -123,17 +151,13 @@ impl Lead<'_, '_> {
                 one.close(seat);
                 let by_policy = matches!(cause, Cause::Overran | Cause::Silent);
                 one.terminated += u64::from(by_policy);
-                if let Some(pidfd) = &one.pidfd {
-                    // One that has ended meanwhile is buried next.
-                    let _ended = pidfd::end(pidfd, Ending::Kill);
-                }
+                one.kill();
                 self.say(rank, What::Killed(cause));
             }
             Act::Bury(exit) => {
                 one.close(seat);
                 seat.take_over();
-                (one.child, one.pidfd, one.connection) = (None, None, None);
-                one.exit = Some(exit);
+                one.bury(seat, exit);
                 self.say(rank, What::Ended(exit));
             }
             Act::Free => clear(seat.memory.mapping.words(), &seat.terms),
@@ -224,47 +248,5 @@ impl Lead<'_, '_> {
         guest.answer(None, &[seat.memory.descriptor()]);
         one.connection = Some(guest.keep());
         self.say(rank, What::Joined(pid));
-    }
-
-    /// The loop has ended and told everybody: who is a child and does not leave is ended.
-    pub(super) fn wind_down(&mut self) {
-        let (ask_until, end_until) = (now() + LEAVE, now() + LEAVE + LEAVE);
-        let mut killed = false;
-        loop {
-            let mut left = false;
-            for rank in 0..self.all.len() {
-                left |= self.leave(rank, killed);
-            }
-            let at = now();
-            if !left || at >= end_until {
-                break;
-            }
-            if at >= ask_until && !killed {
-                killed = true;
-                for rank in 0..self.all.len() {
-                    // Those that joined are not ours to end.
-                    if self.all[rank].child.is_some() {
-                        let act = self.all[rank].life.kill(Cause::Over, at);
-                        self.act(rank, act);
-                    }
-                }
-            }
-            self.rest(None);
-        }
-        self.ready.seats.iter().for_each(Seat::take_over);
-    }
-
-    /// Whether a child of this seat is still there.
-    fn leave(&mut self, rank: usize, killed: bool) -> bool {
-        let one = &mut self.all[rank];
-        if one.child.is_none() && one.ended.is_none() {
-            return false;
-        }
-        let Some(exit) = one.has_ended() else { return true };
-        // That it ends now is as it should be, unless it had to be ended.
-        one.failed |= killed || exit != Exit::Status(0);
-        self.act(rank, Act::Bury(exit));
-        self.all[rank].ended = None;
-        false
     }
 }

@@ -4,6 +4,7 @@
 //! and makes the memory; [`Ready::run`] starts the processes and stays until the end: the executive
 //! in a SCHED_FIFO thread, the guard above it, the life of the processes in the calling thread.
 
+mod child;
 mod event;
 mod execute;
 mod finished;
@@ -12,7 +13,10 @@ mod occupant;
 mod ready;
 mod run;
 mod seat;
+mod stop;
+mod threads;
 mod vigil;
+mod wind_down;
 
 use punctual_core::page;
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};
@@ -32,9 +36,21 @@ pub use event::{Event, What};
 pub use finished::{Figures, Finished, Over, TaskOutcome};
 pub use ready::Ready;
 use seat::Seat;
+pub use stop::Stop;
+use threads::Others;
 
 /// How long a process that is to be terminated keeps its real-time policy after its overrun.
 const TERMINATE_GRACE: Span = Span::from_ms(4);
+
+/// How long a thread of a task may run under a real-time policy without blocking before the kernel
+/// kills its process (RLIMIT_RTTIME), µs: ten times what the guard allows, and a burst. It is for
+/// when there is no guard any more; [`super::Registration::wait`] blocks now and then, however far
+/// a task is behind.
+fn realtime_us(period_ns: u64, burst: u32) -> u64 {
+    let cycles_ns = period_ns.saturating_mul(u64::from(burst).saturating_add(1));
+    let allowed_ns = hang_bound(period_ns).as_ns().unsigned_abs().saturating_add(cycles_ns);
+    allowed_ns.saturating_mul(10) / 1_000
+}
 
 /// Collects tasks; [`Supervisor::build`] checks them and makes what they share.
 #[derive(Clone, Debug)]
@@ -197,6 +213,7 @@ impl Supervisor {
             fifo: spec.fifo.unwrap_or(by_rank),
             cpu: spec.cpu.or(self.cpu),
             limits: limits(&spec.task),
+            realtime_us: realtime_us(period_ns, burst),
             silent_after: patience_ns.div_ceil(period_ns),
             grace: match on_overrun {
                 // So that who is to end it gets the CPU, where there is but one.
@@ -212,6 +229,7 @@ impl Supervisor {
             door: punctual_core::seat::Door::new(),
             told: Told::default(),
             guarded: Guarded::default(),
+            others: Others::default(),
         })
     }
 }

@@ -1,22 +1,22 @@
 //! Who sits on a seat, as the supervising thread has it: started, known, closed out.
 //!
-//! Programs are started here and nowhere else. Decides nothing: that is [`super::super::life`].
+//! Decides nothing: that is [`super::super::life`].
 
 use std::ffi::c_int;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
 
 use punctual_core::seat::look;
 use punctual_core::time::Instant;
 use punctual_os::descriptor::Descriptor;
+use punctual_os::pidfd;
+use punctual_os::process::Ending;
 use punctual_os::scheduler::Policy;
-use punctual_os::{Errno, pidfd};
 
+use super::super::cgroup::Home;
 use super::super::life::{Exit, Life};
-use super::super::{SEAT_VARIABLE, TASK_VARIABLE};
+use super::child::Child;
 use super::event::What;
+use super::lead::now;
 use super::seat::Seat;
 
 /// Who sits on a seat, as the supervising thread has it.
@@ -25,7 +25,9 @@ pub(super) struct Occupant {
     pub(super) life: Life,
     /// Of the last one; each has its own.
     pub(super) number: u64,
+    /// Where it was started here.
     pub(super) child: Option<Child>,
+    /// Where it joined.
     pub(super) pidfd: Option<Descriptor>,
     pub(super) pid: i32,
     pub(super) connection: Option<UnixStream>,
@@ -35,6 +37,8 @@ pub(super) struct Occupant {
     pub(super) starts: u64,
     pub(super) registered: u64,
     pub(super) terminated: u64,
+    /// Threads beside the registered one that were demoted, as far as that was said.
+    pub(super) others_demoted: u64,
     pub(super) failed: bool,
     pub(super) exit: Option<Exit>,
 }
@@ -56,6 +60,7 @@ impl Occupant {
             starts: 0,
             registered: 0,
             terminated: 0,
+            others_demoted: 0,
             failed: false,
             exit: None,
         }
@@ -69,10 +74,7 @@ impl Occupant {
             return self.ended;
         }
         if let Some(child) = &mut self.child {
-            return match child.try_wait() {
-                Ok(status) => status.map(exit_of),
-                Err(_) => Some(Exit::Unknown),
-            };
+            return child.has_ended(now());
         }
         let pidfd = self.pidfd.as_ref()?;
         (pidfd::has_ended(pidfd) != Ok(false)).then_some(Exit::Unknown)
@@ -80,32 +82,47 @@ impl Occupant {
 
     /// What tells that the process has ended, while that is not known.
     pub(super) fn descriptor(&self) -> Option<c_int> {
-        self.pidfd.as_ref().map(Descriptor::number)
+        match &self.child {
+            Some(child) => child.descriptor(),
+            None => self.pidfd.as_ref().map(Descriptor::number),
+        }
     }
 
     /// Starts the program of a seat that is clear.
-    pub(super) fn start(&mut self, seat: &Seat) -> What {
+    pub(super) fn start(&mut self, seat: &Seat, home: Option<&Home>) -> What {
         self.number += 1;
         self.starts += 1;
         self.ended = None;
-        match spawn(seat).and_then(|child| {
-            let pidfd = pidfd::open(child.id().cast_signed());
-            let errno = |why: Errno| std::io::Error::from_raw_os_error(why.0);
-            // A child that was not waited for keeps its number.
-            Ok((child, pidfd.map_err(errno)?))
-        }) {
-            Ok((child, pidfd)) => {
-                self.pid = child.id().cast_signed();
-                let what = What::Started(child.id());
-                (self.child, self.pidfd) = (Some(child), Some(pidfd));
-                what
+        match Child::start(seat, home) {
+            Ok(child) => {
+                self.pid = child.pid();
+                seat.others.watch(self.pid);
+                self.child = Some(child);
+                What::Started(self.pid.unsigned_abs())
             }
             Err(why) => {
-                let exit = Exit::NotStarted(why.raw_os_error().unwrap_or(0));
+                let exit = Exit::NotStarted(why.0);
                 self.ended = Some(exit);
                 What::Ended(exit)
             }
         }
+    }
+
+    /// Ends the process.
+    pub(super) fn kill(&self) {
+        match (&self.child, &self.pidfd) {
+            (Some(child), _) => child.kill(),
+            // Only itself: what else is in its process group is not ours.
+            (None, Some(pidfd)) => drop(pidfd::end(pidfd, Ending::Kill)),
+            (None, None) => {}
+        }
+    }
+
+    /// Its process is gone.
+    pub(super) fn bury(&mut self, seat: &Seat, exit: Exit) {
+        seat.others.watch(0);
+        (self.child, self.pidfd, self.connection) = (None, None, None);
+        self.exit = Some(exit);
     }
 
     /// Closes the door and takes the guard away; the thread that sat there.
@@ -117,35 +134,8 @@ impl Occupant {
     }
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Status(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
-    }
-}
-
 /// A thread by the number that a task told, where it really is one of its process.
 pub(super) fn own_thread(pid: i32, told: u64) -> Option<i32> {
     let thread = i32::try_from(told).ok().filter(|&thread| thread > 0)?;
     std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
-}
-
-/// Starts a task's program: in a process group of its own, so that a terminal's Ctrl-C meets the
-/// supervisor alone; what it prints goes to standard error, so that a report stays alone.
-fn spawn(seat: &Seat) -> std::io::Result<Child> {
-    let errno = |why: Errno| std::io::Error::from_raw_os_error(why.0);
-    let [program, arguments @ ..] = &seat.spec.command[..] else {
-        return Err(std::io::ErrorKind::NotFound.into());
-    };
-    // Only this thread starts programs, so that no other one inherits it.
-    let inherited = seat.memory.inheritable().map_err(errno)?;
-    Command::new(program)
-        .args(arguments)
-        .env(SEAT_VARIABLE, inherited.number().to_string())
-        .env(TASK_VARIABLE, &seat.spec.task.name)
-        .stdin(Stdio::null())
-        .stdout(std::io::stderr().as_fd().try_clone_to_owned()?)
-        .process_group(0)
-        .spawn()
 }

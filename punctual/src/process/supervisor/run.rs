@@ -11,13 +11,15 @@ use punctual_core::executive::Ended;
 use punctual_core::page::View;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
-use punctual_os::affinity;
+use punctual_os::{affinity, signal};
 
+use super::super::cgroup::Home;
 use super::event::Event;
 use super::execute::{Executed, Stage, bound};
 use super::lead::{Lead, now};
 use super::occupant::Occupant;
 use super::seat::Seat;
+use super::stop::Stop;
 use super::vigil::Vigil;
 use super::{Figures, Finished, Over, Ready, TaskOutcome};
 use crate::clocks::MachineClock;
@@ -30,19 +32,24 @@ impl Ready {
     /// stops everything, or none is left. What happens goes to `say`, which must not wait: nobody
     /// is ended, buried or let in meanwhile. `stop` is set at the end.
     ///
+    /// A loop that sleeps sees `stop` at its next release; at once in a process that catches SIGURG
+    /// ([`signal::catch_interrupt`]), which is sent to its thread. The calling thread starts the
+    /// processes, and the kernel ends them when it ends.
+    ///
     /// # Panics
     ///
     /// Only where a thread cannot be started.
     ///
     /// # Real-time: setup only
-    pub fn run<W: Wait<MachineClock> + Send>(
+    pub fn run<'a, W: Wait<MachineClock> + Send>(
         mut self,
         wait: W,
         duration: Option<Span>,
-        stop: &AtomicBool,
+        stop: impl Into<Stop<'a>>,
         say: &mut dyn FnMut(Event),
     ) -> Finished {
-        let mut listener = self.listener.take();
+        let stop = stop.into();
+        let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
             self.seats.iter().filter_map(|seat| seat.cpu).chain(self.cpu).collect();
@@ -61,26 +68,24 @@ impl Ready {
             ready.seats.iter().map(|seat| Occupant::new(seat, now())).collect();
         let (over, policy, refused) = std::thread::scope(|scope| {
             let stage = &stage;
+            // Also where `say` panics: then the processes end with their occupants.
+            let _end = End(stage);
             scope.spawn(move || stage.guard(&ready.seats));
             scope.spawn(move || stage.watchdog(bound(ready)));
             let tasks = posts(ready, &stage.beats);
             let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
             let _beside_them = affinity::set(0, &stage.aside);
-            let mut lead =
-                Lead { ready, all: &mut all, say, vigil: Vigil::new(), stopped_by: None };
-            let mut gone = false;
-            while !executive.is_finished() && !gone && lead.stopped_by.is_none() {
-                lead.tick(listener.as_mut());
-                gone = lead.all.iter().all(|one| one.life.is_over());
-                lead.rest(listener.as_ref());
+            let (vigil, home) = (Vigil::new(), Home::find());
+            let mut lead = Lead { ready, all: &mut all, say, vigil, stop, home, stopped_by: None };
+            let gone = lead.supervise(listener, || executive.is_finished());
+            while !executive.is_finished() {
+                // Again and again: it may be about to sleep.
+                let _awake = stage.watched.thread().map(signal::interrupt);
+                lead.rest(None);
             }
-            stop.store(true, Ordering::Relaxed);
-            // Nobody comes any more.
-            drop(listener.take());
             let mut executed = executive.join().expect("the loop never panics");
             executed.posts.stopped_by = executed.posts.stopped_by.or(lead.stopped_by);
             lead.wind_down();
-            stage.done.store(true, Ordering::Release);
             executed.posts.all.iter_mut().for_each(|post| post.close(now()));
             (ready.over(&executed, gone), executed.policy, executed.refused)
         });
@@ -116,11 +121,22 @@ impl Ready {
             overran: seat.told.overran(),
             terminated: one.terminated,
             demoted: (seat.guarded.demotions(), seat.guarded.restored()),
+            threads_demoted: seat.others.demoted(),
             vacant: seat.told.vacant(),
             rubbish: seat.told.rubbish(),
             failed: one.failed,
             exit: one.exit,
         }
+    }
+}
+
+/// Ends the threads of a supervisor when it is dropped.
+struct End<'s>(&'s Stage<'s>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop.set();
+        self.0.done.store(true, Ordering::Release);
     }
 }
 

@@ -12,7 +12,8 @@ use punctual_os::scheduler::Policy;
 
 use super::super::memory::Memory;
 use super::super::spec::Spec;
-use crate::guard::{Charge, Guarded};
+use super::threads::{Others, Watch};
+use crate::guard::{Charge, Guarded, hang_bound};
 use crate::posts::{Limits, OnOverrun, Post, Told};
 
 /// One seat.
@@ -33,6 +34,9 @@ pub(super) struct Seat {
     pub(super) door: Door,
     pub(super) told: Told,
     pub(super) guarded: Guarded,
+    pub(super) others: Others,
+    /// How long a thread of its process may run under a real-time policy without blocking, µs.
+    pub(super) realtime_us: u64,
 }
 
 impl Seat {
@@ -54,6 +58,12 @@ impl Seat {
         let words = self.memory.mapping.words();
         let policy = Policy::Fifo(self.fifo);
         Charge::new(words, self.terms.releases, self.grace, policy, &self.guarded)
+    }
+
+    /// As the guard has the other threads of its process.
+    pub(super) fn watch(&self) -> Watch<'_> {
+        let bound = hang_bound(self.spec.task.period.as_ns());
+        Watch::new(&self.others, &self.guarded, bound)
     }
 
     /// Commits the safe value: nobody else writes.

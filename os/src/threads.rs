@@ -1,0 +1,230 @@
+//! The threads of a process, and what the kernel accounts to each, without an allocation.
+//!
+//! For a guard that runs above everything else: it must not wait for a lock that an ordinary thread
+//! of its own process holds, as an allocator has them. Reads /proc alone; changes nothing.
+
+use core::ffi::{CStr, c_int};
+use core::fmt::{self, Write};
+
+use crate::Errno;
+use crate::descriptor::Descriptor;
+
+/// Bytes of a directory that are read at once: some 170 threads.
+const DIRECTORY_BYTES: usize = 4_096;
+/// Longer than /proc/PID/task/TID/status: 1.5 kB on a machine of a few CPUs, of which the list of
+/// memory nodes may take another 1 kB.
+const FILE_BYTES: usize = 8_192;
+/// USER_HZ of <asm/param.h>: the unit of times in /proc, 100 on x86-64 and AArch64.
+const TICK_NS: u64 = 1_000_000_000 / 100;
+
+/// What the kernel accounts to a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// CPU time that it used, in steps of 10 ms.
+    pub cpu_ns: u64,
+    /// How often it gave up the CPU because it waited for something.
+    pub waits: u64,
+}
+
+/// `getdents64("/proc/PID/task")`: calls `each` with the number of each thread of a process.
+///
+/// Errors: `ENOENT` when there is no such process, `EMFILE`.
+///
+/// # Real-time: reader side
+pub fn of(pid: i32, mut each: impl FnMut(i32)) -> Result<(), Errno> {
+    let mut path = Text::<64>::new();
+    // A number fits.
+    let _fits = write!(path, "/proc/{pid}/task\0");
+    let directory = open(&path, libc::O_DIRECTORY)?;
+    let mut bytes = Aligned([0; DIRECTORY_BYTES]);
+    loop {
+        // SAFETY: the buffer is writable for as many bytes.
+        let read = unsafe {
+            libc::syscall(
+                libc::SYS_getdents64,
+                directory.number(),
+                bytes.0.as_mut_ptr(),
+                DIRECTORY_BYTES,
+            )
+        };
+        let read = usize::try_from(Errno::check(read)?).unwrap_or(0);
+        let Some(mut rest) = bytes.0.get(..read).filter(|read| !read.is_empty()) else {
+            return Ok(());
+        };
+        while let Some((name, after)) = entry(rest) {
+            // "." and ".." are no numbers.
+            if let Some(thread) = number(name) {
+                each(thread);
+            }
+            rest = after;
+        }
+    }
+}
+
+/// `read("/proc/PID/task/TID/stat")`, `read("/proc/PID/task/TID/status")`: what is accounted to a
+/// thread; `None` when it is gone.
+///
+/// # Real-time: reader side
+pub fn account(pid: i32, thread: i32) -> Option<Account> {
+    let mut file = [0; FILE_BYTES];
+    let ticks = cpu_ticks(read(pid, thread, "stat", &mut file)?)?;
+    let waits = voluntary(read(pid, thread, "status", &mut file)?)?;
+    Some(Account { cpu_ns: ticks.saturating_mul(TICK_NS), waits })
+}
+
+/// Entries begin on a multiple of 8.
+#[repr(align(8))]
+struct Aligned([u8; DIRECTORY_BYTES]);
+
+/// The name of the first struct linux_dirent64 (getdents64(2)), and what follows it.
+fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = bytes.get(16..18)?;
+    let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+    let name = bytes.get(19..length)?;
+    Some((CStr::from_bytes_until_nul(name).ok()?.to_bytes(), bytes.get(length..)?))
+}
+
+fn number(text: &[u8]) -> Option<i32> {
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// utime and stime, the 14th and 15th field (proc_pid_stat(5)). The second one is a name in
+/// brackets, which may hold anything.
+fn cpu_ticks(stat: &[u8]) -> Option<u64> {
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = core::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace().skip(11);
+    let (user, system) = (fields.next()?, fields.next()?);
+    user.parse::<u64>().ok()?.checked_add(system.parse().ok()?)
+}
+
+/// The line `voluntary_ctxt_switches` (proc_pid_status(5)).
+fn voluntary(status: &[u8]) -> Option<u64> {
+    let value = status
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"voluntary_ctxt_switches:"))?;
+    core::str::from_utf8(value).ok()?.trim().parse().ok()
+}
+
+fn read<'b>(pid: i32, thread: i32, name: &str, into: &'b mut [u8]) -> Option<&'b [u8]> {
+    let mut path = Text::<64>::new();
+    write!(path, "/proc/{pid}/task/{thread}/{name}\0").ok()?;
+    let file = open(&path, 0).ok()?;
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: `rest` is writable for as many bytes.
+        let read = unsafe { libc::read(file.number(), rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(Errno::check(read as libc::c_long).ok()?) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => filled += read,
+        }
+    }
+    into.get(..filled)
+}
+
+fn open<const N: usize>(path: &Text<N>, flags: c_int) -> Result<Descriptor, Errno> {
+    let path = CStr::from_bytes_until_nul(&path.bytes).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the path ends with a zero and outlives the call.
+    let made = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | flags) };
+    Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
+}
+
+/// A short text in memory of its own.
+struct Text<const N: usize> {
+    bytes: [u8; N],
+    used: usize,
+}
+
+impl<const N: usize> Text<N> {
+    const fn new() -> Self {
+        Self { bytes: [0; N], used: 0 }
+    }
+}
+
+impl<const N: usize> Write for Text<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.used + text.len();
+        self.bytes.get_mut(self.used..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.used = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::process::tid;
+
+    fn threads(pid: i32) -> Vec<i32> {
+        let mut all = Vec::new();
+        of(pid, |thread| all.push(thread)).expect("it lives");
+        all
+    }
+
+    #[test]
+    fn all_threads_are_listed_also_of_a_long_list() {
+        let me = std::process::id().cast_signed();
+        let (done, wait) = (std::sync::Barrier::new(301), std::sync::Barrier::new(301));
+        std::thread::scope(|scope| {
+            let more: Vec<_> = (0..300)
+                .map(|_| {
+                    let (to_us, its) = std::sync::mpsc::channel();
+                    let (done, wait) = (&done, &wait);
+                    scope.spawn(move || {
+                        to_us.send(tid()).expect("it waits");
+                        wait.wait();
+                        done.wait();
+                    });
+                    its.recv().expect("it says so")
+                })
+                .collect();
+            wait.wait();
+            let listed = threads(me);
+            assert!(more.iter().chain([&tid()]).all(|thread| listed.contains(thread)));
+            done.wait();
+        });
+        assert_eq!(of(i32::MAX, |_| ()), Err(Errno(libc::ENOENT)));
+    }
+
+    #[test]
+    fn cpu_time_and_waits_are_told_apart() {
+        let (stop, me) = (AtomicBool::new(false), std::process::id().cast_signed());
+        std::thread::scope(|scope| {
+            let (to_us, its) = std::sync::mpsc::channel();
+            let stop = &stop;
+            scope.spawn(move || {
+                to_us.send(tid()).expect("it waits");
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let busy = its.recv().expect("it says so");
+            let first = account(me, busy).expect("it lives");
+            let (mine, mut last) = (account(me, tid()).expect("its own"), first);
+            while last.cpu_ns < first.cpu_ns + 2 * TICK_NS {
+                // So that this thread waits at least once.
+                let at_ns = crate::clock::now_ns(crate::clock::ClockId::Monotonic) + 1_000_000;
+                let _interrupted = crate::clock::sleep_until_ns(at_ns);
+                last = account(me, busy).expect("it lives");
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(account(me, tid()).expect("its own").waits > mine.waits);
+            assert_eq!(last.waits, first.waits, "it never waits");
+        });
+        assert_eq!(account(me, i32::MAX), None);
+    }
+
+    #[test]
+    fn a_name_may_hold_anything_and_damage_is_no_number() {
+        let stat = b"7 (a) b (c)) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14";
+        assert_eq!(cpu_ticks(stat), Some(11 + 12));
+        assert_eq!(cpu_ticks(b"7 (a"), None);
+        assert_eq!(cpu_ticks(b"7 (a) R 1 2 3"), None);
+        assert_eq!(voluntary(b"a:\t1\nvoluntary_ctxt_switches:\t42\nx"), Some(42));
+        assert_eq!(voluntary(b"nonvoluntary_ctxt_switches:\t42\n"), None);
+        assert!(entry(&[0; 18]).is_none() && entry(&[0; 30]).is_none());
+    }
+}

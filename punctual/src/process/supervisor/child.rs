@@ -1,0 +1,163 @@
+//! The process of a task that a supervisor started, with all that it started itself: one end for
+//! all of them.
+//!
+//! Programs are started here and nowhere else. The process leads a process group of its own, is in
+//! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
+//! started it ends. Decides nothing: that is [`super::super::life`].
+
+use std::ffi::{CString, OsString, c_int};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+
+use punctual_core::time::{Instant, Span};
+use punctual_os::child::{self, Program, Status, Text};
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::process::{self, Ending};
+use punctual_os::{Errno, pidfd};
+
+use super::super::cgroup::{Cgroup, Home};
+use super::super::life::Exit;
+use super::super::program::program;
+use super::super::{SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::seat::Seat;
+
+/// How long the end of a process waits for what it started: that was killed, and may still write to
+/// memory that it inherited. A process that nobody has waited for is left behind after it.
+const LINGER: Span = Span::from_ms(100);
+
+/// ENOENT: there is no such program.
+const NOT_FOUND: Errno = Errno(2);
+
+/// A process that was started.
+#[derive(Debug)]
+pub(super) struct Child {
+    pid: i32,
+    /// Tells that it ends; gone once it has.
+    pidfd: Option<Descriptor>,
+    cgroup: Option<Cgroup>,
+    /// How it ended, and until when what it started is waited for.
+    ended: Option<(Exit, Instant)>,
+}
+
+impl Child {
+    /// Starts the program of a seat that is clear. What it prints goes to standard error, so that a
+    /// report stays alone.
+    pub(super) fn start(seat: &Seat, home: Option<&Home>) -> Result<Self, Errno> {
+        let [name, ..] = &seat.spec.command[..] else { return Err(NOT_FOUND) };
+        // A path is the kernel's to refuse, with its own reason.
+        let path = if name.as_encoded_bytes().contains(&b'/') {
+            name.clone()
+        } else {
+            program(name).ok_or(NOT_FOUND)?.into_os_string()
+        };
+        let path = CString::new(path.into_vec()).map_err(|_| Errno::INVAL)?;
+        let words = texts(seat.spec.command.iter().cloned())?;
+        let memory = seat.memory.descriptor().number();
+        let variables = texts(environment(&seat.spec.task.name, memory))?;
+        let (words, variables) = (list(&words), list(&variables));
+        let null = File::open("/dev/null").map_err(|why| Errno(why.raw_os_error().unwrap_or(0)))?;
+        // Not under one of the numbers that it and the others are to have.
+        let input = descriptor::duplicate(null.as_raw_fd())?;
+        let cgroup = home.and_then(Home::make);
+        let pid = child::start(&Program {
+            path: &path,
+            arguments: &words,
+            environment: &variables,
+            input: input.number(),
+            output: std::io::stderr().as_raw_fd(),
+            inherited: &[memory],
+            realtime_us: seat.realtime_us,
+            cgroup: cgroup.as_ref().map(Cgroup::procs),
+        })?;
+        // Without it the end is seen at the next look.
+        let pidfd = pidfd::open(pid).ok();
+        Ok(Self { pid, pidfd, cgroup, ended: None })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What tells that the process has ended, while that is not known.
+    pub(super) fn descriptor(&self) -> Option<c_int> {
+        self.pidfd.as_ref().map(Descriptor::number)
+    }
+
+    /// Ends the process, and all that it started.
+    pub(super) fn kill(&self) {
+        // Until it is reaped its number is its own.
+        if self.ended.is_none() {
+            let _ended = process::end(self.pid, Ending::Kill);
+            self.kill_others();
+        }
+    }
+
+    fn kill_others(&self) {
+        // None is left, or one of another user.
+        let _gone = process::end_group(self.pid, Ending::Kill);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+    }
+
+    /// How the process ended, once all that it started has ended too.
+    pub(super) fn has_ended(&mut self, now: Instant) -> Option<Exit> {
+        if self.ended.is_none() {
+            let exit = match child::status(self.pid) {
+                Ok(None) => return None,
+                Ok(Some(Status::Exited(status))) => Exit::Status(status),
+                Ok(Some(Status::Killed(signal))) => Exit::Signal(signal),
+                Err(_) => Exit::Unknown,
+            };
+            // Before it is reaped: then its number may be another group's.
+            self.kill_others();
+            let _reaped = child::reap(self.pid);
+            self.pidfd = None;
+            self.ended = Some((exit, now + LINGER));
+        }
+        let (exit, until) = self.ended?;
+        (now >= until || !self.has_others()).then_some(exit)
+    }
+
+    /// Whether anything is left of what it started.
+    fn has_others(&self) -> bool {
+        process::group_exists(self.pid) == Ok(true)
+            || self.cgroup.as_ref().is_some_and(Cgroup::is_populated)
+    }
+}
+
+impl Drop for Child {
+    /// Where its supervisor fails, nobody guards it.
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The environment of a task: this process's, and what says who it is.
+fn environment(task: &str, memory: c_int) -> impl Iterator<Item = OsString> {
+    let own = [
+        (SEAT_VARIABLE, memory.to_string()),
+        (TASK_VARIABLE, task.to_owned()),
+        (SUPERVISOR_VARIABLE, std::process::id().to_string()),
+    ];
+    let names = own.clone().map(|(name, _)| name);
+    let inherited =
+        std::env::vars_os().filter(move |(name, _)| names.iter().all(|own| name != own));
+    inherited.chain(own.map(|(name, value)| (name.into(), value.into()))).map(
+        |(mut text, value)| {
+            text.push("=");
+            text.push(value);
+            text
+        },
+    )
+}
+
+/// As the kernel takes them; refuses one with a zero in it.
+fn texts(all: impl Iterator<Item = OsString>) -> Result<Vec<CString>, Errno> {
+    all.map(|text| CString::new(text.into_vec()).map_err(|_| Errno::INVAL)).collect()
+}
+
+fn list(texts: &[CString]) -> Vec<Text<'_>> {
+    texts.iter().map(|text| Text::of(text)).chain([Text::END]).collect()
+}

@@ -1,0 +1,63 @@
+//! What ties a process to its supervisor: the parent of a started one, a connection of one that
+//! came by name.
+//!
+//! For both kinds of visitors, tasks and watchers. Never waits for a supervisor for longer than
+//! [`ANSWER`].
+
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use punctual_os::descriptor::Descriptor;
+use punctual_os::{local, process};
+
+use super::request::{LINE_MAX, Request, answered};
+use super::{RegisterError, place};
+
+/// How long a supervisor may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How a task knows that its supervisor lives.
+#[derive(Debug)]
+pub(super) enum Tie {
+    /// It is the parent, by this number.
+    Parent(i32),
+    /// A connection, which ends with it.
+    Connection(UnixStream),
+}
+
+impl Tie {
+    pub(super) fn holds(&self) -> bool {
+        match self {
+            Self::Parent(pid) => process::parent() == *pid,
+            // What a supervisor says after its answer is nothing; its end says all.
+            Self::Connection(socket) => {
+                let mut byte = [0; 1];
+                local::receive(socket.as_raw_fd(), &mut byte).is_err()
+            }
+        }
+    }
+}
+
+/// Asks a supervisor for something; what came with its answer.
+pub(super) fn ask(
+    supervisor: &str,
+    request: &Request,
+) -> Result<(UnixStream, [Option<Descriptor>; 2]), RegisterError> {
+    let unreachable = |why| RegisterError::Supervisor(supervisor.to_owned(), why);
+    let path = place::socket(supervisor).map_err(unreachable)?;
+    let socket = UnixStream::connect(path).map_err(unreachable)?;
+    socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
+    socket.set_write_timeout(Some(ANSWER)).map_err(unreachable)?;
+    let errno = |why: punctual_os::Errno| unreachable(std::io::Error::from_raw_os_error(why.0));
+    let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
+    if peer.uid != 0 && peer.uid != process::euid() {
+        return Err(RegisterError::Stranger(peer.uid));
+    }
+    local::send(socket.as_raw_fd(), request.line().as_bytes(), &[]).map_err(errno)?;
+    let mut line = [0; LINE_MAX];
+    let received = local::receive(socket.as_raw_fd(), &mut line).map_err(errno)?;
+    answered(&line[..received.bytes]).map_err(RegisterError::Refused)?;
+    socket.set_nonblocking(true).map_err(unreachable)?;
+    Ok((socket, received.descriptors))
+}

@@ -52,3 +52,7 @@ pub mod workers;
 
 pub use punctual_core as core;
 pub use punctual_os as os;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ mod licences;
 mod man;
 mod metadata;
 mod msrv;
+mod package;
 mod peers;
 mod process;
 mod ptp;
@@ -31,6 +32,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("tidy", "", "style, words, layers and documents of the tree", tidy::run),
     ("licences", "", "licence and reason of each dependency", licences::run),
     ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
+    ("package", "", "the library's crates can be published, no other can", package::run),
     ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),

@@ -29,7 +29,7 @@ type Run = fn(&[String]) -> Result<(), String>;
 /// Every subcommand: name, arguments, what it does, what runs it.
 const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("test", "[--install]", "all that must hold; with --install, Debian packages first", test::run),
-    ("tidy", "", "style, words, layers and documents of the tree", tidy::run),
+    ("tidy", "[--lower]", "style, words, layers and documents of the tree", tidy::run),
     ("licences", "", "licence and reason of each dependency", licences::run),
     ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
     ("package", "", "the library's crates can be published, no other can", package::run),

@@ -25,7 +25,12 @@ mod words;
 use std::path::Path;
 
 use crate::root;
+pub(crate) use functions::public_traits;
+pub(crate) use homonyms::public_types;
+pub(crate) use items::items;
 use source::Source;
+pub(crate) use source::{block_end, item_open};
+pub(crate) use words::split;
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +139,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Reads the tree; what is no UTF-8 text is left out.
-fn read(root: &Path) -> Result<Vec<File>, String> {
+pub(crate) fn read(root: &Path) -> Result<Vec<File>, String> {
     let paths = root::files(root)?;
     Ok(paths
         .iter()

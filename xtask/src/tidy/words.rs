@@ -163,7 +163,7 @@ fn prose(file: &File, text: &str, found: &mut Vec<Finding>) {
 }
 
 /// Maximal runs of characters that `belongs` accepts, with their offsets.
-pub(super) fn split(text: &str, belongs: impl Fn(char) -> bool) -> Vec<(usize, &str)> {
+pub(crate) fn split(text: &str, belongs: impl Fn(char) -> bool) -> Vec<(usize, &str)> {
     let mut runs = Vec::new();
     let mut start = None;
     for (at, c) in text.char_indices().chain([(text.len(), '\0')]) {

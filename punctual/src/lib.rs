@@ -62,3 +62,7 @@ pub use punctual_os as os;
 pub use rt_thread::RtThread;
 pub use summary::{End, Samples, Stats, Summary};
 pub use wait_policy::WaitPolicy;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,9 +19,9 @@ const INPUT_SECONDS: u64 = 10;
 /// Bytes of the longest input tried.
 const INPUT_BYTES: u64 = 65_536;
 
-/// What was asked for.
+/// What the arguments request.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct Options {
     install: bool,
     seconds: u64,
     targets: Vec<String>,
@@ -30,20 +30,20 @@ struct Asked {
 /// Fuzzes; fails when a target failed, after the others had their turn.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let root = root::root();
-    let asked = parse(args, &targets(&root)?)?;
-    if asked.install {
+    let options = parse(args, &targets(&root)?)?;
+    if options.install {
         process::run(&mut process::cargo(&root, &["install", "cargo-fuzz", "--locked"]))?;
     }
     present(&root)?;
     let mut failed = Vec::new();
-    for target in &asked.targets {
-        println!("fuzz: {target} for {} s", asked.seconds);
-        if let Err(error) = fuzz(&root, target, asked.seconds) {
+    for target in &options.targets {
+        println!("fuzz: {target} for {} s", options.seconds);
+        if let Err(error) = fuzz(&root, target, options.seconds) {
             println!("fuzz: {error}");
             failed.push(target.as_str());
         }
     }
-    println!("fuzz: {} targets, {} failed", asked.targets.len(), failed.len());
+    println!("fuzz: {} targets, {} failed", options.targets.len(), failed.len());
     if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
 }
 
@@ -60,27 +60,27 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
-fn parse(args: &[String], known: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked { install: false, seconds: SECONDS, targets: Vec::new() };
+fn parse(args: &[String], known: &[String]) -> Result<Options, String> {
+    let mut options = Options { install: false, seconds: SECONDS, targets: Vec::new() };
     for arg in args {
         if arg == "--install" {
-            asked.install = true;
+            options.install = true;
         } else if let Ok(seconds) = arg.parse() {
-            asked.seconds = seconds;
+            options.seconds = seconds;
         } else if known.contains(arg) {
-            asked.targets.push(arg.clone());
+            options.targets.push(arg.clone());
         } else {
             return Err(format!("no target {arg:?}; there are: {}", known.join(", ")));
         }
     }
     // libFuzzer takes 0 to mean for ever.
-    if asked.seconds == 0 {
+    if options.seconds == 0 {
         return Err("0 seconds would never end".to_owned());
     }
-    if asked.targets.is_empty() {
-        asked.targets = known.to_vec();
+    if options.targets.is_empty() {
+        options.targets = known.to_vec();
     }
-    Ok(asked)
+    Ok(options)
 }
 
 /// Whether what fuzzing needs is there, and else how to get it.
@@ -120,22 +120,22 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn parsed(args: &[&str]) -> Result<Asked, String> {
+    fn parsed(args: &[&str]) -> Result<Options, String> {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         parse(&own(args), &own(&["csv", "limit"]))
     }
 
     #[test]
     fn without_names_all_targets_have_their_turn() {
-        let asked = parsed(&[]).unwrap();
-        assert_eq!((asked.seconds, asked.targets.len(), asked.install), (SECONDS, 2, false));
+        let options = parsed(&[]).unwrap();
+        assert_eq!((options.seconds, options.targets.len(), options.install), (SECONDS, 2, false));
     }
 
     #[test]
     fn seconds_and_names_come_in_any_order() {
-        let asked = parsed(&["csv", "20", "--install"]).unwrap();
-        assert_eq!((asked.seconds, asked.install), (20, true));
-        assert_eq!(asked.targets, ["csv"]);
+        let options = parsed(&["csv", "20", "--install"]).unwrap();
+        assert_eq!((options.seconds, options.install), (20, true));
+        assert_eq!(options.targets, ["csv"]);
     }
 
     #[test]

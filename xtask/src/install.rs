@@ -24,7 +24,7 @@ const HEADERS: &[&str] = &["punctual.h", "punctual.hpp"];
 
 /// Where things go.
 #[derive(Debug, PartialEq)]
-struct Asked {
+struct Options {
     prefix: PathBuf,
     /// Below the prefix where it is relative.
     libdir: PathBuf,
@@ -36,12 +36,12 @@ struct Asked {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let asked = Asked::parse(args)?;
+    let options = Options::parse(args)?;
     let root = root::root();
     let version = version(&root)?;
-    let archive = build(&root, asked.dev)?;
-    let libdir = asked.place(&asked.libdir());
-    let include = asked.place(&asked.prefix.join("include"));
+    let archive = build(&root, options.dev)?;
+    let libdir = options.place(&options.libdir());
+    let include = options.place(&options.prefix.join("include"));
     for folder in [&libdir.join("pkgconfig"), &include] {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
@@ -59,15 +59,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let text = fs::read_to_string(&template)
         .map_err(|error| format!("{}: {error}", template.display()))?;
     let file = libdir.join("pkgconfig/punctual.pc");
-    fs::write(&file, asked.pkg_config(&text, &version))
+    fs::write(&file, options.pkg_config(&text, &version))
         .map_err(|error| format!("{}: {error}", file.display()))?;
     println!("install: {} {version} in {}", shared.file, libdir.display());
     Ok(())
 }
 
-impl Asked {
+impl Options {
     fn parse(args: &[String]) -> Result<Self, String> {
-        let mut asked = Self {
+        let mut options = Self {
             prefix: PathBuf::from("/usr/local"),
             libdir: PathBuf::from("lib"),
             destdir: None,
@@ -80,17 +80,17 @@ impl Asked {
                 Ok::<_, String>(PathBuf::from(folder))
             };
             match arg.as_str() {
-                "--prefix" => asked.prefix = folder()?,
-                "--libdir" => asked.libdir = folder()?,
-                "--destdir" => asked.destdir = Some(folder()?),
-                "--dev" => asked.dev = true,
+                "--prefix" => options.prefix = folder()?,
+                "--libdir" => options.libdir = folder()?,
+                "--destdir" => options.destdir = Some(folder()?),
+                "--dev" => options.dev = true,
                 other => return Err(format!("no argument {other:?}")),
             }
         }
-        if !asked.prefix.is_absolute() {
-            return Err(format!("--prefix {}: an absolute path", asked.prefix.display()));
+        if !options.prefix.is_absolute() {
+            return Err(format!("--prefix {}: an absolute path", options.prefix.display()));
         }
-        Ok(asked)
+        Ok(options)
     }
 
     fn libdir(&self) -> PathBuf {
@@ -198,24 +198,25 @@ fn symlink(to: &str, at: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn asked(args: &[&str]) -> Result<Asked, String> {
-        Asked::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
+    fn options(args: &[&str]) -> Result<Options, String> {
+        Options::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_destination_comes_before_paths_and_into_no_file() {
-        let asked = asked(&["--prefix", "/usr", "--libdir", "lib/x", "--destdir", "/d"]).unwrap();
-        assert_eq!(asked.place(&asked.libdir()), Path::new("/d/usr/lib/x"));
-        let text = asked.pkg_config("@PREFIX@ @LIBDIR@ @INCLUDEDIR@ @VERSION@", "1.2.3");
+        let options =
+            options(&["--prefix", "/usr", "--libdir", "lib/x", "--destdir", "/d"]).unwrap();
+        assert_eq!(options.place(&options.libdir()), Path::new("/d/usr/lib/x"));
+        let text = options.pkg_config("@PREFIX@ @LIBDIR@ @INCLUDEDIR@ @VERSION@", "1.2.3");
         assert_eq!(text, "/usr /usr/lib/x /usr/include 1.2.3");
     }
 
     #[test]
     fn what_is_no_argument_is_refused() {
-        assert!(asked(&["--prefix"]).unwrap_err().contains("needs a folder"));
-        assert!(asked(&["--prefix", "x"]).unwrap_err().contains("absolute"));
-        assert!(asked(&["x"]).unwrap_err().contains("\"x\""));
-        assert_eq!(asked(&[]).unwrap().prefix, Path::new("/usr/local"));
+        assert!(options(&["--prefix"]).unwrap_err().contains("needs a folder"));
+        assert!(options(&["--prefix", "x"]).unwrap_err().contains("absolute"));
+        assert!(options(&["x"]).unwrap_err().contains("\"x\""));
+        assert_eq!(options(&[]).unwrap().prefix, Path::new("/usr/local"));
     }
 
     #[test]

@@ -164,16 +164,13 @@ mod tests {
 
     fn package(name: &str, ours: bool, uses: &[&str]) -> Package {
         Package {
-            name: name.to_owned(),
-            version: "1.0.0".to_owned(),
             licence: "MIT".to_owned(),
-            rust_version: None,
             ours,
-            manifest: String::new(),
             dependencies: uses
                 .iter()
                 .map(|name| Dependency { name: (*name).to_owned(), dev: false })
                 .collect(),
+            ..Package::named(name)
         }
     }
 

@@ -11,6 +11,7 @@ mod licences;
 mod man;
 mod metadata;
 mod msrv;
+mod package;
 mod peers;
 mod process;
 mod ptp;
@@ -19,6 +20,7 @@ mod schema;
 mod test;
 mod tidy;
 mod versus;
+mod weigh;
 
 use std::process::ExitCode;
 
@@ -28,9 +30,11 @@ type Run = fn(&[String]) -> Result<(), String>;
 /// Every subcommand: name, arguments, what it does, what runs it.
 const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("test", "[--install]", "all that must hold; with --install, Debian packages first", test::run),
-    ("tidy", "", "style, words, layers and documents of the tree", tidy::run),
+    ("tidy", "[--lower]", "style, words, layers and documents of the tree", tidy::run),
     ("licences", "", "licence and reason of each dependency", licences::run),
     ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
+    ("package", "", "the library's crates can be published, no other can", package::run),
+    ("weigh", "[--build]", "what the tree weighs, before and now", weigh::run),
     ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),

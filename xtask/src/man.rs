@@ -13,7 +13,7 @@ const COMMITTED: &str = "docs/man";
 
 /// Compares or updates.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let update = schema::update_asked("man", args)?;
+    let update = schema::wants_update("man", args)?;
     let root = root::root();
     let made = make(&root)?;
     let committed = read(&root.join(COMMITTED))?;

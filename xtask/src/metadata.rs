@@ -4,9 +4,10 @@
 //! it may fetch what is locked but never changes the lock file.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
+
+use crate::process;
 
 /// A crate of the workspace, or one that it is built from.
 pub(crate) struct Package {
@@ -22,9 +23,24 @@ pub(crate) struct Package {
     pub(crate) ours: bool,
     /// The path of its manifest.
     pub(crate) manifest: String,
+    /// Whether its manifest lets it be published.
+    pub(crate) publish: bool,
+    /// Of the manifest's keys that a published crate should have, those that are missing.
+    pub(crate) lacks: Vec<&'static str>,
     /// What it depends on directly.
     pub(crate) dependencies: Vec<Dependency>,
 }
+
+/// Keys of a manifest that tell a stranger what a crate is.
+const PRESENTED: &[&str] = &[
+    "description",
+    "license",
+    "rust_version",
+    "keywords",
+    "categories",
+    "readme",
+    "documentation",
+];
 
 /// One dependency of a package.
 pub(crate) struct Dependency {
@@ -45,20 +61,13 @@ pub(crate) enum Scope {
 
 /// Asks cargo about the workspace at `root`.
 pub(crate) fn packages(root: &Path, scope: Scope) -> Result<Vec<Package>, String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root);
+    let mut command = process::cargo(root, &["metadata", "--format-version", "1", "--locked"]);
     if scope == Scope::Ours {
         command.arg("--no-deps");
     }
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err("cargo metadata failed (is Cargo.lock up to date?)".to_owned());
-    }
-    parse(&output.stdout)
+    let printed = process::output(&mut command)
+        .map_err(|error| format!("{error} (is Cargo.lock up to date?)"))?;
+    parse(&printed)
 }
 
 fn parse(json: &[u8]) -> Result<Vec<Package>, String> {
@@ -78,6 +87,8 @@ fn package(value: &Value) -> Package {
         rust_version: value["rust_version"].as_str().and_then(rust_version),
         ours: value["source"].is_null(),
         manifest: text("manifest_path"),
+        publish: value["publish"].is_null(),
+        lacks: PRESENTED.iter().copied().filter(|key| is_empty(&value[key])).collect(),
         dependencies: dependencies
             .iter()
             .map(|dependency| Dependency {
@@ -88,10 +99,24 @@ fn package(value: &Value) -> Package {
     }
 }
 
+/// Whether a key is missing, or has no text or no element.
+fn is_empty(value: &Value) -> bool {
+    let text = value.as_str().map(str::is_empty);
+    text.or_else(|| value.as_array().map(Vec::is_empty)).unwrap_or(true)
+}
+
 /// `1.88` or `1.88.0` as numbers.
 fn rust_version(text: &str) -> Option<[u32; 2]> {
     let mut parts = text.split('.').map(|part| part.parse().ok());
     Some([parts.next()??, parts.next()??])
+}
+
+#[cfg(test)]
+impl Package {
+    /// One of ours that says nothing but its name.
+    pub(crate) fn named(name: &str) -> Self {
+        package(&serde_json::json!({ "name": name, "publish": [] }))
+    }
 }
 
 #[cfg(test)]
@@ -102,12 +127,15 @@ mod tests {
     fn what_cargo_prints_is_read() {
         let json = br#"{"packages": [
             {"name": "a", "version": "0.1.0", "license": null, "rust_version": "1.88",
-             "source": null, "manifest_path": "/x/a/Cargo.toml",
+             "source": null, "manifest_path": "/x/a/Cargo.toml", "publish": [], "readme": "R",
+             "keywords": ["k"], "categories": [],
              "dependencies": [{"name": "b", "kind": null}, {"name": "c", "kind": "dev"}]},
             {"name": "b", "version": "2.0.0", "license": "MIT", "rust_version": "1.56.1",
              "source": "registry", "manifest_path": "", "dependencies": []}]}"#;
         let packages = parse(json).unwrap();
         assert!(packages[0].ours && !packages[1].ours);
+        assert!(!packages[0].publish && packages[1].publish);
+        assert_eq!(packages[0].lacks, ["description", "license", "categories", "documentation"]);
         assert_eq!(packages[0].rust_version, Some([1, 88]));
         assert_eq!(packages[1].rust_version, Some([1, 56]));
         let kinds: Vec<(&str, bool)> =

@@ -49,15 +49,7 @@ mod tests {
     use super::*;
 
     fn package(name: &str, ours: bool, rust_version: Option<[u32; 2]>) -> Package {
-        Package {
-            name: name.to_owned(),
-            version: "1.0.0".to_owned(),
-            licence: String::new(),
-            rust_version,
-            ours,
-            manifest: String::new(),
-            dependencies: Vec::new(),
-        }
+        Package { version: "1.0.0".to_owned(), rust_version, ours, ..Package::named(name) }
     }
 
     #[test]

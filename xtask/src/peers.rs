@@ -24,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let fetch = ["fetch", "--locked", "--manifest-path", MANIFEST];
     if let Err(why) = process::run(&mut process::cargo(root, &fetch)) {
-        if std::env::var("CI").is_ok_and(|value| value == "true") {
+        if process::in_ci() {
             return Err(why);
         }
         println!("peers: its crates cannot be had here, so it is not built ({why})");

@@ -49,6 +49,11 @@ pub(crate) fn on_path(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
+/// Whether continuous integration runs this: then everything must be there.
+pub(crate) fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
 /// Whether the effective user is root.
 pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -12,7 +12,7 @@ const COMMITTED: &str = "docs/schema-1.json";
 
 /// Compares or updates.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let update = update_asked("schema", args)?;
+    let update = wants_update("schema", args)?;
     let root = root::root();
     let printed = process::output(&mut tool(&root, &["schema"]))?;
     let path = root.join(COMMITTED);
@@ -43,7 +43,7 @@ pub(crate) fn tool(root: &Path, args: &[&str]) -> std::process::Command {
 }
 
 /// Whether `--update` was asked for, and nothing else.
-pub(crate) fn update_asked(name: &str, args: &[String]) -> Result<bool, String> {
+pub(crate) fn wants_update(name: &str, args: &[String]) -> Result<bool, String> {
     match args {
         [] => Ok(false),
         [flag] if flag == "--update" => Ok(true),
@@ -76,8 +76,8 @@ mod tests {
     #[test]
     fn only_update_is_an_option() {
         let args = |text: &[&str]| text.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();
-        assert_eq!(update_asked("schema", &args(&[])), Ok(false));
-        assert_eq!(update_asked("schema", &args(&["--update"])), Ok(true));
-        assert!(update_asked("schema", &args(&["--upgrade"])).unwrap_err().contains("--upgrade"));
+        assert_eq!(wants_update("schema", &args(&[])), Ok(false));
+        assert_eq!(wants_update("schema", &args(&["--update"])), Ok(true));
+        assert!(wants_update("schema", &args(&["--upgrade"])).unwrap_err().contains("--upgrade"));
     }
 }

@@ -12,7 +12,7 @@ mod suite;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::{licences, man, msrv, peers, process, root, schema, tidy};
+use crate::{licences, man, msrv, package, peers, process, root, schema, tidy};
 pub(crate) use packages::install_one;
 use report::Report;
 pub(crate) use report::{Counts, Skip};
@@ -35,6 +35,7 @@ const AFTER: &[(&str, Step)] = &[
     ("schema", |_| schema::run(&[])),
     ("man", |_| man::run(&[])),
     ("doc", doc),
+    ("package", |_| package::run(&[])),
     ("peers", peers::check),
 ];
 
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         _ => return Err(format!("test takes [--install], got {args:?}")),
     };
     let root = root::root();
-    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    let ci = process::in_ci();
     let mut report = Report::default();
     if install {
         step(&mut report, "packages", packages::install);

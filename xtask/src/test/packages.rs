@@ -61,7 +61,7 @@ fn install_those(names: &[&str]) -> Result<(), String> {
     args.extend(&missing);
     process::run(&mut apt_get(&args))?;
     match missing.iter().find(|name| !installed(name)) {
-        Some(name) => Err(format!("apt-get ended well, but {name} is not installed")),
+        Some(name) => Err(format!("apt-get succeeded, but {name} is not installed")),
         None => Ok(()),
     }
 }

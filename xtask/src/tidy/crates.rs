@@ -112,16 +112,11 @@ mod tests {
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
         Package {
-            name: name.to_owned(),
-            version: String::new(),
-            licence: String::new(),
-            rust_version: None,
-            ours: true,
-            manifest: String::new(),
             dependencies: dependencies
                 .iter()
                 .map(|(name, dev)| Dependency { name: (*name).to_owned(), dev: *dev })
                 .collect(),
+            ..Package::named(name)
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) fn check(file: &File, found: &mut Vec<Finding>) {
     if !file.path.ends_with(".md") {
         return;
     }
-    let titles: Vec<usize> = lines_beside_code(&file.text)
+    let titles: Vec<usize> = lines_outside_code(&file.text)
         .filter(|(_, line)| line.starts_with("# "))
         .map(|(number, _)| number)
         .collect();
@@ -29,7 +29,7 @@ pub(crate) fn check(file: &File, found: &mut Vec<Finding>) {
 pub(crate) fn check_links(files: &[File], found: &mut Vec<Finding>) {
     for file in files.iter().filter(|file| file.path.ends_with(".md") && !file.is_data()) {
         let folder = file.path.rfind('/').map_or("", |end| &file.path[..end]);
-        for (number, line) in lines_beside_code(&file.text) {
+        for (number, line) in lines_outside_code(&file.text) {
             for goal in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
                 let goal = goal.split('#').next().unwrap_or_default();
                 if goal.is_empty() || goal.contains("://") || goal.starts_with("mailto:") {
@@ -63,7 +63,7 @@ fn join(folder: &str, goal: &str) -> String {
 }
 
 /// Lines, numbered from 1, outside fenced blocks.
-fn lines_beside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn lines_outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");

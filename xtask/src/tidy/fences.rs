@@ -134,7 +134,7 @@ fn ignored(file: &File, rust: &Source, found: &mut Vec<Finding>) {
             "ignored",
             rust.line(at),
             "`#[ignore]`",
-            "a test that nobody runs tests nothing",
+            "a test that is not run tests nothing",
             "`punctual_testkit::skip::need`, which counts and names the skip",
         ));
     }

@@ -64,7 +64,7 @@ fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
 }
 
 /// The blocks of traits that other crates see.
-fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
     code.match_indices("pub trait ")
         .chain(code.match_indices("pub unsafe trait "))
         .filter_map(|(at, _)| item_open(code, at).map(|open| open..block_end(code, open)))
@@ -105,9 +105,9 @@ fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Findin
     };
     let what = match &labels[..] {
         [label] if known(label) => return,
-        [] => format!("`{}` does not say `# Real-time:`", function.name),
-        [label] => format!("`{}` says `# Real-time: {label}`", function.name),
-        _ => format!("`{}` says `# Real-time:` {} times", function.name, labels.len()),
+        [] => format!("`{}` has no line `# Real-time:`", function.name),
+        [label] => format!("`{}` has the line `# Real-time: {label}`", function.name),
+        _ => format!("`{}` has {} lines `# Real-time:`", function.name, labels.len()),
     };
     found.push(file.finding(
         "real-time",
@@ -119,7 +119,7 @@ fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Findin
 }
 
 /// The lines of documentation above a head, through its attributes.
-fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
+pub(super) fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
     let mut docs = Vec::new();
     let mut brackets = 0_i32;
     for line in (1..head).rev() {
@@ -180,7 +180,7 @@ mod tests {
         let waits = "/// # Real-time: in loop, waits (a syscall)\npub fn a() {}\n";
         assert!(whats("os/src/a.rs", waits).is_empty());
         let bare = "/// Reads.\npub fn a() {}\n";
-        assert_eq!(whats("core/src/a.rs", bare), ["real-time: `a` does not say `# Real-time:`"]);
+        assert_eq!(whats("core/src/a.rs", bare), ["real-time: `a` has no line `# Real-time:`"]);
         assert!(whats("host/src/a.rs", bare).is_empty(), "only the loop's crates");
         assert!(whats("core/src/a.rs", "pub(crate) fn a() {}\nfn b() {}\n").is_empty());
     }
@@ -188,7 +188,10 @@ mod tests {
     #[test]
     fn an_invented_label_is_refused() {
         let text = "/// # Real-time: sometimes\npub unsafe fn a() {}\n";
-        assert_eq!(whats("os/src/a.rs", text), ["real-time: `a` says `# Real-time: sometimes`"]);
+        assert_eq!(
+            whats("os/src/a.rs", text),
+            ["real-time: `a` has the line `# Real-time: sometimes`"]
+        );
         let text = "/// # Real-time: in loopy\npub fn a() {}\n";
         assert_eq!(whats("os/src/a.rs", text).len(), 1);
     }
@@ -196,13 +199,13 @@ mod tests {
     #[test]
     fn the_label_of_the_function_before_does_not_count() {
         let text = "/// # Real-time: in loop\npub fn a() {}\n\npub fn b() {}\n";
-        assert_eq!(whats("core/src/a.rs", text), ["real-time: `b` does not say `# Real-time:`"]);
+        assert_eq!(whats("core/src/a.rs", text), ["real-time: `b` has no line `# Real-time:`"]);
     }
 
     #[test]
     fn what_a_public_trait_asks_for_is_public() {
         let text = "/// A clock.\npub trait Clock {\n    /// Now.\n    fn now(&self) -> u64;\n}\n";
-        assert_eq!(whats("core/src/a.rs", text), ["real-time: `now` does not say `# Real-time:`"]);
+        assert_eq!(whats("core/src/a.rs", text), ["real-time: `now` has no line `# Real-time:`"]);
         let text = "impl Clock for X {\n    fn now(&self) -> u64 { 0 }\n}\n";
         assert!(whats("core/src/a.rs", text).is_empty());
     }

@@ -44,7 +44,7 @@ fn marks(file: &File, found: &mut Vec<Finding>) {
                     && (ends_open || !word(line.as_bytes().get(at + mark.len())))
             });
             if alone {
-                let why = "a mark left behind is work that nobody will do";
+                let why = "a mark left behind is work that is never done";
                 found.push(file.finding("mark", index + 1, format!("`{mark}`"), why, *instead));
             }
         }
@@ -97,7 +97,7 @@ fn length(file: &File, found: &mut Vec<Finding>) {
 /// A note on a file that is on its way to being too long.
 pub(crate) fn long_file_note(file: &File) -> Option<String> {
     let rust = file.rust.as_ref().filter(|_| !file.is_test())?;
-    let lines = rust.lines_beside_tests(file.text.lines().count());
+    let lines = rust.lines_outside_tests(file.text.lines().count());
     (lines > LINES_NOTED)
         .then(|| format!("{}: {lines} lines beside its tests, over {LINES_NOTED}", file.path))
 }

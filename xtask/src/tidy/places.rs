@@ -11,6 +11,7 @@ use super::{File, Finding};
 const HOSTS: &[&str] = &[
     "apache.org",
     "debian.org",
+    "docs.rs",
     "doi.org",
     "example.com",
     "github.com",

@@ -67,7 +67,7 @@ impl Source {
     }
 
     /// How many lines, of `lines` in all, are not tests.
-    pub(crate) fn lines_beside_tests(&self, lines: usize) -> usize {
+    pub(crate) fn lines_outside_tests(&self, lines: usize) -> usize {
         let tests: usize =
             self.tests.iter().map(|range| self.line(range.end) - self.line(range.start) + 1).sum();
         lines.saturating_sub(tests)
@@ -288,7 +288,7 @@ mod tests {
         let source = Source::new(text);
         assert!(!source.is_test(0));
         assert!(source.is_test(text.find("fn b").unwrap()));
-        assert_eq!(source.lines_beside_tests(7), 2);
+        assert_eq!(source.lines_outside_tests(7), 2);
         assert_eq!(source.line(text.find("mod").unwrap()), 4);
     }
 

@@ -1,0 +1,87 @@
+//! Homonyms: two public types of one name.
+//!
+//! Looks at the whole tree at once. What only its own crate sees (`pub(crate)`) may share a name;
+//! what is plain `pub` is seen from outside, as `unreachable_pub` holds.
+
+use std::collections::BTreeMap;
+
+use super::items::items;
+use super::source::Source;
+use super::{File, Finding};
+
+/// The words that declare a type.
+const TYPES: &[&str] = &["struct", "enum", "union", "trait", "type"];
+
+/// One finding for each public type whose name another public type has too.
+pub(crate) fn check(files: &[File], found: &mut Vec<Finding>) {
+    let mut places: BTreeMap<&str, Vec<(&File, usize)>> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.is_test() && !file.is_data()) {
+        let Some(rust) = &file.rust else { continue };
+        for (name, at) in public_types(rust) {
+            places.entry(name).or_default().push((file, rust.line(at)));
+        }
+    }
+    for (name, places) in places.iter().filter(|(_, places)| places.len() > 1) {
+        for (file, line) in places {
+            let others: Vec<String> = places
+                .iter()
+                .filter(|(other, at)| (&other.path, at) != (&file.path, line))
+                .map(|(other, at)| format!("{}:{at}", other.path))
+                .collect();
+            let what = format!("the public type `{name}`, as in {}", others.join(", "));
+            let why = "one name is one thing in the whole workspace";
+            let instead = "say which, use the other type, or make it `pub(crate)`";
+            found.push(file.finding("homonym", *line, what, why, instead));
+        }
+    }
+}
+
+/// Public types outside tests, with the offset of each name. An associated type of a trait or an
+/// implementation is none: its line does not begin with `pub`.
+pub(crate) fn public_types(rust: &Source) -> impl Iterator<Item = (&str, usize)> {
+    items(rust)
+        .filter(|item| item.public && TYPES.contains(&item.keyword) && !rust.is_test(item.at))
+        .map(|item| (item.name, item.at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whats(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
+        let mut found = Vec::new();
+        check(&files, &mut found);
+        found.into_iter().map(|f| format!("{}:{}: {}", f.path, f.line, f.what)).collect()
+    }
+
+    #[test]
+    fn each_of_two_names_the_other() {
+        let files =
+            [("a/src/lib.rs", "\npub struct Rate;\n"), ("b/src/lib.rs", "pub enum Rate {}\n")];
+        assert_eq!(
+            whats(&files),
+            [
+                "a/src/lib.rs:2: the public type `Rate`, as in b/src/lib.rs:1",
+                "b/src/lib.rs:1: the public type `Rate`, as in a/src/lib.rs:2"
+            ]
+        );
+    }
+
+    #[test]
+    fn private_types_tests_and_associated_types_may_share_a_name() {
+        let taken = ("a/src/lib.rs", "pub unsafe trait Rate { type Item; }\n");
+        for other in [
+            "pub(crate) struct Rate;\n",
+            "struct Rate;\n",
+            "#[cfg(test)]\nmod tests {\n    pub struct Rate;\n}\n",
+            "impl X for Y {\n    type Rate = u8;\n}\n",
+            "// pub struct Rate;\n",
+            "pub use a::Rate;\n",
+        ] {
+            assert_eq!(whats(&[taken, ("b/src/lib.rs", other)]), Vec::<String>::new(), "{other}");
+        }
+        assert_eq!(whats(&[taken, ("b/src/lib.rs", "    pub type Rate = u8;\n")]).len(), 2);
+        assert_eq!(whats(&[taken, ("b/tests/rate.rs", "pub struct Rate;\n")]).len(), 0);
+    }
+}

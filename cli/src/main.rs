@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod comparison;
 mod experiment;
+mod format;
 mod output;
 mod pages;
 mod parse;

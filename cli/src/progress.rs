@@ -10,7 +10,7 @@ use punctual_analysis::claim::rounded_up;
 use punctual_lab::periodic::Progress;
 
 use crate::experiment::Standing;
-use crate::view::show;
+use crate::format;
 
 /// The progress line.
 #[derive(Debug)]
@@ -73,8 +73,8 @@ fn standing(standing: &Standing) -> String {
         ask.event(),
         rounded_up(*p_upper),
         ask.shown_confidence(),
-        show::count(*seen),
-        show::count(*n)
+        format::count(*seen),
+        format::count(*n)
     )
 }
 

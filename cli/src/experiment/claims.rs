@@ -8,9 +8,9 @@ use punctual_analysis::claim::plan::Planned;
 use punctual_lab::periodic::Plan;
 
 use crate::args::{PlanArgs, ReportArgs};
+use crate::format;
 use crate::output;
 use crate::report::{self, PlannedRun};
-use crate::view::show;
 
 /// One run of a report, as the plan has it.
 struct Promised {
@@ -125,9 +125,9 @@ fn said(plan: &PlannedRun, duration: Span) -> String {
     format!(
         "{} needs {} cycles without an exceedance ({} at {}): {}",
         planned.statement,
-        show::count(n),
-        show::long(needed_ns),
-        show::period(planned.period_ns),
+        format::count(n),
+        format::long(needed_ns),
+        format::period(planned.period_ns),
         reach(plan, duration)
     )
 }
@@ -136,16 +136,16 @@ fn said(plan: &PlannedRun, duration: Span) -> String {
 pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {
-        let n = show::count(planned.n);
+        let n = format::count(planned.n);
         return format!("\"{}\" has {n}, enough as long as none comes", plan.run);
     }
-    let would_do = show::argument(plan.duration_needed_ns)
+    let would_do = format::argument(plan.duration_needed_ns)
         .map_or_else(String::new, |text| format!("; --duration {text} would do"));
     format!(
         "this run is {} and gives \"{}\" {}, so it cannot hold this claim{would_do}",
-        show::long(duration.as_ns() as f64),
+        format::long(duration.as_ns() as f64),
         plan.run,
-        show::count(planned.n),
+        format::count(planned.n),
     )
 }
 

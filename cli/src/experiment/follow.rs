@@ -10,8 +10,8 @@ use punctual::follow::{FollowError, Follower, PtpClock, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual_lab::periodic::{Plan, follow};
 
+use crate::format;
 use crate::parse::{FollowName, Phase};
-use crate::view::show;
 
 /// A clock to follow, opened.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Target {
     /// # Errors
     /// In one line, why it cannot be followed, or not with this phase.
     pub(crate) fn open(asked: &FollowName, phase: Phase) -> Result<Self> {
-        let name = show::plain(&asked.to_string());
+        let name = format::plain(&asked.to_string());
         if phase == Phase::Quiet {
             bail!(
                 "--phase quiet: the kernel's tick keeps to CLOCK_MONOTONIC, and a grid that \

@@ -29,9 +29,9 @@ use punctual_lab::load::{Bounds, LoadSpec};
 use punctual_lab::periodic::{End, Plan, Prepared};
 
 use crate::args::ReportArgs;
+use crate::format;
 use crate::output::Opened;
 use crate::report::{self, Context, Report};
-use crate::view::show;
 pub(crate) use background::Loading;
 pub(crate) use background::startable;
 pub(crate) use live::{Live, Standing};
@@ -242,7 +242,7 @@ pub(crate) fn refuse_short_periods(prepared: &Prepared) -> Result<()> {
             bail!(
                 "--period {}: a stamp alone takes {wake_ns:.0} ns here; the period must be \
                  at least {STAMPS_IN_A_PERIOD} times that",
-                show::period(period_ns),
+                format::period(period_ns),
             );
         }
     }

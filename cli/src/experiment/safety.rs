@@ -10,7 +10,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
 use punctual_lab::periodic::{Plan, RunOutcome, SPIN_PERIOD_MIN, Stream, WaitKind};
 
-use crate::view::show;
+use crate::format;
 
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.
@@ -55,7 +55,7 @@ pub(crate) fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
         if stream.period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() {
             bail!(
                 "--wait spin: a period of {} leaves no time to rest; it must be at least {}",
-                show::period(stream.period.as_ns()),
+                format::period(stream.period.as_ns()),
                 SPIN_PERIOD_MIN
             );
         }
@@ -83,8 +83,8 @@ pub(crate) fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
             warnings.push(format!(
                 "the loops spin for {} of CPU {cpu}, real-time tasks may have {}: throttling will \
                  hit them, as gaps of up to {}",
-                show::share(demand),
-                show::share(throttling.share),
+                format::share(demand),
+                format::share(throttling.share),
                 throttling.gap
             ));
         }
@@ -108,8 +108,8 @@ pub(crate) fn hit(plan: &Plan, runs: &[RunOutcome], here: &Facts) -> Vec<String>
             warnings.push(format!(
                 "the loops took {} of CPU {cpu}, real-time tasks may have {}: throttling stopped \
                  them for up to {} at a time",
-                show::share(most),
-                show::share(throttling.share),
+                format::share(most),
+                format::share(throttling.share),
                 throttling.gap
             ));
         }

@@ -14,7 +14,7 @@ use super::words::{session, warnings};
 use super::{Clock, Disturbance, Follow, JudgedLimit, Overall, Recording, Report, Run};
 use crate::comparison::live;
 use crate::experiment::{Experiment, Recordings};
-use crate::view::show;
+use crate::format;
 
 /// The name of the run in which all loads of `check` count as one.
 pub(crate) const UNDER_LOAD: &str = "under load";
@@ -44,7 +44,7 @@ pub(crate) fn run_name(plan: &Plan, stream: &Stream, condition: &str) -> String 
         return condition.to_owned();
     }
     let cpu = stream.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-    let name = format!("{cpu}, {}", show::period(stream.period.as_ns()));
+    let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
     if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
 }
 

@@ -4,5 +4,4 @@ mod followed;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod plots;
-pub(crate) mod show;
 pub(crate) mod text;

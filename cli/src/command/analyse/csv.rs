@@ -13,8 +13,8 @@ use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
 use crate::args::AnalyseArgs;
+use crate::format;
 use crate::report::{Report, Run, Setup};
-use crate::view::show;
 
 /// A drift beyond this (1 %) is a wrong period rather than a clock.
 const DRIFT_MAX_PPB: f64 = 1e7;
@@ -38,8 +38,8 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
         report.warnings.push(format!(
             "the fitted period is {}, --period says {}: unless the clock was that far off, the \
              counts of cycles and of missed releases mean nothing",
-            show::ns(Some(grid.period_ns)),
-            show::period(nominal.as_ns())
+            format::ns(Some(grid.period_ns)),
+            format::period(nominal.as_ns())
         ));
     }
     if let (Kind::Instant, Some(line)) = (kind, outcome.line) {

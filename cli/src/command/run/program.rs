@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use punctual::process::Spec;
 
-use crate::view::show;
+use crate::format as show;
 
 /// Refuses a task whose program nobody could start.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {

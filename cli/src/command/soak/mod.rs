@@ -30,6 +30,7 @@ use crate::Exit;
 use crate::args::SoakArgs;
 use crate::command::measure::Planned;
 use crate::experiment;
+use crate::format;
 use crate::output::{self, Json};
 use crate::report::Report;
 use crate::view;
@@ -187,7 +188,7 @@ fn say_where(keeper: &Keeper<'_>, path: &Path, asked: &Asked) {
         Some(duration) => format!("{duration} in all"),
         None => "without end".to_owned(),
     };
-    let measured = view::show::long(measured_ns as f64);
+    let measured = format::long(measured_ns as f64);
     let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
     keeper.say(&format!(
         "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \

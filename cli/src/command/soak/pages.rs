@@ -8,8 +8,8 @@ use punctual_host::facts::Facts;
 
 use super::asked::Asked;
 use super::hold;
+use crate::format;
 use crate::report::{self, Choice, Clock, JudgedClaim, Load, Report, Run, Session, Setup};
-use crate::view::show;
 
 /// What only the process that measures knows.
 #[derive(Clone, Debug, Default)]
@@ -169,12 +169,12 @@ pub(super) fn line(
 ) -> String {
     let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };
     let (setup, total) = (&pool.setup().runs[row.run], &pool.totals()[row.run]);
-    let time = |ns: Option<i64>| show::ns(ns.map(|ns| ns as f64));
+    let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
     let all = total.lateness().stats();
     let loads: Vec<String> = loads
         .iter()
         .map(|load| match load.rate {
-            Some(rate) => format!("{} {} {}", load.name, show::rate(rate), load.unit),
+            Some(rate) => format!("{} {} {}", load.name, format::rate(rate), load.unit),
             None => format!("{} did not say", load.name),
         })
         .collect();
@@ -198,10 +198,10 @@ pub(super) fn line(
         time(row.max_ns),
         total.cycles(),
         total.effort().missed,
-        show::ns(all.p50),
-        show::ns(all.p99),
-        show::ns(all.p99_9),
-        show::ns(all.max),
+        format::ns(all.p50),
+        format::ns(all.p99),
+        format::ns(all.p99_9),
+        format::ns(all.max),
     );
     line.replace('\u{a0}', "")
 }

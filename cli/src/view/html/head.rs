@@ -2,6 +2,7 @@
 
 use super::markup::{escape, paragraph};
 use super::{Section, Source};
+use crate::format;
 use crate::pages::{Page, Shown};
 use crate::report::{Answer, Report};
 
@@ -157,7 +158,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
             add("refused:", &words);
         }
         for disturbance in &report.disturbances {
-            let at = crate::view::show::ns(Some(disturbance.at_ns as f64));
+            let at = format::ns(Some(disturbance.at_ns as f64));
             add("during the run:", &format!("{} (seen at {at})", disturbance.what));
         }
         report.warnings.iter().for_each(|warning| add("note:", warning));

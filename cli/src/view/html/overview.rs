@@ -2,9 +2,9 @@
 
 use super::markup::{escape, table};
 use super::{Section, Source};
+use crate::format;
 use crate::pages::{Shown, judged};
 use crate::report::Run;
-use crate::view::show;
 
 /// The section; none for one or two results.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -58,11 +58,11 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         shown.label.clone(),
         report.started_at.clone().unwrap_or_else(|| "-".to_owned()),
         run.name.clone(),
-        show::count(judged(run)),
-        show::ns(lateness.p50),
-        show::ns(lateness.p99_9),
-        show::ns(lateness.max),
-        show::told(run.outcome.missed),
+        format::count(judged(run)),
+        format::ns(lateness.p50),
+        format::ns(lateness.p99_9),
+        format::ns(lateness.max),
+        format::told(run.outcome.missed),
         limits.to_owned(),
     ]
 }

@@ -2,8 +2,9 @@
 
 use super::markup::{escape, table};
 use super::{Section, Source, figures};
+use crate::format;
 use crate::report::{Report, Run};
-use crate::view::{followed, show};
+use crate::view::followed;
 
 /// The section.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -38,18 +39,18 @@ fn row(name: &str, run: &Run) -> Vec<String> {
     vec![
         name.to_owned(),
         or(setup.cpu.map(|cpu| cpu.to_string())),
-        or(setup.period_ns.map(show::period)),
+        or(setup.period_ns.map(format::period)),
         or(setup.phase_ns.map(|phase| self::phase(phase, setup.follows.as_ref()))),
         or(policy),
         or(setup.wait.clone()),
         if setup.load.is_empty() { "none".to_owned() } else { setup.load.join(", ") },
-        or(setup.duration_ns.map(show::period)),
+        or(setup.duration_ns.map(format::period)),
     ]
 }
 
 fn phase(ns: u64, follows: Option<&String>) -> String {
-    let on = follows.map(|clock| format!(" on {}", show::plain(clock))).unwrap_or_default();
-    show::ns(Some(ns as f64)) + &on
+    let on = follows.map(|clock| format!(" on {}", format::plain(clock))).unwrap_or_default();
+    format::ns(Some(ns as f64)) + &on
 }
 
 fn instruments(report: &Report) -> String {
@@ -61,11 +62,11 @@ fn instruments(report: &Report) -> String {
         parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
     }
     if let Some(clock) = &report.clock {
-        parts.push(format!("stamps {}, each {}", clock.source, show::ns(Some(clock.stamp_ns))));
+        parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
                 "CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})",
-                show::whole(ppb)
+                format::whole(ppb)
             ));
         }
     }

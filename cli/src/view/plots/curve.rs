@@ -5,8 +5,8 @@ use punctual_analysis::summary::Stats;
 use punctual_plot::chart::{Chart, Mark, Series};
 
 use super::axes::Axes;
+use crate::format;
 use crate::pages::{Line, Page, Panel};
-use crate::view::show;
 
 /// The chart of a panel.
 pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
@@ -34,8 +34,8 @@ fn described(line: &Line, lateness: &Stats) -> String {
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known
-        .map(|(share, ns)| format!("{share} of the cycles at most {} late", show::ns(*ns)))
+        .map(|(share, ns)| format!("{share} of the cycles at most {} late", format::ns(*ns)))
         .collect();
-    let worst = show::ns(lateness.max);
+    let worst = format::ns(lateness.max);
     format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))
 }

@@ -6,8 +6,8 @@ use punctual_analysis::plot::thinned::Thinned;
 use punctual_plot::chart::{Chart, Mark, Series};
 
 use super::axes::Axes;
+use crate::format;
 use crate::pages::{Line, Page, Panel};
-use crate::view::show;
 
 /// Stretches of a drawing that is not interactive: about two pixels each.
 const DRAWN: usize = 400;
@@ -113,21 +113,21 @@ pub(crate) fn said(times: &Times<'_>) -> String {
     let width = match thinned.envelope.width() {
         1 => "Every cycle".to_owned(),
         width => {
-            format!("Band: smallest to largest of {} cycles each, line: mean", show::count(width))
+            format!("Band: smallest to largest of {} cycles each, line: mean", format::count(width))
         }
     };
     let dots = match (thinned.outlier_above_ns, thinned.outliers.len() as u64) {
         (None, _) => String::new(),
         (Some(above), shown) if shown < thinned.outliers_in_all => format!(
             "; dots: the {} latest of {} cycles later than {} (99.9 % are not)",
-            show::count(shown),
-            show::count(thinned.outliers_in_all),
-            show::ns(Some(above as f64))
+            format::count(shown),
+            format::count(thinned.outliers_in_all),
+            format::ns(Some(above as f64))
         ),
         (Some(above), shown) => format!(
             "; dots: all {} cycles later than {} (99.9 % are not)",
-            show::count(shown),
-            show::ns(Some(above as f64))
+            format::count(shown),
+            format::ns(Some(above as f64))
         ),
     };
     format!("{width}{dots}; marks at the foot: {} releases.", times.gaps)

@@ -2,8 +2,8 @@
 
 use punctual_analysis::claim::judge::Holds;
 
+use crate::format;
 use crate::report::Report;
-use crate::view::show;
 
 /// What each claim takes with so many exceedances; for each plan, in `reached`, whether the run is
 /// long enough.
@@ -21,18 +21,18 @@ pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
                 planned.theta,
                 "exceedances",
                 "cycles",
-                format!("at {}", show::period(planned.period_ns)),
+                format!("at {}", format::period(planned.period_ns)),
             );
             for need in &planned.needs {
                 page += &format!(
                     "  {:>11} {:>24} {:>14}\n",
                     need.exceedances,
-                    show::count(need.n),
-                    show::long(need.duration_ns)
+                    format::count(need.n),
+                    format::long(need.duration_ns)
                 );
             }
         }
-        page += &(show::wrap(&format!("  {reached}"), 4) + "\n");
+        page += &(format::wrap(&format!("  {reached}"), 4) + "\n");
     }
     page
 }
@@ -47,12 +47,12 @@ pub(super) fn judged(report: &Report) -> String {
         let judged = &claim.judged;
         let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {
-            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", show::long(ns)),
+            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", format::long(ns)),
             _ => String::new(),
         };
         let text =
             format!("  {word:8}{} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
-        page += &(show::wrap(&text, 10) + "\n");
+        page += &(format::wrap(&text, 10) + "\n");
     }
     page
 }

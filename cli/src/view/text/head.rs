@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use punctual_host::facts::Facts;
 
+use crate::format;
 use crate::report::{Report, Run};
-use crate::view::show;
 
 /// The first lines.
 pub(super) fn of(report: &Report) -> String {
@@ -24,7 +24,7 @@ pub(super) fn of(report: &Report) -> String {
             full(&refused.explanation.cost),
             full(&refused.explanation.remedy),
         );
-        page.push(show::wrap(&text, 2));
+        page.push(format::wrap(&text, 2));
     }
     if report.incomplete {
         page.push("incomplete: it ended before its time; this is what there is".to_owned());
@@ -54,7 +54,7 @@ fn machine(version: &str, facts: &Facts) -> String {
         or(facts.kernel.kernel.value(), "?"),
         or(facts.preemption.preemption.value(), "preemption unknown"),
     );
-    show::wrap(&text, 2)
+    format::wrap(&text, 2)
 }
 
 fn conditions(report: &Report) -> String {
@@ -65,7 +65,7 @@ fn conditions(report: &Report) -> String {
     let mut periods: Vec<u64> = report.runs.iter().filter_map(|run| run.setup.period_ns).collect();
     periods.sort_unstable();
     periods.dedup();
-    let periods: Vec<String> = periods.iter().map(|&ns| show::period(ns)).collect();
+    let periods: Vec<String> = periods.iter().map(|&ns| format::period(ns)).collect();
     parts.push(periods.join(" + "));
     let mut policies: Vec<String> = report.runs.iter().filter_map(policy).collect();
     policies.sort();
@@ -78,11 +78,11 @@ fn conditions(report: &Report) -> String {
         parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
     }
     if let Some(clock) = &report.clock {
-        parts.push(format!("stamps {} ({})", clock.source, show::ns(Some(clock.stamp_ns))));
+        parts.push(format!("stamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
     }
     // Where nothing ran on a grid there is no period and no policy.
     parts.retain(|part| !part.is_empty());
-    show::wrap(&parts.join(" · "), 2)
+    format::wrap(&parts.join(" · "), 2)
 }
 
 fn policy(run: &Run) -> Option<String> {

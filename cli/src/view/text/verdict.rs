@@ -2,17 +2,17 @@
 
 use punctual_analysis::claim::Level;
 
+use crate::format;
 use crate::report::{Answer, Report};
-use crate::view::show;
 
 /// What a reader should know before believing the numbers.
 pub(super) fn warnings(report: &Report) -> String {
     let mut page = String::new();
     for disturbance in &report.disturbances {
-        page += &(show::wrap(&format!("  during the run: {}", disturbance.what), 4) + "\n");
+        page += &(format::wrap(&format!("  during the run: {}", disturbance.what), 4) + "\n");
     }
     for warning in &report.warnings {
-        page += &(show::wrap(&format!("  note: {warning}"), 4) + "\n");
+        page += &(format::wrap(&format!("  note: {warning}"), 4) + "\n");
     }
     if page.is_empty() { page } else { format!("\n{page}") }
 }
@@ -29,7 +29,7 @@ pub(super) fn good_for(report: &Report) -> String {
             Answer::No => "no",
             Answer::Unknown => "unknown",
         };
-        page += &(show::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
+        page += &(format::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
     }
     page
 }
@@ -48,7 +48,7 @@ pub(super) fn claims(report: &Report) -> String {
     for run in &report.runs {
         for claim in &run.outcome.claims {
             let text = format!("  {}  {}: {}", level(claim.level), run.name, claim.statement);
-            page += &(show::wrap(&text, 6) + "\n");
+            page += &(format::wrap(&text, 6) + "\n");
         }
     }
     page
@@ -66,11 +66,11 @@ pub(super) fn limits(report: &Report) -> String {
             "  {word:8}{} for {}: {}",
             limit.judgement.text, limit.run, limit.judgement.reason
         );
-        page += &(show::wrap(&text, 10) + "\n");
+        page += &(format::wrap(&text, 10) + "\n");
     }
     if report.incomplete {
         let reason = report.verdict.reasons.first().map_or("", String::as_str);
-        page += &(show::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
+        page += &(format::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page
 }

@@ -1,4 +1,5 @@
-//! Numbers as people read them: times with their unit, counts in groups of three, lines of 80.
+//! How numbers, times and lines are shown to people: times with their unit, counts in groups of three,
+//! lines of 80 columns.
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 

@@ -3,9 +3,12 @@
 //!
 //! Names and places only; nothing is computed from the numbers but who was latest.
 
-use super::{RUNS_DRAWN, Shown, judged};
+use super::shown::{Shown, judged};
 use crate::report::Report;
 use crate::stored::Stored;
+
+/// The most runs of a page that are drawn; tables have all.
+pub(super) const RUNS_DRAWN: usize = 8;
 
 /// The most results that an overview draws: as many as there are dashes and colours.
 const OVERVIEW_DRAWN: usize = 6;

@@ -5,6 +5,7 @@
 
 mod layout;
 mod samples;
+mod shown;
 
 use std::path::Path;
 
@@ -14,38 +15,12 @@ use punctual_analysis::plot::thinned::Thinned;
 
 use crate::report::{Report, Run};
 use crate::stored::Stored;
+use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
+pub(crate) use shown::{Shown, judged};
 
 /// The most results on one page.
 pub(crate) const RESULTS_MAX: usize = 500;
-
-/// The most runs of a page that are drawn; tables have all.
-const RUNS_DRAWN: usize = 8;
-
-/// Stretches of all envelopes of a page together, and the most of one.
-const STRETCHES: usize = 10_240;
-const STRETCHES_OF_ONE: usize = 4_096;
-
-/// Outliers of all runs of a page together, and the most of one.
-const OUTLIERS: usize = 4_000;
-const OUTLIERS_OF_ONE: usize = 2_000;
-
-/// One result on a page.
-#[derive(Debug)]
-pub(crate) struct Shown {
-    /// Its name on the page: "before", the directory's name, "this run".
-    pub(crate) label: String,
-    /// Where it was, as the reader may look for it.
-    pub(crate) place: String,
-    /// A link to a page of its own, relative to this page.
-    pub(crate) link: Option<String>,
-    /// What it says.
-    pub(crate) report: Report,
-    /// The time series of each run, where there are samples.
-    pub(crate) series: Vec<Option<Thinned>>,
-    /// Why a time series is missing, or ends early.
-    pub(crate) notes: Vec<String>,
-}
 
 /// Everything on a page.
 #[derive(Debug)]
@@ -124,10 +99,4 @@ impl Page {
         let (result, run) = self.drawn[line.drawn];
         self.results[result].series.get(run)?.as_ref()
     }
-}
-
-/// Cycles behind the figures of a run: those that were judged, cold ones not.
-pub(crate) fn judged(run: &Run) -> u64 {
-    let view = &run.outcome.histogram;
-    view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, u64::saturating_add)
 }

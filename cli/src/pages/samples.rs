@@ -11,9 +11,17 @@ use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFile;
 use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
 
-use super::{OUTLIERS, OUTLIERS_OF_ONE, STRETCHES, STRETCHES_OF_ONE, judged};
+use super::shown::judged;
 use crate::report::{Report, Run};
 use crate::stored;
+
+/// Stretches of all envelopes of a page together, and the most of one.
+const STRETCHES: usize = 10_240;
+const STRETCHES_OF_ONE: usize = 4_096;
+
+/// Outliers of all runs of a page together, and the most of one.
+const OUTLIERS: usize = 4_000;
+const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// What is said where there is no sample file.
 pub(super) const NONE: &str =

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::markup::{details, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::report::Report;
 
 /// The section: a table a machine, closed.

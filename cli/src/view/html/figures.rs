@@ -1,7 +1,7 @@
 //! The figures: how late a wake is, every number with its n and unit, and what others call it.
 
 use super::markup::{details, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Page, judged};
 use crate::report::Run;

@@ -1,7 +1,7 @@
 //! The top of the page: what it is of, what came out, and what to know before believing it.
 
 use super::markup::{escape, paragraph};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::report::{Answer, Report};

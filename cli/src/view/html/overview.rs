@@ -1,7 +1,7 @@
 //! Many results in one table: the first thing on a page of more than two.
 
 use super::markup::{escape, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Shown, judged};
 use crate::report::Run;

@@ -4,7 +4,7 @@ use punctual_analysis::plot::curve::curve;
 use punctual_plot::svg;
 
 use super::markup::{details, escape, paragraph, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Line, Page};
 use crate::view::plots::{self, Kind, Plot, Times};

@@ -1,7 +1,8 @@
 //! How each run was set up, and what the instruments cost.
 
+use super::figures;
 use super::markup::{escape, table};
-use super::{Section, Source, figures};
+use super::section::{Section, Source};
 use crate::format;
 use crate::report::{Report, Run};
 use crate::view::followed;

@@ -2,8 +2,9 @@
 
 use punctual_analysis::claim::Claim;
 
+use super::figures;
 use super::markup::{details, table};
-use super::{Section, Source, figures};
+use super::section::{Section, Source};
 use crate::format;
 use crate::report::{Load, Row, Run};
 

@@ -5,9 +5,12 @@
 use punctual_analysis::plot::curve::curve;
 use punctual_plot::axis::Axis;
 
-use super::time::Times;
+use super::times::Times;
 use crate::format;
 use crate::pages::{Line, Page};
+
+/// Width and height of a drawing, pixels.
+pub(super) type Size = (f64, f64);
 
 /// Every axis of a page.
 #[derive(Debug)]

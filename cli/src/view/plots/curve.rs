@@ -4,12 +4,12 @@ use punctual_analysis::plot::curve::curve;
 use punctual_analysis::summary::Stats;
 use punctual_plot::chart::{Chart, Mark, Series};
 
-use super::axes::Axes;
+use super::axes::{Axes, Size};
 use crate::format;
 use crate::pages::{Line, Page, Panel};
 
 /// The chart of a panel.
-pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| {
         let outcome = &page.run(line).outcome;
         let points = curve(&outcome.histogram, outcome.lateness_ns.max);
@@ -22,7 +22,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
         title: format!("Percentile curve of lateness: {}", panel.title),
         titled: false,
         description: panel.lines.iter().map(part).collect::<Vec<_>>().join(" "),
-        size: super::ALONE,
+        size,
         x: axes.one_in.clone(),
         y: axes.quantile.clone(),
         series: panel.lines.iter().map(series).collect(),

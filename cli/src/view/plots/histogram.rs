@@ -3,12 +3,12 @@
 
 use punctual_plot::chart::{Chart, Mark, Series};
 
-use super::axes::Axes;
+use super::axes::{Axes, Size};
 use crate::format;
 use crate::pages::{Line, Page, Panel, judged};
 
 /// The chart of a panel.
-pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| Series {
         name: line.name.clone(),
         ink: line.ink,
@@ -22,7 +22,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
         title: format!("Histogram of lateness: {}", panel.title),
         titled: false,
         description: parts.join(" "),
-        size: super::ALONE,
+        size,
         x: axes.bins.clone(),
         y: axes.count.clone(),
         series: panel.lines.iter().map(series).collect(),

@@ -1,5 +1,5 @@
-//! How numbers, times and lines are shown to people: times with their unit, counts in groups of three,
-//! lines of 80 columns.
+//! How numbers, times and lines are shown to people: times with their unit, counts in groups of
+//! three, lines of 80 columns.
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cli;
 mod command;
 mod comparison;
 mod experiment;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, Measure};
+use cli::{Cli, Command};
 
 /// How a subcommand that could run came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) enum Exit {
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
-    if words.get(1).is_some_and(|word| word == command::load::WORD) {
+    if words.get(1).is_some_and(|word| word == experiment::launcher::WORD) {
         return command::load::run(&words[2..]);
     }
     // A file beyond a limit is an error to report, not an end.
@@ -46,10 +47,8 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Check(args) => command::check::run(&args),
-        Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(&args),
+        Command::Measure { experiment } => command::measure::run(&experiment),
         Command::Soak(args) => command::soak::run(&args),
-        Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(&args),
-        Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 
 use crate::Exit;
-use crate::args::{Cli, ManArgs};
+use crate::args::ManArgs;
+use crate::cli::Cli;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ManArgs) -> Result<Exit> {

@@ -4,7 +4,7 @@
 
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 
-use super::{Recorded, RecordedRun};
+use super::recorded::{Recorded, RecordedRun};
 use crate::format;
 use crate::report::Difference;
 

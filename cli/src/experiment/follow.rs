@@ -5,10 +5,9 @@
 
 use std::io;
 
-use anyhow::{Result, anyhow, bail};
-use punctual::follow::{FollowError, Follower, PtpClock, Reference};
+use anyhow::{Error, Result, anyhow, bail};
+use punctual::follow::{FollowError, PtpClock, Reference};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual_lab::periodic::{Plan, follow};
 
 use crate::format;
 use crate::parse::{FollowName, Phase};
@@ -61,16 +60,17 @@ impl Target {
         })
     }
 
-    /// Begins to follow it.
-    ///
-    /// # Errors
-    /// In one line, why not.
-    pub(crate) fn start(self, plan: &Plan) -> Result<Follower> {
-        let name = self.name;
-        follow(self.reference, plan).start().map_err(|why| match why {
-            FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
-            other => anyhow!("--follow {name}: {other}"),
-        })
+    /// What to follow.
+    pub(super) fn into_reference(self) -> Reference {
+        self.reference
+    }
+}
+
+/// Why a clock could not be followed.
+pub(super) fn refused(name: &str, why: &FollowError) -> Error {
+    match why {
+        FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
+        other => anyhow!("--follow {name}: {other}"),
     }
 }
 

@@ -46,7 +46,7 @@ impl Page {
     pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
         let labels = layout::labels(&stored);
         let many = stored.len() > 2;
-        let runs: usize = stored.iter().map(|stored| stored.report.runs.len()).sum();
+        let runs: usize = stored.iter().map(|stored| stored.report.body.runs().len()).sum();
         let of_one = runs.clamp(1, RUNS_DRAWN);
         let mut results = Vec::new();
         for ((stored, label), link) in stored.into_iter().zip(labels).zip(links) {
@@ -66,8 +66,8 @@ impl Page {
     pub(crate) fn measured(report: &Report, samples: &Path, place: String) -> Result<Self> {
         let report = report.clone();
         let (series, notes) =
-            samples::read(samples, &report, report.runs.len().clamp(1, RUNS_DRAWN))?;
-        let label = report.experiment.clone();
+            samples::read(samples, &report, report.body.runs().len().clamp(1, RUNS_DRAWN))?;
+        let label = report.envelope.experiment.clone();
         Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
     }
 
@@ -75,7 +75,7 @@ impl Page {
         let (drawn, left_out) = layout::drawn(&results);
         let views: Vec<_> = drawn
             .iter()
-            .map(|&(result, run)| &results[result].report.runs[run].outcome.histogram)
+            .map(|&(result, run)| &results[result].report.body.runs()[run].outcome.histogram)
             .collect();
         Self {
             bins: bins(&views),
@@ -91,7 +91,7 @@ impl Page {
     /// The run of a line.
     pub(crate) fn run(&self, line: &Line) -> &Run {
         let (result, run) = self.drawn[line.drawn];
-        &self.results[result].report.runs[run]
+        &self.results[result].report.body.runs()[run]
     }
 
     /// The time series of a line, where there is one.

@@ -45,7 +45,7 @@ pub(super) fn read(
         return Ok((Vec::new(), vec![why]));
     }
     let of_run: Vec<Option<usize>> =
-        file.info().runs.iter().map(|info| place(info, &report.runs)).collect();
+        file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
     let bounds = |run: &Run| Bounds {
         stretches: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
@@ -53,7 +53,7 @@ pub(super) fn read(
         leave_out_cold: judged(run) < run.outcome.cycles,
     };
     let mut thinners: Vec<Thinner> =
-        report.runs.iter().map(|run| Thinner::new(bounds(run))).collect();
+        report.body.runs().iter().map(|run| Thinner::new(bounds(run))).collect();
     while let Some(block) = file.next_block() {
         if let Some(run) = of_run[block.run] {
             thinners[run].extend(block.samples);

@@ -8,9 +8,38 @@ use punctual_analysis::impact::step_generation::{Class, DriveTimings, step_gener
 use punctual_analysis::impact::stepper::max_step_rate_hz;
 use punctual_analysis::quantity::Share;
 use punctual_analysis::verdict::{LoopVerdict, loop_verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, Run, Verdict};
+use super::run::Run;
 use crate::format;
+
+/// What a machine is good for, in the unit of one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Verdict {
+    /// "loop", "software stepping", "stepper", "rarer events".
+    pub(crate) application: String,
+    /// "yes", "no" or "unknown".
+    pub(crate) answer: Answer,
+    /// In a sentence.
+    pub(crate) statement: String,
+    /// For "loop": the shortest period that holds.
+    pub(crate) period_ns: Option<f64>,
+    /// For "loop" and steps: the highest rate that holds.
+    pub(crate) rate_hz: Option<f64>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer {
+    /// It is good for that.
+    Yes,
+    /// It is not.
+    No,
+    /// This run cannot tell.
+    Unknown,
+}
 
 /// NIST's point: a motor at the speed at which it has half of its holding torque.
 const AVAILABLE_RATIO: f64 = 0.5;

@@ -22,9 +22,9 @@ use punctual::session::Refusal;
 use punctual::watchdog::Watched;
 
 use super::beside::Bell;
-use super::outcome::{Background, End, Progress};
 use super::plan::Plan;
 use super::stream::{Answer, Order, Tally, Worker};
+use crate::experiment::{Background, End, Progress};
 
 /// What all threads of an experiment share.
 pub(super) struct Site<'a> {
@@ -204,7 +204,7 @@ fn survey(views: &[View<'_>], condition: usize, end: Instant) -> Progress {
         left: left.max(Span::ZERO),
         condition,
         worst: views.iter().filter_map(View::max).max(),
-        cycles: views.iter().map(View::count).sum(),
+        count: views.iter().map(View::count).sum(),
         missed: views.iter().map(View::missed).sum(),
     }
 }

@@ -15,8 +15,9 @@ use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 
-use crate::args::{PolicyName, SoakArgs, WaitName};
-use crate::command::measure::{Loops, wait};
+use super::args::SoakArgs;
+use crate::args::{PolicyName, WaitName};
+use crate::command::measure::{LoopChoices, wait_kind};
 use crate::parse::{self, Duration, Phase};
 
 /// The longest value that a campaign keeps, in characters.
@@ -172,14 +173,14 @@ impl Asked {
     }
 
     /// The loops, for a stretch of this length.
-    pub(crate) fn loops(&self, length: Span) -> Loops<'_> {
-        Loops {
+    pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
+        LoopChoices {
             cpu: self.cpu.as_deref(),
             period: &self.period,
             duration: length,
             policy: self.policy,
             priority: self.priority,
-            wait: wait(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
+            wait: wait_kind(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
             phase: self.phase,
             load: &self.load,
         }

@@ -25,7 +25,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
 
 /// Every fact, as the result has it.
 fn rows(report: &Report) -> Option<Vec<Vec<String>>> {
-    let facts = serde_json::to_value(report.machine.as_ref()?).ok()?;
+    let facts = serde_json::to_value(report.envelope.machine.as_ref()?).ok()?;
     let row = |(key, fact): (&String, &Value)| {
         let value = match (&fact["value"], fact["why"].as_str()) {
             (Value::Null, Some(why)) => format!("unreadable: {why}"),

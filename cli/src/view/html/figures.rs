@@ -39,7 +39,7 @@ pub(super) fn runs(page: &Page) -> Vec<(String, &Run)> {
     let several = page.results.len() > 1;
     let mut runs: Vec<(&str, &Run)> = Vec::new();
     for shown in &page.results {
-        for run in &shown.report.runs {
+        for run in shown.report.body.runs() {
             let same = runs.iter().rposition(|(_, other)| other.name == run.name);
             let at = same.map_or(runs.len(), |at| at + 1);
             runs.insert(at, (&shown.label, run));

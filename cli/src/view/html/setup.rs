@@ -56,13 +56,13 @@ fn phase(ns: u64, follows: Option<&String>) -> String {
 
 fn instruments(report: &Report) -> String {
     let mut parts = Vec::new();
-    if let Some(session) = &report.session {
+    if let Some(session) = &report.envelope.session {
         let locked = if session.memory_locked { "memory locked" } else { "memory not locked" };
         let held = session.idle_states_held;
         parts.push(locked.to_owned());
         parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
     }
-    if let Some(clock) = &report.clock {
+    if let Some(clock) = &report.envelope.clock {
         parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
@@ -71,13 +71,14 @@ fn instruments(report: &Report) -> String {
             ));
         }
     }
-    parts.extend(report.follow.as_ref().map(followed::words));
-    if let Some(cost) = &report.recording {
+    let loops = report.body.loops();
+    parts.extend(loops.and_then(|loops| loops.follow.as_ref()).map(followed::words));
+    if let Some(cost) = loops.and_then(|loops| loops.recording.as_ref()) {
         parts.push(format!(
             "recording a sample costs {:.1} ns, in a cold cycle {:.0} ns",
             cost.hot_ns, cost.cold_ns
         ));
     }
-    parts.push(format!("punctual {}", report.version));
+    parts.push(format!("punctual {}", report.envelope.version));
     parts.join(" · ")
 }

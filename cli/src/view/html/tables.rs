@@ -6,7 +6,7 @@ use super::figures;
 use super::markup::{details, table};
 use super::section::{Section, Source};
 use crate::format;
-use crate::report::{Load, Row, Run};
+use crate::report::{Load, Run};
 
 /// The runs whose details a page has room for: the drawn ones where there are many.
 fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
@@ -17,7 +17,7 @@ fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
     let drawn = |run: &Run| {
         page.drawn
             .iter()
-            .any(|&(result, at)| std::ptr::eq(&page.results[result].report.runs[at], run))
+            .any(|&(result, at)| std::ptr::eq(&page.results[result].report.body.runs()[at], run))
     };
     let all = figures::runs(page).into_iter();
     all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
@@ -51,7 +51,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
         let label = |name: &str| {
             if several { format!("{name}, {}", shown.label) } else { name.to_owned() }
         };
-        for row in shown.report.rows.iter().filter_map(Row::load) {
+        for row in shown.report.body.load_rows() {
             rows.push(vec![
                 label(&row.load),
                 format::count(row.cycles),
@@ -62,8 +62,8 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }
-        let covered = shown.report.rows.iter().any(|row| row.load().is_some());
-        for run in shown.report.runs.iter().filter(|run| !covered && !run.loads.is_empty()) {
+        let covered = !shown.report.body.load_rows().is_empty();
+        for run in shown.report.body.runs().iter().filter(|run| !covered && !run.loads.is_empty()) {
             let lateness = &run.outcome.lateness_ns;
             rows.push(vec![
                 label(&run.name),
@@ -130,7 +130,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
     let results = &source.page.results;
     let mut rows = Vec::new();
     for shown in results {
-        for limit in &shown.report.verdict.limits {
+        for limit in &shown.report.envelope.verdict.limits {
             let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
             rows.push(vec![
                 limit.judgement.text.clone(),
@@ -139,7 +139,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
                 limit.judgement.reason.clone(),
             ]);
         }
-        for claim in &shown.report.verdict.claims {
+        for claim in &shown.report.envelope.verdict.claims {
             let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
             rows.push(vec![
                 claim.judged.statement.clone(),

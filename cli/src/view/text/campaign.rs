@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::format;
-use crate::report::{Campaign, Report};
+use crate::report::Campaign;
 
 /// How many of each are shown; the JSON has all.
 const SHOWN: usize = 5;
 
-/// The lines of a campaign; nothing for any other report.
-pub(super) fn lines(report: &Report) -> String {
-    let Some(campaign) = &report.campaign else { return String::new() };
+/// The lines of a campaign.
+pub(super) fn lines(campaign: &Campaign) -> String {
     let mut page = format!("\n{}\n", head(campaign));
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", not ended by itself" };

@@ -10,7 +10,7 @@ use crate::report::Report;
 pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
     let mut page = String::new();
     let mut claim = None;
-    for (plan, reached) in report.plans.iter().zip(reached) {
+    for (plan, reached) in report.body.plans().iter().zip(reached) {
         let planned = &plan.planned;
         if claim != Some((&planned.statement, planned.period_ns)) {
             claim = Some((&planned.statement, planned.period_ns));
@@ -39,11 +39,11 @@ pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
 
 /// Each claim on each run.
 pub(super) fn judged(report: &Report) -> String {
-    if report.verdict.claims.is_empty() {
+    if report.envelope.verdict.claims.is_empty() {
         return String::new();
     }
     let mut page = "\nClaims\n".to_owned();
-    for claim in &report.verdict.claims {
+    for claim in &report.envelope.verdict.claims {
         let judged = &claim.judged;
         let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {

@@ -6,14 +6,13 @@ use crate::format;
 use crate::report::{ComparedSide, Comparison, Pair, Report};
 
 /// The page of `compare`.
-pub(crate) fn page(report: &Report) -> String {
-    let Some(comparison) = &report.compare else { return String::new() };
-    format!("punctual {} · compare\n", report.version) + &part(comparison)
+pub(super) fn page(report: &Report, comparison: &Comparison) -> String {
+    format!("punctual {} · compare\n", report.envelope.version) + &part(comparison)
 }
 
 /// The part of another page that holds a run against a baseline.
 pub(super) fn against(report: &Report) -> String {
-    report.compare.as_ref().map_or_else(String::new, |comparison| format!("\n{}", part(comparison)))
+    report.body.compare().map_or_else(String::new, |comparison| format!("\n{}", part(comparison)))
 }
 
 fn part(comparison: &Comparison) -> String {

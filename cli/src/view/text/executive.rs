@@ -1,28 +1,29 @@
 //! The page of `measure executive`: what each design costs, and how they stand to each other.
 
+use punctual_lab::executive::{Ratio, Row, Turn};
+
 use crate::format;
-use crate::report::{ExecutiveRow, Ratio, Report, Row, Turn};
+use crate::report::ExecutiveBody;
 
 /// The tables, one for each number of tasks, and the figures.
-pub(super) fn of(report: &Report) -> String {
-    let rows: Vec<&ExecutiveRow> = report.rows.iter().filter_map(Row::executive).collect();
+pub(super) fn of(body: &ExecutiveBody) -> String {
     let mut page = String::new();
     let mut before = None;
-    for row in &rows {
+    for row in &body.rows {
         if before != Some((row.n, row.cold)) {
             before = Some((row.n, row.cold));
             page += &head(row);
         }
         page += &line(row);
     }
-    if !report.ratios.is_empty() {
+    if !body.ratios.is_empty() {
         page += "\n  times as long as punctual's, warm: as measured, and less the floor\n";
     }
-    page += &report.ratios.iter().map(ratio).collect::<String>();
-    page + &report.turn.as_ref().map(turn).unwrap_or_default()
+    page += &body.ratios.iter().map(ratio).collect::<String>();
+    page + &body.turn.as_ref().map(turn).unwrap_or_default()
 }
 
-fn head(row: &ExecutiveRow) -> String {
+fn head(row: &Row) -> String {
     let tasks = if row.n == 1 { "task" } else { "tasks" };
     let state = if row.cold { "cold" } else { "warm" };
     let name = format!("{} {tasks}, {state}", format::count(row.n as u64));
@@ -37,7 +38,7 @@ fn head(row: &ExecutiveRow) -> String {
     )
 }
 
-fn line(row: &ExecutiveRow) -> String {
+fn line(row: &Row) -> String {
     format!(
         "    {:20}{:>10} {:>10} {:>10} {:>10} {:>9}\n",
         row.design,

@@ -17,7 +17,7 @@ const EDGE: usize = 8;
 /// One line a run: decades with their bars, then the clusters.
 pub(super) fn lines(report: &Report) -> String {
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
         let fits = ((format::WIDTH - 2 * EDGE) / decades).saturating_sub(EDGE);
         let to_a_decade = fits.clamp(1, TO_A_DECADE);
@@ -47,7 +47,7 @@ const EMPTY_ROWS: u32 = 2;
 /// A drawing for each run: a row for each fifth of a decade.
 pub(super) fn drawn(report: &Report) -> String {
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let decades = columns(&run.outcome.lateness, 1).first().map_or(0, decades_in);
         let rows = columns(&run.outcome.lateness, decades * 5);
         let filled: Vec<bool> = rows.iter().map(|row| row.count > 0).collect();

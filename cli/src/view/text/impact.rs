@@ -5,16 +5,15 @@ use punctual_analysis::impact::drives::DRIVES;
 use punctual_analysis::impact::stepper;
 
 use crate::format;
-use crate::report::{Impact, Report};
+use crate::report::{Impact, ImpactBody};
 
 /// The page.
-pub(crate) fn page(report: &Report) -> String {
-    let mut page = match &report.impact {
-        None => String::new(),
-        Some(Impact::Stepper(impact)) => stepper(impact),
-        Some(Impact::Application(impact)) => application(impact),
+pub(super) fn page(body: &ImpactBody) -> String {
+    let mut page = match &body.impact {
+        Impact::Stepper(impact) => stepper(impact),
+        Impact::Application(impact) => application(impact),
     };
-    if let Some(steps) = &report.step_generation {
+    if let Some(steps) = &body.step_generation {
         page += &(format::wrap(&steps.statement, 2) + "\n");
     }
     page

@@ -11,7 +11,7 @@ use crate::report::Report;
 pub(super) fn of(report: &Report) -> String {
     let mut page = String::new();
     let mut told: Vec<String> = Vec::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let Some(imported) = &run.outcome.imported else { continue };
         let text = paragraph(imported);
         if !told.contains(&text) {

@@ -10,8 +10,7 @@ use crate::report::supervised::{Supervised, TaskRow};
 const NAME: usize = 16;
 
 /// The page.
-pub(crate) fn page(report: &Report) -> String {
-    let Some(supervised) = &report.supervised else { return String::new() };
+pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
     let mut page = format!("{}\n\n", head(supervised));
     page += &format!(
         "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}\n",
@@ -33,10 +32,10 @@ pub(crate) fn page(report: &Report) -> String {
         );
     }
     supervised.tasks.iter().filter_map(notes).for_each(|note| page += &note);
-    for warning in &report.warnings {
+    for warning in &report.envelope.warnings {
         page += &(format::wrap(&format!("  {warning}"), 4) + "\n");
     }
-    for reason in &report.verdict.reasons {
+    for reason in &report.envelope.verdict.reasons {
         page += &(format::wrap(&format!("FAILED: {}", format::plain(reason)), 2) + "\n");
     }
     page

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use punctual_analysis::import::imported::Holds;
 
 use crate::format;
-use crate::report::{Approach, Load, LoadRow, Report, Row, Run};
+use crate::report::{Approach, Load, LoadRow, Report, Run};
 use crate::view::followed;
 
 /// The name of a run or measure, padded to its column.
@@ -18,7 +18,7 @@ pub(super) fn of(report: &Report) -> String {
         "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
         "how late a wake is", "typical", "1 in 1000", "worst of n", "missed"
     );
-    for run in &report.runs {
+    for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();
         let lateness = imported.map_or(&run.outcome.lateness_ns, |told| &told.values_ns);
         let judged = match imported {
@@ -45,8 +45,9 @@ pub(super) fn of(report: &Report) -> String {
 
 /// What of a run does not stand in the table.
 fn notes(report: &Report) -> String {
+    let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let mut parts = Vec::new();
         let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
         if cold.is_some_and(|cold| cold > worst.unwrap_or(0.0)) {
@@ -59,7 +60,7 @@ fn notes(report: &Report) -> String {
         if run.outcome.unrecorded > 0 {
             parts.push(format!("{} cycles unrecorded", format::count(run.outcome.unrecorded)));
         }
-        if report.follow.is_none()
+        if follow.is_none()
             && let Some(clock) = &run.setup.follows
         {
             parts.push(format!("the grid follows {}", format::plain(clock)));
@@ -79,7 +80,7 @@ fn notes(report: &Report) -> String {
             page += &(format::wrap(&text, 6) + "\n");
         }
     }
-    if let Some(follow) = &report.follow {
+    if let Some(follow) = follow {
         page += &(format::wrap(&format!("    {}", followed::words(follow)), 6) + "\n");
     }
     page
@@ -114,7 +115,7 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
 
 /// The worst under each load, worst first.
 pub(super) fn rows(report: &Report) -> String {
-    let mut rows: Vec<&LoadRow> = report.rows.iter().filter_map(Row::load).collect();
+    let mut rows: Vec<&LoadRow> = report.body.load_rows().iter().collect();
     if rows.is_empty() {
         return String::new();
     }
@@ -140,7 +141,7 @@ fn rate(load: &Load) -> String {
 
 /// What each load did.
 pub(super) fn loads(report: &Report) -> String {
-    let rated: Vec<&Run> = report.runs.iter().filter(|run| !run.loads.is_empty()).collect();
+    let rated: Vec<&Run> = report.body.runs().iter().filter(|run| !run.loads.is_empty()).collect();
     let mut page = String::new();
     for run in rated {
         let rates: Vec<String> = run.loads.iter().map(rate).collect();
@@ -152,7 +153,8 @@ pub(super) fn loads(report: &Report) -> String {
 
 /// What the instruments themselves cost: no number of the page is finer.
 pub(super) fn instruments(report: &Report) -> String {
-    let (Some(clock), Some(recording)) = (&report.clock, &report.recording) else {
+    let recording = report.body.loops().and_then(|loops| loops.recording.as_ref());
+    let (Some(clock), Some(recording)) = (&report.envelope.clock, recording) else {
         return String::new();
     };
     let slew = match (clock.slew_ppb, clock.slew_bound_ppb) {
@@ -184,7 +186,8 @@ pub(super) fn other_names(report: &Report) -> String {
     let source = ["NIST", "NIST", "LinuxCNC", "LinuxCNC", "AnT", ""];
     let mut page = String::new();
     // Of another program's data only what they hold stands under its name.
-    let own: Vec<&Run> = report.runs.iter().filter(|run| run.outcome.imported.is_none()).collect();
+    let own: Vec<&Run> =
+        report.body.runs().iter().filter(|run| run.outcome.imported.is_none()).collect();
     for runs in own.chunks(3) {
         page += &format!("\n  {:NAME$}{:9}", "by other names", "");
         page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();

@@ -9,7 +9,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
-use super::{PolicyName, RootArgs, WaitName};
+use crate::args::{PolicyName, RootArgs, WaitName};
 use crate::parse::{self, Phase};
 
 /// `punctual soak`.

@@ -1,16 +1,17 @@
 //! The series of a run that was just measured.
 //!
-//! For `report::build`; the samples were counted on the way.
+//! For comparisons; the samples were counted on the way.
 
 use punctual_analysis::compare::series::Builder;
 use punctual_lab::periodic::{Plan, RunOutcome};
 
-use super::RecordedRun;
-use crate::report::{Run, UNDER_LOAD, run_name};
+use super::runs::{UNDER_LOAD, run_name};
+use crate::comparison::RecordedRun;
+use crate::report::Run;
 
 /// The runs of a plan, by the names that they have in `runs`; with `merge` all conditions but the
 /// first count as one.
-pub(crate) fn recorded(
+pub(super) fn recorded(
     plan: &Plan,
     merge: bool,
     keep_cold: bool,

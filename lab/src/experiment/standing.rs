@@ -1,5 +1,5 @@
-//! How the claims stand while an experiment runs: reckoned beside the drain, shown by the progress
-//! line.
+//! How the claims stand while an experiment runs: computed on the drain's thread, told with the
+//! progress.
 //!
 //! The loops' threads know nothing of it: the drain's thread puts a standing here some times a
 //! second, the coordinator reads it. Bounds are those that hold at every look.
@@ -11,57 +11,57 @@ use punctual_analysis::claim::anytime;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::recording::Recording;
 
-/// How often a standing is reckoned anew, for each run.
+/// How often a standing is computed anew, for each run.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// How one claim stands on one run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Standing {
+pub struct Standing {
     /// The claim.
-    pub(crate) ask: Ask,
+    pub ask: Ask,
     /// The bound that holds at any look.
-    pub(crate) p_upper: f64,
+    pub p_upper: f64,
     /// Exceedances so far, of how many.
-    pub(crate) seen: u64,
+    pub seen: u64,
     /// Cycles, or intervals, so far.
-    pub(crate) n: u64,
+    pub n: u64,
     /// Extremal index that the bound is adjusted by; 1: independent cycles.
-    pub(crate) theta: f64,
+    pub theta: f64,
 }
 
 /// The standings of all runs, shared.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub struct Standings {
     asks: Vec<Ask>,
     /// By run: the claim that is farthest from being shown.
     standings: Arc<Mutex<Vec<Option<Standing>>>>,
 }
 
-/// The drain's end: when each run was reckoned last.
+/// The drain's end: when each run was computed last.
 #[derive(Debug)]
-pub(crate) struct Reckoner {
-    live: Live,
+pub struct StandingsWriter {
+    standings: Standings,
     last: Vec<Option<Instant>>,
 }
 
-impl Live {
+impl Standings {
     /// Nothing is known of `runs` runs yet.
-    pub(crate) fn new(asks: &[Ask], runs: usize) -> Self {
+    pub fn new(asks: &[Ask], runs: usize) -> Self {
         Self { asks: asks.to_vec(), standings: Arc::new(Mutex::new(vec![None; runs])) }
     }
 
     /// How many runs there are.
-    pub(crate) fn runs(&self) -> usize {
+    pub fn runs(&self) -> usize {
         self.standings.lock().map_or(0, |standings| standings.len())
     }
 
     /// The end that the drain holds.
-    pub(crate) fn reckoner(&self) -> Reckoner {
-        Reckoner { live: self.clone(), last: vec![None; self.runs()] }
+    pub fn writer(&self) -> StandingsWriter {
+        StandingsWriter { standings: self.clone(), last: vec![None; self.runs()] }
     }
 
     /// The claim farthest from being shown among some runs.
-    pub(crate) fn farthest(&self, runs: impl IntoIterator<Item = usize>) -> Option<Standing> {
+    pub fn farthest(&self, runs: impl IntoIterator<Item = usize>) -> Option<Standing> {
         let standings = self.standings.lock().ok()?;
         let of = runs.into_iter().filter_map(|run| standings.get(run)?.clone());
         of.max_by(|a, b| a.distance().total_cmp(&b.distance()))
@@ -82,18 +82,18 @@ impl Standing {
     }
 }
 
-impl Reckoner {
-    /// Reckons how run `run` stands, unless that was done just now.
-    pub(crate) fn look(&mut self, run: usize, recording: &Recording) {
+impl StandingsWriter {
+    /// Computes how run `run` stands, unless that was done just now.
+    pub fn look(&mut self, run: usize, recording: &Recording) {
         let now = Instant::now();
-        if self.live.asks.is_empty() || self.last[run].is_some_and(|last| now - last < EVERY) {
+        if self.standings.asks.is_empty() || self.last[run].is_some_and(|last| now - last < EVERY) {
             return;
         }
         self.last[run] = Some(now);
-        let of = self.live.asks.iter().filter_map(|ask| Standing::of(ask, recording));
+        let of = self.standings.asks.iter().filter_map(|ask| Standing::of(ask, recording));
         let farthest = of.max_by(|a, b| a.distance().total_cmp(&b.distance()));
-        if let Ok(mut standings) = self.live.standings.lock() {
-            standings[run] = farthest;
+        if let Ok(mut all) = self.standings.standings.lock() {
+            all[run] = farthest;
         }
     }
 }
@@ -115,16 +115,16 @@ mod tests {
             let lateness = Span::from_us(if cycle % 2_000 == 77 { 60 } else { 5 });
             recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
         }
-        let live = Live::new(&asks, 2);
-        assert_eq!(live.farthest(0..2), None);
-        let mut reckoner = live.reckoner();
-        reckoner.look(1, &recording);
-        let standing = live.farthest(0..2).expect("reckoned");
+        let standings = Standings::new(&asks, 2);
+        assert_eq!(standings.farthest(0..2), None);
+        let mut writer = standings.writer();
+        writer.look(1, &recording);
+        let standing = standings.farthest(0..2).expect("computed");
         assert_eq!((standing.ask, standing.seen, standing.n), (asks[1], 0, 10_000));
         assert!((3.5e-4..4.5e-4).contains(&standing.p_upper), "{}", standing.p_upper);
-        // At once again: not reckoned.
-        reckoner.look(1, &Recording::new(Setup::default()));
-        assert_eq!(live.farthest([1]), Some(standing));
-        assert_eq!(live.farthest([0]), None);
+        // At once again: not computed.
+        writer.look(1, &Recording::new(Setup::default()));
+        assert_eq!(standings.farthest([1]), Some(standing));
+        assert_eq!(standings.farthest([0]), None);
     }
 }

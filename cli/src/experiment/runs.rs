@@ -1,35 +1,49 @@
-//! The runs and rows of a report, from recordings and what the experiment says beside them.
+//! The runs and rows of a report, from recordings and what the experiment gives beside them.
 //!
-//! For `build`. Where conditions count as one, that one stands in their place, and a row for each.
+//! Where conditions count as one, that one stands in their place, and a row for each.
 
-use punctual::core::grid::Grid;
 use punctual::core::time::Span;
 use punctual::os::scheduler::Policy;
-use punctual_analysis::recording::{Outcome, Recording as Accumulator};
+use punctual_analysis::recording::{Outcome, Recording};
 use punctual_lab::load::LoadReport;
-use punctual_lab::periodic::RunOutcome;
+use punctual_lab::periodic::{PeriodicOutcome, Plan, Recordings, RunOutcome, Stream};
 
-use super::build::{UNDER_LOAD, duration_ns, run_name};
-use super::{Approach, Load, LoadRow, Row, Run, Setup};
-use crate::experiment::{Experiment, Recordings, policy_words};
+use crate::format;
+use crate::report::{Approach, LoadRow, Run, Setup, loads, policy_words};
+
+/// The name of the run in which all loads of `check` count as one.
+pub(crate) const UNDER_LOAD: &str = "under load";
+
+/// How results name the run of a stream under a condition: the condition alone while there is one
+/// stream.
+pub(crate) fn run_name(plan: &Plan, stream: &Stream, condition: &str) -> String {
+    if plan.streams.len() == 1 {
+        return condition.to_owned();
+    }
+    let cpu = stream.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
+    if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
+}
 
 /// What runs are made from.
 pub(super) struct Maker<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) grids: &'a [Grid],
+    /// What the experiment gave.
+    pub(super) of: &'a PeriodicOutcome<()>,
+    /// The clock that the grids follow.
     pub(super) follows: Option<&'a str>,
-    pub(super) outcome: &'a [RunOutcome],
+    /// What the loads of each condition did.
     pub(super) loads: &'a [Vec<LoadReport>],
+    /// What a stamp costs.
     pub(super) floor_ns: f64,
 }
 
 impl Maker<'_> {
     /// All runs; where conditions count as one, that one in their place, and a row for each.
-    pub(super) fn runs(&self, sink: Recordings) -> (Vec<Run>, Vec<Row>) {
-        let plan = &self.experiment.plan;
+    pub(super) fn runs(&self, recorded: Recordings) -> (Vec<Run>, Vec<LoadRow>) {
+        let plan = &self.of.plan;
         let (mut runs, mut rows) = (Vec::new(), Vec::new());
-        let mut recordings = sink.runs.into_iter();
-        let mut merged = sink.merged.into_iter();
+        let mut recordings = recorded.runs.into_iter();
+        let mut merged = recorded.merged.into_iter();
         for stream in 0..plan.streams.len() {
             let together = merged.next();
             for condition in 0..plan.conditions.len() {
@@ -53,27 +67,27 @@ impl Maker<'_> {
     }
 
     /// The recorder's own counters hold also where nothing came after.
-    fn finish(&self, recording: Accumulator, of: &[usize]) -> Outcome {
+    fn finish(&self, recording: Recording, of: &[usize]) -> Outcome {
         let sum =
-            |count: fn(&RunOutcome) -> u64| of.iter().map(|&run| count(&self.outcome[run])).sum();
+            |count: fn(&RunOutcome) -> u64| of.iter().map(|&run| count(&self.of.runs[run])).sum();
         recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
     }
 
-    fn row(&self, condition: usize, outcome: Outcome) -> Row {
-        Row::Load(LoadRow {
-            load: self.experiment.plan.conditions[condition].name.clone(),
+    fn row(&self, condition: usize, outcome: Outcome) -> LoadRow {
+        LoadRow {
+            load: self.of.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),
             lateness_ns: outcome.lateness_ns,
             loads: loads(&self.loads[condition]),
-        })
+        }
     }
 
     fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: Outcome) -> Run {
-        let plan = &self.experiment.plan;
+        let plan = &self.of.plan;
         let stream = &plan.streams[number];
         let of: Vec<&RunOutcome> =
-            conditions.iter().map(|&c| &self.outcome[plan.run(number, c)]).collect();
+            conditions.iter().map(|&c| &self.of.runs[plan.run(number, c)]).collect();
         let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
         let stall_max = of.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
         let busy: f64 = of.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
@@ -96,33 +110,27 @@ impl Maker<'_> {
     }
 
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<Policy>) -> Setup {
-        let plan = &self.experiment.plan;
+        let plan = &self.of.plan;
         let stream = &plan.streams[number];
         let (policy, priority) = policy_words(policy.unwrap_or(stream.policy));
         Setup {
             cpu: stream.cpu,
             period_ns: Some(stream.period.as_ns()),
-            phase_ns: Some(self.grids[number].phase_ns()),
+            phase_ns: Some(self.of.grids[number].phase_ns()),
             follows: self.follows.map(ToOwned::to_owned),
             policy: Some(policy.to_owned()),
             priority,
             wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
             load: conditions
                 .iter()
-                .flat_map(|&c| self.experiment.specs[c].iter().map(ToString::to_string))
+                .flat_map(|&c| plan.conditions[c].loads.iter().map(ToString::to_string))
                 .collect(),
-            duration_ns: Some(conditions.iter().map(|&c| duration_ns(plan, c)).sum()),
+            duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
         }
     }
 }
 
-/// What loads did, as a report has it.
-pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
-    let load = |report: &LoadReport| Load {
-        name: report.name.clone(),
-        rate: report.rate,
-        unit: report.unit.clone(),
-        note: report.note.clone(),
-    };
-    reports.iter().map(load).collect()
+/// How long a condition was to run in all, in ns.
+pub(super) fn length_ns(plan: &Plan, condition: usize) -> u64 {
+    plan.length_of(condition).as_ns().unsigned_abs()
 }

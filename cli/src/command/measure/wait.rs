@@ -9,32 +9,61 @@ use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
 use punctual::way::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
-use punctual_host::facts::Facts;
-use punctual_lab::load::LoadSpec;
+use punctual_host::cpulist::CpuList;
+use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 
 use crate::Exit;
-use crate::args::WaitArgs;
-use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, claims, quiet};
+use crate::args::{PlanArgs, ReportArgs, RootArgs};
+use crate::command;
+use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::Json;
-use crate::report::strategies;
-use crate::view;
+use crate::parse::{self, Phase};
+use crate::report::{LoopsBody, Report, WaitBody, strategies};
+
+/// The experiment's name in results.
+const NAME: &str = "measure wait";
 
 /// The shortest and the longest block of one way.
 const BLOCK_MIN: Span = Span::from_ms(500);
 const BLOCK_MAX: Span = Span::from_ms(5_000);
 
+/// `punctual measure wait`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CPU to measure [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// The loop's period
+    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// How long to measure, in all; each way has an equal share of it, in turns
+    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
+    /// kernel's tick), zero or a duration
+    #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// The share of the CPU that the adaptive way may take
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    pub(crate) budget: f64,
+    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    pub(crate) load: Loads,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
 /// Runs the subcommand.
-pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
-    let root = args.root.root.as_deref();
-    let facts = Facts::collect(&super::root(root)?);
-    let here = super::here(&facts, root);
-    let (cpus, choice) = super::measure::pick(args.cpu.as_deref(), &here)?;
-    let mut named = cpus.iter();
-    let (Some(cpu), None) = (named.next(), named.next()) else {
-        bail!("--cpu: the ways to wait are compared on one CPU");
-    };
-    let [specs] = &args.load.turns()[..] else {
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let (cpu, choice) =
+        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the ways to wait are compared")?;
+    let [loads] = &args.load.turns()[..] else {
         bail!("--load: the ways to wait are compared under one load, or several at once");
     };
     if args.period.0 > args.duration.0 {
@@ -42,7 +71,11 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
     }
     let period = args.period.period()?;
     let ways = ways(period, args.budget);
-    let condition = |way: &WaitKind| Condition { name: way.name().to_owned(), wait: Some(*way) };
+    let condition = |way: &WaitKind| Condition {
+        name: way.name().to_owned(),
+        wait: Some(*way),
+        loads: loads.clone(),
+    };
     let mut plan = Plan {
         streams: vec![Stream {
             cpu: Some(cpu),
@@ -53,36 +86,36 @@ pub(crate) fn run(args: &WaitArgs) -> Result<Exit> {
         }],
         conditions: ways.iter().map(condition).collect(),
         blocks: blocks(ways.len(), args.duration.0),
-        housekeeping: helper_cpu(&cpus, &here).into_iter().collect(),
+        housekeeping: helper_cpu(&CpuList::single(cpu), &machine.here).into_iter().collect(),
         cold: COLD_CYCLES,
     };
     let json = Json::open(args.report.json.as_deref())?;
     let plan_of = |duration| Plan { blocks: blocks(ways.len(), duration), ..plan.clone() };
-    let plans = claims::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
+    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
-        return super::planned("measure wait", plans, args.duration.0, json);
+        let loops = LoopsBody { plans, ..LoopsBody::default() };
+        let report = Report::new(NAME, WaitBody { loops, strategies: Vec::new() });
+        return command::planned(&report, args.duration.0, json);
     }
-    claims::announce(&plans, args.duration.0);
-    let placed = quiet::settle(&mut plan.streams, args.phase)?;
-    let specs: Vec<Vec<LoadSpec>> = ways.iter().map(|_| specs.clone()).collect();
-    let experiment = Experiment {
-        name: "measure wait",
+    experiment::announce(&plans, args.duration.0);
+    let placed = experiment::settle(&mut plan.streams, args.phase)?;
+    let loops = LoopExperiment {
+        name: NAME,
         plan,
-        specs,
         merge: false,
-        facts,
-        here,
+        machine: &machine,
         choice,
-        asked: args.report.clone(),
+        asked: &args.report,
         plans,
         samples: None,
         follow: None,
-        warnings: super::foreign(root).into_iter().chain(placed).collect(),
+        notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };
-    let (mut report, trouble) = experiment.run()?;
-    report.strategies = strategies::of(&report.runs);
-    json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
-    super::exit_after(&report, trouble)
+    let MeasuredLoops { envelope, loops, trouble, .. } = loops.run()?;
+    let strategies = strategies(&loops.judged.runs);
+    let report = Report { envelope, body: WaitBody { loops, strategies }.into() };
+    command::write(&report, json)?;
+    command::exit_after(&report, trouble)
 }
 
 /// The ways that are compared: all that a loop of this period can have.

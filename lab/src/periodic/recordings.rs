@@ -9,56 +9,61 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, Releases, Setup};
 
-use super::live::{Live, Reckoner};
+use crate::experiment::{Standings, StandingsWriter};
+
+/// What recordings look for.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Whether all conditions but the first count as one, too.
+    pub merge: bool,
+    /// Whether the cold cycles at the start of each block count.
+    pub keep_cold: bool,
+    /// Lateness above which cycles are counted.
+    pub thresholds_ns: Vec<i64>,
+    /// The claims that they are to show.
+    pub claims: Vec<Ask>,
+}
 
 /// All recordings of an experiment.
 #[derive(Debug)]
-pub(crate) struct Recordings {
+pub struct Recordings {
     /// By run, as the plan counts them.
-    pub(crate) runs: Vec<Recording>,
+    pub runs: Vec<Recording>,
     /// By stream: all conditions but the first, together. Empty unless asked for.
-    pub(crate) merged: Vec<Recording>,
+    pub merged: Vec<Recording>,
     /// By run, as `runs`: what a comparison needs.
-    pub(crate) series: Vec<Builder>,
+    pub series: Vec<Builder>,
     conditions: usize,
     /// How the claims stand, by run; those of a merged run stand at each of its conditions.
-    reckoner: Reckoner,
+    standings: StandingsWriter,
 }
 
 impl Recordings {
-    /// Recordings for each stream, given by its grid, and condition.
-    pub(crate) fn new(
-        grids: &[Grid],
-        conditions: usize,
-        merge: bool,
-        keep_cold: bool,
-        thresholds_ns: &[i64],
-        (asks, live): (&[Ask], &Live),
-    ) -> Self {
+    /// Recordings for each stream, given by its grid, and condition; how the claims stand goes to
+    /// `standings`.
+    pub fn new(grids: &[Grid], conditions: usize, watch: &Watch, standings: &Standings) -> Self {
         let setup = |grid: &Grid| Setup {
             period: Some(grid.period()),
             epoch: grid.epoch(),
-            leave_out_cold: !keep_cold,
-            thresholds_ns: thresholds_ns.to_vec(),
+            leave_out_cold: !watch.keep_cold,
+            thresholds_ns: watch.thresholds_ns.clone(),
             releases: Releases::Known,
         };
-        let recording = |grid: &Grid| Recording::new(setup(grid)).watching(asks);
+        let recording = |grid: &Grid| Recording::new(setup(grid)).watching(&watch.claims);
         let all = || grids.iter().map(recording);
+        let series = |grid: &Grid| Builder::new(grid.period().as_ns(), !watch.keep_cold);
         Self {
             runs: grids
                 .iter()
                 .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
                 .collect(),
-            merged: if merge { all().collect() } else { Vec::new() },
+            merged: if watch.merge { all().collect() } else { Vec::new() },
             series: grids
                 .iter()
-                .flat_map(|grid| {
-                    let builder = Builder::new(grid.period().as_ns(), !keep_cold);
-                    std::iter::repeat_n(builder, conditions)
-                })
+                .flat_map(|grid| std::iter::repeat_n(series(grid), conditions))
                 .collect(),
             conditions,
-            reckoner: live.reckoner(),
+            standings: standings.writer(),
         }
     }
 }
@@ -70,9 +75,9 @@ impl Sink for Recordings {
         let idle = run.is_multiple_of(self.conditions);
         if !idle && let Some(merged) = self.merged.get_mut(run / self.conditions) {
             merged.extend(samples);
-            self.reckoner.look(run, merged);
+            self.standings.look(run, merged);
         } else {
-            self.reckoner.look(run, &self.runs[run]);
+            self.standings.look(run, &self.runs[run]);
         }
     }
 }

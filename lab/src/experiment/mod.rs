@@ -6,6 +6,7 @@
 //! prints; gives facts, no sentences.
 
 mod clock;
+mod companion;
 mod event;
 mod loading;
 mod safety;
@@ -26,6 +27,7 @@ use punctual_host::facts::Facts;
 use crate::load::{Launcher, LoadReport, LoadSpec};
 
 pub use clock::ClockFacts;
+pub(crate) use companion::{Lookout, keep_to, watchdog};
 pub use event::{Event, Observer, Progress};
 pub use loading::{Background, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge};

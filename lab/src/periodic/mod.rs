@@ -13,6 +13,7 @@ mod outcome;
 mod plan;
 mod prepared;
 mod recordings;
+mod site;
 mod stream;
 mod timescale;
 

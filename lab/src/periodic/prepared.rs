@@ -22,10 +22,11 @@ use punctual::session::Thread;
 use punctual::watchdog::Watched;
 
 use super::beside::{drain_thread, watchdog_thread};
-use super::crew::{Crew, Site};
+use super::crew::Crew;
 use super::followed::{Followed, Moment};
 use super::outcome::{Outcome, RunOutcome};
 use super::plan::{Plan, Stream};
+use super::site::Site;
 use super::stream::Tally;
 use crate::experiment::{Background, ClockFacts, End};
 

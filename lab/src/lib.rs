@@ -4,7 +4,7 @@
 //! under load. [`executive`]: what releasing, dispatching and waiting cost, held against the ways
 //! of others ([`baseline`]). [`cost`]: what recording costs. [`load`]: what makes the machine busy
 //! meanwhile. [`quiet`]: the phase away from the tick. [`tasks`]: the file that names the tasks of
-//! a supervisor.
+//! a supervisor. [`waits`]: the ways to wait, by name.
 #![forbid(unsafe_code)]
 
 pub mod baseline;
@@ -15,3 +15,4 @@ pub mod load;
 pub mod periodic;
 pub mod quiet;
 pub mod tasks;
+pub mod waits;

@@ -1,6 +1,10 @@
 //! The names of policies and ways to wait.
 
+use std::fmt;
+
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use punctual_lab::waits::{WAITS, WaitRow};
 
 /// Scheduling policies that a loop can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -13,17 +17,37 @@ pub(crate) enum PolicyName {
     Rr,
 }
 
-/// Ways to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WaitName {
-    /// An absolute sleep: what a plain loop does
-    Sleep,
-    /// Sleep for a tenth of the period, then spin: the CPU is busy nine tenths of the time
-    Spin,
-    /// Sleep until --margin before the release, then spin
-    Fixed,
-    /// NIST's: look every --margin, by default as often as costs least, then spin
-    Rearm,
-    /// Learn how early to wake and whether to sleep in hops, within --budget
-    Adaptive,
+/// A way to wait, by its row in the table of them.
+#[derive(Clone, Copy)]
+pub(crate) struct WaitName(pub(crate) &'static WaitRow);
+
+impl ValueEnum for WaitName {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: [WaitName; WAITS.len()] = {
+            let mut all = [WaitName(&WAITS[0]); WAITS.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = WaitName(&WAITS[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name).help(self.0.help))
+    }
+}
+
+impl Default for WaitName {
+    fn default() -> Self {
+        Self(&WAITS[0])
+    }
+}
+
+impl fmt::Debug for WaitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
 }

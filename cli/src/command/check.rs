@@ -76,7 +76,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.plan.plan {
-        let plans = claims_take(args, &stream, &machine.here, &LoadSpec::ALL);
+        let plans = claims_take(args, &stream, &machine.here, &LoadSpec::all());
         let loops = LoopsBody { plans, ..LoopsBody::default() };
         let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
         return super::planned(&report, args.duration.0, json);
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
 
 /// The loads that start on this machine, and what is said of the others.
 fn loads(here: &Facts) -> (Vec<LoadSpec>, Vec<String>) {
-    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &launcher(), &bounds(here));
+    let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
     (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
 }
 
@@ -208,13 +208,13 @@ mod tests {
         let period = Period::from_ns(1_000_000).expect("positive");
         assert_eq!(rounds(Span::from_ms(60_000), period), 2);
         assert_eq!(rounds(Span::from_ms(1_000), period), 1);
-        let all = || LoadSpec::ALL.to_vec();
+        let all = || LoadSpec::all();
         let turns = conditions(all(), Span::from_ms(60_000));
-        assert_eq!(turns.len(), LoadSpec::ALL.len() + 1);
+        assert_eq!(turns.len(), LoadSpec::all().len() + 1);
         assert!(turns.iter().skip(1).all(|turn| turn.loads.len() == 1));
         let turns = conditions(all(), Span::from_ms(5_000));
         assert_eq!(turns[1].name, "all loads");
-        assert_eq!(turns[1].loads.len(), LoadSpec::ALL.len());
+        assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
         let idle = conditions(Vec::new(), Span::from_ms(5_000));
         assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
     }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use punctual::core::time::Span;
-use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::waits::WAITS;
 
 use crate::Exit;
 use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
@@ -77,9 +77,8 @@ pub(crate) struct Args {
     /// or a PTP device, /dev/ptp0; --phase is then the offset on that one
     #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
     pub(crate) follow: Option<FollowName>,
-    /// What to load the machine with meanwhile, separated by commas: none, cpu, cache, memory,
-    /// fork, disk, net, timer, syscall, linuxcnc, stress-ng:"ARGS"; or all, one after the other
     #[arg(long, default_value = "none", value_parser = parse::loads)]
+    #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
     pub(crate) load: Loads,
     /// Write every sample to FILE, for 'punctual analyse'
     #[arg(long, value_name = "FILE")]
@@ -232,15 +231,15 @@ pub(crate) fn wait_kind(
     margin: Option<parse::Duration>,
     budget: f64,
 ) -> Result<WaitKind> {
-    Ok(match (name, margin) {
-        (WaitName::Fixed, margin) => WaitKind::Fixed(margin.map_or(Spin::FIXED, |m| m.0)),
-        (WaitName::Rearm, Some(margin)) => WaitKind::Rearm(Some(margin.period()?)),
-        (WaitName::Rearm, None) => WaitKind::Rearm(None),
-        (_, Some(_)) => bail!("--margin: only --wait fixed and --wait rearm have one"),
-        (WaitName::Sleep, None) => WaitKind::Sleep,
-        (WaitName::Spin, None) => WaitKind::Spin,
-        (WaitName::Adaptive, None) => WaitKind::Adaptive(budget),
-    })
+    if margin.is_some() && !name.0.has_margin {
+        let with: Vec<String> = WAITS
+            .iter()
+            .filter(|row| row.has_margin)
+            .map(|row| format!("--wait {}", row.name))
+            .collect();
+        bail!("--margin: only {} have one", with.join(" and "));
+    }
+    Ok(name.0.way(margin.map(|margin| margin.0), budget))
 }
 
 fn conditions(load: &Loads) -> Vec<Condition> {

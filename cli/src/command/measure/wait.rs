@@ -5,13 +5,13 @@
 
 use anyhow::{Result, bail};
 use punctual::core::time::{Period, Span};
-use punctual::core::wait::Spin;
 use punctual::os::scheduler::Policy;
 use punctual::way::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::waits::WAITS;
 
 use crate::Exit;
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
@@ -120,15 +120,9 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 
 /// The ways that are compared: all that a loop of this period can have.
 fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
-    let all = [
-        WaitKind::Sleep,
-        WaitKind::Fixed(Spin::FIXED),
-        WaitKind::Rearm(None),
-        WaitKind::Adaptive(budget),
-        WaitKind::Spin,
-    ];
+    let all = WAITS.iter().map(|row| row.way(None, budget));
     let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
-    all.into_iter().filter(|way| rests || *way != WaitKind::Spin).collect()
+    all.filter(|way| rests || *way != WaitKind::Spin).collect()
 }
 
 /// Turns of equal length, ten of each way where the time allows.

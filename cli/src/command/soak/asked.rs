@@ -80,7 +80,8 @@ impl Asked {
                 let number = text.parse().ok().filter(|n| (1..=98).contains(n));
                 number.ok_or_else(|| "not from 1 to 98".to_owned())
             })?,
-            wait: kept.or(args.wait, "wait", WaitName::Sleep, |t| WaitName::from_str(t, false))?,
+            wait: kept
+                .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
             phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
             load: match (&args.load, kept.get("load")) {
                 (Some(load), _) => load.clone(),

@@ -5,8 +5,18 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process::fork_and_wait;
 
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "fork",
+    unit: "forks",
+    help: "forks and reaps, four at a time at most",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// Workers, and thereby processes alive, at most.
 const WORKERS_MAX: usize = 4;
@@ -16,7 +26,7 @@ const RETRY_NS: u64 = 10_000_000;
 const REFUSALS_MAX: u32 = 100;
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let worker = |_| -> Work {
         Box::new(|ticket| {
             let mut refusals = 0;
@@ -37,5 +47,5 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("forks", (0..setup.workers.min(WORKERS_MAX)).map(worker).collect())
+    Ok(Prepared::new((0..setup.workers.min(WORKERS_MAX)).map(worker).collect()))
 }

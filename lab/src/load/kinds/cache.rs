@@ -3,10 +3,20 @@
 //! At most 16 MiB a worker and 256 MiB in all: more than the cache that a core has for itself,
 //! often more than the one that cores share.
 
-use super::bounds::MEMORY_BYTES;
 use super::cpu::Numbers;
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::bounds::MEMORY_BYTES;
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "cache",
+    unit: "lines",
+    help: "chases pointers through more than a processor's own cache, dirtying lines",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// One line of 64 bytes; the first word says which comes next.
 type Line = [u32; 16];
@@ -29,7 +39,7 @@ fn ring(lines: usize, seed: u64) -> Vec<Line> {
 }
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let workers = setup.workers.min(WORKERS_MAX);
     // The shuffle needs one word a line beside the line.
     let lines = RING_BYTES.min(MEMORY_BYTES / workers * 8 / 9) / size_of::<Line>();
@@ -49,7 +59,7 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("lines", (0..workers).map(worker).collect())
+    Ok(Prepared::new((0..workers).map(worker).collect()))
 }
 
 #[cfg(test)]

@@ -4,8 +4,18 @@
 //! One canvas a worker; the polygons are the same in every run.
 
 use super::raster::{CORNERS_MAX, Canvas, HEIGHT, Point, WIDTH};
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "cpu",
+    unit: "polygons",
+    help: "rasters integer polygons into a frame buffer",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// Numbers that look random and are always the same (Steele, Lea, Flood: SplitMix64, 2014).
 pub(super) struct Numbers(u64);
@@ -45,7 +55,7 @@ fn polygon(numbers: &mut Numbers, corners: &mut [Point; CORNERS_MAX]) -> usize {
 }
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let worker = |seed: usize| -> Work {
         Box::new(move |ticket| {
             let mut canvas = Canvas::new();
@@ -60,7 +70,7 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("polygons", (0..setup.workers).map(worker).collect())
+    Ok(Prepared::new((0..setup.workers).map(worker).collect()))
 }
 
 #[cfg(test)]

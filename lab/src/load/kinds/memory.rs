@@ -2,9 +2,19 @@
 //!
 //! At most 64 MiB a buffer and 256 MiB in all.
 
-use super::bounds::MEMORY_BYTES;
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::bounds::MEMORY_BYTES;
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "memory",
+    unit: "bytes",
+    help: "copies large buffers, 256 MiB in all at most",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// The largest buffer, in bytes.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -19,7 +29,7 @@ fn buffer_bytes(workers: usize) -> usize {
 }
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let workers = setup.workers.min(WORKERS_MAX);
     let bytes = buffer_bytes(workers);
     let worker = |_| -> Work {
@@ -40,7 +50,7 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("bytes", (0..workers).map(worker).collect())
+    Ok(Prepared::new((0..workers).map(worker).collect()))
 }
 
 #[cfg(test)]

@@ -8,9 +8,19 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::setup::Setup;
+use super::row::{Row, Start};
 use super::timer::Pace;
-use super::work::{Prepared, Work};
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "disk",
+    unit: "fsyncs",
+    help: "writes and syncs a nameless file of 16 MiB in the temporary directory, paced",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// The size of the file, in bytes.
 const FILE_BYTES: u64 = 16 << 20;
@@ -33,7 +43,7 @@ fn nameless(directory: &Path) -> Result<File, String> {
 ///
 /// # Errors
 /// When there can be no file.
-pub(super) fn prepare(setup: &Setup) -> Result<Prepared, String> {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let file = nameless(&setup.temp)?;
     let work: Work = Box::new(move |ticket| {
         let mut piece = vec![0; PIECE_BYTES];
@@ -52,7 +62,7 @@ pub(super) fn prepare(setup: &Setup) -> Result<Prepared, String> {
         }
         Ok(())
     });
-    Ok(Prepared::new("fsyncs", vec![work]))
+    Ok(Prepared::new(vec![work]))
 }
 
 #[cfg(test)]

@@ -12,16 +12,15 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::Ending;
 
-use super::child::{LIMIT, say};
-use super::guard::Program;
-use super::launcher::Launcher;
-use super::life::{self, Stop};
-use super::program;
-use super::protocol::Line;
-use super::setup::Setup;
+use crate::load::guard::Program;
+use crate::load::launcher::Launcher;
+use crate::load::life::{self, Stop};
+use crate::load::program;
+use crate::load::protocol::{LIMIT, Line, say};
+use crate::load::setup::Setup;
 
 /// The name of this part among the loads' processes.
-pub(super) const NAME: &str = "gears";
+pub(in crate::load) const NAME: &str = "gears";
 /// What it counts.
 pub(super) const UNIT: &str = "frames";
 /// What it needs: the screen and the picture.
@@ -60,7 +59,7 @@ fn set(socket: &Socket, path: Option<PathBuf>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When one cannot be started.
-pub(super) fn guard(
+pub(in crate::load) fn guard(
     setup: &Setup,
     launcher: &dyn Launcher,
     out: &mut dyn Write,

@@ -8,21 +8,33 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::Ending;
 
-use super::child::{LIMIT, say};
-use super::guard::Program;
-use super::launcher::Launcher;
-use super::life;
-use super::program;
-use super::protocol::Line;
-use super::setup::Setup;
-use super::stress_args::stressors;
+use super::row::{Row, Start};
+use super::stress_args::{StressArgs, stressors};
+use crate::load::bounds::Bounds;
+use crate::load::error::LoadError;
+use crate::load::guard::Program;
+use crate::load::launcher::Launcher;
+use crate::load::life;
+use crate::load::part::{self, Part};
+use crate::load::program;
+use crate::load::protocol::{LIMIT, Line, say};
+use crate::load::setup::Setup;
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: PROGRAM,
+    unit: "bogo ops",
+    help: "stress-ng with these arguments, within bounds",
+    args: Some("\"ARGS\""),
+    start: Start::Program(part),
+};
 
 /// The program.
-pub(super) const PROGRAM: &str = "stress-ng";
+pub(in crate::load) const PROGRAM: &str = "stress-ng";
 /// How often the guard looks at its orders.
 const LOOK: Duration = Duration::from_millis(50);
 /// After it was asked to end it has so long to do so and to say its counts.
-pub(super) const GRACE: Duration = Duration::from_secs(4);
+const GRACE: Duration = Duration::from_secs(4);
 /// After its end its last lines have so long to come through the pipe; usually they need none.
 const REST: Duration = Duration::from_secs(1);
 /// In the line that it says when it starts its stressors.
@@ -51,12 +63,25 @@ fn metric(line: &str) -> Option<Metric> {
     sound.then_some(Metric { stressor, operations, seconds })
 }
 
+/// Its process.
+fn part(args: &StressArgs, bounds: &Bounds) -> Result<Part, LoadError> {
+    program::find(PROGRAM).ok_or(LoadError::Missing { program: PROGRAM })?;
+    let words = args.bounded(bounds.cpus.len(), bounds.limit, &bounds.temp)?;
+    Ok(Part {
+        name: args.load(PROGRAM),
+        setup: Some(Setup { words, ..Setup::new(PROGRAM, bounds) }),
+        unit: ROW.unit,
+        note: None,
+        grace: part::GRACE + GRACE,
+    })
+}
+
 /// Runs it until an order, the limit or its own end. Ready is said when it says that it begins:
 /// loading it from a disk alone can take longer than a short run.
 ///
 /// # Errors
 /// When it cannot be started.
-pub(super) fn guard(
+pub(in crate::load) fn guard(
     setup: &Setup,
     launcher: &dyn Launcher,
     out: &mut dyn Write,
@@ -106,7 +131,7 @@ pub(super) fn guard(
 
 /// What a stressor counts.
 fn unit(stressor: &str) -> String {
-    format!("{stressor} bogo ops")
+    format!("{stressor} {}", ROW.unit)
 }
 
 /// What it has said so far.

@@ -1,13 +1,23 @@
 //! Load `syscall`: the cheapest real system call, over and over.
 
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "syscall",
+    unit: "calls",
+    help: "calls the cheapest real system call",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// Calls between two looks at the flag.
 const CALLS: u64 = 256;
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let worker = |_| -> Work {
         Box::new(|ticket| {
             while ticket.going() {
@@ -19,5 +29,5 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("calls", (0..setup.workers).map(worker).collect())
+    Ok(Prepared::new((0..setup.workers).map(worker).collect()))
 }

@@ -8,9 +8,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::LoadError;
-use super::bounds::MEMORY_BYTES;
-use super::error::cut;
+use crate::load::bounds::MEMORY_BYTES;
+use crate::load::error::{LoadError, cut};
 
 /// Options in one list of arguments.
 const OPTIONS_MAX: usize = 32;
@@ -134,6 +133,11 @@ impl StressArgs {
         words.extend(["--temp-path".to_owned(), temp.to_string_lossy().into_owned()]);
         words.push("--metrics-brief".to_owned());
         Ok(words)
+    }
+
+    /// The whole load as a list names it: `stress-ng:"--cpu 2"`.
+    pub(in crate::load) fn load(&self, name: &str) -> String {
+        format!("{name}:\"{self}\"")
     }
 
     /// Bytes for each of `count` instances of `vm`. Releases differ in whether they divide the

@@ -16,10 +16,20 @@ use punctual_os::namespace::unshare_network;
 use punctual_os::process;
 
 use super::cpu::Numbers;
-use super::program;
-use super::setup::Setup;
+use super::row::{Row, Start};
 use super::timer::Pace;
-use super::work::{Prepared, Work};
+use crate::load::program;
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "net",
+    unit: "datagrams",
+    help: "sends UDP between two network namespaces, without root over loopback, paced",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// Datagrams in one burst, and the time between two bursts.
 const BURST: u32 = 50;
@@ -113,7 +123,7 @@ fn connect(pair: Pair) -> Result<Pair, String> {
 ///
 /// # Errors
 /// When not even loopback works.
-pub(super) fn prepare(_: &Setup) -> Result<Prepared, String> {
+fn prepare(_: &Setup) -> Result<Prepared, String> {
     let (pair, note) = match namespaces() {
         Ok(pair) => (pair, "between two network namespaces".to_owned()),
         Err(why) => (loopback()?, format!("over loopback: {why}")),
@@ -145,7 +155,7 @@ pub(super) fn prepare(_: &Setup) -> Result<Prepared, String> {
         }
         Ok(())
     });
-    Ok(Prepared { work: vec![send, receive], unit: "datagrams", note: Some(note) })
+    Ok(Prepared { work: vec![send, receive], note: Some(note) })
 }
 
 #[cfg(test)]

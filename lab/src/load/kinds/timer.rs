@@ -4,8 +4,18 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 
-use super::setup::Setup;
-use super::work::{Prepared, Work};
+use super::row::{Row, Start};
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "timer",
+    unit: "wakes",
+    help: "sleeps for short times on several threads",
+    args: None,
+    start: Start::Own(prepare),
+};
 
 /// Between two wakes of a worker, in ns.
 const PERIOD_NS: u64 = 100_000;
@@ -38,7 +48,7 @@ fn after(next_ns: u64, period_ns: u64, now_ns: u64) -> u64 {
 }
 
 /// Sets it up.
-pub(super) fn prepare(setup: &Setup) -> Prepared {
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let worker = |_| -> Work {
         Box::new(|ticket| {
             // Else the kernel would let wakes of several workers fall together.
@@ -51,7 +61,7 @@ pub(super) fn prepare(setup: &Setup) -> Prepared {
             Ok(())
         })
     };
-    Prepared::new("wakes", (0..setup.workers.min(WORKERS_MAX)).map(worker).collect())
+    Ok(Prepared::new((0..setup.workers.min(WORKERS_MAX)).map(worker).collect()))
 }
 
 #[cfg(test)]

@@ -118,10 +118,10 @@ pub(crate) fn risk(risk: &Risk) -> Error {
             "--wait spin: a period of {} leaves no time to rest; it must be at least {shortest}",
             format::period(period.as_ns()),
         ),
-        Risk::Stamps { period, wake_ns, times } => anyhow!(
-            "--period {}: a stamp alone takes {wake_ns:.0} ns here; the period must be at least \
-             {times} times that",
-            format::period(period.as_ns()),
+        Risk::TooFine { option, value_ns, stamp_ns, times } => anyhow!(
+            "{option} {}: a stamp alone takes {stamp_ns:.0} ns here; it must be at least {times} \
+             times that",
+            format::period(*value_ns),
         ),
     }
 }
@@ -133,6 +133,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
         ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
         ExperimentError::Panic => anyhow!("a measuring thread ended by a fault of this program"),
+        ExperimentError::Load(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
         ExperimentError::Destination(why) => anyhow!(why),
     }

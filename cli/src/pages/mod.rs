@@ -53,6 +53,7 @@ impl Page {
             let (series, notes) = match &stored.samples {
                 // An overview has no time series.
                 _ if many => (Vec::new(), Vec::new()),
+                None if stored.report.body.runs().is_empty() => (Vec::new(), Vec::new()),
                 None => (Vec::new(), vec![samples::NONE.to_owned()]),
                 Some(path) => samples::read(path, &stored.report, of_one)?,
             };

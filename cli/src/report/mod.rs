@@ -5,7 +5,7 @@
 //! that there was too little data to say, or that the machine does not tell.
 
 mod approach;
-mod body;
+pub(crate) mod body;
 mod campaign;
 mod claims;
 mod compare;

@@ -142,6 +142,8 @@ pub enum ExperimentError {
     Thread(io::Error),
     /// A thread of the experiment ended by a panic.
     Panic,
+    /// A load could not be started.
+    Load(String),
     /// A clock could not be followed.
     Follow(FollowError),
     /// What the caller does with the samples failed.

@@ -51,12 +51,14 @@ pub enum Risk {
         /// The shortest that it may have.
         shortest: Span,
     },
-    /// The clock's own stamps would fill the period.
-    Stamps {
-        /// The period.
-        period: Period,
-        /// What a stamp at a wake costs, ns.
-        wake_ns: f64,
+    /// The clock is too slow for what was asked for: so many of its stamps must fit.
+    TooFine {
+        /// The option: "--period".
+        option: &'static str,
+        /// Its value, ns.
+        value_ns: u64,
+        /// What a stamp costs, ns.
+        stamp_ns: f64,
         /// How many of them must fit.
         times: f64,
     },

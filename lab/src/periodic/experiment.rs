@@ -176,8 +176,10 @@ fn cost(plan: &Plan, mut clock: MachineClock) -> Option<RecordCost> {
 
 /// A period that the clock's own stamps would fill is refused.
 fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
-    let (wake_ns, times) = (prepared.cost().wake_ns, STAMPS_IN_A_PERIOD);
+    let (stamp_ns, times) = (prepared.cost().wake_ns, STAMPS_IN_A_PERIOD);
     let mut periods = prepared.plan().streams.iter().map(|stream| stream.period);
-    let short = periods.find(|period| (period.as_ns() as f64) < times * wake_ns);
-    short.map_or(Ok(()), |period| Err(Risk::Stamps { period, wake_ns, times }))
+    let short = periods.find(|period| (period.as_ns() as f64) < times * stamp_ns);
+    short.map_or(Ok(()), |period| {
+        Err(Risk::TooFine { option: "--period", value_ns: period.as_ns(), stamp_ns, times })
+    })
 }

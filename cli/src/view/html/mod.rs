@@ -9,6 +9,7 @@ mod figures;
 mod head;
 mod markup;
 mod overview;
+mod parts;
 mod plots;
 mod policy;
 mod section;
@@ -33,6 +34,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     head::verdicts,
     head::warnings,
     figures::section,
+    parts::section,
     plots::histograms,
     plots::curves,
     plots::times,

@@ -4,6 +4,7 @@ use punctual_lab::executive::{Ratio, Row, Turn};
 
 use crate::format;
 use crate::report::ExecutiveBody;
+use crate::view::parts::executive;
 
 /// The tables, one for each number of tasks, and the figures.
 pub(super) fn of(body: &ExecutiveBody) -> String {
@@ -51,36 +52,12 @@ fn line(row: &Row) -> String {
 }
 
 fn ratio(ratio: &Ratio) -> String {
-    let name = match ratio.design.as_str() {
-        "punctual" => format!(
-            "{} of {} against {}",
-            ratio.what,
-            format::count(ratio.n as u64),
-            format::count(ratio.n_punctual as u64)
-        ),
-        design => format!("{} of {}, {design}", ratio.what, format::count(ratio.n as u64)),
-    };
+    let name = executive::name(ratio);
     let less = ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate);
-    let aim = match (ratio.at_least, ratio.at_most) {
-        (Some(aim), _) => format!("{} or more", format::rate(aim)),
-        (_, Some(aim)) => format!("{} or less", format::rate(aim)),
-        _ => "-".to_owned(),
-    };
-    let reached = if ratio.reached { "reached" } else { "not reached" };
+    let (aim, reached) = (executive::aim(ratio), executive::reached(ratio.reached));
     format!("    {name:34}{:>8} {less:>8}   aim {aim}: {reached}\n", format::rate(ratio.raw))
 }
 
 fn turn(turn: &Turn) -> String {
-    let text = format!(
-        "  one turn of the loop, one task, adaptive wait, {}: adds {} to the bare wait ({} against \
-         {}, median of {}); aim {} or less: {}",
-        format::period(turn.period_ns),
-        format::ns(Some(turn.adds_ns)),
-        format::ns(Some(turn.executive_ns)),
-        format::ns(Some(turn.bare_ns)),
-        format::count(turn.cycles as u64),
-        format::ns(Some(turn.at_most_ns)),
-        if turn.reached { "reached" } else { "not reached" },
-    );
-    format!("\n{}\n", format::wrap(&text, 4))
+    format!("\n{}\n", format::wrap(&format!("  {}", executive::turn(turn)), 4))
 }

@@ -11,6 +11,7 @@ mod head;
 mod histogram;
 mod impact;
 mod imported;
+mod parts;
 mod supervised;
 mod table;
 mod verdict;
@@ -29,7 +30,10 @@ pub(crate) fn page(report: &Report, results: Option<&str>) -> String {
         Body::Run(body) => supervised::page(report, &body.supervised),
         Body::Compare(body) => compare::page(report, &body.compare),
         Body::Impact(body) => impact::page(body),
-        Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => measure(report),
+        body => match crate::view::parts::of(body) {
+            Some(shown) => head::of(report) + &parts::of(&shown) + &verdict::warnings(report),
+            None => measure(report),
+        },
     }
 }
 

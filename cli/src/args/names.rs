@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use punctual::os::scheduler::Policy;
 use punctual_lab::waits::{WAITS, WaitRow};
 
 /// Scheduling policies that a loop can ask for.
@@ -15,6 +16,17 @@ pub(crate) enum PolicyName {
     Fifo,
     /// SCHED_RR
     Rr,
+}
+
+impl PolicyName {
+    /// The policy, with this priority where it has one.
+    pub(crate) fn with(self, priority: u8) -> Policy {
+        match self {
+            Self::Other => Policy::Other,
+            Self::Fifo => Policy::Fifo(priority),
+            Self::Rr => Policy::RoundRobin(priority),
+        }
+    }
 }
 
 /// A way to wait, by its row in the table of them.

@@ -56,7 +56,18 @@ impl Lookout {
 
     /// Another look.
     pub(crate) fn look(&mut self, threads: &[(i32, u32)]) {
+        self.look_while(threads, || true);
+    }
+
+    /// Another look, which counts only where `steady` holds before and after it.
+    pub(crate) fn look_while(&mut self, threads: &[(i32, u32)], steady: impl Fn() -> bool) {
+        if !steady() {
+            return;
+        }
         let after = Observation::look(threads);
+        if !steady() {
+            return;
+        }
         let happened = compare(&self.before, &after).into_iter().map(|what| (after.at_ns, what));
         self.happened.extend(happened);
         self.before = after;

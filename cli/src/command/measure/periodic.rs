@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use punctual::core::time::Span;
-use punctual::os::scheduler::Policy;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
@@ -213,11 +212,7 @@ fn streams(args: &LoopChoices<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
                 period,
                 // A quiet one is settled once it is sure that something is measured.
                 phase_ns: args.phase.at_ns(),
-                policy: match args.policy {
-                    PolicyName::Other => Policy::Other,
-                    PolicyName::Fifo => Policy::Fifo(priority),
-                    PolicyName::Rr => Policy::RoundRobin(priority),
-                },
+                policy: args.policy.with(priority),
                 wait: args.wait,
             });
         }
@@ -243,12 +238,15 @@ pub(crate) fn wait_kind(
 }
 
 fn conditions(load: &Loads) -> Vec<Condition> {
-    let condition = |loads: Vec<LoadSpec>| {
-        let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
-        let name = if names.is_empty() { "idle".to_owned() } else { names.join(",") };
-        Condition { name, wait: None, loads }
-    };
+    let condition =
+        |loads: Vec<LoadSpec>| Condition { name: condition_name(&loads), wait: None, loads };
     load.turns().into_iter().map(condition).collect()
+}
+
+/// How results name what runs under these loads.
+pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
+    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
 }
 
 /// Blocks that visit each condition in turn, `duration` in all.

@@ -7,6 +7,7 @@ use punctual_analysis::impact::application::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper;
 use punctual_lab::executive;
+use punctual_lab::noise::Noise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use super::campaign::Campaign;
 use super::claims::PlannedRun;
 use super::compare::Comparison;
 use super::follow::Follow;
-use super::run::{LoadRow, Run};
+use super::run::{Load, LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
 use super::verdict::Verdict;
@@ -31,6 +32,8 @@ pub(crate) enum Body {
     Wait(WaitBody),
     /// Of `measure executive`.
     Executive(ExecutiveBody),
+    /// Of `measure noise`.
+    Noise(NoiseBody),
     /// Of `soak`.
     Soak(SoakBody),
     /// Of `run`.
@@ -112,6 +115,15 @@ pub(crate) struct ExecutiveBody {
     pub(crate) turn: Option<executive::Turn>,
 }
 
+/// Of `measure noise`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct NoiseBody {
+    /// What took CPUs away.
+    pub(crate) noise: Noise,
+    /// What each load did meanwhile.
+    pub(crate) loads: Vec<Load>,
+}
+
 /// Of `soak`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SoakBody {
@@ -187,6 +199,7 @@ impl Body {
             "measure periodic" => read::<PeriodicBody>(text),
             "measure wait" => read::<WaitBody>(text),
             "measure executive" => read::<ExecutiveBody>(text),
+            "measure noise" => read::<NoiseBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
             "compare" => read::<CompareBody>(text),
@@ -271,6 +284,7 @@ kinds! {
     PeriodicBody => Periodic,
     WaitBody => Wait,
     ExecutiveBody => Executive,
+    NoiseBody => Noise,
     SoakBody => Soak,
     RunBody => Run,
     CompareBody => Compare,

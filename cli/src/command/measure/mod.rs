@@ -1,6 +1,7 @@
 //! `punctual measure`: one experiment a file, each with its arguments; here they are listed.
 
 mod executive;
+mod noise;
 mod periodic;
 mod wait;
 
@@ -18,6 +19,8 @@ pub(crate) enum Measure {
     Periodic(periodic::Args),
     /// The ways to wait held against each other on this machine: how late each is, what it costs
     Wait(wait::Args),
+    /// What takes CPUs away from threads that only spin: gaps by CPU, and on all CPUs at once
+    Noise(noise::Args),
     /// What releasing, dispatching and waiting cost with many tasks, against the ways of others
     Executive(executive::Args),
 }
@@ -27,6 +30,7 @@ pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
     match experiment {
         Measure::Periodic(args) => periodic::run(args),
         Measure::Wait(args) => wait::run(args),
+        Measure::Noise(args) => noise::run(args),
         Measure::Executive(args) => executive::run(args),
     }
 }

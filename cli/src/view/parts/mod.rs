@@ -3,6 +3,7 @@
 //! For kinds of results that have no runs: each has a file here and a row in [`of`].
 
 pub(crate) mod executive;
+mod noise;
 
 use crate::report::Body;
 
@@ -39,6 +40,7 @@ pub(crate) struct Shown {
 pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
         Body::Executive(body) => Some(executive::shown(body)),
+        Body::Noise(body) => Some(noise::shown(body)),
         _ => None,
     }
 }

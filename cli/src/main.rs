@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cli;
 mod command;
 mod comparison;
 mod experiment;
+mod format;
 mod output;
 mod pages;
 mod parse;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, Measure};
+use cli::{Cli, Command};
 
 /// How a subcommand that could run came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) enum Exit {
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
-    if words.get(1).is_some_and(|word| word == command::load::WORD) {
+    if words.get(1).is_some_and(|word| word == experiment::launcher::WORD) {
         return command::load::run(&words[2..]);
     }
     // A file beyond a limit is an error to report, not an end.
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(why) => return refuse(&why),
     };
-    let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(&cli.command));
+    let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(cli.command));
     match done {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Failed) => ExitCode::from(1),
@@ -55,24 +57,22 @@ fn main() -> ExitCode {
 }
 
 /// Runs the subcommand.
-fn run(command: &Command) -> anyhow::Result<Exit> {
+fn run(command: Command) -> anyhow::Result<Exit> {
     match command {
-        Command::Check(args) => command::check::run(args),
-        Command::Measure { experiment: Measure::Periodic(args) } => command::measure::run(args),
-        Command::Soak(args) => command::soak::run(args),
-        Command::Measure { experiment: Measure::Wait(args) } => command::wait::run(args),
-        Command::Measure { experiment: Measure::Executive(args) } => command::executive::run(args),
-        Command::Run(args) => command::run::run(args),
-        Command::Analyse(args) => command::analyse::run(args),
-        Command::Report(args) => command::report::run(args),
-        Command::Compare(args) => command::compare::run(args),
-        Command::Baseline { command } => command::baseline::run(command),
-        Command::Export(args) => command::export::run(args),
-        Command::Impact { model } => command::impact::run(model),
-        Command::Facts(args) => command::facts::run(args),
-        Command::Capture(args) => command::capture::run(args),
+        Command::Check(args) => command::check::run(&args),
+        Command::Measure { experiment } => command::measure::run(&experiment),
+        Command::Soak(args) => command::soak::run(&args),
+        Command::Run(args) => command::run::run(&args),
+        Command::Analyse(args) => command::analyse::run(&args),
+        Command::Report(args) => command::report::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
+        Command::Baseline { command } => command::baseline::run(&command),
+        Command::Export(args) => command::export::run(&args),
+        Command::Impact { model } => command::impact::run(&model),
+        Command::Facts(args) => command::facts::run(&args),
+        Command::Capture(args) => command::capture::run(&args),
         Command::Schema => command::schema::run(),
-        Command::Man(args) => command::man::run(args),
+        Command::Man(args) => command::man::run(&args),
     }
 }
 

@@ -11,7 +11,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::import::csv::ColumnSpec;
 use punctual_analysis::limit::Limit;
 use punctual_analysis::quantity::{self, QuantityError};
-use punctual_lab::load::Loads;
+use punctual_lab::load::{self, Loads};
 
 /// A positive duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,6 +125,21 @@ pub(crate) fn theta(text: &str) -> Result<f64, String> {
 /// `cpu,fork`.
 pub(crate) fn loads(text: &str) -> Result<Loads, String> {
     Loads::parse(text).map_err(|why| why.to_string())
+}
+
+/// What `--load` takes, in a line.
+pub(crate) fn loads_help() -> String {
+    format!(
+        "What to load the machine with meanwhile, separated by commas: {}; or all, one after the \
+         other",
+        load::names()
+    )
+}
+
+/// The same, with what each load does.
+pub(crate) fn loads_long_help() -> String {
+    let each = load::LOADS.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
+    loads_help() + "\n" + &each.collect::<String>()
 }
 
 /// `lateness:us`.

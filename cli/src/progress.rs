@@ -7,12 +7,11 @@ use std::io::{self, IsTerminal, Write};
 
 use punctual::core::time::Span;
 use punctual_analysis::claim::rounded_up;
-use punctual_lab::periodic::Progress;
+use punctual_lab::experiment::{Event, Observer, Progress, Standing};
 
-use crate::experiment::Standing;
-use crate::view::show;
+use crate::format;
 
-/// The progress line.
+/// The progress line, as who is told how far an experiment is.
 #[derive(Debug)]
 pub(crate) struct Line {
     terminal: bool,
@@ -30,7 +29,7 @@ impl Line {
     }
 
     /// Shows how far the experiment is; `condition` names what runs.
-    pub(crate) fn show(&mut self, progress: &Progress, condition: &str, claim: Option<&Standing>) {
+    fn show(&mut self, progress: &Progress, condition: &str, claim: Option<&Standing>) {
         let text = text(progress, condition) + &claim.map(standing).unwrap_or_default();
         // A standard error that is gone costs the line, not the measurement.
         let _gone = if self.terminal {
@@ -47,10 +46,21 @@ impl Line {
     }
 
     /// Takes the line away.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         if self.shown {
             self.shown = false;
             let _gone = write!(io::stderr(), "\r\x1b[K").and_then(|()| io::stderr().flush());
+        }
+    }
+}
+
+impl Observer for Line {
+    fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Progress { progress, condition, standing } => {
+                self.show(progress, condition, standing);
+            }
+            Event::Ended => self.clear(),
         }
     }
 }
@@ -62,7 +72,7 @@ fn text(progress: &Progress, condition: &str) -> String {
         0 => String::new(),
         missed => format!(" · {missed} missed"),
     };
-    format!("{seconds} s left · {condition} · worst {worst} of {}{missed}", progress.cycles)
+    format!("{seconds} s left · {condition} · worst {worst} of {}{missed}", progress.count)
 }
 
 /// How a claim stands, by a bound that may be looked at all the time.
@@ -73,8 +83,8 @@ fn standing(standing: &Standing) -> String {
         ask.event(),
         rounded_up(*p_upper),
         ask.shown_confidence(),
-        show::count(*seen),
-        show::count(*n)
+        format::count(*seen),
+        format::count(*n)
     )
 }
 
@@ -99,7 +109,7 @@ mod tests {
             left: Span::from_ms(41_900),
             condition: 1,
             worst: Some(Span::from_us(310)),
-            cycles: 18_000,
+            count: 18_000,
             missed: 0,
         };
         assert_eq!(text(&progress, "fork"), "41 s left · fork · worst 310 µs of 18000");

@@ -40,7 +40,7 @@ pub(crate) struct Stored {
 /// Whether samples of a recording that began at `started_at` are those of this result: each run
 /// says when it began, to the nanosecond.
 pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
-    report.started_at.as_deref().unwrap_or_default() == started_at
+    report.envelope.started_at.as_deref().unwrap_or_default() == started_at
 }
 
 /// A regular file, opened.
@@ -122,28 +122,47 @@ fn parse(text: &str) -> Result<Report> {
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
     }
-    serde_json::from_str(text).context("a damaged result")
+    Report::parse(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{Body, CheckBody};
     use crate::view;
 
     #[test]
     fn what_was_written_is_read_back() {
-        let mut report = Report::empty("check");
-        report.warnings.push("a \u{1b}[2J warning".to_owned());
+        let mut report = Report::new("check", CheckBody::default());
+        report.envelope.warnings.push("a \u{1b}[2J warning".to_owned());
         let written = view::json::of(&report).expect("JSON");
         let read = parse(&written).expect("a report");
         assert_eq!(view::json::of(&read).expect("JSON"), written);
+    }
+
+    /// Written by version 0.1.0, which gave every kind of result the keys of all kinds.
+    #[test]
+    fn results_of_earlier_versions_are_read_by_their_kind() {
+        let periodic = parse(include_str!("../tests/results/periodic-0.1.0.json"));
+        let periodic = periodic.expect("a result");
+        assert_eq!(periodic.body.runs().len(), 1);
+        assert!(periodic.body.loops().is_some_and(|loops| loops.recording.is_some()));
+        let executive = parse(include_str!("../tests/results/executive-0.1.0.json"));
+        let Body::Executive(costs) = executive.expect("a result").body else { panic!("its kind") };
+        assert_eq!(costs.rows.len(), 10);
+        assert!(costs.turn.is_some());
+        let compare = parse(include_str!("../tests/results/compare-0.1.0.json"));
+        assert_eq!(compare.expect("a result").body.compare().map(|held| held.pairs.len()), Some(1));
+        let soak = parse(include_str!("../tests/results/soak-0.1.0.json"));
+        let Body::Soak(soak) = soak.expect("a result").body else { panic!("its kind") };
+        assert_eq!((soak.judged.runs.len(), soak.campaign.boots.len()), (1, 1));
     }
 
     #[test]
     fn the_samples_beside_it_are_found() {
         let dir = std::env::temp_dir().join(format!("punctual-stored-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("writable");
-        let written = view::json::of(&Report::empty("check")).expect("JSON");
+        let written = view::json::of(&Report::new("check", CheckBody::default())).expect("JSON");
         fs::write(dir.join(RESULT), written).expect("writable");
         assert!(read(&dir).expect("a result").samples.is_none());
         fs::write(dir.join(SAMPLES), "").expect("writable");
@@ -169,5 +188,7 @@ mod tests {
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("no result of punctual's"));
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("schema 2"));
         assert!(why(r#"{"schema":1,"tool":"punctual"}"#).contains("damaged"));
+        let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
+        assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
     }
 }

@@ -9,8 +9,9 @@ use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{Reading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
+use punctual_lab::experiment::{Background, Progress};
 use punctual_lab::periodic::{
-    Background, Condition, Outcome, Plan, Prepared, Progress, Stream, WaitKind, follow, interleave,
+    Condition, Outcome, Plan, Prepared, Stream, WaitKind, follow, interleave,
 };
 
 /// How far a made-up clock is ahead of CLOCK_MONOTONIC before it does anything.
@@ -71,7 +72,7 @@ fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
     };
     let plan = Plan {
         streams: vec![stream],
-        conditions: vec![Condition { name: "idle".to_owned(), wait: None }],
+        conditions: vec![Condition { name: "idle".to_owned(), wait: None, loads: vec![] }],
         blocks: interleave(0, 1, Span::from_ms(2_500)),
         housekeeping: vec![],
         cold: 3,

@@ -8,9 +8,8 @@ use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
 use punctual::os::affinity;
 use punctual::os::scheduler::Policy;
-use punctual_lab::periodic::{
-    Background, Condition, End, Outcome, Plan, Prepared, Stream, WaitKind, interleave,
-};
+use punctual_lab::experiment::{Background, End};
+use punctual_lab::periodic::{Condition, Outcome, Plan, Prepared, Stream, WaitKind, interleave};
 use punctual_testkit::skip;
 
 #[derive(Default)]
@@ -49,7 +48,9 @@ fn stream(period_ns: u64, wait: WaitKind, policy: Policy) -> Stream {
 }
 
 fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> Plan {
-    let conditions = (0..=loads).map(|n| Condition { name: format!("c{n}"), wait: None }).collect();
+    let conditions = (0..=loads)
+        .map(|n| Condition { name: format!("c{n}"), wait: None, loads: vec![] })
+        .collect();
     Plan { streams, conditions, blocks: interleave(loads, 1, total), housekeeping: vec![], cold: 3 }
 }
 
@@ -135,7 +136,7 @@ impl Background for Unplug {
 
     fn end(&mut self, _: usize) {}
 
-    fn progress(&mut self, progress: &punctual_lab::periodic::Progress) {
+    fn progress(&mut self, progress: &punctual_lab::experiment::Progress) {
         // Once the loop was seen where it belongs, long before its end.
         if progress.left < Span::from_ms(2_000) {
             let everywhere = affinity::get(0).expect("own");

@@ -5,6 +5,7 @@
 //! second one to turn deviations from the grid into lateness.
 
 mod csv;
+mod data;
 mod foreign;
 pub(super) mod samples;
 mod source;
@@ -16,12 +17,11 @@ use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
 
 use crate::Exit;
-use crate::args::{AnalyseArgs, ReportArgs};
-use crate::experiment;
+use crate::args::AnalyseArgs;
 use crate::output::{self, Json};
-use crate::report::{self, Report};
+use crate::report::{self, Judged, Report};
 use crate::stored::SAMPLES;
-use crate::view;
+use data::RecordedData;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
@@ -29,26 +29,22 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
         let report = super::soak::held(&args.file, &args.report.limits, &args.report.claims)?;
-        json.write(&view::json::of(&report)?, &view::text::soak(&report))?;
+        super::write(&report, json)?;
         return Ok(super::exit(&report));
     }
-    let mut report = match &args.column {
+    let RecordedData { mut envelope, runs } = match &args.column {
         Some(column) => csv::read(args, column)?,
         None => recorded(args)?,
     };
-    report.verdicts = report::verdicts(&report.runs);
-    report.verdict = report::judge(&report.runs, &args.report.limits, report.incomplete);
-    report.verdict.hold(&report.runs, &args.report.claims, report.incomplete);
-    json.write(&view::json::of(&report)?, &view::text::measure(&report))?;
+    envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
+    envelope.verdict.hold(&runs, &args.report.claims, envelope.incomplete);
+    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let report = Report { envelope, body: judged.into() };
+    super::write(&report, json)?;
     Ok(super::exit(&report))
 }
 
-/// Lateness thresholds that limits and claims ask about, to be watched on the way.
-fn thresholds(args: &ReportArgs) -> Vec<i64> {
-    experiment::thresholds(&args.limits, &args.claims)
-}
-
-fn recorded(args: &AnalyseArgs) -> Result<Report> {
+fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the samples in it.
     let inside = args.file.join(SAMPLES);
     let path = if inside.is_file() { &inside } else { &args.file };

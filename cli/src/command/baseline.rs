@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::Exit;
 use crate::args::BaselineCommand;
 use crate::comparison::store::{Baseline, Store};
+use crate::format;
 use crate::output::Json;
-use crate::view::show;
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {
@@ -43,13 +43,13 @@ fn list(store: &Store) -> Result<String> {
                 page += &format!(
                     "{:20} {:20} {:24} {:12}\n",
                     name.as_str(),
-                    show::plain(baseline.kept_at.get(..19).unwrap_or(&baseline.kept_at)),
-                    show::plain(&kernel),
-                    show::plain(baseline.setup_digest.get(..12).unwrap_or_default()),
+                    format::plain(baseline.kept_at.get(..19).unwrap_or(&baseline.kept_at)),
+                    format::plain(&kernel),
+                    format::plain(baseline.setup_digest.get(..12).unwrap_or_default()),
                 );
             }
             Err(why) => {
-                page += &format!("{:20} {}\n", name.as_str(), show::plain(&format!("{why:#}")));
+                page += &format!("{:20} {}\n", name.as_str(), format::plain(&format!("{why:#}")));
             }
         }
     }
@@ -61,10 +61,10 @@ fn shown(baseline: &Baseline, store: &Store) -> String {
     let mut page = format!(
         "baseline {} · kept at {}\n  {}\n  machine {}\n  setup   {}\n",
         baseline.name.as_str(),
-        show::plain(&baseline.kept_at),
+        format::plain(&baseline.kept_at),
         store.path(&baseline.name).display(),
-        show::plain(&baseline.machine_digest),
-        show::plain(&baseline.setup_digest),
+        format::plain(&baseline.machine_digest),
+        format::plain(&baseline.setup_digest),
     );
     // Facts are plain data: they always have a JSON form.
     let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
@@ -74,16 +74,16 @@ fn shown(baseline: &Baseline, store: &Store) -> String {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        page += &format!("  {name:24} {}\n", show::plain(&value));
+        page += &format!("  {name:24} {}\n", format::plain(&value));
     }
     for run in &recorded.runs {
         let releases: u64 = run.parts.iter().map(|part| part.releases()).sum();
         let missed: u64 = run.parts.iter().map(|part| part.missed).sum();
         page += &format!(
             "  run {:20} {} releases, {} missed\n",
-            show::plain(&run.name),
-            show::count(releases),
-            show::count(missed)
+            format::plain(&run.name),
+            format::count(releases),
+            format::count(missed)
         );
     }
     page

@@ -4,25 +4,33 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
+use std::path::PathBuf;
 use std::slice;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use clap::Args;
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::Policy;
-use punctual_host::choose::{check_cpus, choose, helper_cpu, parse_cpus};
+use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
+use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 
 use crate::Exit;
-use crate::args::CheckArgs;
+use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
-use crate::experiment::{COLD_CYCLES, Experiment, PRIORITY, bounds, claims, quiet, startable};
+use crate::experiment::launcher::launcher;
+use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Json};
-use crate::report::{Choice, PlannedRun};
+use crate::parse::{self, Phase};
+use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Report};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
+
+/// The experiment's name in results.
+const NAME: &str = "check";
 
 /// Shorter than this, all loads run at once: each alone would have too few cycles to say anything.
 const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
@@ -30,58 +38,91 @@ const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
 /// A round visits idle and each load; with one every half minute, drift is spread over all.
 const ROUND: Span = Span::from_ms(30_000);
 
+/// `punctual check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// How long to measure, in all
+    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The CPU to measure [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// The loop's period
+    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
+    /// the kernel's tick) or a duration
+    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// Directory in which each run gets a directory of its own
+    #[arg(long, default_value = "punctual-results", value_name = "DIR")]
+    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineArgs,
+}
+
 /// Runs the subcommand.
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
-    let root = args.root.root.as_deref();
-    let facts = Facts::collect(&super::root(root)?);
-    let here = super::here(&facts, root);
-    let (cpu, choice) = pick(args.cpu.as_deref(), &here)?;
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let (cpu, choice) = pick(args.cpu.as_deref(), &machine.here)?;
     let mut stream = stream(args, cpu)?;
-    let gate = Gate::open(&args.baseline, &facts, root.is_some())?;
+    let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.plan.plan {
-        let plans = claims_take(args, &stream, &here, &LoadSpec::ALL);
-        return super::planned("check", plans, args.duration.0, json);
+        let plans = claims_take(args, &stream, &machine.here, &LoadSpec::all());
+        let loops = LoopsBody { plans, ..LoopsBody::default() };
+        let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
+        return super::planned(&report, args.duration.0, json);
     }
-    let placed = quiet::settle(slice::from_mut(&mut stream), args.phase)?;
+    let placed = experiment::settle(slice::from_mut(&mut stream), args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let samples = results.opened(SAMPLES)?;
 
-    let (loads, left_out) = startable(LoadSpec::ALL.to_vec(), &bounds(&here));
-    let plans = claims_take(args, &stream, &here, &loads);
-    claims::announce(&plans, args.duration.0);
-    let (plan, specs) = plan(&stream, &here, &loads, args.duration.0);
-    let merge = specs.len() > 1;
-    let experiment = Experiment {
-        name: "check",
+    let (loads, left_out) = loads(&machine.here);
+    let plans = claims_take(args, &stream, &machine.here, &loads);
+    experiment::announce(&plans, args.duration.0);
+    let plan = plan(&stream, &machine.here, &loads, args.duration.0);
+    let loops = LoopExperiment {
+        name: NAME,
+        merge: plan.conditions.len() > 1,
         plan,
-        specs,
-        merge,
-        facts,
-        here,
+        machine: &machine,
         choice,
-        asked: args.report.clone(),
+        asked: &args.report,
         plans,
         samples: Some(samples),
         follow: None,
-        warnings: super::foreign(root).into_iter().chain(left_out).chain(placed).collect(),
+        notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
     };
-    let (mut report, trouble) = experiment.run().inspect_err(|_| {
+    let measured = loops.run().inspect_err(|_| {
         // Nothing was measured: an empty directory would only be in the way.
         let _left = results.clone().remove_empty();
     })?;
-    gate.judge(&mut report)?;
-    report.results = Some(results.path().display().to_string());
+    let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
+    let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
+    gate.judge(&mut report, &recorded)?;
     let text = view::json::of(&report)?;
-    let page = view::text::check(&report);
+    let page = view::text::page(&report, Some(&results.path().display().to_string()));
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::beside(&results, &report);
     shown.and(kept).and(drawn)?;
-    gate.keep(&report)?;
+    gate.keep(&report, &recorded)?;
     super::exit_after(&report, trouble)
+}
+
+/// The loads that start on this machine, and what is said of the others.
+fn loads(here: &Facts) -> (Vec<LoadSpec>, Vec<String>) {
+    let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
+    (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
 }
 
 /// The loop that is measured.
@@ -99,19 +140,14 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
     })
 }
 
-/// The experiment with these loads, and the loads of each of its conditions.
-fn plan(
-    stream: &Stream,
-    here: &Facts,
-    loads: &[LoadSpec],
-    duration: Span,
-) -> (Plan, Vec<Vec<LoadSpec>>) {
-    let (conditions, specs) = conditions(loads.to_vec(), duration);
-    let blocks = interleave(specs.len() - 1, rounds(duration, stream.period), duration);
+/// The experiment with these loads.
+fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> Plan {
+    let conditions = conditions(loads.to_vec(), duration);
+    let blocks = interleave(conditions.len() - 1, rounds(duration, stream.period), duration);
     let cpus: CpuList = stream.cpu.into_iter().collect();
     let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
     let streams = vec![stream.clone()];
-    (Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }, specs)
+    Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
 }
 
 /// What each claim takes, with these loads.
@@ -121,38 +157,37 @@ fn claims_take(
     here: &Facts,
     loads: &[LoadSpec],
 ) -> Vec<PlannedRun> {
-    let plan_of = |duration| plan(stream, here, loads, duration).0;
-    claims::plans(&args.report, &args.plan, args.duration.0, !loads.is_empty(), &plan_of)
+    let plan_of = |duration| plan(stream, here, loads, duration);
+    experiment::plans(&args.report, &args.plan, args.duration.0, !loads.is_empty(), &plan_of)
 }
 
 /// The CPU to measure: as asked, else as the facts say.
-fn pick(asked: Option<&str>, facts: &Facts) -> Result<(u32, Choice)> {
-    let Some(text) = asked else {
-        let choice = choose(facts);
-        check_cpus(&CpuList::single(choice.cpu), facts)?;
-        return Ok((choice.cpu, Choice { cpus: choice.cpu.to_string(), why: choice.why }));
-    };
-    let cpus = parse_cpus(text, facts).context("--cpu")?;
-    let (Some(cpu), 1) = (cpus.first(), cpus.len()) else {
-        bail!("--cpu {text}: check measures one CPU; 'punctual measure periodic' takes several");
-    };
-    Ok((cpu, Choice { cpus: cpu.to_string(), why: "as asked".to_owned() }))
+fn pick(asked: Option<&str>, here: &Facts) -> Result<(u32, Choice)> {
+    let (cpus, choice) = experiment::pick(asked, here)?;
+    match (cpus.first(), cpus.len(), asked) {
+        (Some(cpu), 1, _) => Ok((cpu, choice)),
+        (_, _, text) => bail!(
+            "--cpu {}: check measures one CPU; 'punctual measure periodic' takes several",
+            text.unwrap_or_default()
+        ),
+    }
 }
 
 /// Idle, then each load; all loads at once when there is little time.
-fn conditions(loads: Vec<LoadSpec>, duration: Span) -> (Vec<Condition>, Vec<Vec<LoadSpec>>) {
-    let mut specs = vec![Vec::new()];
+fn conditions(loads: Vec<LoadSpec>, duration: Span) -> Vec<Condition> {
+    let mut turns = vec![Vec::new()];
     if duration >= LOADS_IN_TURN_FROM {
-        specs.extend(loads.into_iter().map(|spec| vec![spec]));
+        turns.extend(loads.into_iter().map(|spec| vec![spec]));
     } else if !loads.is_empty() {
-        specs.push(loads);
+        turns.push(loads);
     }
-    let name = |specs: &Vec<LoadSpec>| match specs.as_slice() {
+    let name = |loads: &[LoadSpec]| match loads {
         [] => "idle".to_owned(),
         [one] => one.to_string(),
         _ => "all loads".to_owned(),
     };
-    (specs.iter().map(|specs| Condition { name: name(specs), wait: None }).collect(), specs)
+    let condition = |loads: Vec<LoadSpec>| Condition { name: name(&loads), wait: None, loads };
+    turns.into_iter().map(condition).collect()
 }
 
 /// As many rounds as leave each block at least fifty cycles, one every half minute at most.
@@ -172,13 +207,14 @@ mod tests {
         let period = Period::from_ns(1_000_000).expect("positive");
         assert_eq!(rounds(Span::from_ms(60_000), period), 2);
         assert_eq!(rounds(Span::from_ms(1_000), period), 1);
-        let all = || LoadSpec::ALL.to_vec();
-        let (named, specs) = conditions(all(), Span::from_ms(60_000));
-        assert_eq!((named.len(), specs.len()), (LoadSpec::ALL.len() + 1, LoadSpec::ALL.len() + 1));
-        assert!(specs.iter().skip(1).all(|specs| specs.len() == 1));
-        let (named, specs) = conditions(all(), Span::from_ms(5_000));
-        assert_eq!(named[1].name, "all loads");
-        assert_eq!(specs[1].len(), LoadSpec::ALL.len());
-        assert_eq!(conditions(Vec::new(), Span::from_ms(5_000)).1, [Vec::new()]);
+        let all = || LoadSpec::all();
+        let turns = conditions(all(), Span::from_ms(60_000));
+        assert_eq!(turns.len(), LoadSpec::all().len() + 1);
+        assert!(turns.iter().skip(1).all(|turn| turn.loads.len() == 1));
+        let turns = conditions(all(), Span::from_ms(5_000));
+        assert_eq!(turns[1].name, "all loads");
+        assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
+        let idle = conditions(Vec::new(), Span::from_ms(5_000));
+        assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
     }
 }

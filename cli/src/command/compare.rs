@@ -13,9 +13,8 @@ use crate::Exit;
 use crate::args::CompareArgs;
 use crate::comparison::{Recorded, Side, hold, read};
 use crate::output::{self, Json};
-use crate::report::Report;
+use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
-use crate::view;
 
 /// The most results of one comparison.
 const RESULTS_MAX: usize = 1_000;
@@ -41,13 +40,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let comparison = hold(&sides, &thresholds, args.anyway)?;
     let worse = args.fail_if_worse && comparison.is_worse();
-    let mut report = Report::empty("compare");
+    let mut report = Report::new("compare", CompareBody { compare: comparison });
     if worse {
-        report.verdict.ok = false;
-        report.verdict.reasons.push("worse than the reference".to_owned());
+        report.envelope.verdict.ok = false;
+        report.envelope.verdict.reasons.push("worse than the reference".to_owned());
     }
-    report.compare = Some(comparison);
-    json.write(&view::json::of(&report)?, &view::text::compare(&report))?;
+    super::write(&report, json)?;
     Ok(if worse { Exit::Failed } else { Exit::Fine })
 }
 

@@ -72,7 +72,7 @@ fn histograms(args: &ExportArgs, source: &Source, table: Table) -> Result<Vec<St
 /// The runs with how long each was to run.
 fn intervals(report: &Report, shown: &str) -> Result<Vec<Interval>> {
     let runs = tables::distributions(report, shown)?;
-    let durations = report.runs.iter().map(|run| run.setup.duration_ns.unwrap_or_default());
+    let durations = report.body.runs().iter().map(|run| run.setup.duration_ns.unwrap_or_default());
     let interval = |(lateness, ns)| Interval { lateness, duration: Duration::from_nanos(ns) };
     Ok(runs.into_iter().zip(durations).map(interval).collect())
 }
@@ -81,11 +81,11 @@ fn intervals(report: &Report, shown: &str) -> Result<Vec<Interval>> {
 fn notes(report: &Report) -> Vec<String> {
     let from = format!("written by punctual {}", env!("CARGO_PKG_VERSION"));
     let end = "the recording ended before its time, or its file did".to_owned();
-    std::iter::once(from).chain(report.incomplete.then_some(end)).collect()
+    std::iter::once(from).chain(report.envelope.incomplete.then_some(end)).collect()
 }
 
 /// When the recording began, where that is known.
 fn started(report: &Report) -> Option<SystemTime> {
-    let at: jiff::Timestamp = report.started_at.as_deref()?.parse().ok()?;
+    let at: jiff::Timestamp = report.envelope.started_at.as_deref()?.parse().ok()?;
     Some(at.into())
 }

@@ -6,15 +6,9 @@
 use std::io::stdout;
 use std::process::ExitCode;
 
-use punctual_lab::load::{Reexec, run_child};
+use punctual_lab::load::run_child;
 
-/// The word that selects it.
-pub(crate) const WORD: &str = "__load";
-
-/// How the tool starts its own loads: this program again.
-pub(crate) fn launcher() -> Reexec {
-    Reexec::new(&[WORD])
-}
+use crate::experiment::launcher::launcher;
 
 /// Runs the load that `words` ask for, and is over.
 pub(crate) fn run(words: &[String]) -> ExitCode {

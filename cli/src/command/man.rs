@@ -7,7 +7,8 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::Exit;
-use crate::args::{Cli, ManArgs};
+use crate::args::ManArgs;
+use crate::cli::Cli;
 use crate::output::Dir;
 
 /// Runs the subcommand.

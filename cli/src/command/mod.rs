@@ -5,7 +5,6 @@ pub(crate) mod baseline;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;
-pub(crate) mod executive;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;
@@ -16,56 +15,32 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod soak;
-pub(crate) mod wait;
-
-use std::path::Path;
 
 use anyhow::Result;
 use punctual::core::time::Span;
-use punctual_host::facts::Facts;
-use punctual_host::root::Root;
 
 use crate::Exit;
-use crate::experiment::claims;
+use crate::experiment::{self, root};
 use crate::output::Json;
 use crate::report::{PlannedRun, Report};
 use crate::view;
 
-/// Where facts are read: this machine, or one that was captured.
-fn root(captured: Option<&Path>) -> Result<Root> {
-    Ok(match captured {
-        None => Root::live(),
-        Some(dir) => Root::captured(dir)?,
-    })
-}
-
-/// What to say of facts that are another machine's.
-fn foreign(captured: Option<&Path>) -> Vec<String> {
-    captured
-        .map(|dir| format!("facts are those of {}, the measurements this machine's", dir.display()))
-        .into_iter()
-        .collect()
-}
-
-/// The facts of the machine that measures, by which its CPUs are chosen, where `facts` may be those
-/// of another one.
-fn here(facts: &Facts, captured: Option<&Path>) -> Facts {
-    if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() }
-}
-
-/// Shows what claims take, and measures nothing.
-fn planned(experiment: &str, plans: Vec<PlannedRun>, duration: Span, json: Json) -> Result<Exit> {
-    let mut report = Report::empty(experiment);
-    report.plans = plans;
-    let reach = |plan: &PlannedRun| claims::reach(plan, duration);
-    let reached: Vec<String> = report.plans.iter().map(reach).collect();
-    json.write(&view::json::of(&report)?, &view::text::plans(&report, &reached))?;
+/// Shows what the claims of a report take, and measures nothing.
+fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
+    let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
+    let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
+    json.write(&view::json::of(report)?, &view::text::plans(report, &reached))?;
     Ok(Exit::Fine)
+}
+
+/// Writes a report where it was asked for, and its page.
+fn write(report: &Report, json: Json) -> Result<()> {
+    json.write(&view::json::of(report)?, &view::text::page(report, None))
 }
 
 /// The exit that the limits and claims ask for.
 fn exit(report: &Report) -> Exit {
-    if report.verdict.ok { Exit::Fine } else { Exit::Failed }
+    if report.envelope.verdict.ok { Exit::Fine } else { Exit::Failed }
 }
 
 /// The exit that the limits ask for, or what went wrong on the way: said last, after all else was

@@ -4,9 +4,9 @@
 
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 
-use super::{Recorded, RecordedRun};
+use super::recorded::{Recorded, RecordedRun};
+use crate::format;
 use crate::report::Difference;
-use crate::view::show;
 
 /// Everything that is known to differ between A and B, each once.
 pub(super) fn of(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Difference> {
@@ -41,7 +41,7 @@ pub(super) fn of(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<
 }
 
 fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
-    let time = |ns: Option<u64>| ns.map(show::period);
+    let time = |ns: Option<u64>| ns.map(format::period);
     let number = |value: Option<u32>| value.map(|value| value.to_string());
     let load = |run: &RecordedRun| {
         let mut loads = run.setup.load.clone();

@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use punctual_host::baseline::Name;
 use punctual_host::facts::Facts;
 
+use super::held::{Side, hold};
+use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
-use super::{Recorded, Side, hold};
 use crate::args::BaselineArgs;
 use crate::output::{self, Opened};
 use crate::report::Report;
@@ -67,14 +68,14 @@ impl Gate {
     }
 
     /// Holds a report against the baseline: its verdict fails where the run is worse.
-    pub(crate) fn judge(&self, report: &mut Report) -> Result<()> {
+    pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(baseline) = &self.against else { return Ok(()) };
         let name = baseline.name.as_str();
         let sides = [
             Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
             Side {
                 label: "this run".to_owned(),
-                results: vec![Recorded::live(report, "this run".to_owned())],
+                results: vec![Recorded::measured(report, runs, "this run")],
             },
         ];
         let comparison = hold(&sides, &[], false)?;
@@ -85,26 +86,30 @@ impl Gate {
                 matches!(run.verdict, Worse | Mixed)
             });
             let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
-            report.verdict.reasons.extend(reasons.map(|why| format!("against {name}: {why}")));
+            report
+                .envelope
+                .verdict
+                .reasons
+                .extend(reasons.map(|why| format!("against {name}: {why}")));
             let alone = "one run against one: a drift of the machine, or another boot, looks like \
                          this too; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' of runs measured \
                          in turn tells them apart";
-            report.verdict.reasons.push(format!("against {name}: {alone}"));
-            report.verdict.ok = false;
+            report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
+            report.envelope.verdict.ok = false;
         }
-        report.compare = Some(comparison);
+        report.body.set_compare(comparison);
         Ok(())
     }
 
     /// Keeps the report as the baseline, where that was asked for and it ran to its end.
-    pub(crate) fn keep(&self, report: &Report) -> Result<()> {
+    pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
-        if report.incomplete {
+        if report.envelope.incomplete {
             bail!("not kept as baseline {}: it ended before its time", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         store.refuse_taken(name, *force)?;
-        Store::keep(name, Recorded::live(report, from), file)?;
+        Store::keep(name, Recorded::measured(report, runs, &from), file)?;
         output::say(&format!("kept as {}", file.path().display()));
         Ok(())
     }

@@ -3,7 +3,8 @@
 use anyhow::{Result, bail};
 use punctual_analysis::compare::{Part, Runs, Verdict, compare, together};
 
-use super::{Recorded, differences};
+use super::differences;
+use super::recorded::{Recorded, RecordedRun};
 use crate::report::{ComparedResult, ComparedSide, Comparison, Pair};
 
 /// One side: one result, or several of the same kind.
@@ -127,7 +128,7 @@ fn listed(a: &Side, b: &Side, anyway: bool) -> Vec<crate::report::Difference> {
     let mut all = Vec::new();
     let first = &a.results[0];
     for other in a.results[1..].iter().chain(&b.results) {
-        let same = |(at, run): (usize, &super::RecordedRun)| {
+        let same = |(at, run): (usize, &RecordedRun)| {
             let named = other.runs.iter().position(|theirs| theirs.name == run.name);
             let alone = anyway && first.runs.len() == 1 && other.runs.len() == 1;
             Some((at, named.or(alone.then_some(0))?))

@@ -12,7 +12,7 @@ use punctual_analysis::compare::series::{Builder, Series};
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::import::samples::{Ending, SampleFile};
 
-use super::{RUNS_MAX, Recorded, RecordedRun};
+use super::recorded::{RUNS_MAX, Recorded, RecordedRun};
 use crate::report::{Report, Run, Setup};
 use crate::stored::{self, RESULT, SAMPLES};
 
@@ -34,11 +34,11 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
     if let Some(samples) = &stored.samples {
         let recorded = of_samples(samples, shown.clone())?;
         // Samples of another run may lie beside it.
-        if recorded.started_at == stored.report.started_at {
+        if recorded.started_at == stored.report.envelope.started_at {
             return Ok(Recorded { runs: recorded.runs, ..Recorded::head(&stored.report, shown) });
         }
     }
-    let runs = &stored.report.runs;
+    let runs = stored.report.body.runs();
     if runs.len() > RUNS_MAX {
         bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", runs.len());
     }
@@ -150,12 +150,12 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
         }
     };
     let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
-    if !report.runs.is_empty() && !report.runs.iter().any(|run| shows(&run)) {
+    if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
         bail!(
             "{from}: it holds no lateness (instants alone give intervals): there is nothing to \
              compare with a lateness"
         );
     }
-    let runs = report.runs.iter().filter(shows).map(run).collect();
+    let runs = report.body.runs().iter().filter(shows).map(run).collect();
     Ok(Recorded { runs, ..Recorded::head(report, from) })
 }

@@ -1,24 +1,16 @@
-//! What the claims of an experiment take: reckoned from its plan, and said before it starts.
+//! What the claims of an experiment take, in words, before it starts.
 //!
-//! For `check` and `measure`. Says; never changes a plan: nobody's run becomes longer than asked.
+//! For the measuring subcommands. The figures are `punctual_lab::periodic::plans`'.
 
 use punctual::core::time::Span;
-use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::plan::Planned;
-use punctual_lab::periodic::Plan;
+use punctual_lab::periodic::{self, Plan, RunClaim};
 
+use super::loops::watch;
+use super::runs::{UNDER_LOAD, run_name};
 use crate::args::{PlanArgs, ReportArgs};
+use crate::format;
 use crate::output;
-use crate::report::{self, PlannedRun};
-use crate::view::show;
-
-/// One run of a report, as the plan has it.
-struct Promised {
-    name: String,
-    period_ns: u64,
-    /// At most: starting a load takes from it.
-    cycles: u64,
-}
+use crate::report::PlannedRun;
 
 /// What each claim takes of each run of the plan for a duration; with `merge`, of all conditions
 /// but the first together.
@@ -29,78 +21,19 @@ pub(crate) fn plans(
     merge: bool,
     plan_of: &dyn Fn(Span) -> Plan,
 ) -> Vec<PlannedRun> {
-    let of = |duration| promised(&plan_of(duration), merge, asked.keep_cold);
-    let now = of(duration);
-    let one = |ask: &Ask, at: usize| {
-        let run = &now[at];
-        let planned = Planned::of(ask, how.theta.unwrap_or(1.0), run.period_ns, run.cycles);
-        let needed = planned.needs.first().map_or(0, |need| need.n);
-        let cycles_of = |duration| of(duration).get(at).map_or(0, |run| run.cycles);
-        let duration_needed_ns = lengthened(duration, run.cycles, needed, cycles_of);
-        PlannedRun { run: run.name.clone(), planned, duration_needed_ns }
+    let plan = plan_of(duration);
+    let named = |of: RunClaim| {
+        let condition = of.condition.map_or(UNDER_LOAD, |at| plan.conditions[at].name.as_str());
+        PlannedRun {
+            run: run_name(&plan, &plan.streams[of.stream], condition),
+            planned: of.planned,
+            duration_needed_ns: of.duration_needed_ns,
+        }
     };
-    asked
-        .claims
-        .iter()
-        .flat_map(|ask| (0..now.len()).map(move |at| (ask, at)))
-        .map(|(ask, at)| one(ask, at))
-        .collect()
+    let theta = how.theta.unwrap_or(1.0);
+    let claims = periodic::plans(&watch(asked, merge), theta, duration, plan_of);
+    claims.into_iter().map(named).collect()
 }
-
-/// The runs of a plan and the cycles that each is to have.
-fn promised(plan: &Plan, merge: bool, keep_cold: bool) -> Vec<Promised> {
-    let cold = if keep_cold { 0 } else { u64::from(plan.cold) };
-    let mut runs = Vec::new();
-    for stream in &plan.streams {
-        let period_ns = stream.period.as_ns();
-        let cycles = |conditions: std::ops::Range<usize>| -> u64 {
-            let blocks = plan.blocks.iter().filter(|block| conditions.contains(&block.condition));
-            let of = |ns: i64| (ns.unsigned_abs() / period_ns).saturating_sub(cold);
-            blocks.map(|block| of(block.length.as_ns())).sum()
-        };
-        let mut run = |name: &str, cycles| {
-            let name = report::run_name(plan, stream, name);
-            runs.push(Promised { name, period_ns, cycles });
-        };
-        let conditions = plan.conditions.len();
-        let alone = if merge { 1 } else { conditions };
-        for (at, condition) in plan.conditions.iter().enumerate().take(alone) {
-            run(&condition.name, cycles(at..at + 1));
-        }
-        if alone < conditions {
-            run(report::UNDER_LOAD, cycles(alone..conditions));
-        }
-    }
-    runs
-}
-
-/// The length, ns, with which a run has `needed` cycles, where it has `cycles` at `duration`: by
-/// its share, and by trying, as a longer experiment may share its time out otherwise.
-fn lengthened(
-    duration: Span,
-    mut cycles: u64,
-    needed: u64,
-    cycles_of: impl Fn(Span) -> u64,
-) -> f64 {
-    let mut length_ns = duration.as_ns() as f64;
-    for _ in 0..TRIES {
-        if cycles >= needed {
-            break;
-        }
-        length_ns *= needed as f64 / cycles.max(1) as f64 * SPARE;
-        if length_ns > LENGTH_MAX_NS {
-            break;
-        }
-        cycles = cycles_of(Span::from_ns(length_ns as i64));
-    }
-    length_ns
-}
-
-const TRIES: usize = 5;
-/// For blocks that do not come out even.
-const SPARE: f64 = 1.001;
-/// A hundred years: beyond that the share alone has to do.
-const LENGTH_MAX_NS: f64 = 3.2e18;
 
 /// Says on standard error how long each claim takes, by the run that has the fewest of its cycles.
 pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
@@ -125,9 +58,9 @@ fn said(plan: &PlannedRun, duration: Span) -> String {
     format!(
         "{} needs {} cycles without an exceedance ({} at {}): {}",
         planned.statement,
-        show::count(n),
-        show::long(needed_ns),
-        show::period(planned.period_ns),
+        format::count(n),
+        format::long(needed_ns),
+        format::period(planned.period_ns),
         reach(plan, duration)
     )
 }
@@ -136,16 +69,16 @@ fn said(plan: &PlannedRun, duration: Span) -> String {
 pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {
-        let n = show::count(planned.n);
+        let n = format::count(planned.n);
         return format!("\"{}\" has {n}, enough as long as none comes", plan.run);
     }
-    let would_do = show::argument(plan.duration_needed_ns)
+    let would_do = format::argument(plan.duration_needed_ns)
         .map_or_else(String::new, |text| format!("; --duration {text} would do"));
     format!(
         "this run is {} and gives \"{}\" {}, so it cannot hold this claim{would_do}",
-        show::long(duration.as_ns() as f64),
+        format::long(duration.as_ns() as f64),
         plan.run,
-        show::count(planned.n),
+        format::count(planned.n),
     )
 }
 
@@ -153,6 +86,7 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
 mod tests {
     use punctual::core::time::Period;
     use punctual::os::scheduler::Policy;
+    use punctual_analysis::claim::ask::Ask;
     use punctual_lab::periodic::{Condition, Stream, WaitKind, interleave};
 
     use super::*;
@@ -170,6 +104,7 @@ mod tests {
         let name = |at| Condition {
             name: if at == 0 { "idle".into() } else { format!("load {at}") },
             wait: None,
+            loads: Vec::new(),
         };
         Plan {
             streams: vec![stream],

@@ -5,13 +5,12 @@
 
 use std::io;
 
-use anyhow::{Result, anyhow, bail};
-use punctual::follow::{FollowError, Follower, PtpClock, Reference};
+use anyhow::{Error, Result, anyhow, bail};
+use punctual::follow::{FollowError, PtpClock, Reference};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual_lab::periodic::{Plan, follow};
 
+use crate::format;
 use crate::parse::{FollowName, Phase};
-use crate::view::show;
 
 /// A clock to follow, opened.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ impl Target {
     /// # Errors
     /// In one line, why it cannot be followed, or not with this phase.
     pub(crate) fn open(asked: &FollowName, phase: Phase) -> Result<Self> {
-        let name = show::plain(&asked.to_string());
+        let name = format::plain(&asked.to_string());
         if phase == Phase::Quiet {
             bail!(
                 "--phase quiet: the kernel's tick keeps to CLOCK_MONOTONIC, and a grid that \
@@ -61,16 +60,17 @@ impl Target {
         })
     }
 
-    /// Begins to follow it.
-    ///
-    /// # Errors
-    /// In one line, why not.
-    pub(crate) fn start(self, plan: &Plan) -> Result<Follower> {
-        let name = self.name;
-        follow(self.reference, plan).start().map_err(|why| match why {
-            FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
-            other => anyhow!("--follow {name}: {other}"),
-        })
+    /// What to follow.
+    pub(super) fn into_reference(self) -> Reference {
+        self.reference
+    }
+}
+
+/// Why a clock could not be followed.
+pub(super) fn refused(name: &str, why: &FollowError) -> Error {
+    match why {
+        FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
+        other => anyhow!("--follow {name}: {other}"),
     }
 }
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use punctual_lab::periodic::Stream;
 use punctual_lab::quiet;
 
+use crate::format;
 use crate::parse::Phase;
-use crate::view::show;
 
 /// Puts every loop where `phase` says; what to say of it, one line a loop that was put somewhere
 /// else than at zero by what was heard, or could not be.
@@ -21,15 +21,15 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
         let quiet = quiet::find(stream.cpu, stream.policy, stream.period)
             .context("cannot start a thread")?;
         let cpu = stream.cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
-        let period = show::period(stream.period.as_ns());
+        let period = format::period(stream.period.as_ns());
         said.push(match quiet {
             Some(quiet) => {
                 stream.phase_ns = quiet.phase_ns;
                 format!(
                     "quiet phase: the tick{cpu} comes every {}; releases every {period} are put \
                      {} from it",
-                    show::period(quiet.tick_ns),
-                    show::ns(Some(quiet.clear_ns as f64))
+                    format::period(quiet.tick_ns),
+                    format::ns(Some(quiet.clear_ns as f64))
                 )
             }
             None => format!(

@@ -3,9 +3,12 @@
 //!
 //! Names and places only; nothing is computed from the numbers but who was latest.
 
-use super::{RUNS_DRAWN, Shown, judged};
+use super::shown::{Shown, judged};
 use crate::report::Report;
 use crate::stored::Stored;
+
+/// The most runs of a page that are drawn; tables have all.
+pub(super) const RUNS_DRAWN: usize = 8;
 
 /// The most results that an overview draws: as many as there are dashes and colours.
 const OVERVIEW_DRAWN: usize = 6;
@@ -40,7 +43,7 @@ pub(crate) struct Row {
 /// Whether these are two measurements, before and after; recorded data of somebody else are laid
 /// over instead.
 fn are_paired<'a>(mut reports: impl ExactSizeIterator<Item = &'a Report>) -> bool {
-    reports.len() == 2 && reports.all(|report| report.experiment != "analyse")
+    reports.len() == 2 && reports.all(|report| report.envelope.experiment != "analyse")
 }
 
 fn paired(results: &[Shown]) -> bool {
@@ -57,7 +60,7 @@ pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
         let own = path.file_stem().filter(|stem| *stem != "result");
         let named = own.or_else(|| path.parent().and_then(|dir| dir.file_name()));
         named.map_or_else(
-            || stored.report.experiment.clone(),
+            || stored.report.envelope.experiment.clone(),
             |name| name.to_string_lossy().into_owned(),
         )
     };
@@ -76,7 +79,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     }
     let mut all: Vec<(usize, usize)> = Vec::new();
     for (result, shown) in results.iter().enumerate() {
-        let runs = shown.report.runs.iter().enumerate();
+        let runs = shown.report.body.runs().iter().enumerate();
         all.extend(runs.filter(|(_, run)| judged(run) > 0).map(|(run, _)| (result, run)));
     }
     if all.len() <= RUNS_DRAWN {
@@ -88,7 +91,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         all.len()
     );
     let latest = |&(result, run): &(usize, usize)| {
-        results[result].report.runs[run].outcome.lateness_ns.max.unwrap_or(0.0)
+        results[result].report.body.runs()[run].outcome.lateness_ns.max.unwrap_or(0.0)
     };
     all.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
     all.truncate(RUNS_DRAWN);
@@ -99,7 +102,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
 /// Of each result its last run that has data: the one under load where there is one.
 fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     let last = |(result, shown): (usize, &Shown)| {
-        let run = shown.report.runs.iter().rposition(|run| judged(run) > 0)?;
+        let run = shown.report.body.runs().iter().rposition(|run| judged(run) > 0)?;
         Some((result, run))
     };
     let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last).collect();
@@ -117,7 +120,7 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
 fn names(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for &(result, run) in drawn {
-        let name = &results[result].report.runs[run].name;
+        let name = &results[result].report.body.runs()[run].name;
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -129,7 +132,7 @@ fn names(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<String> {
 fn together(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
     let line = |(at, &(result, run)): (usize, &(usize, usize))| {
         let shown = &results[result];
-        let name = &shown.report.runs[run].name;
+        let name = &shown.report.body.runs()[run].name;
         let name =
             if results.len() > 1 { format!("{}: {name}", shown.label) } else { name.clone() };
         Line { name, drawn: at, ink: at }
@@ -150,7 +153,7 @@ fn title(lines: &[Line]) -> String {
 fn of_name(results: &[Shown], drawn: &[(usize, usize)], name: &str) -> Vec<Line> {
     let named = drawn.iter().enumerate();
     named
-        .filter(|(_, (result, run))| results[*result].report.runs[*run].name == name)
+        .filter(|(_, (result, run))| results[*result].report.body.runs()[*run].name == name)
         .map(|(at, &(result, _))| Line {
             name: format!("{name}, {}", results[result].label),
             drawn: at,

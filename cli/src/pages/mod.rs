@@ -5,6 +5,7 @@
 
 mod layout;
 mod samples;
+mod shown;
 
 use anyhow::{Context, Result};
 use punctual_analysis::plot::bins::{Bins, bins};
@@ -13,38 +14,12 @@ use punctual_analysis::plot::thinned::Thinned;
 use crate::output::Dir;
 use crate::report::{Report, Run};
 use crate::stored::{SAMPLES, Stored};
+use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
+pub(crate) use shown::{Shown, judged};
 
 /// The most results on one page.
 pub(crate) const RESULTS_MAX: usize = 500;
-
-/// The most runs of a page that are drawn; tables have all.
-const RUNS_DRAWN: usize = 8;
-
-/// Stretches of all envelopes of a page together, and the most of one.
-const STRETCHES: usize = 10_240;
-const STRETCHES_OF_ONE: usize = 4_096;
-
-/// Outliers of all runs of a page together, and the most of one.
-const OUTLIERS: usize = 4_000;
-const OUTLIERS_OF_ONE: usize = 2_000;
-
-/// One result on a page.
-#[derive(Debug)]
-pub(crate) struct Shown {
-    /// Its name on the page: "before", the directory's name, "this run".
-    pub(crate) label: String,
-    /// Where it was, as the reader may look for it.
-    pub(crate) place: String,
-    /// A link to a page of its own, relative to this page.
-    pub(crate) link: Option<String>,
-    /// What it says.
-    pub(crate) report: Report,
-    /// The time series of each run, where there are samples.
-    pub(crate) series: Vec<Option<Thinned>>,
-    /// Why a time series is missing, or ends early.
-    pub(crate) notes: Vec<String>,
-}
 
 /// Everything on a page.
 #[derive(Debug)]
@@ -70,13 +45,14 @@ impl Page {
     pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
         let labels = layout::labels(&stored);
         let many = stored.len() > 2;
-        let runs: usize = stored.iter().map(|stored| stored.report.runs.len()).sum();
+        let runs: usize = stored.iter().map(|stored| stored.report.body.runs().len()).sum();
         let of_one = runs.clamp(1, RUNS_DRAWN);
         let mut results = Vec::new();
         for ((stored, label), link) in stored.into_iter().zip(labels).zip(links) {
             let (series, notes) = match &stored.samples {
                 // An overview has no time series.
                 _ if many => (Vec::new(), Vec::new()),
+                None if stored.report.body.runs().is_empty() => (Vec::new(), Vec::new()),
                 None => (Vec::new(), vec![samples::NONE.to_owned()]),
                 Some(path) => samples::read(path, &stored.report, of_one)?,
             };
@@ -89,7 +65,7 @@ impl Page {
     /// The page of a result that was just measured.
     pub(crate) fn measured(report: &Report, results: &Dir) -> Result<Self> {
         let report = report.clone();
-        let drawn = report.runs.len().clamp(1, RUNS_DRAWN);
+        let drawn = report.body.runs().len().clamp(1, RUNS_DRAWN);
         let shown = results.path().join(SAMPLES);
         let file = results.read(SAMPLES);
         let (series, notes) =
@@ -97,7 +73,8 @@ impl Page {
                 None => (Vec::new(), vec![samples::NONE.to_owned()]),
                 Some(file) => samples::thinned(file, &shown, &report, drawn)?,
             };
-        let (label, place) = (report.experiment.clone(), results.path().display().to_string());
+        let place = results.path().display().to_string();
+        let label = report.envelope.experiment.clone();
         Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
     }
 
@@ -105,7 +82,7 @@ impl Page {
         let (drawn, left_out) = layout::drawn(&results);
         let views: Vec<_> = drawn
             .iter()
-            .map(|&(result, run)| &results[result].report.runs[run].outcome.histogram)
+            .map(|&(result, run)| &results[result].report.body.runs()[run].outcome.histogram)
             .collect();
         Self {
             bins: bins(&views),
@@ -121,7 +98,7 @@ impl Page {
     /// The run of a line.
     pub(crate) fn run(&self, line: &Line) -> &Run {
         let (result, run) = self.drawn[line.drawn];
-        &self.results[result].report.runs[run]
+        &self.results[result].report.body.runs()[run]
     }
 
     /// The time series of a line, where there is one.
@@ -129,10 +106,4 @@ impl Page {
         let (result, run) = self.drawn[line.drawn];
         self.results[result].series.get(run)?.as_ref()
     }
-}
-
-/// Cycles behind the figures of a run: those that were judged, cold ones not.
-pub(crate) fn judged(run: &Run) -> u64 {
-    let view = &run.outcome.histogram;
-    view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, u64::saturating_add)
 }

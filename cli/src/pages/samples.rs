@@ -11,9 +11,17 @@ use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFile;
 use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
 
-use super::{OUTLIERS, OUTLIERS_OF_ONE, STRETCHES, STRETCHES_OF_ONE, judged};
+use super::shown::judged;
 use crate::report::{Report, Run};
 use crate::stored;
+
+/// Stretches of all envelopes of a page together, and the most of one.
+const STRETCHES: usize = 10_240;
+const STRETCHES_OF_ONE: usize = 4_096;
+
+/// Outliers of all runs of a page together, and the most of one.
+const OUTLIERS: usize = 4_000;
+const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// What is said where there is no sample file.
 pub(super) const NONE: &str =
@@ -47,7 +55,7 @@ pub(super) fn thinned(
         return Ok((Vec::new(), vec![why]));
     }
     let of_run: Vec<Option<usize>> =
-        file.info().runs.iter().map(|info| place(info, &report.runs)).collect();
+        file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
     let bounds = |run: &Run| Bounds {
         stretches: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
@@ -55,7 +63,7 @@ pub(super) fn thinned(
         leave_out_cold: judged(run) < run.outcome.cycles,
     };
     let mut thinners: Vec<Thinner> =
-        report.runs.iter().map(|run| Thinner::new(bounds(run))).collect();
+        report.body.runs().iter().map(|run| Thinner::new(bounds(run))).collect();
     while let Some(block) = file.next_block() {
         if let Some(run) = of_run[block.run] {
             thinners[run].extend(block.samples);

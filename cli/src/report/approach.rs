@@ -45,7 +45,7 @@ pub(crate) struct ExitTrial {
 }
 
 impl Approach {
-    pub(super) fn of(run: &RunOutcome) -> Self {
+    pub(crate) fn of(run: &RunOutcome) -> Self {
         let learned = run.learned.as_ref();
         Self {
             hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),

@@ -3,12 +3,11 @@
 //! Picks runs and words; the arithmetic is `punctual_analysis::claim`'s.
 
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge};
+use punctual_analysis::claim::judge::{Holds, Judged};
 use punctual_analysis::claim::plan::Planned;
+use punctual_analysis::limit::Limit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::{Overall, Run};
 
 /// What a claim takes of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,23 +42,8 @@ impl JudgedClaim {
     }
 }
 
-impl Overall {
-    /// Holds every run to every claim, beside what was judged already. One that is not shown fails,
-    /// whether it is false or too little was seen. A run that ended early is held to bounds that
-    /// are right whenever one stops.
-    pub(crate) fn hold(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
-        let ended = if incomplete { Ended::AtAnyTime } else { Ended::AsPlanned };
-        for run in runs {
-            for ask in claims {
-                let counted = run.outcome.counted(ask);
-                let judged = judge(ask, &counted, ended, run.setup.period_ns);
-                if judged.holds != Holds::Yes {
-                    let Judged { statement, reason, .. } = &judged;
-                    self.reasons.push(format!("{}: {statement}: {reason}", run.name));
-                    self.ok = false;
-                }
-                self.claims.push(JudgedClaim { run: run.name.clone(), judged });
-            }
-        }
-    }
+/// Lateness thresholds that limits and claims ask about, to be watched while recording.
+pub(crate) fn thresholds(limits: &[Limit], claims: &[Ask]) -> Vec<i64> {
+    let of_claims = claims.iter().filter_map(|ask| ask.lateness_ns());
+    limits.iter().filter_map(Limit::threshold_ns).chain(of_claims).collect()
 }

@@ -6,8 +6,6 @@ use punctual_lab::periodic::{Followed, Moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::follow::Target;
-
 /// How the grids followed a clock. They never jump: a reference that steps or stops is counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Follow {
@@ -71,13 +69,13 @@ pub(crate) struct Both {
 }
 
 impl Follow {
-    /// What is known before it was followed.
-    pub(crate) fn of(target: &Target) -> Self {
-        Self { clock: target.name.clone(), read: target.read.clone(), ..Self::default() }
+    /// What is known before it was followed: the clock, and how it is read.
+    pub(crate) fn of(clock: &str, read: Option<&str>) -> Self {
+        Self { clock: clock.to_owned(), read: read.map(str::to_owned), ..Self::default() }
     }
 
     /// With what became of it.
-    pub(super) fn ended(self, followed: &Followed) -> Self {
+    pub(crate) fn ended(self, followed: &Followed) -> Self {
         let status = followed.status;
         let some = status.readings > 0;
         Self {
@@ -103,7 +101,7 @@ impl Follow {
     }
 
     /// What a reader should know before believing the numbers.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let said = [
             (self.steps, "stepped", "and the grid went on at its pace"),

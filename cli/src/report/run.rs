@@ -4,10 +4,11 @@
 
 use punctual_analysis::recording::Outcome;
 use punctual_analysis::summary::Stats;
+use punctual_lab::load::LoadReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Approach, ExecutiveRow};
+use super::approach::Approach;
 
 /// One loop under one condition.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -96,34 +97,6 @@ pub(crate) struct Load {
     pub(crate) note: Option<String>,
 }
 
-/// A row of a table-like experiment.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum Row {
-    /// Of `check`.
-    Load(LoadRow),
-    /// Of `measure executive`.
-    Executive(ExecutiveRow),
-}
-
-impl Row {
-    /// The row of `check` that it is.
-    pub(crate) fn load(&self) -> Option<&LoadRow> {
-        match self {
-            Self::Load(row) => Some(row),
-            Self::Executive(_) => None,
-        }
-    }
-
-    /// The row of `measure executive` that it is.
-    pub(crate) fn executive(&self) -> Option<&ExecutiveRow> {
-        match self {
-            Self::Executive(row) => Some(row),
-            Self::Load(_) => None,
-        }
-    }
-}
-
 /// One load's share of the run "under load".
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LoadRow {
@@ -137,4 +110,15 @@ pub(crate) struct LoadRow {
     pub(crate) lateness_ns: Stats,
     /// What it did.
     pub(crate) loads: Vec<Load>,
+}
+
+/// What loads did, as a report has it.
+pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
+    let load = |report: &LoadReport| Load {
+        name: report.name.clone(),
+        rate: report.rate,
+        unit: report.unit.clone(),
+        note: report.note.clone(),
+    };
+    reports.iter().map(load).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! For `report`. Plain data.
 
+use punctual::os::scheduler::Policy;
 use punctual_host::explain::Explanation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,4 +28,14 @@ pub(crate) struct Refused {
     /// Why, what to do about it, what it costs.
     #[serde(flatten)]
     pub(crate) explanation: Explanation,
+}
+
+/// The kernel's name of a policy, and its priority.
+pub(crate) fn policy_words(policy: Policy) -> (&'static str, Option<u8>) {
+    match policy {
+        Policy::Other => ("SCHED_OTHER", None),
+        Policy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        Policy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        Policy::Unknown(_) => ("unknown", None),
+    }
 }

@@ -8,9 +8,38 @@ use punctual_analysis::impact::step_generation::{Class, DriveTimings, step_gener
 use punctual_analysis::impact::stepper::max_step_rate_hz;
 use punctual_analysis::quantity::Share;
 use punctual_analysis::verdict::{LoopVerdict, loop_verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, Run, Verdict};
-use crate::view::show;
+use super::run::Run;
+use crate::format;
+
+/// What a machine is good for, in the unit of one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Verdict {
+    /// "loop", "software stepping", "stepper", "rarer events".
+    pub(crate) application: String,
+    /// "yes", "no" or "unknown".
+    pub(crate) answer: Answer,
+    /// In a sentence.
+    pub(crate) statement: String,
+    /// For "loop": the shortest period that holds.
+    pub(crate) period_ns: Option<f64>,
+    /// For "loop" and steps: the highest rate that holds.
+    pub(crate) rate_hz: Option<f64>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer {
+    /// It is good for that.
+    Yes,
+    /// It is not.
+    No,
+    /// This run cannot tell.
+    Unknown,
+}
 
 /// NIST's point: a motor at the speed at which it has half of its holding torque.
 const AVAILABLE_RATIO: f64 = 0.5;
@@ -91,19 +120,19 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         statement: match answer {
             Answer::Unknown if lost > 0 => format!(
                 "software stepping: {} cycles went unrecorded, and how far apart they were",
-                show::count(lost)
+                format::count(lost)
             ),
             Answer::Unknown => format!(
                 "software stepping: {} cycles are too few to trust their worst; {} are the least",
-                show::count(n),
-                show::count(CYCLES_MIN)
+                format::count(n),
+                format::count(CYCLES_MIN)
             ),
-            Answer::Yes => format!("{} (worst of {} cycles)", result.statement, show::count(n)),
+            Answer::Yes => format!("{} (worst of {} cycles)", result.statement, format::count(n)),
             Answer::No => format!(
                 "software stepping above {} steps/s: max |interval| {} of {} cycles: {}",
-                show::rate(result.max_step_rate_hz),
-                show::ns(Some(worst)),
-                show::count(n),
+                format::rate(result.max_step_rate_hz),
+                format::ns(Some(worst)),
+                format::count(n),
                 result.class.advice()
             ),
         },
@@ -123,9 +152,9 @@ fn stepper(runs: &[&Run], n: u64) -> Option<Verdict> {
         statement: format!(
             "stepping a motor from this loop above {} steps/s without losing 10 % of its torque \
              (peak-to-peak {} of {} cycles about the grid)",
-            show::rate(rate),
-            show::ns(Some(worst)),
-            show::count(n)
+            format::rate(rate),
+            format::ns(Some(worst)),
+            format::count(n)
         ),
         period_ns: None,
         rate_hz: Some(rate),
@@ -141,7 +170,7 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
     let period_ns = longest.setup.period_ns? as f64;
     let million = p / 1e-6 * tails.n() as f64 * period_ns;
     let hint = if p > 1e-6 {
-        format!(": this run is too short; {} would say one in a million", show::long(million))
+        format!(": this run is too short; {} would say one in a million", format::long(million))
     } else {
         String::new()
     };
@@ -150,7 +179,7 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
         answer: Answer::Unknown,
         statement: format!(
             "anything rarer than once in {} cycles{hint}",
-            show::count((1.0 / p).floor() as u64)
+            format::count((1.0 / p).floor() as u64)
         ),
         period_ns: None,
         rate_hz: None,

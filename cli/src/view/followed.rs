@@ -1,25 +1,29 @@
 //! How the grids followed another clock, in one line for every view.
 
+use crate::format;
 use crate::report::Follow;
-use crate::view::show;
 
 /// The line.
 pub(super) fn words(follow: &Follow) -> String {
     let parts = [
-        Some(format!("the grid follows {}", show::plain(&follow.clock))),
+        Some(format!("the grid follows {}", format::plain(&follow.clock))),
         follow
             .drift_ppb
-            .map(|ppb| format!("drift {} ppb against CLOCK_MONOTONIC", show::whole(ppb))),
+            .map(|ppb| format!("drift {} ppb against CLOCK_MONOTONIC", format::whole(ppb))),
         follow.phase_error_ns.rms.map(|rms| {
             format!(
                 "phase error rms {}, largest {} of {} readings",
-                show::ns(Some(rms)),
-                show::ns(follow.phase_error_ns.max.map(|max| max as f64)),
-                show::count(follow.readings),
+                format::ns(Some(rms)),
+                format::ns(follow.phase_error_ns.max.map(|max| max as f64)),
+                format::count(follow.readings),
             )
         }),
-        Some(format!("steps {}, stops {}", show::count(follow.steps), show::count(follow.stops))),
-        Some(format!("slewed by {} ppb at most", show::count(follow.limit_ppb.unsigned_abs()))),
+        Some(format!(
+            "steps {}, stops {}",
+            format::count(follow.steps),
+            format::count(follow.stops)
+        )),
+        Some(format!("slewed by {} ppb at most", format::count(follow.limit_ppb.unsigned_abs()))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

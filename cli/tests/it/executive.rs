@@ -1,6 +1,8 @@
 //! `measure executive`, for real: each design has a row for each number of tasks, warm and cold.
 
-use crate::support::{json, refused, run, stderr, stdout};
+use std::fs;
+
+use crate::support::{Dir, json, refused, run, stderr, stdout};
 
 #[test]
 fn each_design_stands_beside_the_others() {
@@ -47,4 +49,20 @@ fn the_page_names_what_is_compared_and_bad_numbers_are_refused() {
     refused(&with(&["--tasks", "100001"]), &["--tasks"]);
     refused(&with(&["--tasks", "1,x"]), &["--tasks"]);
     refused(&with(&["--cpu", "0-1"]), &["--cpu", "one CPU"]);
+}
+
+#[test]
+fn its_page_has_the_tables() {
+    let dir = Dir::new("executive-page");
+    let (result, page) = (dir.path("result.json"), dir.path("page.html"));
+    let measure = ["measure", "executive", "--tasks", "1", "--duration", "200ms", "--json"];
+    let out = run(measure.map(str::to_owned).into_iter().chain([result.display().to_string()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = fs::read_to_string(page).expect("written");
+    for words in ["What each design costs", "art-linux", "one turn of the loop"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("no samples are beside"), "it has no samples by its kind");
 }

@@ -15,6 +15,7 @@ mod follow;
 mod impact;
 mod import;
 mod measure;
+mod noise;
 mod outputs;
 mod report;
 mod report_browser;

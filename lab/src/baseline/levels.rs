@@ -3,7 +3,7 @@
 //! For the baselines: the quickest of the common ready queues, so that none of them loses by it.
 //! The links lie in the nodes themselves.
 
-use super::{LEVELS, NONE, Visit};
+use super::design::{LEVELS, NONE, Visit};
 
 /// What can stand in a queue.
 pub(super) trait Node {

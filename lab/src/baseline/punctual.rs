@@ -9,7 +9,7 @@ use ::punctual::core::table::Table;
 use ::punctual::core::time::{Instant, Span};
 use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
 
-use super::{Design, Task, Visit};
+use super::design::{Design, Task, Visit};
 
 /// A tick, ns.
 const TICK: Span = Span::from_ms(1);

@@ -2,42 +2,52 @@
 
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::WALKED_MAX;
 use super::measured::{Cost, Costs, Measured, Of};
 use super::stamps::Stamps;
 use crate::baseline::{Ant, ArtLinux, Heap, LEVELS, Punctual, Task, Wheel, plan};
 
 /// About how long one design runs before it is the next one's turn.
-const BLOCK: Span = Span::from_ms(3);
+pub(super) const BLOCK: Span = Span::from_ms(3);
+/// The share of the time that it rests, so that a real-time thread leaves some to others.
+pub(super) const RESTS: f64 = 0.1;
 /// Turns at least: a median of fewer is none.
 const TURNS_MIN: usize = 3;
 
+/// The most tasks of a design whose waits walk a queue: its cycle takes n² steps.
+const WALKED_MAX: usize = 10_000;
+
 /// A number of tasks, all due at each tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub(super) struct Cell {
     /// How many tasks.
     pub n: usize,
     /// Whether all cache lines of the design are flushed before each measured stretch.
     pub cold: bool,
 }
 
-/// What one design cost: medians, in ns, the stamps included.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One way to keep periodic tasks, with one number of tasks that are all due at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ExecutiveRow")]
 pub struct Row {
-    /// "punctual", "art-linux", "ant", "heap", "wheel".
-    pub design: &'static str,
-    /// Its tasks.
-    pub cell: Cell,
-    /// Cycles of each kind.
+    /// "punctual"; "art-linux": the sorted wait queue; "ant": the six tables; "heap": a 4-ary heap;
+    /// "wheel": a hierarchical timing wheel.
+    pub design: String,
+    /// How many tasks.
+    pub n: usize,
+    /// Whether all cache lines of the design were flushed before each measured stretch.
+    pub cold: bool,
+    /// Cycles measured in parts, and as many measured as a whole.
     pub cycles: usize,
-    /// All of them become ready.
+    /// All tasks become ready. All times here are medians with the stamps in them.
     pub release_ns: f64,
-    /// The first is found.
+    /// The first task is found.
     pub dispatch_ns: f64,
-    /// The last waits.
+    /// The last of n tasks waits for its next release.
     pub wait_ns: f64,
-    /// Release, then dispatch and wait of each, as a whole.
+    /// The release, then dispatch and wait of each task, measured as a whole.
     pub cycle_ns: f64,
     /// Two stamps with nothing between.
     pub floor_ns: f64,
@@ -46,7 +56,7 @@ pub struct Row {
 impl Cell {
     /// Measures for about `duration`, longer where three turns take longer; rests a tenth of it, so
     /// that a real-time thread leaves some time to others. `None` when `stop` says so first.
-    pub fn measure(
+    pub(super) fn measure(
         self,
         stamps: &Stamps,
         duration: Span,
@@ -78,7 +88,8 @@ impl Cell {
                 let before_ns = now_ns(ClockId::Monotonic);
                 design.block(stamps, self.cold, stamps.ticks(BLOCK));
                 let after_ns = now_ns(ClockId::Monotonic);
-                let _interrupted = sleep_until_ns(after_ns + (after_ns - before_ns) / 9);
+                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
+                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
             }
             turns += 1;
         }
@@ -88,11 +99,12 @@ impl Cell {
         Some(designs.iter().map(row).collect())
     }
 
-    fn row(self, design: &'static str, costs: &Costs, stamps: &Stamps) -> Row {
+    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> Row {
         let of = |cost: &Cost| stamps.ns(cost.ticks());
         Row {
-            design,
-            cell: self,
+            design: design.to_owned(),
+            n: self.n,
+            cold: self.cold,
             cycles: costs.cycles,
             release_ns: of(&costs.release),
             dispatch_ns: of(&costs.dispatch),
@@ -115,7 +127,7 @@ mod tests {
         for cold in [false, true] {
             let cell = Cell { n: 3, cold };
             let rows = cell.measure(&stamps, Span::from_ms(1), &mut || false).expect("not stopped");
-            let names: Vec<&str> = rows.iter().map(|row| row.design).collect();
+            let names: Vec<&str> = rows.iter().map(|row| row.design.as_str()).collect();
             assert_eq!(names, ["punctual", "art-linux", "ant", "heap", "wheel"]);
             assert!(rows.iter().all(|row| row.cycles >= TURNS_MIN && row.cycle_ns > 0.0));
             assert!(cell.measure(&stamps, Span::from_ms(1), &mut || true).is_none());

@@ -5,18 +5,13 @@
 //! drift of the machine hits all designs alike; never prints.
 
 mod cell;
+mod experiment;
 mod measured;
 mod ratios;
 mod stamps;
 mod turn;
 
-pub use cell::{Cell, Row};
-pub use ratios::{Aim, Ratio, ratios};
-pub use stamps::Stamps;
+pub use cell::Row;
+pub use experiment::{Executive, ExecutiveOutcome};
+pub use ratios::Ratio;
 pub use turn::Turn;
-
-/// The numbers of tasks that are looked at.
-pub const SIZES: [usize; 7] = [1, 10, 50, 100, 1_000, 10_000, 100_000];
-
-/// The most tasks of a design whose waits walk a queue: its cycle takes n² steps.
-pub const WALKED_MAX: usize = 10_000;

@@ -2,28 +2,37 @@
 //!
 //! Pure: from rows to figures.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::cell::Row;
 
-/// One figure of two rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How two rows stand to each other, warm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
-    /// What is compared: "release", "cycle", "wait".
-    pub what: &'static str,
-    /// The design that is divided by punctual's; "punctual" for the same with other numbers.
-    pub design: &'static str,
-    /// Its number of tasks, and the number of those of punctual.
-    pub n: (usize, usize),
+    /// "release", "cycle", "wait".
+    pub what: String,
+    /// Whose time is divided by that of "punctual".
+    pub design: String,
+    /// Its number of tasks.
+    pub n: usize,
+    /// The number of tasks of "punctual".
+    pub n_punctual: usize,
     /// As measured, the stamps included.
     pub raw: f64,
-    /// With the floor taken off both; `None` where nothing is left of the divisor.
+    /// With the floor taken off both; null where nothing is left to divide by.
     pub less_floor: Option<f64>,
-    /// What is aimed at, of the figure less the floor.
-    pub aim: Aim,
+    /// What the project aims at for the figure less the floor: so much at least.
+    pub at_least: Option<f64>,
+    /// Or so much at most.
+    pub at_most: Option<f64>,
+    /// Whether this run reached it.
+    pub reached: bool,
 }
 
 /// A bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aim {
+enum Aim {
     /// That much or more.
     AtLeast(f64),
     /// That much or less.
@@ -45,41 +54,53 @@ const AIMS: [(&str, Of, &str, usize, usize, Aim); 7] = [
 ];
 
 /// The figures that these rows allow, of warm designs.
-pub fn ratios(rows: &[Row]) -> Vec<Ratio> {
+pub(super) fn ratios(rows: &[Row]) -> Vec<Ratio> {
     let row = |design: &str, n: usize| {
-        rows.iter().find(|row| row.design == design && row.cell.n == n && !row.cell.cold)
+        rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
     let ratio = |&(what, of, design, n, own, aim): &(&'static str, Of, &'static str, _, _, _)| {
         let (other, own_row) = (row(design, n)?, row("punctual", own)?);
         let less = |row: &Row| of(row) - row.floor_ns;
         let less_floor = (less(own_row) > 0.0).then(|| less(other) / less(own_row));
         let raw = of(other) / of(own_row);
-        Some(Ratio { what, design, n: (n, own), raw, less_floor, aim })
+        let (at_least, at_most) = match aim {
+            Aim::AtLeast(least) => (Some(least), None),
+            Aim::AtMost(most) => (None, Some(most)),
+        };
+        Some(Ratio {
+            what: what.to_owned(),
+            design: design.to_owned(),
+            n,
+            n_punctual: own,
+            raw,
+            less_floor,
+            at_least,
+            at_most,
+            reached: reached(aim, less_floor),
+        })
     };
     AIMS.iter().filter_map(ratio).collect()
 }
 
-impl Ratio {
-    /// Whether the aim is reached.
-    pub fn reached(&self) -> bool {
-        match (self.aim, self.less_floor) {
-            (Aim::AtLeast(aim), Some(figure)) => figure >= aim,
-            (Aim::AtMost(aim), Some(figure)) => figure <= aim,
-            // Nothing is left of the divisor: no quotient is too small, and none is known.
-            (_, None) => false,
-        }
+/// Whether the aim is reached.
+fn reached(aim: Aim, figure: Option<f64>) -> bool {
+    match (aim, figure) {
+        (Aim::AtLeast(aim), Some(figure)) => figure >= aim,
+        (Aim::AtMost(aim), Some(figure)) => figure <= aim,
+        // Nothing is left of the divisor: no quotient is too small, and none is known.
+        (_, None) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::Cell;
     use super::*;
 
     fn row(design: &'static str, n: usize, ns: f64) -> Row {
         Row {
-            design,
-            cell: Cell { n, cold: false },
+            design: design.to_owned(),
+            n,
+            cold: false,
             cycles: 9,
             release_ns: ns,
             dispatch_ns: ns,
@@ -93,18 +114,19 @@ mod tests {
     fn the_floor_is_taken_off_both_sides() {
         let rows = [row("punctual", 100, 30.0), row("ant", 100, 60.0), row("ant", 50, 9.0)];
         let figures = ratios(&rows);
-        let told = |r: &Ratio| (r.what, r.raw, r.less_floor, r.reached());
+        let told = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
         let told: Vec<_> = figures.iter().map(told).collect();
-        assert_eq!(told, [("release", 2.0, Some(4.0), false), ("cycle", 2.0, Some(4.0), true)]);
+        let of = |what: &str, reached| (what.to_owned(), 2.0, Some(4.0), reached);
+        assert_eq!(told, [of("release", false), of("cycle", true)]);
     }
 
     #[test]
     fn cold_rows_are_left_out_and_no_figure_stands_on_nothing() {
         let mut cold = row("punctual", 100, 30.0);
-        cold.cell.cold = true;
+        cold.cold = true;
         assert!(ratios(&[cold, row("ant", 100, 60.0)]).is_empty());
         let figures = ratios(&[row("punctual", 1, 20.0), row("punctual", 100_000, 25.0)]);
         assert_eq!(figures.len(), 1);
-        assert_eq!((figures[0].less_floor, figures[0].reached()), (None, false));
+        assert_eq!((figures[0].less_floor, figures[0].reached), (None, false));
     }
 }

@@ -15,6 +15,8 @@ use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Wait};
 use punctual::periodic::{Periodic, Phase, Task};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::stamps::Stamps;
 
@@ -25,28 +27,30 @@ const PERIOD_NS: u64 = 1_000_000;
 /// Cycles at the start of each turn that do not count.
 const COLD: usize = 10;
 
-/// What a turn of the loop costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What is aimed at: the executive adds no more than this, ns.
+const AIM_NS: f64 = 150.0;
+
+/// What one turn of the executive's loop adds to the bare wait, with one task that does nothing and
+/// the adaptive wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
-    /// The period of both loops.
+    /// The period.
     pub period_ns: u64,
-    /// Cycles of each.
+    /// Cycles of each loop.
     pub cycles: usize,
-    /// Median, from a wait's return to the next call, of a loop that only waits.
+    /// Median from a wait's return to the next call, of a loop that only waits.
     pub bare_ns: f64,
     /// The same of the executive.
     pub executive_ns: f64,
+    /// The difference.
+    pub adds_ns: f64,
+    /// What the project aims at: so much at most.
+    pub at_most_ns: f64,
+    /// Whether this run reached it.
+    pub reached: bool,
 }
 
 impl Turn {
-    /// What is aimed at: the executive adds no more than this, ns.
-    pub const AIM_NS: f64 = 150.0;
-
-    /// What the executive adds, ns.
-    pub fn adds_ns(&self) -> f64 {
-        self.executive_ns - self.bare_ns
-    }
-
     /// Measures for about `duration`; `None` when `stop` is set first, or nothing was measured.
     pub fn measure(
         clock: &mut MachineClock,
@@ -70,7 +74,16 @@ impl Turn {
         }
         let cycles = bare.len().min(executive.len());
         let (bare_ns, executive_ns) = (median(stamps, bare)?, median(stamps, executive)?);
-        Some(Self { period_ns: PERIOD_NS, cycles, bare_ns, executive_ns })
+        let adds_ns = executive_ns - bare_ns;
+        Some(Self {
+            period_ns: PERIOD_NS,
+            cycles,
+            bare_ns,
+            executive_ns,
+            adds_ns,
+            at_most_ns: AIM_NS,
+            reached: adds_ns <= AIM_NS,
+        })
     }
 }
 

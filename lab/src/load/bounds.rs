@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::LoadError;
+use super::error::LoadError;
 
 /// The longest limit of time: a week.
 pub const LIMIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -7,18 +7,16 @@ use std::io::Write;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use super::exec;
+use super::kinds::{Row, gears, own, stress_ng};
 use super::launcher::Launcher;
 use super::life::{self, Stop};
-use super::protocol::Line;
+use super::protocol::{LIMIT, Line, say};
 use super::setup::Setup;
 use super::work::{Crew, Prepared};
-use super::{cache, cpu, disk, exec, fork, gears, memory, net, stress_ng, syscall, timer};
 
 /// Between two counts.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-
-/// What a load says that nobody stopped.
-pub(super) const LIMIT: &str = "it ended at its limit of time";
 
 /// Runs one load as this process and returns its exit code: 0, or 2 when it could not run and has
 /// said why on `out`. The process must end right after.
@@ -35,14 +33,6 @@ pub fn run_child(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) 
             2
         }
     }
-}
-
-/// Writes one line.
-///
-/// # Errors
-/// When nobody reads any more.
-pub(super) fn say(out: &mut dyn Write, line: &Line) -> Result<(), String> {
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|why| why.to_string())
 }
 
 fn run(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) -> Result<(), String> {
@@ -62,8 +52,8 @@ fn run(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) -> Result<
             life::end_with_parent(&setup)?;
             let orders = life::listen(|| ());
             be_ordinary(&setup, out)?;
-            let prepared = prepare(&setup)?;
-            work(&setup, prepared, &orders, out)
+            let (row, prepared) = prepare(&setup)?;
+            work(&setup, row, prepared, &orders, out)
         }
     }
 }
@@ -72,23 +62,16 @@ fn be_ordinary(setup: &Setup, out: &mut dyn Write) -> Result<(), String> {
     life::be_ordinary(setup)?.map_or(Ok(()), |note| say(out, &Line::Note(note)))
 }
 
-fn prepare(setup: &Setup) -> Result<Prepared, String> {
-    Ok(match setup.name.as_str() {
-        "cpu" => cpu::prepare(setup),
-        "cache" => cache::prepare(setup),
-        "memory" => memory::prepare(setup),
-        "fork" => fork::prepare(setup),
-        "disk" => disk::prepare(setup)?,
-        "net" => net::prepare(setup)?,
-        "timer" => timer::prepare(setup),
-        "syscall" => syscall::prepare(setup),
-        other => return Err(format!("there is no load {other:?}")),
-    })
+fn prepare(setup: &Setup) -> Result<(&'static Row, Prepared), String> {
+    let (row, prepare) =
+        own(&setup.name).ok_or_else(|| format!("there is no load {:?}", setup.name))?;
+    Ok((row, prepare(setup)?))
 }
 
 /// Works until an order or the limit. Does not wait for the workers: the process ends with them.
 fn work(
     setup: &Setup,
+    row: &Row,
     prepared: Prepared,
     orders: &Receiver<Stop>,
     out: &mut dyn Write,
@@ -108,7 +91,7 @@ fn work(
         // The count first: what is done between the two readings must not raise the rate.
         let count = crew.count();
         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        say(out, &Line::Count { count, at_ns, unit: prepared.unit.to_owned() })?;
+        say(out, &Line::Count { count, at_ns, unit: row.unit.to_owned() })?;
         if let Some(why) = crew.take_failure() {
             say(out, &Line::Note(format!("a worker gave up: {why}")))?;
         }
@@ -133,9 +116,9 @@ mod tests {
     #[test]
     fn every_load_does_its_work() {
         let bounds = Bounds::new(Duration::from_secs(1), vec![0]);
-        for spec in crate::load::LoadSpec::ALL {
+        for spec in crate::load::LoadSpec::all() {
             let prepared = prepare(&Setup::new(spec.name(), &bounds)).expect("nothing is needed");
-            assert!(run_until_counted(prepared) > 0, "{spec}");
+            assert!(run_until_counted(prepared.1) > 0, "{spec}");
         }
     }
 

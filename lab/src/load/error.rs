@@ -11,6 +11,8 @@ pub enum LoadError {
     Unknown {
         /// The word, cut at 40 characters.
         word: String,
+        /// The names of all loads.
+        known: String,
     },
     /// Nothing between two commas, or nothing at all.
     Empty,
@@ -57,8 +59,8 @@ pub enum LoadError {
 
 impl LoadError {
     /// [`LoadError::Unknown`] with the word cut to a readable length.
-    pub(super) fn unknown(word: &str) -> Self {
-        Self::Unknown { word: cut(word) }
+    pub(super) fn unknown(word: &str, known: String) -> Self {
+        Self::Unknown { word: cut(word), known }
     }
 
     /// [`LoadError::StressNg`].
@@ -75,11 +77,9 @@ pub(super) fn cut(word: &str) -> String {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { word } => write!(
-                f,
-                "unknown load {word:?}: there are none, cpu, cache, memory, fork, disk, net, \
-                 timer, syscall, all, linuxcnc and stress-ng:\"ARGS\""
-            ),
+            Self::Unknown { word, known } => {
+                write!(f, "unknown load {word:?}; accepted are {known}, or all")
+            }
             Self::Empty => f.write_str("a load is missing: names are separated by single commas"),
             Self::Alone { word } => {
                 write!(f, "load {word:?} stands alone: it cannot be combined with others")

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use punctual_os::process::{self, Ending};
 use punctual_os::scheduler::{self, Policy};
 
-use super::LoadError;
+use super::error::LoadError;
 use super::protocol::{Line, STOP};
 
 /// A load has so long to be ready.

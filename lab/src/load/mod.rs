@@ -1,52 +1,40 @@
 //! Loads: what makes a machine busy while its punctuality is measured.
 //!
 //! Each load runs in a child process of its own, started through a [`Launcher`] that the caller
-//! gives and spoken to over two pipes (`protocol`). [`Loads`] reads `--load`, [`Running`] is the
-//! parent's side, [`run_child`] the child's; one file for each load beside them.
+//! gives and spoken to over two pipes (`protocol`). [`LOADS`] is the table of them, [`Loads`] reads
+//! `--load`, [`Running`] is the parent's side, [`run_child`] the child's.
 //!
 //! Rates of different loads are not comparable, and that of one load only on one machine: they show
-//! that it ran, and how much it was held back. `polygons`; `lines` of cache dirtied; `bytes`
-//! copied; `forks`; `fsyncs`; `datagrams` received; `wakes`; `calls`; `frames`; `bogo ops` of
-//! stress-ng.
+//! that it ran, and how much it was held back.
 //!
 //! What holds for all: never more workers than the CPUs given, at most 256 MiB of memory and 64 MiB
 //! of disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the
 //! parent however that ends. Nothing is sent to a machine but this one.
 
 mod bounds;
-mod cache;
 mod child;
-mod cpu;
-mod disk;
 mod error;
 mod exec;
-mod fork;
-mod gears;
 mod guard;
 mod keeper;
+mod kinds;
 mod launcher;
 mod life;
-mod linuxcnc;
-mod memory;
-mod net;
+mod part;
 mod program;
 mod protocol;
-mod raster;
 mod report;
 mod runner;
 mod setup;
 mod spec;
-mod stress_args;
-mod stress_ng;
-mod syscall;
-mod timer;
 mod work;
 
 pub use bounds::{Bounds, LIMIT_MAX};
 pub use child::run_child;
 pub use error::LoadError;
+pub use kinds::stress_args::StressArgs;
+pub use kinds::{LOADS, Row, names};
 pub use launcher::{Launcher, Reexec};
 pub use report::LoadReport;
 pub use runner::Running;
 pub use spec::{LoadSpec, Loads};
-pub use stress_args::StressArgs;

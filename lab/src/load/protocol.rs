@@ -5,9 +5,12 @@
 //! gone. A line that is none of these is ignored. Pure text.
 
 use std::fmt;
+use std::io::Write;
 
 /// The longest text of a note or failure, in characters.
 const TEXT_MAX: usize = 200;
+/// What a load says that nobody stopped.
+pub(super) const LIMIT: &str = "it ended at its limit of time";
 /// What the parent writes to end a load in order.
 pub(super) const STOP: &str = "stop";
 
@@ -62,6 +65,14 @@ impl fmt::Display for Line {
             Self::Failed(why) => write!(f, "failed {}", text(why)),
         }
     }
+}
+
+/// Writes one line.
+///
+/// # Errors
+/// When nobody reads any more.
+pub(super) fn say(out: &mut dyn Write, line: &Line) -> Result<(), String> {
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|why| why.to_string())
 }
 
 /// `raw` on one line, without control characters, cut at [`TEXT_MAX`].

@@ -4,26 +4,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::bounds::Bounds;
+use super::error::LoadError;
 use super::keeper::{self, Order, Shared};
+use super::kinds::Start;
 use super::launcher::Launcher;
+use super::part::{GRACE, Part};
 use super::report::{LoadReport, rate_per_s};
 use super::setup::Setup;
-use super::{LoadError, LoadSpec, gears, linuxcnc, program, stress_ng};
-
-/// A load of ours has so long to end in order: it only says a last count.
-const GRACE: Duration = Duration::from_millis(1500);
-
-/// One process of a load, or the reason why there is none.
-struct Part {
-    name: String,
-    setup: Option<Setup>,
-    unit: &'static str,
-    note: Option<String>,
-    grace: Duration,
-}
+use super::spec::LoadSpec;
 
 /// A part as long as it runs.
 struct Heard {
@@ -128,54 +118,20 @@ impl Drop for Running {
 
 /// The processes of one load.
 fn parts(spec: &LoadSpec, bounds: &Bounds) -> Result<Vec<Part>, LoadError> {
-    let own = |setup: Setup| Part {
-        name: spec.to_string(),
-        unit: unit(&setup.name),
-        setup: Some(setup),
-        note: None,
-        grace: GRACE,
-    };
-    Ok(match spec {
-        LoadSpec::LinuxCnc => {
-            let parts = linuxcnc::parts(bounds, &gears::missing());
-            parts.into_iter().map(cnc_part).collect()
-        }
-        LoadSpec::StressNg(args) => {
-            program::find(stress_ng::PROGRAM)
-                .ok_or(LoadError::Missing { program: stress_ng::PROGRAM })?;
-            let words = args.bounded(bounds.cpus.len(), bounds.limit, &bounds.temp)?;
-            let setup = Setup { words, ..Setup::new(spec.name(), bounds) };
-            vec![Part { grace: GRACE + stress_ng::GRACE, ..own(setup) }]
-        }
-        _ => vec![own(Setup::new(spec.name(), bounds))],
+    let row = spec.row();
+    Ok(match (&row.start, spec.args()) {
+        (Start::Own(_), _) => vec![Part {
+            name: spec.to_string(),
+            setup: Some(Setup::new(row.name, bounds)),
+            unit: row.unit,
+            note: None,
+            grace: GRACE,
+        }],
+        (Start::Parts(parts), _) => parts(bounds),
+        (Start::Program(part), Some(args)) => vec![part(args, bounds)?],
+        // A list that was read has them.
+        (Start::Program(_), None) => Vec::new(),
     })
-}
-
-fn cnc_part(part: linuxcnc::Part) -> Part {
-    let grace = if part.name == gears::NAME { GRACE + gears::GRACE } else { GRACE };
-    Part {
-        name: format!("linuxcnc {}", part.name),
-        unit: unit(part.name),
-        setup: part.setup,
-        note: part.note,
-        grace,
-    }
-}
-
-/// What a process counts, for a report of one that has not said so itself.
-fn unit(process: &str) -> &'static str {
-    match process {
-        "cpu" => "polygons",
-        "cache" => "lines",
-        "memory" => "bytes",
-        "fork" => "forks",
-        "disk" => "fsyncs",
-        "net" => "datagrams",
-        "timer" => "wakes",
-        "syscall" => "calls",
-        gears::NAME => gears::UNIT,
-        _ => "bogo ops",
-    }
 }
 
 fn reports(part: &Heard) -> Vec<LoadReport> {

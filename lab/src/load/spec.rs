@@ -4,49 +4,26 @@
 
 use std::fmt;
 
-use super::{LoadError, StressArgs};
+use super::error::LoadError;
+use super::kinds::stress_args::StressArgs;
+use super::kinds::{LOADS, Row, Start, find, names};
 
 /// The most loads that run at once.
 const LOADS_MAX: usize = 16;
 
-/// One load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadSpec {
-    /// Integer polygons into a frame buffer.
-    Cpu,
-    /// Chases pointers through more than a processor's own cache, and dirties the lines.
-    Cache,
-    /// Copies buffers that do not fit into a cache.
-    Memory,
-    /// Makes processes that end at once.
-    Fork,
-    /// Writes and syncs a file.
-    Disk,
-    /// UDP datagrams between two network namespaces, or over loopback.
-    Net,
-    /// Sleeps of 100 µs.
-    Timer,
-    /// System calls that do nothing.
-    Syscall,
-    /// What the LinuxCNC documentation loads a machine with: cpu and fork on all CPUs that are not
-    /// isolated, and glxgears.
-    LinuxCnc,
-    /// Stressors of stress-ng.
-    StressNg(StressArgs),
+/// One load: a row of the table, and its arguments where it takes any.
+#[derive(Clone)]
+pub struct LoadSpec {
+    row: &'static Row,
+    args: Option<StressArgs>,
 }
 
 impl LoadSpec {
     /// The loads of `all`, in its order: those that need nothing installed.
-    pub const ALL: [Self; 8] = [
-        Self::Cpu,
-        Self::Cache,
-        Self::Memory,
-        Self::Fork,
-        Self::Disk,
-        Self::Net,
-        Self::Timer,
-        Self::Syscall,
-    ];
+    pub fn all() -> Vec<Self> {
+        let own = LOADS.iter().filter(|row| matches!(row.start, Start::Own(_)));
+        own.map(|row| Self { row, args: None }).collect()
+    }
 
     /// Reads a list of loads that run at once; `none` is the empty list.
     ///
@@ -78,44 +55,60 @@ impl LoadSpec {
 
     /// Its name, without arguments.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Cache => "cache",
-            Self::Memory => "memory",
-            Self::Fork => "fork",
-            Self::Disk => "disk",
-            Self::Net => "net",
-            Self::Timer => "timer",
-            Self::Syscall => "syscall",
-            Self::LinuxCnc => "linuxcnc",
-            Self::StressNg(_) => "stress-ng",
-        }
+        self.row.name
+    }
+
+    /// Its row in the table.
+    pub(super) fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    /// Its arguments.
+    pub(super) fn args(&self) -> Option<&StressArgs> {
+        self.args.as_ref()
     }
 
     fn parse(item: &str) -> Result<Self, LoadError> {
         if item.is_empty() {
             return Err(LoadError::Empty);
         }
-        if let Some(args) = item.strip_prefix("stress-ng:") {
-            return StressArgs::parse(unquote(args)?).map(Self::StressNg);
-        }
-        if item == "stress-ng" {
-            return Err(LoadError::stress_ng("its arguments are missing: stress-ng:\"--cpu 2\""));
-        }
-        [Self::LinuxCnc]
-            .iter()
-            .chain(&Self::ALL)
-            .find(|spec| spec.name() == item)
-            .cloned()
-            .ok_or_else(|| LoadError::unknown(item))
+        let (name, args) = match item.split_once(':') {
+            Some((name, args)) => (name, Some(args)),
+            None => (item, None),
+        };
+        let row = find(name).filter(|row| row.args.is_some() || args.is_none());
+        let Some(row) = row else { return Err(LoadError::unknown(item, names())) };
+        let args = match (row.args, args) {
+            (Some(_), Some(args)) => Some(StressArgs::parse(unquote(args)?)?),
+            (Some(_), None) => {
+                let why = "its arguments are missing: stress-ng:\"--cpu 2\"";
+                return Err(LoadError::stress_ng(why));
+            }
+            (None, _) => None,
+        };
+        Ok(Self { row, args })
+    }
+}
+
+impl PartialEq for LoadSpec {
+    fn eq(&self, other: &Self) -> bool {
+        (self.row.name, &self.args) == (other.row.name, &other.args)
+    }
+}
+
+impl Eq for LoadSpec {}
+
+impl fmt::Debug for LoadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoadSpec({self})")
     }
 }
 
 impl fmt::Display for LoadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StressNg(args) => write!(f, "stress-ng:\"{args}\""),
-            other => f.write_str(other.name()),
+        match &self.args {
+            Some(args) => f.write_str(&args.load(self.row.name)),
+            None => f.write_str(self.row.name),
         }
     }
 }
@@ -136,7 +129,7 @@ impl Loads {
     /// What is wrong with it, in one line.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         if text.trim() == "all" {
-            return Ok(Self::InTurn(LoadSpec::ALL.to_vec()));
+            return Ok(Self::InTurn(LoadSpec::all()));
         }
         LoadSpec::parse_list(text).map(Self::AtOnce)
     }
@@ -198,15 +191,20 @@ mod tests {
     use proptest::prelude::*;
 
     fn stress(args: &str) -> LoadSpec {
-        LoadSpec::StressNg(StressArgs::parse(args).expect("good arguments"))
+        let args = StressArgs::parse(args).expect("good arguments");
+        LoadSpec { args: Some(args), ..named("stress-ng") }
+    }
+
+    fn named(name: &str) -> LoadSpec {
+        LoadSpec { row: find(name).expect("a load"), args: None }
     }
 
     #[test]
     fn lists_are_read() {
         let read = |text| LoadSpec::parse_list(text);
         assert_eq!(read("none"), Ok(vec![]));
-        assert_eq!(read("cpu, disk"), Ok(vec![LoadSpec::Cpu, LoadSpec::Disk]));
-        let both = Ok(vec![stress("--cpu 2 --vm 1"), LoadSpec::LinuxCnc]);
+        assert_eq!(read("cpu, disk"), Ok(vec![named("cpu"), named("disk")]));
+        let both = Ok(vec![stress("--cpu 2 --vm 1"), named("linuxcnc")]);
         assert_eq!(read("stress-ng:\"--cpu 2 --vm 1\",linuxcnc"), both);
         assert_eq!(read("stress-ng:--cpu 2 --vm 1,linuxcnc"), both, "unquoted by a shell");
     }
@@ -220,8 +218,9 @@ mod tests {
             ("cpu,none", alone("none")),
             ("all,cpu", alone("all")),
             ("cpu,cpu", LoadError::Twice { word: "cpu".into() }),
-            ("CPU", LoadError::unknown("CPU")),
-            ("\"cpu\"", LoadError::unknown("\"cpu\"")),
+            ("CPU", LoadError::unknown("CPU", names())),
+            ("\"cpu\"", LoadError::unknown("\"cpu\"", names())),
+            ("cpu:2", LoadError::unknown("cpu:2", names())),
             ("stress-ng:\"--cpu 1", LoadError::Quote),
             ("stress-ng:\"--cpu 1\"\"\"", LoadError::Quote),
         ] {
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn all_is_each_in_turn() {
         let all = Loads::parse("all").expect("a name");
-        assert_eq!(all.turns().len(), LoadSpec::ALL.len());
+        assert_eq!(all.turns().len(), LoadSpec::all().len());
         assert!(all.turns().iter().all(|turn| turn.len() == 1));
         assert_eq!(all.to_string(), "all");
         assert_eq!(Loads::parse("none").expect("a name").turns(), [vec![]]);

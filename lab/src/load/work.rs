@@ -13,16 +13,14 @@ pub(super) type Work = Box<dyn FnOnce(&Ticket) -> Result<(), String> + Send>;
 pub(super) struct Prepared {
     /// One for each worker.
     pub(super) work: Vec<Work>,
-    /// What is counted: `polygons`.
-    pub(super) unit: &'static str,
     /// What a reader of the report should know.
     pub(super) note: Option<String>,
 }
 
 impl Prepared {
-    /// Work counted in `unit`.
-    pub(super) fn new(unit: &'static str, work: Vec<Work>) -> Self {
-        Self { work, unit, note: None }
+    /// Work of which there is nothing to note.
+    pub(super) fn new(work: Vec<Work>) -> Self {
+        Self { work, note: None }
     }
 }
 
@@ -132,7 +130,7 @@ pub(super) mod tests {
             }
             Ok(())
         });
-        assert!(run_until_counted(Prepared::new("x", vec![fine])) >= 2);
+        assert!(run_until_counted(Prepared::new(vec![fine])) >= 2);
         let crew = Crew::start("test", vec![Box::new(|_| Err("full".into()))]).expect("threads");
         while !crew.is_over() {
             std::thread::yield_now();

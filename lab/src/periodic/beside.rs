@@ -10,23 +10,13 @@ use std::time::Duration;
 
 use punctual::core::recorder::View;
 use punctual::core::time::Span;
-use punctual::disturbance::{Disturbance, Observation, compare};
+use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
-use punctual::os::affinity::{self, CpuMask};
-use punctual::os::scheduler::{self, Policy};
-use punctual::watchdog::{Charge, watch};
+use punctual::watchdog::{Charge, Watched};
 
-use super::crew::Site;
 use super::plan::Stream;
-
-/// Keeps the calling thread on the housekeeping CPUs. Where that is refused it runs where it may.
-fn keep_house(cpus: &[u32]) {
-    if !cpus.is_empty() {
-        let mut mask = CpuMask::EMPTY;
-        cpus.iter().for_each(|&cpu| mask.insert(cpu));
-        let _anywhere = affinity::set(0, &mask);
-    }
-}
+use super::site::Site;
+use crate::experiment::{Lookout, keep_to, watchdog};
 
 /// What the drain has when all is over.
 pub(super) struct Drained<S> {
@@ -65,10 +55,9 @@ where
     let (bell, rung): (_, Receiver<Sender<()>>) = channel();
     let (plan, pinned) = (site.plan, site.pinned);
     let thread = Builder::new().spawn_scoped(scope, move || {
-        keep_house(&plan.housekeeping);
-        let look = || Observation::look(&pinned.lock().map_or_else(|_| Vec::new(), |p| p.clone()));
-        let mut disturbances = Vec::new();
-        let mut before = look();
+        keep_to(&plan.housekeeping);
+        let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
+        let mut lookout = Lookout::new(&threads());
         loop {
             let answer =
                 match rung.recv_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs())) {
@@ -80,13 +69,10 @@ where
             if let Some(answer) = answer {
                 let _gone = answer.send(());
             }
-            let after = look();
-            disturbances
-                .extend(compare(&before, &after).into_iter().map(|what| (after.at_ns, what)));
-            before = after;
+            lookout.look(&threads());
         }
         let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
-        Drained { sink, file_error, disturbances }
+        Drained { sink, file_error, disturbances: lookout.happened() }
     })?;
     Ok((Bell(bell), thread))
 }
@@ -104,24 +90,12 @@ pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
     views: &'env [View<'env>],
     done: &'env AtomicBool,
 ) -> io::Result<()> {
-    let (plan, watched, stop) = (site.plan, site.watched, site.stop);
-    Builder::new().spawn_scoped(scope, move || {
-        keep_house(&plan.housekeeping);
-        // Above the loops where permitted; below them it still runs, as it has another CPU.
-        let _as_it_is = scheduler::set(0, Policy::Fifo(99));
-        let conditions = plan.conditions.len();
-        let charges: Vec<_> = plan
-            .streams
-            .iter()
-            .zip(watched)
-            .zip(views.chunks(conditions))
-            .map(|((stream, watched), views)| Charge {
-                watched,
-                progress: || watched.beats() + views.iter().map(View::count).sum::<u64>(),
-                bound: bound(stream),
-            })
-            .collect();
-        watch(&charges, stop, done);
-    })?;
-    Ok(())
+    let plan = site.plan;
+    let charge = |((stream, watched), views): ((&Stream, &'env Watched), &'env [View<'env>])| {
+        let progress = || watched.beats() + views.iter().map(View::count).sum::<u64>();
+        Charge { watched, progress, bound: bound(stream) }
+    };
+    let views = views.chunks(plan.conditions.len());
+    let charges = plan.streams.iter().zip(site.watched).zip(views).map(charge).collect();
+    watchdog(scope, &plan.housekeeping, charges, (site.stop, done))
 }

@@ -3,40 +3,24 @@
 //! For `prepared`. Looks at progress; decides nothing about loads or numbers.
 
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
-use punctual::clocks::MachineClock;
 use punctual::core::executive::Ended;
 use punctual::core::recorder::{Recorder, View};
-use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
-use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
 use punctual::session::Refusal;
-use punctual::watchdog::Watched;
 
 use super::beside::Bell;
-use super::outcome::{Background, End, Progress};
 use super::plan::Plan;
+use super::site::Site;
 use super::stream::{Answer, Order, Tally, Worker};
-
-/// What all threads of an experiment share.
-pub(super) struct Site<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) grids: &'a [Releases],
-    pub(super) watched: &'a [Watched],
-    pub(super) clock: &'a MachineClock,
-    pub(super) follower: Option<&'a Follower>,
-    pub(super) stop: &'a AtomicBool,
-    /// Threads and the CPUs that they were pinned to, once they are.
-    pub(super) pinned: &'a Mutex<Vec<(i32, u32)>>,
-}
+use crate::experiment::{Background, End, Progress};
 
 /// The streams' threads, as the coordinator talks to them.
 pub(super) struct Crew {
@@ -204,7 +188,7 @@ fn survey(views: &[View<'_>], condition: usize, end: Instant) -> Progress {
         left: left.max(Span::ZERO),
         condition,
         worst: views.iter().filter_map(View::max).max(),
-        cycles: views.iter().map(View::count).sum(),
+        count: views.iter().map(View::count).sum(),
         missed: views.iter().map(View::missed).sum(),
     }
 }

@@ -6,6 +6,9 @@ use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::Policy;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
 
+use crate::experiment::{Demand, Risk};
+use crate::load::LoadSpec;
+
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
@@ -35,6 +38,8 @@ pub struct Condition {
     pub name: String,
     /// How the streams wait under it, where not as they do otherwise.
     pub wait: Option<WaitKind>,
+    /// The loads that run meanwhile.
+    pub loads: Vec<LoadSpec>,
 }
 
 /// A stretch of the experiment under one condition.
@@ -75,6 +80,35 @@ impl Plan {
     /// How many runs there are: one for each stream and condition.
     pub fn runs(&self) -> usize {
         self.streams.len() * self.conditions.len()
+    }
+
+    /// How long condition `condition` is to run in all.
+    pub fn length_of(&self, condition: usize) -> Span {
+        let blocks = self.blocks.iter().filter(|block| block.condition == condition);
+        Span::from_ns(blocks.map(|block| block.length.as_ns()).sum())
+    }
+
+    /// What its threads may take of their CPUs.
+    pub fn demands(&self) -> Vec<Demand> {
+        let demand = |stream: &Stream| Demand {
+            cpu: stream.cpu,
+            policy: stream.policy,
+            period: stream.period,
+            share: stream.cpu_share(),
+        };
+        self.streams.iter().map(demand).collect()
+    }
+
+    /// Refuses a loop that would spin without a rest.
+    ///
+    /// # Errors
+    /// Which period is too short.
+    pub fn check(&self) -> Result<(), Risk> {
+        let shortest = SPIN_PERIOD_MIN;
+        let spins = self.streams.iter().filter(|stream| stream.wait == WaitKind::Spin);
+        let mut periods = spins.map(|stream| stream.period);
+        let short = periods.find(|period| period.as_ns() < shortest.as_ns().unsigned_abs());
+        short.map_or(Ok(()), |period| Err(Risk::NoRest { period, shortest }))
     }
 
     /// The whole experiment's length.
@@ -128,6 +162,26 @@ mod tests {
         assert_eq!(visits(0), 8);
         assert!((1..=8).all(|load| visits(load) == 2));
         assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
+    }
+
+    #[test]
+    fn a_spin_without_a_rest_is_refused() {
+        let plan = |period_ns| Plan {
+            streams: vec![Stream {
+                cpu: Some(1),
+                period: Period::from_ns(period_ns).expect("positive"),
+                phase_ns: 0,
+                policy: Policy::Fifo(90),
+                wait: WaitKind::Spin,
+            }],
+            conditions: Vec::new(),
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        let refused = plan(5_000).check().expect_err("refused");
+        assert!(matches!(refused, Risk::NoRest { period, .. } if period.as_ns() == 5_000));
+        assert_eq!(plan(40_000).check(), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use punctual::clocks::{MachineClock, Reading, Slew, StampCost};
+use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::core::clock::Clock;
 use punctual::core::recorder::{self, Drain, Recorder, View, split};
 use punctual::core::releases::Releases;
@@ -18,15 +18,17 @@ use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::Policy;
 use punctual::os::signal;
-use punctual::session::{Process, Refusal, Thread};
+use punctual::session::Thread;
 use punctual::watchdog::Watched;
 
 use super::beside::{drain_thread, watchdog_thread};
-use super::crew::{Crew, Site};
+use super::crew::Crew;
 use super::followed::{Followed, Moment};
-use super::outcome::{Background, ClockFacts, End, Outcome, RunOutcome};
+use super::outcome::{Outcome, RunOutcome};
 use super::plan::{Plan, Stream};
+use super::site::Site;
 use super::stream::Tally;
+use crate::experiment::{Background, ClockFacts, End};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -37,7 +39,6 @@ pub struct Prepared {
     begun: Reading,
     grids: Vec<Releases>,
     follower: Option<Follower>,
-    process: Process,
     storage: Vec<Vec<AtomicU64>>,
 }
 
@@ -48,9 +49,8 @@ fn ring_samples(stream: &Stream) -> usize {
 }
 
 impl Prepared {
-    /// Enters the process's session, calibrates the clock (about 50 ms) and fixes the grids.
+    /// Calibrates the clock (about 50 ms) and fixes the grids.
     pub fn new(plan: Plan) -> Self {
-        let process = Process::enter();
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let begun = Reading::take();
@@ -64,7 +64,7 @@ impl Prepared {
                 (0..recorder::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
             })
             .collect();
-        Self { plan, clock, cost, begun, grids, follower: None, process, storage }
+        Self { plan, clock, cost, begun, grids, follower: None, storage }
     }
 
     /// The same on the timescale of a clock that is followed: its grids lie on that one's time, and
@@ -127,7 +127,7 @@ impl Prepared {
         background: &mut dyn Background,
         stop: &AtomicBool,
     ) -> io::Result<Outcome<S>> {
-        let Self { plan, mut clock, cost, begun, grids, follower, process, storage } = self;
+        let Self { plan, mut clock, cost, begun, grids, follower, storage } = self;
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop is told of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
@@ -161,10 +161,8 @@ impl Prepared {
         Ok(Outcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
-            refused: once_each(process.refused().iter().chain(&tallies.refused)),
-            memory_locked: process.memory_locked(),
-            idle_states_held: process.idle_states_held(),
-            clock: clock_facts(&clock, cost, begun.until(&Reading::take())),
+            refused: tallies.refused,
+            clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
             followed: followed.map(|(follower, began)| Followed::of(follower, began)),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
@@ -213,30 +211,6 @@ fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
         views.push(view);
     }
     (recorders, drains, views)
-}
-
-/// Each refusal once: several threads are refused the same.
-fn once_each<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
-    let mut once = Vec::new();
-    for refusal in refusals {
-        if !once.contains(refusal) {
-            once.push(*refusal);
-        }
-    }
-    once
-}
-
-fn clock_facts(clock: &MachineClock, cost: StampCost, slew: Option<Slew>) -> ClockFacts {
-    ClockFacts {
-        name: clock.name(),
-        untrusted: match clock {
-            MachineClock::Counter(_) => None,
-            MachineClock::Vdso(_, why) => Some(why.to_string()),
-        },
-        rate: clock.rate(),
-        slew,
-        cost,
-    }
 }
 
 fn outcomes(

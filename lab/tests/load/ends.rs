@@ -62,9 +62,9 @@ pub(crate) fn a_child_ends_with_its_standard_input() {
 }
 
 pub(crate) fn killing_the_parent_ends_every_load() {
-    let list: Vec<&str> = LoadSpec::ALL.iter().map(LoadSpec::name).collect();
+    let list: Vec<&str> = LoadSpec::all().iter().map(LoadSpec::name).collect();
     let path = std::env::var("PATH").unwrap_or_default();
-    killing_the_middle_ends_all(&list.join(","), &path, LoadSpec::ALL.len());
+    killing_the_middle_ends_all(&list.join(","), &path, LoadSpec::all().len());
 }
 
 /// A stand-in for stress-ng, which leaves processes of its own that know nothing of their parent.

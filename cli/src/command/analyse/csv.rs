@@ -12,16 +12,17 @@ use punctual_analysis::claim::ask::{Ask, Event};
 use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
+use super::data::RecordedData;
 use crate::args::AnalyseArgs;
-use crate::report::{Report, Run, Setup};
-use crate::view::show;
+use crate::format;
+use crate::report::{self, Run, Setup};
 
 /// A drift beyond this (1 %) is a wrong period rather than a clock.
 const DRIFT_MAX_PPB: f64 = 1e7;
 
 /// Reads a whole file.
-pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
-    let mut report = Report::empty("analyse");
+pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
+    let mut read = RecordedData::new();
     let period = args.period.map(|period| period.period()).transpose()?;
     let kind = column.kind(period.is_some());
     let first = match kind {
@@ -35,22 +36,22 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
     if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
         && grid.drift_ppb.abs() > DRIFT_MAX_PPB
     {
-        report.warnings.push(format!(
+        read.envelope.warnings.push(format!(
             "the fitted period is {}, --period says {}: unless the clock was that far off, the \
              counts of cycles and of missed releases mean nothing",
-            show::ns(Some(grid.period_ns)),
-            show::period(nominal.as_ns())
+            format::ns(Some(grid.period_ns)),
+            format::period(nominal.as_ns())
         ));
     }
     if let (Kind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
-            report.warnings.push(
+            read.envelope.warnings.push(
                 "instants on standard input are read once: grid and interval only, no lateness"
                     .to_owned(),
             );
         } else {
             outcome = pass(args, column, period, Releases::Fitted(line))?;
-            report.warnings.push(
+            read.envelope.warnings.push(
                 "instants alone do not tell when a wake was due: lateness is counted from the \
                  earliest wake about the fitted grid"
                     .to_owned(),
@@ -58,8 +59,8 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<Report> {
         }
     }
     let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
-    report.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
-    Ok(report)
+    read.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
+    Ok(read)
 }
 
 fn pass(
@@ -75,7 +76,7 @@ fn pass(
         period,
         epoch: Instant::from_ns(0),
         leave_out_cold: !args.report.keep_cold,
-        thresholds_ns: super::thresholds(&args.report),
+        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims),
         releases,
     })
     .watching(&watched(args, releases));

@@ -9,20 +9,24 @@ use anyhow::Result;
 use punctual_analysis::import::detect::Format;
 use punctual_analysis::import::foreign::{self, Asked};
 
+use super::data::RecordedData;
 use crate::args::AnalyseArgs;
-use crate::report::{Report, Run, Setup};
+use crate::report::{self, Run, Setup};
 
 /// Reads a whole file of `format`.
-pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<Report> {
+pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
     let asked = Asked {
-        thresholds_ns: super::thresholds(&args.report).into_iter().chain(of_intervals).collect(),
+        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
+            .into_iter()
+            .chain(of_intervals)
+            .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
     let import = foreign::read(format, reader, &asked)?;
-    let mut report = Report::empty("analyse");
-    report.started_at = import.started_at;
-    report.warnings = import.warnings;
+    let mut read = RecordedData::new();
+    read.envelope.started_at = import.started_at;
+    read.envelope.warnings = import.warnings;
     for run in import.runs {
         let setup = Setup {
             cpu: run.cpu,
@@ -31,7 +35,7 @@ pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Res
             priority: run.priority,
             ..Setup::default()
         };
-        report.runs.push(Run::recorded(run.name, setup, run.outcome));
+        read.runs.push(Run::recorded(run.name, setup, run.outcome));
     }
-    Ok(report)
+    Ok(read)
 }

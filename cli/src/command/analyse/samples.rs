@@ -10,8 +10,9 @@ use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFile;
 use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
 
+use super::data::RecordedData;
 use crate::args::ReportArgs;
-use crate::report::{Report, Run, Setup};
+use crate::report::{self, Run, Setup};
 use crate::stored;
 
 /// A run of the report: the runs of the file that count as one.
@@ -22,19 +23,19 @@ struct Part {
 }
 
 /// Reads a whole file.
-pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<Report> {
+pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<RecordedData> {
     let mut file = SampleFile::open(reader)?;
     let info = file.info().clone();
     let (mut parts, of_run) = parts(&info.runs, args);
     while let Some(block) = file.next_block() {
         parts[of_run[block.run]].recording.extend(block.samples);
     }
-    let mut report = Report::empty("analyse");
-    report.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
-    report.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
+    let mut read = RecordedData::new();
+    read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
+    read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
     let ended = stored::ended(file.ending(), "read up to there");
-    report.incomplete = ended.is_some();
-    report.warnings.extend(ended);
+    read.envelope.incomplete = ended.is_some();
+    read.envelope.warnings.extend(ended);
     for part in parts {
         let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
         let (mut missed, mut unrecorded) = (0, 0);
@@ -45,11 +46,11 @@ pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<R
         }
         let outcome = part.recording.finish_with(missed, unrecorded);
         if outcome.cycles == 0 {
-            report.warnings.push(format!("run \"{}\" has no samples", part.name));
+            read.envelope.warnings.push(format!("run \"{}\" has no samples", part.name));
         }
-        report.runs.push(run(part.name, &infos, outcome));
+        read.runs.push(run(part.name, &infos, outcome));
     }
-    Ok(report)
+    Ok(read)
 }
 
 /// The runs of the report, and to which of them each run of the file belongs.
@@ -69,7 +70,7 @@ fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
                 period: Period::from_ns(info.period_ns),
                 epoch: Instant::from_ns(info.epoch_ns),
                 leave_out_cold: !args.keep_cold,
-                thresholds_ns: super::thresholds(args),
+                thresholds_ns: report::thresholds(&args.limits, &args.claims),
                 releases: Releases::Known,
             })
             .watching(&args.claims);

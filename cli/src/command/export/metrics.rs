@@ -64,7 +64,7 @@ pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<Family>> {
         .into_iter()
         .map(|of| (labels(&of), of))
         .collect();
-    let runs = || of.iter().map(|(labels, _)| labels).zip(&report.runs);
+    let runs = || of.iter().map(|(labels, _)| labels).zip(report.body.runs());
     let every = |value: &dyn Fn(&Run) -> Option<f64>| {
         let points = runs().filter_map(|(labels, run)| Some((labels.clone(), value(run)?)));
         Points::Gauges(points.collect())
@@ -108,15 +108,15 @@ fn labels(of: &Distribution) -> Labels {
 
 /// What was run, where, by what.
 fn result(report: &Report) -> Family {
-    let machine = report.machine.as_ref();
+    let machine = report.envelope.machine.as_ref();
     let kernel = machine.and_then(|facts| facts.kernel.kernel.value().cloned());
     let model = machine.and_then(|facts| facts.cpu.cpu_model.value().cloned());
     let words = [
-        ("version", Some(report.version.clone())),
-        ("experiment", Some(report.experiment.clone())),
+        ("version", Some(report.envelope.version.clone())),
+        ("experiment", Some(report.envelope.experiment.clone())),
         ("kernel", kernel),
         ("cpu_model", model),
-        ("incomplete", Some(report.incomplete.to_string())),
+        ("incomplete", Some(report.envelope.incomplete.to_string())),
     ];
     let labels = words.into_iter().filter_map(|(name, word)| Some((name, plain(&word?))));
     Family {
@@ -128,7 +128,7 @@ fn result(report: &Report) -> Family {
 }
 
 fn timestamp(report: &Report) -> Option<Family> {
-    let at: jiff::Timestamp = report.started_at.as_deref()?.parse().ok()?;
+    let at: jiff::Timestamp = report.envelope.started_at.as_deref()?.parse().ok()?;
     Some(Family {
         name: "punctual_started_timestamp_seconds",
         unit: "seconds",

@@ -64,7 +64,8 @@ impl Source {
             (Some(path), _) => {
                 let args = ReportArgs { keep_cold, ..ReportArgs::default() };
                 let file = BufReader::new(regular(path)?);
-                analyse::samples::read(&args, file).with_context(|| path.display().to_string())
+                let read = analyse::samples::read(&args, file);
+                Ok(read.with_context(|| path.display().to_string())?.into_report())
             }
             (None, Some(stored)) => Ok(stored.report.clone()),
             (None, None) => bail!("{}: nothing to export", self.shown),
@@ -97,12 +98,15 @@ impl Source {
 
     /// What is to be said of samples that were cut off or damaged, when `report` is of them.
     pub(super) fn cut(&self, report: &Report) -> Vec<String> {
-        let path = self.samples.as_ref().filter(|_| report.incomplete);
-        let said = |path: &PathBuf| format!("{}: {}", path.display(), report.warnings.join("; "));
-        path.filter(|_| !report.warnings.is_empty() && report.experiment == "analyse")
-            .map(said)
-            .into_iter()
-            .collect()
+        let path = self.samples.as_ref().filter(|_| report.envelope.incomplete);
+        let said =
+            |path: &PathBuf| format!("{}: {}", path.display(), report.envelope.warnings.join("; "));
+        path.filter(|_| {
+            !report.envelope.warnings.is_empty() && report.envelope.experiment == "analyse"
+        })
+        .map(said)
+        .into_iter()
+        .collect()
     }
 
     /// What the result says beside its runs.

@@ -77,7 +77,8 @@ fn facts_of(
     facts.push(("punctual.started_at", plain(&info.started_at)));
     facts.push(("punctual.recorder_version", plain(&info.version)));
     facts.push(("punctual.runs", serde_json::to_string(&info.runs)?));
-    let machine = match (&info.machine, stored.and_then(|report| report.machine.as_ref())) {
+    let machine = match (&info.machine, stored.and_then(|report| report.envelope.machine.as_ref()))
+    {
         (Some(machine), _) => Some(serde_json::to_string(machine)?),
         (None, Some(machine)) => Some(serde_json::to_string(machine)?),
         (None, None) => None,
@@ -105,12 +106,13 @@ pub(super) fn histograms(
     match table {
         Table::Csv => csv::histograms(out, runs)?,
         Table::Parquet => {
-            let mut facts = general(report.incomplete);
-            let started_at = report.started_at.as_deref().unwrap_or_default();
+            let mut facts = general(report.envelope.incomplete);
+            let started_at = report.envelope.started_at.as_deref().unwrap_or_default();
             facts.push(("punctual.started_at", plain(started_at)));
-            let setups: Vec<_> = report.runs.iter().map(|run| (&run.name, &run.setup)).collect();
+            let setups: Vec<_> =
+                report.body.runs().iter().map(|run| (&run.name, &run.setup)).collect();
             facts.push(("punctual.runs", serde_json::to_string(&setups)?));
-            if let Some(machine) = &report.machine {
+            if let Some(machine) = &report.envelope.machine {
                 facts.push(("punctual.machine", serde_json::to_string(machine)?));
             }
             parquet::histograms(out, runs, facts)?;
@@ -121,11 +123,16 @@ pub(super) fn histograms(
 
 /// The lateness of every run, counted, each run with a name of its own.
 pub(super) fn distributions(report: &Report, shown: &str) -> Result<Vec<Distribution>> {
-    if report.runs.is_empty() {
+    if report.body.runs().is_empty() {
         bail!("{shown}: no run in this result");
     }
     let mut names = Distinct::default();
-    report.runs.iter().map(|run| distribution(run, names.name(plain(&run.name)), shown)).collect()
+    report
+        .body
+        .runs()
+        .iter()
+        .map(|run| distribution(run, names.name(plain(&run.name)), shown))
+        .collect()
 }
 
 fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {

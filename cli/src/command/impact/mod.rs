@@ -24,9 +24,8 @@ use punctual_analysis::impact::velocity::Velocity;
 
 use crate::Exit;
 use crate::output::{self, Json};
-use crate::report::{Impact as Impacted, Report, Run};
+use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report, Run};
 use crate::stored::{self, Stored};
-use crate::view;
 use args::{EthercatArgs, Impact, ModeName, TimedArgs};
 
 /// Runs the subcommand.
@@ -136,12 +135,12 @@ fn tell(
     apply: impl Fn(&Timing) -> Result<Application, Lack>,
 ) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), args.from.as_deref())?;
-    let mut report = Report::empty(&format!("impact {model}"));
+    let mut envelope = Envelope::of(&format!("impact {model}"));
     let impact = match (&args.from, args.time_error) {
         (Some(path), _) => {
             let stored = stored::read(path)?;
-            report.started_at.clone_from(&stored.report.started_at);
-            report.machine.clone_from(&stored.report.machine);
+            envelope.started_at.clone_from(&stored.report.envelope.started_at);
+            envelope.machine.clone_from(&stored.report.envelope.machine);
             worst(&stored, args.run.as_deref(), apply)?
         }
         (None, Some(span)) => {
@@ -156,19 +155,19 @@ fn tell(
     };
     let suits = impact.answer;
     if let Some(Suits::No | Suits::Unknown) = suits {
-        report.verdict.ok = false;
-        report.verdict.reasons.push(impact.statement.clone());
+        envelope.verdict.ok = false;
+        envelope.verdict.reasons.push(impact.statement.clone());
     }
-    report.impact = Some(Impacted::Application(impact));
-    let json = Json::open(args.json.as_deref())?;
-    json.write(&view::json::of(&report)?, &view::text::impact(&report))?;
+    let body = ImpactBody { impact: Impacted::Application(impact), step_generation: None };
+    let report = Report { envelope, body: body.into() };
+    super::write(&report, Json::open(args.json.as_deref())?)?;
     Ok(super::exit(&report))
 }
 
 /// The runs that a model is applied to: all, or the one that was asked for.
 fn runs<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
     let shown = stored.path.display();
-    let all = &stored.report.runs;
+    let all = stored.report.body.runs();
     let runs: Vec<&Run> =
         all.iter().filter(|run| name.is_none_or(|name| name == run.name)).collect();
     match (runs.is_empty(), name) {

@@ -15,7 +15,7 @@ use punctual_analysis::quantity::{self, QuantityError};
 
 use crate::Exit;
 use crate::output::{self, Json};
-use crate::report::{Impact, Report};
+use crate::report::{Impact, ImpactBody, Report};
 use crate::stored;
 use crate::view;
 
@@ -129,12 +129,12 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         bail!("--available-torque: no motor has more than its holding torque while it turns");
     }
     let drive = drive(args)?;
-    let mut report = Report::empty("impact stepper");
-    report.started_at = timed.started_at;
-    report.impact = Some(Impact::Stepper(stepper.impact()));
-    report.step_generation = Some(step_generation(timed.interval_max_abs_ns.ceil() as u64, drive));
-    let json = Json::open(args.json.as_deref())?;
-    json.write(&view::json::of(&report)?, &view::text::impact(&report))?;
+    let steps = step_generation(timed.interval_max_abs_ns.ceil() as u64, drive);
+    let body =
+        ImpactBody { impact: Impact::Stepper(stepper.impact()), step_generation: Some(steps) };
+    let mut report = Report::new("impact stepper", body);
+    report.envelope.started_at = timed.started_at;
+    super::super::write(&report, Json::open(args.json.as_deref())?)?;
     Ok(Exit::Fine)
 }
 
@@ -190,9 +190,11 @@ impl Timed {
             worst(&mut runs.clone().filter_map(|run| Some(run.grid.as_ref()?.jitter_pp_ns)));
         let interval = worst(&mut runs.filter_map(|run| run.jitters.interval_max_abs_ns));
         match (grid_pp_ns, interval) {
-            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => {
-                Ok(Self { grid_pp_ns, interval_max_abs_ns, started_at: stored.report.started_at })
-            }
+            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => Ok(Self {
+                grid_pp_ns,
+                interval_max_abs_ns,
+                started_at: stored.report.envelope.started_at,
+            }),
             _ => bail!("{}: it has no run with a fitted grid", stored.path.display()),
         }
     }

@@ -26,8 +26,7 @@ use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
 use crate::Exit;
 use crate::args::RunArgs;
 use crate::output::{self, Json};
-use crate::report::{Report, supervised};
-use crate::view;
+use crate::report::{Report, RunBody, supervised};
 use teller::Teller;
 
 /// Runs the subcommand.
@@ -71,14 +70,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     drop(hold);
     warnings.extend(refused.warnings(&finished));
     warnings.extend(said::left_out(teller.end()));
-    let mut report = Report::empty("run");
-    report.started_at = Some(started.to_string());
-    report.incomplete = said::is_cut_short(&finished, args.duration.is_some());
-    report.warnings = warnings;
-    report.supervised = Some(supervised::of(&finished, tasks.wait.name(), phase_ns));
-    report.verdict.reasons = said::reasons(&finished);
-    report.verdict.ok = report.verdict.reasons.is_empty();
-    json.write(&view::json::of(&report)?, &view::text::supervised(&report))?;
+    let supervised = supervised::of(&finished, tasks.wait.name(), phase_ns);
+    let mut report = Report::new("run", RunBody { supervised });
+    report.envelope.started_at = Some(started.to_string());
+    report.envelope.incomplete = said::is_cut_short(&finished, args.duration.is_some());
+    report.envelope.warnings = warnings;
+    report.envelope.verdict.reasons = said::reasons(&finished);
+    report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
+    super::write(&report, json)?;
     Ok(super::exit(&report))
 }
 

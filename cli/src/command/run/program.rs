@@ -2,7 +2,7 @@
 
 use punctual::process::{self, Spec};
 
-use crate::view::show;
+use crate::format as show;
 
 /// Refuses a task whose program nobody could start.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {

@@ -9,7 +9,7 @@ use punctual::process::{Cause, Event, Exit, Finished, Over, What};
 use punctual::session::{Attempt, Refusal};
 use punctual::watchdog::Force;
 
-use crate::view::show;
+use crate::format as show;
 
 /// An event in a line.
 pub(super) fn line(event: &Event) -> String {

@@ -15,8 +15,9 @@ use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 
-use crate::args::{PolicyName, SoakArgs, WaitName};
-use crate::command::measure::{Loops, wait};
+use super::args::SoakArgs;
+use crate::args::{PolicyName, WaitName};
+use crate::command::measure::{LoopChoices, wait_kind};
 use crate::parse::{self, Duration, Phase};
 
 /// The longest value that a campaign keeps, in characters.
@@ -79,7 +80,8 @@ impl Asked {
                 let number = text.parse().ok().filter(|n| (1..=98).contains(n));
                 number.ok_or_else(|| "not from 1 to 98".to_owned())
             })?,
-            wait: kept.or(args.wait, "wait", WaitName::Sleep, |t| WaitName::from_str(t, false))?,
+            wait: kept
+                .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
             phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
             load: match (&args.load, kept.get("load")) {
                 (Some(load), _) => load.clone(),
@@ -172,14 +174,14 @@ impl Asked {
     }
 
     /// The loops, for a stretch of this length.
-    pub(crate) fn loops(&self, length: Span) -> Loops<'_> {
-        Loops {
+    pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
+        LoopChoices {
             cpu: self.cpu.as_deref(),
             period: &self.period,
             duration: length,
             policy: self.policy,
             priority: self.priority,
-            wait: wait(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
+            wait: wait_kind(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
             phase: self.phase,
             load: &self.load,
         }

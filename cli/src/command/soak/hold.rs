@@ -12,7 +12,7 @@ use punctual_analysis::limit::{Limit, Metric};
 use punctual_analysis::recording::Outcome;
 
 use super::asked::Asked;
-use super::pages::run_name;
+use super::live::run_name;
 
 /// How sure it must be that a quantile is beyond its limit.
 const CONFIDENCE: f64 = 0.95;

@@ -8,7 +8,7 @@ use punctual::core::sample::Sample;
 use punctual::core::time::Span;
 use punctual::drain::Sink;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual_analysis::campaign::{Campaign, Effort, Extent, Stretch};
+use punctual_analysis::campaign::{Campaign, Effort, Extent, RunSetup, Stretch};
 
 /// The campaign, and the stretch that runs.
 pub(crate) struct Live {
@@ -37,6 +37,15 @@ impl Running {
     pub(crate) fn measured_ns(&self) -> u64 {
         let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
         passed.min(self.length.as_ns().unsigned_abs())
+    }
+}
+
+/// How results name a run: with its setup where there are several.
+pub(crate) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
+    if campaign.pools().len() == 1 {
+        run.name.clone()
+    } else {
+        format!("{}, setup {}", run.name, pool + 1)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Begins one, goes on with one, or shows one; what it keeps is bounded, and so is what a kill can
 //! cost.
 
+mod args;
 mod asked;
 mod directory;
 mod hold;
@@ -25,15 +26,15 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
+use punctual_lab::periodic::Plan;
 
 use crate::Exit;
-use crate::args::SoakArgs;
-use crate::command::measure::Planned;
-use crate::experiment;
+use crate::command::measure::PlannedLoops;
+use crate::experiment::{Machine, words};
+use crate::format;
 use crate::output::{self, Json};
 use crate::report::Report;
 use crate::stored::RESULT;
-use crate::view;
 use asked::Asked;
 use directory::{Directory, Found};
 use keeper::Keeper;
@@ -41,6 +42,7 @@ use live::{Shared, unix_s};
 use pages::Here;
 use session::{Ended, Session};
 
+pub(crate) use args::SoakArgs;
 pub(crate) use directory::is_campaign;
 
 /// Where campaigns go that are given no directory.
@@ -54,14 +56,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     if args.save_every.0.as_ns() < 1_000_000_000 {
         bail!("--save-every: once a second is the most often");
     }
-    let root = super::root(args.root.root.as_deref())?;
-    let facts = Facts::collect(&root);
-    let here = super::here(&facts, args.root.root.as_deref());
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
     // Everything that can be refused is, before a directory is made or written to.
     let mut planned = Asked::of(args, &BTreeMap::new())?;
     let existing = args.resume.as_ref().or(args.campaign.as_ref()).filter(|dir| is_campaign(dir));
     if existing.is_none() {
-        plan(&planned, &here)?;
+        plan(&planned, here)?;
     }
     let given = args.resume.iter().chain(&args.campaign).map(PathBuf::as_path);
     output::spare("--json", args.json.as_deref(), given)?;
@@ -74,34 +75,33 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let mut campaign = match found {
         Some(Found { campaign, .. }) => {
             planned = Asked::of(args, &campaign.asked)?;
-            refuse_change(&campaign, &planned, args, &root, &facts)?;
+            refuse_change(&campaign, &planned, args, root, facts)?;
             campaign
         }
-        None => begin(args, &path, &planned, &root, &facts)?,
+        None => begin(args, &path, &planned, root, facts)?,
     };
     let asked = planned;
-    let Planned { plan, specs, choice } = plan(&asked, &here)?;
-    let warnings = experiment::judge(&plan, &here)?;
+    let PlannedLoops { plan, choice } = plan(&asked, here)?;
+    let warnings = judge(&plan, here)?;
     signal::catch_stop().context("cannot catch SIGINT")?;
     let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
     for change in asked.changes(&campaign.asked) {
         campaign.note(unix_s(), &format!("asked otherwise: {change}"));
     }
     campaign.asked = asked.words();
-    campaign.begin(&place::boot(&root), &place::kernel(&facts), unix_s());
+    campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
     let shared = Shared::new(campaign);
     let aside = matches!(json, Json::Stdout);
     let keeper = Keeper::new(&shared, &asked, directory, args.stop_on_fail, aside);
-    let foreign = super::foreign(args.root.root.as_deref());
-    tell(&keeper, foreign.iter().chain(&warnings), trouble, cut_off);
+    tell(&keeper, machine.foreign.iter().chain(&warnings), trouble, cut_off);
     say_where(&keeper, &path, &asked);
     keeper.checkpoint();
     if keeper.unsaved().is_some() {
         bail!("{}: the state cannot be saved there", path.display());
     }
-    let here = Here { choice: Some(choice), machine: Some(facts), ..Here::default() };
+    let here = Here { choice: Some(choice), machine: Some(facts.clone()), ..Here::default() };
     let (stretches, over) = mpsc::sync_channel(1);
-    let session = Session { root: &root, plan, specs, keeper: &keeper, here, stretches };
+    let session = Session { root, plan, keeper: &keeper, here, stretches };
     let (ended, here) = measure(session, over, args)?;
     finish(&keeper, &asked, ended?, &here, json)
 }
@@ -122,8 +122,19 @@ fn tell<'a>(
     }
 }
 
+/// What the loops of a campaign risk on this machine, in words.
+///
+/// # Errors
+/// When they could take the machine away.
+fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
+    plan.check().map_err(|why| words::risk(&why))?;
+    let cautions = punctual_lab::experiment::judge(&plan.demands(), here);
+    let cautions = cautions.map_err(|why| words::risk(&why))?;
+    Ok(cautions.iter().map(words::planned).collect())
+}
+
 /// The loops of a campaign, within what it can hold.
-fn plan(asked: &Asked, here: &Facts) -> Result<Planned> {
+fn plan(asked: &Asked, here: &Facts) -> Result<PlannedLoops> {
     let shortest = asked.duration.map_or(asked.every, |duration| duration.min(asked.every));
     let planned = asked.loops(shortest).plan(here)?;
     if planned.plan.runs() > RUNS_MAX {
@@ -193,7 +204,7 @@ fn say_where(keeper: &Keeper<'_>, path: &Path, asked: &Asked) {
         Some(duration) => format!("{duration} in all"),
         None => "without end".to_owned(),
     };
-    let measured = view::show::long(measured_ns as f64);
+    let measured = format::long(measured_ns as f64);
     let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
     keeper.say(&format!(
         "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \
@@ -234,23 +245,23 @@ fn finish(
     keeper.write_result(here);
     let mut report = pages::report(&keeper.shared().snapshot(), asked, here);
     if ended == Ended::Finished {
-        report.incomplete = false;
+        report.envelope.incomplete = false;
     }
-    print(report, json).and_then(|exit| {
+    print(&report, json).and_then(|exit| {
         keeper.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
     })
 }
 
-fn print(report: Report, json: Json) -> Result<Exit> {
-    json.write(&view::json::of(&report)?, &view::text::soak(&report))?;
-    Ok(super::exit(&report))
+fn print(report: &Report, json: Json) -> Result<Exit> {
+    super::write(report, json)?;
+    Ok(super::exit(report))
 }
 
 /// Shows a campaign as it is on disk.
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), [dir])?;
     let json = Json::open(args.json.as_deref())?;
-    print(stored(dir, |kept| Asked::of(args, kept))?, json)
+    print(&stored(dir, |kept| Asked::of(args, kept))?, json)
 }
 
 /// The report of a campaign as it is on disk, held to these limits and claims; where there are
@@ -267,6 +278,6 @@ fn stored(
     let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
     let asked = asked(&found.campaign.asked).with_context(|| dir.display().to_string())?;
     let mut report = pages::report(&found.campaign, &asked, &Here::default());
-    report.warnings.extend(found.trouble);
+    report.envelope.warnings.extend(found.trouble);
     Ok(report)
 }

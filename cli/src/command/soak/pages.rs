@@ -2,14 +2,17 @@
 //!
 //! Pure: everything comes in as an argument.
 
-use punctual_analysis::campaign::{Campaign, Pool, RunSetup, Total};
+use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::judge::Holds;
 use punctual_host::facts::Facts;
 
 use super::asked::Asked;
 use super::hold;
-use crate::report::{self, Choice, Clock, JudgedClaim, Load, Report, Run, Session, Setup};
-use crate::view::show;
+use super::live::run_name;
+use crate::format;
+use crate::report::{
+    self, Choice, Clock, Envelope, Judged, JudgedClaim, Load, Report, Run, Session, Setup, SoakBody,
+};
 
 /// What only the process that measures knows.
 #[derive(Clone, Debug, Default)]
@@ -30,36 +33,17 @@ pub(crate) struct Here {
     pub(crate) pool: Option<usize>,
 }
 
-/// How results name a run: with its setup where there are several.
-pub(super) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
-    if campaign.pools().len() == 1 {
-        run.name.clone()
-    } else {
-        format!("{}, setup {}", run.name, pool + 1)
-    }
-}
-
 /// The report of a campaign as it is.
 pub(super) fn report(campaign: &Campaign, asked: &Asked, here: &Here) -> Report {
-    let mut report = Report::empty("soak");
-    report.started_at =
-        jiff::Timestamp::from_second(campaign.began_unix_s).ok().map(|at| at.to_string());
     let measured_ns = campaign.measured_ns();
     let duration_ns = asked.duration.map(|duration| duration.as_ns().unsigned_abs());
-    report.incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
-    report.choice = here.choice.clone();
-    report.clock = here.clock.clone();
-    report.session = here.session.clone();
-    report.machine = here.machine.clone();
-    report.warnings.clone_from(&here.warnings);
-    report.warnings.extend(cautions(campaign));
+    let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
     let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
         let loads = if here.pool == Some(at) { here.loads.get(number) } else { None };
         run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
     };
-    report.runs = hold::runs(campaign).map(of).collect();
-    report.verdicts = report::verdicts(&report.runs);
-    report.verdict = report::judge(&report.runs, &asked.limits, report.incomplete);
+    let runs: Vec<Run> = hold::runs(campaign).map(of).collect();
+    let mut verdict = report::judge(&runs, &asked.limits, incomplete);
     for (at, number, pool, total) in hold::runs(campaign) {
         let setup = &pool.setup().runs[number];
         for ask in &asked.claims {
@@ -67,14 +51,29 @@ pub(super) fn report(campaign: &Campaign, asked: &Asked, here: &Here) -> Report 
             let name = run_name(campaign, at, setup);
             if judged.holds != Holds::Yes {
                 let why = format!("{name}: {}: {}", judged.statement, judged.reason);
-                report.verdict.reasons.push(why);
-                report.verdict.ok = false;
+                verdict.reasons.push(why);
+                verdict.ok = false;
             }
-            report.verdict.claims.push(JudgedClaim { run: name, judged });
+            verdict.claims.push(JudgedClaim { run: name, judged });
         }
     }
-    report.campaign = Some(own(campaign, duration_ns));
-    report
+    let mut warnings = here.warnings.clone();
+    warnings.extend(cautions(campaign));
+    let began = jiff::Timestamp::from_second(campaign.began_unix_s).ok();
+    let envelope = Envelope {
+        started_at: began.map(|at| at.to_string()),
+        incomplete,
+        machine: here.machine.clone(),
+        choice: here.choice.clone(),
+        clock: here.clock.clone(),
+        session: here.session.clone(),
+        warnings,
+        verdict,
+        ..Envelope::of("soak")
+    };
+    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
+    Report { envelope, body: body.into() }
 }
 
 /// What the numbers of a campaign do not say of themselves.
@@ -169,12 +168,12 @@ pub(super) fn line(
 ) -> String {
     let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };
     let (setup, total) = (&pool.setup().runs[row.run], &pool.totals()[row.run]);
-    let time = |ns: Option<i64>| show::ns(ns.map(|ns| ns as f64));
+    let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
     let all = total.lateness().stats();
     let loads: Vec<String> = loads
         .iter()
         .map(|load| match load.rate {
-            Some(rate) => format!("{} {} {}", load.name, show::rate(rate), load.unit),
+            Some(rate) => format!("{} {} {}", load.name, format::rate(rate), load.unit),
             None => format!("{} did not say", load.name),
         })
         .collect();
@@ -198,10 +197,10 @@ pub(super) fn line(
         time(row.max_ns),
         total.cycles(),
         total.effort().missed,
-        show::ns(all.p50),
-        show::ns(all.p99),
-        show::ns(all.p99_9),
-        show::ns(all.max),
+        format::ns(all.p50),
+        format::ns(all.p99),
+        format::ns(all.p99_9),
+        format::ns(all.max),
     );
     line.replace('\u{a0}', "")
 }

@@ -4,28 +4,33 @@
 //! grows from one to the next. Between two of them a tenth of a second is not measured; there the
 //! line of the stretch is said.
 
+use std::error::Error;
 use std::fs::File;
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::scheduler::Policy;
 use punctual::os::signal;
 use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
-use punctual_lab::periodic::{Background, End, Outcome, Plan, Prepared, Progress, RunOutcome};
+use punctual_lab::experiment::{End, Event, Finished, Observer};
+use punctual_lab::periodic::{Begun, Destination, Periodic, Plan, Prepared, RunOutcome};
 
 use super::keeper::Keeper;
 use super::live::{Feed, Running, time_of_day_ns, unix_s};
 use super::pages::{self, Here};
 use super::place;
 use crate::command::measure::blocks;
-use crate::experiment::{self, Live, Loading, policy_words};
-use crate::report::{self, Load};
+use crate::experiment::{self, run_name, words};
+use crate::progress::Line;
+use crate::report::{self, Load, policy_words};
 
 /// Stretches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
@@ -45,31 +50,19 @@ pub(super) enum Ended {
 pub(super) struct Session<'a> {
     pub(super) root: &'a Root,
     pub(super) plan: Plan,
-    pub(super) specs: Vec<Vec<punctual_lab::load::LoadSpec>>,
     pub(super) keeper: &'a Keeper<'a>,
     pub(super) here: Here,
     /// Where the keeper hears that a stretch is over.
     pub(super) stretches: SyncSender<Here>,
 }
 
-/// Loads without a line of progress off a terminal: a journal has the line of each stretch.
-struct Quiet {
-    loading: Loading,
-    terminal: bool,
-}
+/// A progress line on a terminal only: a journal has the line of each stretch.
+struct OnTerminal(Option<Line>);
 
-impl Background for Quiet {
-    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
-        self.loading.begin(condition, length)
-    }
-
-    fn end(&mut self, condition: usize) {
-        self.loading.end(condition);
-    }
-
-    fn progress(&mut self, progress: &Progress) {
-        if self.terminal {
-            self.loading.progress(progress);
+impl Observer for OnTerminal {
+    fn event(&mut self, event: &Event<'_>) {
+        if let Some(line) = &mut self.0 {
+            line.event(event);
         }
     }
 }
@@ -127,27 +120,25 @@ impl Session<'_> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
         let facts = Facts::collect(self.root);
         let from_unix_s = unix_s();
-        let prepared = Prepared::new(self.plan.clone());
-        experiment::refuse_short_periods(&prepared)?;
-        let pool = self.begin(&prepared, &facts, from_unix_s)?;
-        let names = self.plan.conditions.iter().map(|c| c.name.clone()).collect();
-        let live = Live::new(&[], self.plan.runs());
-        let loading = Loading::new(names, self.specs.clone(), experiment::bounds(&facts), live);
-        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let mut quiet = Quiet { loading, terminal };
-        let feed = Feed(self.keeper.shared());
-        let outcome = prepared.run(feed, None::<_SampleFile>, &mut quiet, signal::stop_flag());
+        let mut place = Place { keeper: self.keeper, facts: &facts, from_unix_s, pool: 0 };
+        let loops = Periodic {
+            plan: self.plan.clone(),
+            follow: None,
+            recording_cost: false,
+            destination: &mut place,
+        };
+        let mut line = OnTerminal(io::stderr().is_terminal().then(Line::new));
+        let finished = experiment::run(loops, &facts, &mut line).map_err(words::error)?;
+        let pool = place.pool;
         let running = self.keeper.shared().lock().running.as_ref().map(Running::measured_ns);
-        let loads = quiet.loading.finish();
-        let outcome = outcome.context("cannot start a thread")?;
-        self.learn(&outcome, &facts, pool, &loads);
+        self.learn(&finished, &facts, pool);
         let extent = Extent {
             from_unix_s,
             to_unix_s: unix_s(),
             measured_ns: running.unwrap_or_default(),
-            efforts: outcome.runs.iter().map(effort).collect(),
+            efforts: finished.outcome.runs.iter().map(effort).collect(),
         };
-        let rows = self.finish(&outcome, &extent);
+        let rows = self.finish(&finished, &extent);
         for row in &rows {
             let loads = self.here.loads.get(row.run).map_or(&[][..], Vec::as_slice);
             let line = pages::line(&self.keeper.shared().lock().campaign, row, loads);
@@ -155,22 +146,65 @@ impl Session<'_> {
         }
         // Where the keeper is still at the last one, it saves this one with the next.
         let _busy = self.stretches.try_send(self.here.clone());
-        Ok(outcome.end)
+        Ok(finished.end)
     }
 
-    /// Puts collectors in the place where the drain finds them. Gives back which setup it is.
-    fn begin(&self, prepared: &Prepared, facts: &Facts, from_unix_s: i64) -> Result<usize> {
-        let granted = prepared.granted().context("cannot start a thread")?;
-        let plan = &self.plan;
+    /// The stretch is over: takes it in, with the recorders' own counters.
+    fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<Row> {
+        let ahead_ns = time_of_day_ns();
+        let mut live = self.keeper.shared().lock();
+        let Some(running) = live.running.take() else { return Vec::new() };
+        let rows = live.campaign.add(running.stretch, extent);
+        for (at_ns, what) in &finished.disturbances {
+            let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
+            live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
+        }
+        rows
+    }
+
+    /// What the process knows beside the numbers.
+    fn learn<T>(&mut self, finished: &Finished<T>, facts: &Facts, pool: usize) {
+        self.here.machine = Some(facts.clone());
+        self.here.clock = Some(experiment::clock(&finished.clock));
+        self.here.session = Some(words::session(finished, facts));
+        self.here.warnings = words::warnings(finished, facts);
+        self.here.pool = Some(pool);
+        let by_condition: Vec<Vec<Load>> =
+            finished.loads.iter().map(|loads| report::loads(loads)).collect();
+        self.here.loads = self.plan.streams.iter().flat_map(|_| by_condition.clone()).collect();
+    }
+}
+
+/// Where the samples of a stretch go: into the campaign.
+struct Place<'a> {
+    keeper: &'a Keeper<'a>,
+    facts: &'a Facts,
+    from_unix_s: i64,
+    /// Which setup it is, once it has begun.
+    pool: usize,
+}
+
+impl<'a> Destination for Place<'a> {
+    type Sink = Feed<'a>;
+    type File = File;
+
+    /// Puts collectors in the place where the drain finds them.
+    fn begin(
+        &mut self,
+        prepared: &Prepared,
+        granted: &[Policy],
+    ) -> Result<Begun<Feed<'a>, File>, Box<dyn Error + Send + Sync>> {
+        let plan = prepared.plan();
+        let asked = self.keeper.asked();
         let mut runs = Vec::new();
         let mut starts = Vec::new();
         let mut live = self.keeper.shared().lock();
-        for ((stream, grid), &policy) in plan.streams.iter().zip(prepared.grids()).zip(&granted) {
+        for ((stream, grid), &policy) in plan.streams.iter().zip(prepared.grids()).zip(granted) {
             let (policy, priority) = policy_words(policy);
-            for (index, condition) in plan.conditions.iter().enumerate() {
-                let loads = self.specs[index].iter();
+            for condition in &plan.conditions {
+                let loads = condition.loads.iter();
                 runs.push(RunSetup {
-                    name: plain(&report::run_name(plan, stream, &condition.name)),
+                    name: plain(&run_name(plan, stream, &condition.name)),
                     cpu: stream.cpu,
                     period_ns: grid.period().as_ns(),
                     phase_ns: grid.phase_ns(),
@@ -183,64 +217,29 @@ impl Session<'_> {
                     period: grid.period(),
                     epoch: grid.first(),
                     time_of_day_ns: time_of_day_ns(),
-                    leave_out_cold: !self.keeper.asked().keep_cold,
+                    leave_out_cold: !asked.keep_cold,
                     boot: live.campaign.boot(),
                 });
             }
         }
-        let setup = place::setup(runs, facts);
+        let setup = place::setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
-        let asked = self.keeper.asked();
         let watched = Watched {
-            lateness_ns: experiment::thresholds(&asked.limits, &asked.claims),
+            lateness_ns: report::thresholds(&asked.limits, &asked.claims),
             interval_ns: asked.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
         let stretch = live.campaign.stretch(pool, &starts, &watched);
         let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
-        live.running = Some(Running { stretch, from_unix_s, from_ns, length });
+        live.running = Some(Running { stretch, from_unix_s: self.from_unix_s, from_ns, length });
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");
             self.keeper.note(&format!("kept apart from what was before: {what}"));
         }
-        Ok(pool)
-    }
-
-    /// The stretch is over: takes it in, with the recorders' own counters.
-    fn finish(&self, outcome: &Outcome<Feed<'_>>, extent: &Extent) -> Vec<Row> {
-        let ahead_ns = time_of_day_ns();
-        let mut live = self.keeper.shared().lock();
-        let Some(running) = live.running.take() else { return Vec::new() };
-        let rows = live.campaign.add(running.stretch, extent);
-        for (at_ns, what) in &outcome.disturbances {
-            let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
-            live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
-        }
-        rows
-    }
-
-    /// What the process knows beside the numbers.
-    fn learn(
-        &mut self,
-        outcome: &Outcome<Feed<'_>>,
-        facts: &Facts,
-        pool: usize,
-        loads: &[Vec<punctual_lab::load::LoadReport>],
-    ) {
-        let cold = if self.keeper.asked().keep_cold { 0 } else { self.plan.cold };
-        self.here.machine = Some(facts.clone());
-        self.here.clock = Some(report::clock(outcome));
-        self.here.session = Some(report::session(outcome, facts));
-        self.here.warnings = report::warnings(outcome, facts, cold);
-        self.here.warnings.extend(experiment::hit(&self.plan, &outcome.runs, facts));
-        self.here.pool = Some(pool);
-        let by_condition: Vec<Vec<Load>> = loads.iter().map(|l| report::loads(l)).collect();
-        self.here.loads = self.plan.streams.iter().flat_map(|_| by_condition.clone()).collect();
+        self.pool = pool;
+        Ok(Begun { sink: Feed(self.keeper.shared()), file: None })
     }
 }
-
-/// A soak writes no samples; the experiment asks for the type of their file.
-type _SampleFile = punctual::drain::SampleFile<File>;
 
 fn effort(run: &RunOutcome) -> Effort {
     Effort {

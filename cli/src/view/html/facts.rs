@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::markup::{details, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
 use crate::report::Report;
 
 /// The section: a table a machine, closed.
@@ -25,7 +25,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
 
 /// Every fact, as the result has it.
 fn rows(report: &Report) -> Option<Vec<Vec<String>>> {
-    let facts = serde_json::to_value(report.machine.as_ref()?).ok()?;
+    let facts = serde_json::to_value(report.envelope.machine.as_ref()?).ok()?;
     let row = |(key, fact): (&String, &Value)| {
         let value = match (&fact["value"], fact["why"].as_str()) {
             (Value::Null, Some(why)) => format!("unreadable: {why}"),

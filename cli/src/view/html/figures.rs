@@ -1,10 +1,10 @@
 //! The figures: how late a wake is, every number with its n and unit, and what others call it.
 
 use super::markup::{details, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
+use crate::format;
 use crate::pages::{Page, judged};
 use crate::report::Run;
-use crate::view::show;
 
 /// The section; an overview has a table of its own.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -39,7 +39,7 @@ pub(super) fn runs(page: &Page) -> Vec<(String, &Run)> {
     let several = page.results.len() > 1;
     let mut runs: Vec<(&str, &Run)> = Vec::new();
     for shown in &page.results {
-        for run in &shown.report.runs {
+        for run in shown.report.body.runs() {
             let same = runs.iter().rposition(|(_, other)| other.name == run.name);
             let at = same.map_or(runs.len(), |at| at + 1);
             runs.insert(at, (&shown.label, run));
@@ -55,15 +55,15 @@ fn row(name: &str, run: &Run) -> Vec<String> {
     let (outcome, lateness) = (&run.outcome, &run.outcome.lateness_ns);
     vec![
         name.to_owned(),
-        show::count(judged(run)),
-        show::ns(lateness.p50),
-        show::ns(lateness.p99),
-        show::ns(lateness.p99_9),
-        show::ns(lateness.p99_99),
-        show::ns(lateness.max),
-        show::told(outcome.missed),
-        show::count(outcome.unrecorded),
-        run.cpu_load.map_or_else(|| "-".to_owned(), show::share),
+        format::count(judged(run)),
+        format::ns(lateness.p50),
+        format::ns(lateness.p99),
+        format::ns(lateness.p99_9),
+        format::ns(lateness.p99_99),
+        format::ns(lateness.max),
+        format::told(outcome.missed),
+        format::count(outcome.unrecorded),
+        run.cpu_load.map_or_else(|| "-".to_owned(), format::share),
     ]
 }
 
@@ -83,10 +83,10 @@ fn other_names(page: &Page) -> String {
         let variance = measures.lateness_variance_ns2.map(|ns2| format!("{ns2:.3e} ns²"));
         vec![
             name.clone(),
-            show::ns(measures.grid_pp_ns),
-            show::ns(measures.grid_rms_ns),
-            show::ns(measures.interval_max_abs_ns),
-            show::ns(measures.interval_stddev_ns),
+            format::ns(measures.grid_pp_ns),
+            format::ns(measures.grid_rms_ns),
+            format::ns(measures.interval_max_abs_ns),
+            format::ns(measures.interval_stddev_ns),
             variance.unwrap_or_else(|| "-".to_owned()),
             drift.unwrap_or_else(|| "-".to_owned()),
         ]
@@ -106,17 +106,17 @@ fn beside(page: &Page) -> String {
         ">preempted",
         ">floor (cost of a stamp)",
     ];
-    let counted = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), show::count);
+    let counted = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |(name, run): &(String, &Run)| {
         vec![
             name.clone(),
-            show::count(run.outcome.cycles),
-            show::count(run.outcome.cold),
-            show::ns(run.outcome.cold_max_ns),
+            format::count(run.outcome.cycles),
+            format::count(run.outcome.cold),
+            format::ns(run.outcome.cold_max_ns),
             counted(run.stalled),
             counted(run.page_faults),
             counted(run.preempted),
-            show::ns(run.floor_ns),
+            format::ns(run.floor_ns),
         ]
     };
     let rows: Vec<_> = runs(page).iter().map(row).collect();

@@ -1,9 +1,10 @@
 //! The top of the page: what it is of, what came out, and what to know before believing it.
 
 use super::markup::{escape, paragraph};
-use super::{Section, Source};
+use super::section::{Section, Source};
+use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Answer, Report};
+use crate::report::{Answer, Body, Report};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -12,7 +13,9 @@ const NOTES: usize = 200;
 pub(super) fn title(page: &Page) -> String {
     match page.results.as_slice() {
         [] => "no result".to_owned(),
-        [one] => format!("{}: how punctual, {}", one.report.experiment, machine(&one.report)),
+        [one] => {
+            format!("{}: how punctual, {}", one.report.envelope.experiment, machine(&one.report))
+        }
         [a, b] => format!("{} and {}: how punctual", a.label, b.label),
         many => format!("{} results: how punctual", many.len()),
     }
@@ -24,7 +27,9 @@ fn known<T: ToString>(value: Option<&T>) -> String {
 
 /// Which machine, in a line.
 pub(super) fn machine(report: &Report) -> String {
-    let Some(facts) = &report.machine else { return "a machine that the data do not name".into() };
+    let Some(facts) = &report.envelope.machine else {
+        return "a machine that the data do not name".into();
+    };
     format!(
         "{}, {} CPUs, Linux {}, {}",
         known(facts.cpu.cpu_model.value()),
@@ -37,7 +42,7 @@ pub(super) fn machine(report: &Report) -> String {
 /// The headline, and where each result comes from.
 pub(super) fn of(page: &Page) -> String {
     let headline = match page.results.as_slice() {
-        [one] => one.report.experiment.clone(),
+        [one] => one.report.envelope.experiment.clone(),
         [a, b] => format!("{} and {}", a.label, b.label),
         many => format!("{} results", many.len()),
     };
@@ -56,11 +61,12 @@ fn origin(shown: &Shown, labelled: bool) -> String {
         true => format!("<strong>{}</strong> · ", escape(&shown.label)),
         false => String::new(),
     };
-    let started = report.started_at.as_deref().unwrap_or("at a time that the data do not say");
-    let cpu = report.choice.as_ref().map_or_else(String::new, |choice| {
+    let started =
+        report.envelope.started_at.as_deref().unwrap_or("at a time that the data do not say");
+    let cpu = report.envelope.choice.as_ref().map_or_else(String::new, |choice| {
         format!(" · CPU {} ({})", escape(&choice.cpus), escape(&choice.why))
     });
-    let cut = match report.incomplete {
+    let cut = match report.envelope.incomplete {
         true => {
             paragraph("banner bad", "Incomplete: it ended before its time; this is what there is.")
         }
@@ -68,7 +74,7 @@ fn origin(shown: &Shown, labelled: bool) -> String {
     };
     format!(
         "<p class=\"origin\">{label}{} · {} · {}{cpu}<br><span class=\"muted\">{}</span></p>{cut}",
-        escape(&report.experiment),
+        escape(&report.envelope.experiment),
         escape(started),
         escape(&machine(report)),
         escape(&shown.place)
@@ -92,10 +98,10 @@ fn card(shown: &Shown, labelled: bool) -> String {
     if labelled {
         html += &format!("<h3>{}</h3>", escape(&shown.label));
     }
-    let asked = report.verdict.limits.len() + report.verdict.claims.len();
-    if !report.verdict.ok {
+    let asked = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
+    if !report.envelope.verdict.ok {
         html += "<p class=\"banner bad\">A limit or claim failed:</p><ul>";
-        for reason in &report.verdict.reasons {
+        for reason in &report.envelope.verdict.reasons {
             html += &format!("<li>{}</li>", escape(reason));
         }
         html += "</ul>";
@@ -103,7 +109,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
         html += "<p class=\"banner good\">Every limit and claim holds.</p>";
     }
     html += "<dl class=\"verdicts\">";
-    for verdict in &report.verdicts {
+    for verdict in report.body.verdicts() {
         let (class, word) = match verdict.answer {
             Answer::Yes => ("yes", "yes"),
             Answer::No => ("no", "no"),
@@ -115,14 +121,14 @@ fn card(shown: &Shown, labelled: bool) -> String {
         );
     }
     html += "</dl>";
-    if report.verdicts.is_empty() {
+    if report.body.verdicts().is_empty() {
         html += &paragraph("muted", "These data say nothing of lateness, so there is no verdict.");
     }
-    for words in report.impact.iter().map(|impact| impact.statement()) {
-        html += &paragraph("", words);
-    }
-    for words in report.step_generation.iter().map(|steps| &steps.statement) {
-        html += &paragraph("", words);
+    if let Body::Impact(impacted) = &report.body {
+        html += &paragraph("", impacted.impact.statement());
+        for words in impacted.step_generation.iter().map(|steps| &steps.statement) {
+            html += &paragraph("", words);
+        }
     }
     html + "</div>"
 }
@@ -142,10 +148,10 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
                 &format!("<li><strong>{}{kind}</strong> {}</li>", escape(&label), escape(words));
         };
         let report = &shown.report;
-        if results.len() > 2 && report.incomplete {
+        if results.len() > 2 && report.envelope.incomplete {
             add("incomplete:", "it ended before its time");
         }
-        for refused in report.session.iter().flat_map(|session| &session.refused) {
+        for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
             let words = format!(
                 "{} ({}): {} Costs: {} To change that: {}",
                 refused.attempt,
@@ -156,11 +162,11 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
             );
             add("refused:", &words);
         }
-        for disturbance in &report.disturbances {
-            let at = crate::view::show::ns(Some(disturbance.at_ns as f64));
+        for disturbance in &report.envelope.disturbances {
+            let at = format::ns(Some(disturbance.at_ns as f64));
             add("during the run:", &format!("{} (seen at {at})", disturbance.what));
         }
-        report.warnings.iter().for_each(|warning| add("note:", warning));
+        report.envelope.warnings.iter().for_each(|warning| add("note:", warning));
         shown.notes.iter().for_each(|note| add("note:", note));
     }
     if items.is_empty() {

@@ -9,36 +9,23 @@ mod figures;
 mod head;
 mod markup;
 mod overview;
+mod parts;
 mod plots;
 mod policy;
+mod section;
 mod setup;
 mod tables;
 
 use crate::pages::Page;
 use crate::view::plots::Axes;
 use markup::{escape, fill};
+use section::{Section, Source};
 
 const FRAME: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/style.css");
 const SCRIPT: &str = include_str!("assets/script.js");
 const UPLOT: &str = include_str!("assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/vendor/uPlot.min.css");
-
-/// A part of the page, with its place in the contents.
-pub(super) struct Section {
-    /// Unique in the page; what the contents link to.
-    pub(super) id: &'static str,
-    /// Its heading.
-    pub(super) heading: &'static str,
-    /// What is in it.
-    pub(super) body: String,
-}
-
-/// Everything that sections are made from.
-pub(super) struct Source<'a> {
-    pub(super) page: &'a Page,
-    pub(super) axes: Axes,
-}
 
 /// The sections in their order; each is there when it has something to say. What later pages add
 /// (causes, papers) is a line here.
@@ -47,6 +34,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     head::verdicts,
     head::warnings,
     figures::section,
+    parts::section,
     plots::histograms,
     plots::curves,
     plots::times,

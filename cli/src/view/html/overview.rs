@@ -1,10 +1,10 @@
 //! Many results in one table: the first thing on a page of more than two.
 
 use super::markup::{escape, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
+use crate::format;
 use crate::pages::{Shown, judged};
 use crate::report::Run;
-use crate::view::show;
 
 /// The section; none for one or two results.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -26,7 +26,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     let rows: Vec<Vec<String>> = page
         .results
         .iter()
-        .flat_map(|shown| shown.report.runs.iter().map(|run| row(shown, run)))
+        .flat_map(|shown| shown.report.body.runs().iter().map(|run| row(shown, run)))
         .collect();
     let mut body = table("Every run of every result", &heads, &rows);
     for words in &page.left_out {
@@ -47,8 +47,8 @@ fn link(shown: &Shown) -> Option<String> {
 fn row(shown: &Shown, run: &Run) -> Vec<String> {
     let report = &shown.report;
     let lateness = &run.outcome.lateness_ns;
-    let asked = report.verdict.limits.len() + report.verdict.claims.len();
-    let limits = match (report.incomplete, report.verdict.ok, asked == 0) {
+    let asked = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
+    let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, asked == 0) {
         (_, false, _) => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",
@@ -56,13 +56,13 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
     };
     vec![
         shown.label.clone(),
-        report.started_at.clone().unwrap_or_else(|| "-".to_owned()),
+        report.envelope.started_at.clone().unwrap_or_else(|| "-".to_owned()),
         run.name.clone(),
-        show::count(judged(run)),
-        show::ns(lateness.p50),
-        show::ns(lateness.p99_9),
-        show::ns(lateness.max),
-        show::told(run.outcome.missed),
+        format::count(judged(run)),
+        format::ns(lateness.p50),
+        format::ns(lateness.p99_9),
+        format::ns(lateness.max),
+        format::told(run.outcome.missed),
         limits.to_owned(),
     ]
 }

@@ -4,10 +4,10 @@ use punctual_analysis::plot::curve::curve;
 use punctual_plot::svg;
 
 use super::markup::{details, escape, paragraph, table};
-use super::{Section, Source};
+use super::section::{Section, Source};
+use crate::format;
 use crate::pages::{Line, Page};
 use crate::view::plots::{self, Kind, Plot, Times};
-use crate::view::show;
 
 /// Rows of the table behind a time series, at most.
 const TIME_ROWS: usize = 48;
@@ -84,8 +84,8 @@ fn bins(page: &Page, plot: &Plot<'_>) -> String {
         .enumerate()
         .filter(|(bin, _)| lines.iter().any(|line| count(line, *bin) > 0))
         .map(|(bin, edges)| {
-            let mut row = vec![show::ns(Some(edges[0])), show::ns(Some(edges[1]))];
-            row.extend(lines.iter().map(|line| show::count(count(line, bin))));
+            let mut row = vec![format::ns(Some(edges[0])), format::ns(Some(edges[1]))];
+            row.extend(lines.iter().map(|line| format::count(count(line, bin))));
             row
         })
         .collect();
@@ -98,7 +98,7 @@ fn points(page: &Page, line: &Line) -> String {
     let last = points.len().saturating_sub(1);
     let kept = points.iter().enumerate().filter(|(at, _)| at % CURVE_EACH == 0 || *at == last);
     let rows: Vec<Vec<String>> = kept
-        .map(|(_, point)| vec![show::rate(point.one_in), show::ns(Some(point.lateness_ns))])
+        .map(|(_, point)| vec![format::rate(point.one_in), format::ns(Some(point.lateness_ns))])
         .collect();
     table(
         &format!("Percentile curve, {}", line.name),
@@ -116,11 +116,11 @@ fn stretches(page: &Page, line: &Line) -> String {
         .map(|stretch| {
             vec![
                 format!("{:.3} s", times.at_s(stretch.first)),
-                show::count(stretch.n),
-                show::ns(Some(stretch.min_ns as f64)),
-                show::ns(Some(stretch.mean_ns())),
-                show::ns(Some(stretch.max_ns as f64)),
-                show::count(stretch.missed),
+                format::count(stretch.n),
+                format::ns(Some(stretch.min_ns as f64)),
+                format::ns(Some(stretch.mean_ns())),
+                format::ns(Some(stretch.max_ns as f64)),
+                format::count(stretch.missed),
             ]
         })
         .collect();

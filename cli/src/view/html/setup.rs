@@ -1,9 +1,11 @@
 //! How each run was set up, and what the instruments cost.
 
+use super::figures;
 use super::markup::{escape, table};
-use super::{Section, Source, figures};
+use super::section::{Section, Source};
+use crate::format;
 use crate::report::{Report, Run};
-use crate::view::{followed, show};
+use crate::view::followed;
 
 /// The section.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
@@ -38,44 +40,45 @@ fn row(name: &str, run: &Run) -> Vec<String> {
     vec![
         name.to_owned(),
         or(setup.cpu.map(|cpu| cpu.to_string())),
-        or(setup.period_ns.map(show::period)),
+        or(setup.period_ns.map(format::period)),
         or(setup.phase_ns.map(|phase| self::phase(phase, setup.follows.as_ref()))),
         or(policy),
         or(setup.wait.clone()),
         if setup.load.is_empty() { "none".to_owned() } else { setup.load.join(", ") },
-        or(setup.duration_ns.map(show::period)),
+        or(setup.duration_ns.map(format::period)),
     ]
 }
 
 fn phase(ns: u64, follows: Option<&String>) -> String {
-    let on = follows.map(|clock| format!(" on {}", show::plain(clock))).unwrap_or_default();
-    show::ns(Some(ns as f64)) + &on
+    let on = follows.map(|clock| format!(" on {}", format::plain(clock))).unwrap_or_default();
+    format::ns(Some(ns as f64)) + &on
 }
 
 fn instruments(report: &Report) -> String {
     let mut parts = Vec::new();
-    if let Some(session) = &report.session {
+    if let Some(session) = &report.envelope.session {
         let locked = if session.memory_locked { "memory locked" } else { "memory not locked" };
         let held = session.idle_states_held;
         parts.push(locked.to_owned());
         parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
     }
-    if let Some(clock) = &report.clock {
-        parts.push(format!("stamps {}, each {}", clock.source, show::ns(Some(clock.stamp_ns))));
+    if let Some(clock) = &report.envelope.clock {
+        parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
                 "CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})",
-                show::whole(ppb)
+                format::whole(ppb)
             ));
         }
     }
-    parts.extend(report.follow.as_ref().map(followed::words));
-    if let Some(cost) = &report.recording {
+    let loops = report.body.loops();
+    parts.extend(loops.and_then(|loops| loops.follow.as_ref()).map(followed::words));
+    if let Some(cost) = loops.and_then(|loops| loops.recording.as_ref()) {
         parts.push(format!(
             "recording a sample costs {:.1} ns, in a cold cycle {:.0} ns",
             cost.hot_ns, cost.cold_ns
         ));
     }
-    parts.push(format!("punctual {}", report.version));
+    parts.push(format!("punctual {}", report.envelope.version));
     parts.join(" · ")
 }

@@ -2,10 +2,11 @@
 
 use punctual_analysis::claim::Claim;
 
+use super::figures;
 use super::markup::{details, table};
-use super::{Section, Source, figures};
-use crate::report::{Load, Row, Run};
-use crate::view::show;
+use super::section::{Section, Source};
+use crate::format;
+use crate::report::{Load, Run};
 
 /// The runs whose details a page has room for: the drawn ones where there are many.
 fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
@@ -16,7 +17,7 @@ fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
     let drawn = |run: &Run| {
         page.drawn
             .iter()
-            .any(|&(result, at)| std::ptr::eq(&page.results[result].report.runs[at], run))
+            .any(|&(result, at)| std::ptr::eq(&page.results[result].report.body.runs()[at], run))
     };
     let all = figures::runs(page).into_iter();
     all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
@@ -30,9 +31,9 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
         for worst in &run.outcome.worst {
             rows.push(vec![
                 name.clone(),
-                show::count(worst.cycle),
-                format!("{} ns", show::count(worst.at_ns)),
-                show::ns(Some(worst.lateness_ns)),
+                format::count(worst.cycle),
+                format!("{} ns", format::count(worst.at_ns)),
+                format::ns(Some(worst.lateness_ns)),
                 worst.cause.clone().unwrap_or_else(|| "not looked for".to_owned()),
             ]);
         }
@@ -50,27 +51,27 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
         let label = |name: &str| {
             if several { format!("{name}, {}", shown.label) } else { name.to_owned() }
         };
-        for row in shown.report.rows.iter().filter_map(Row::load) {
+        for row in shown.report.body.load_rows() {
             rows.push(vec![
                 label(&row.load),
-                show::count(row.cycles),
-                show::ns(row.lateness_ns.p50),
-                show::ns(row.lateness_ns.p99_9),
-                show::ns(row.lateness_ns.max),
-                show::count(row.missed),
+                format::count(row.cycles),
+                format::ns(row.lateness_ns.p50),
+                format::ns(row.lateness_ns.p99_9),
+                format::ns(row.lateness_ns.max),
+                format::count(row.missed),
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }
-        let covered = shown.report.rows.iter().any(|row| row.load().is_some());
-        for run in shown.report.runs.iter().filter(|run| !covered && !run.loads.is_empty()) {
+        let covered = !shown.report.body.load_rows().is_empty();
+        for run in shown.report.body.runs().iter().filter(|run| !covered && !run.loads.is_empty()) {
             let lateness = &run.outcome.lateness_ns;
             rows.push(vec![
                 label(&run.name),
-                show::count(run.outcome.cycles),
-                show::ns(lateness.p50),
-                show::ns(lateness.p99_9),
-                show::ns(lateness.max),
-                show::told(run.outcome.missed),
+                format::count(run.outcome.cycles),
+                format::ns(lateness.p50),
+                format::ns(lateness.p99_9),
+                format::ns(lateness.max),
+                format::told(run.outcome.missed),
                 run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }
@@ -84,7 +85,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
 fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
-        Some(rate) => format!("{} {} {}{note}", load.name, show::rate(rate), load.unit),
+        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
         None => format!("{} did not say{note}", load.name),
     }
 }
@@ -98,10 +99,10 @@ pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
             name.to_owned(),
             format!("{:?}", claim.level),
             format!("{given}{}", claim.statement),
-            show::count(claim.n),
+            format::count(claim.n),
             claim.confidence.map_or_else(
                 || if claim.given { "observed" } else { "refused" }.to_owned(),
-                show::share,
+                format::share,
             ),
             claim.conditions.clone(),
         ]
@@ -129,7 +130,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
     let results = &source.page.results;
     let mut rows = Vec::new();
     for shown in results {
-        for limit in &shown.report.verdict.limits {
+        for limit in &shown.report.envelope.verdict.limits {
             let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
             rows.push(vec![
                 limit.judgement.text.clone(),
@@ -138,7 +139,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
                 limit.judgement.reason.clone(),
             ]);
         }
-        for claim in &shown.report.verdict.claims {
+        for claim in &shown.report.envelope.verdict.claims {
             let of = if results.len() > 1 { format!(", {}", shown.label) } else { String::new() };
             rows.push(vec![
                 claim.judged.statement.clone(),

@@ -5,9 +5,12 @@
 use punctual_analysis::plot::curve::curve;
 use punctual_plot::axis::Axis;
 
-use super::time::Times;
+use super::times::Times;
+use crate::format;
 use crate::pages::{Line, Page};
-use crate::view::show;
+
+/// Width and height of a drawing, pixels.
+pub(super) type Size = (f64, f64);
 
 /// Every axis of a page.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ pub(crate) fn ns(at: f64) -> String {
 }
 
 fn count(at: f64) -> String {
-    if at < 1.0 { format!("{at:.1}") } else { show::count(at.round() as u64) }
+    if at < 1.0 { format!("{at:.1}") } else { format::count(at.round() as u64) }
 }
 
 fn seconds_of(at: f64) -> String {

@@ -4,12 +4,12 @@ use punctual_analysis::plot::curve::curve;
 use punctual_analysis::summary::Stats;
 use punctual_plot::chart::{Chart, Mark, Series};
 
-use super::axes::Axes;
+use super::axes::{Axes, Size};
+use crate::format;
 use crate::pages::{Line, Page, Panel};
-use crate::view::show;
 
 /// The chart of a panel.
-pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| {
         let outcome = &page.run(line).outcome;
         let points = curve(&outcome.histogram, outcome.lateness_ns.max);
@@ -22,7 +22,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
         title: format!("Percentile curve of lateness: {}", panel.title),
         titled: false,
         description: panel.lines.iter().map(part).collect::<Vec<_>>().join(" "),
-        size: super::ALONE,
+        size,
         x: axes.one_in.clone(),
         y: axes.quantile.clone(),
         series: panel.lines.iter().map(series).collect(),
@@ -34,8 +34,8 @@ fn described(line: &Line, lateness: &Stats) -> String {
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known
-        .map(|(share, ns)| format!("{share} of the cycles at most {} late", show::ns(*ns)))
+        .map(|(share, ns)| format!("{share} of the cycles at most {} late", format::ns(*ns)))
         .collect();
-    let worst = show::ns(lateness.max);
+    let worst = format::ns(lateness.max);
     format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))
 }

@@ -3,12 +3,12 @@
 
 use punctual_plot::chart::{Chart, Mark, Series};
 
-use super::axes::Axes;
+use super::axes::{Axes, Size};
+use crate::format;
 use crate::pages::{Line, Page, Panel, judged};
-use crate::view::show;
 
 /// The chart of a panel.
-pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
+pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| Series {
         name: line.name.clone(),
         ink: line.ink,
@@ -22,7 +22,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel) -> Chart {
         title: format!("Histogram of lateness: {}", panel.title),
         titled: false,
         description: parts.join(" "),
-        size: super::ALONE,
+        size,
         x: axes.bins.clone(),
         y: axes.count.clone(),
         series: panel.lines.iter().map(series).collect(),
@@ -33,21 +33,21 @@ fn described(page: &Page, line: &Line) -> String {
     let run = page.run(line);
     let early = match page.bins.not_positive[line.drawn] {
         0 => String::new(),
-        early => format!(" {} were early or on time and are not drawn.", show::count(early)),
+        early => format!(" {} were early or on time and are not drawn.", format::count(early)),
     };
     let clusters: Vec<String> = run
         .outcome
         .histogram
         .clusters
         .iter()
-        .map(|c| format!("{} ({})", show::ns(Some(c.peak_ns)), show::share(c.share)))
+        .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
         .collect();
     format!(
         "{}: {} cycles, half of them at most {} late, the worst {}; clusters at {}.{early}",
         line.name,
-        show::count(judged(run)),
-        show::ns(run.outcome.lateness_ns.p50),
-        show::ns(run.outcome.lateness_ns.max),
+        format::count(judged(run)),
+        format::ns(run.outcome.lateness_ns.p50),
+        format::ns(run.outcome.lateness_ns.max),
         if clusters.is_empty() { "no place".to_owned() } else { clusters.join(", ") },
     )
 }

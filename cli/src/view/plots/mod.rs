@@ -6,16 +6,18 @@ mod axes;
 mod curve;
 mod histogram;
 mod time;
+mod times;
 
 use punctual_plot::chart::Chart;
 
 use crate::pages::{Page, Panel, Row};
 pub(crate) use axes::Axes;
-pub(crate) use time::Times;
+use axes::Size;
+pub(crate) use times::Times;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.
-const ALONE: (f64, f64) = (880.0, 340.0);
-const BESIDE: (f64, f64) = (560.0, 320.0);
+const ALONE: Size = (880.0, 340.0);
+const BESIDE: Size = (560.0, 320.0);
 
 /// A kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +82,12 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
         panels
             .map(|(column, panel)| {
                 let id = format!("{}-{}-{}", kind.id(), number + 1, column + 1);
-                let mut chart = match kind {
-                    Kind::Histogram => histogram::chart(page, axes, panel),
-                    Kind::Curve => curve::chart(page, axes, panel),
-                    Kind::Time => time::chart(page, axes, panel),
+                let size = if row.panels.len() > 1 { BESIDE } else { ALONE };
+                let chart = match kind {
+                    Kind::Histogram => histogram::chart(page, axes, panel, size),
+                    Kind::Curve => curve::chart(page, axes, panel, size),
+                    Kind::Time => time::chart(page, axes, panel, size),
                 };
-                chart.size = if row.panels.len() > 1 { BESIDE } else { ALONE };
                 Plot { id, kind, panel, chart }
             })
             .collect()

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::{Campaign, Report};
-use crate::view::show;
+use crate::format;
+use crate::report::Campaign;
 
 /// How many of each are shown; the JSON has all.
 const SHOWN: usize = 5;
 
-/// The lines of a campaign; nothing for any other report.
-pub(super) fn lines(report: &Report) -> String {
-    let Some(campaign) = &report.campaign else { return String::new() };
+/// The lines of a campaign.
+pub(super) fn lines(campaign: &Campaign) -> String {
     let mut page = format!("\n{}\n", head(campaign));
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", not ended by itself" };
@@ -22,24 +21,24 @@ pub(super) fn lines(report: &Report) -> String {
             boot.kernel,
             boot.setup
         );
-        page += &(show::wrap(&text, 4) + "\n");
+        page += &(format::wrap(&text, 4) + "\n");
     }
     for late in campaign.outliers.iter().take(SHOWN) {
         let text = format!(
             "  late: {} at {} (boot {}, cycle {})",
-            show::ns(Some(late.outlier.lateness_ns as f64)),
+            format::ns(Some(late.outlier.lateness_ns as f64)),
             at(late.outlier.at_unix_ns / 1_000_000_000),
             late.outlier.boot,
             late.outlier.cycle
         );
-        page += &(show::wrap(&text, 4) + "\n");
+        page += &(format::wrap(&text, 4) + "\n");
     }
     for event in last(&campaign.events) {
         let text = format!("  {}: {}", at(event.at_unix_s), event.what);
-        page += &(show::wrap(&text, 4) + "\n");
+        page += &(format::wrap(&text, 4) + "\n");
     }
     for broken in &campaign.broken {
-        page += &(show::wrap(&format!("  broken for good: {broken}"), 4) + "\n");
+        page += &(format::wrap(&format!("  broken for good: {broken}"), 4) + "\n");
     }
     page
 }
@@ -56,13 +55,13 @@ fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
     let stretches = stretches(campaign);
     let of = match campaign.duration_ns {
-        Some(duration) => format!(" of {}", show::long(duration as f64)),
+        Some(duration) => format!(" of {}", format::long(duration as f64)),
         None => String::new(),
     };
     format!(
         "Campaign {}: {}{of} measured in {stretches} stretch{} over {boots} boot{}",
         campaign.name,
-        show::long(campaign.measured_ns as f64),
+        format::long(campaign.measured_ns as f64),
         if stretches == 1 { "" } else { "es" },
         if boots == 1 { "" } else { "s" }
     )

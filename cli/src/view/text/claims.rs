@@ -2,15 +2,15 @@
 
 use punctual_analysis::claim::judge::Holds;
 
+use crate::format;
 use crate::report::Report;
-use crate::view::show;
 
 /// What each claim takes with so many exceedances; for each plan, in `reached`, whether the run is
 /// long enough.
 pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
     let mut page = String::new();
     let mut claim = None;
-    for (plan, reached) in report.plans.iter().zip(reached) {
+    for (plan, reached) in report.body.plans().iter().zip(reached) {
         let planned = &plan.planned;
         if claim != Some((&planned.statement, planned.period_ns)) {
             claim = Some((&planned.statement, planned.period_ns));
@@ -21,38 +21,38 @@ pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
                 planned.theta,
                 "exceedances",
                 "cycles",
-                format!("at {}", show::period(planned.period_ns)),
+                format!("at {}", format::period(planned.period_ns)),
             );
             for need in &planned.needs {
                 page += &format!(
                     "  {:>11} {:>24} {:>14}\n",
                     need.exceedances,
-                    show::count(need.n),
-                    show::long(need.duration_ns)
+                    format::count(need.n),
+                    format::long(need.duration_ns)
                 );
             }
         }
-        page += &(show::wrap(&format!("  {reached}"), 4) + "\n");
+        page += &(format::wrap(&format!("  {reached}"), 4) + "\n");
     }
     page
 }
 
 /// Each claim on each run.
 pub(super) fn judged(report: &Report) -> String {
-    if report.verdict.claims.is_empty() {
+    if report.envelope.verdict.claims.is_empty() {
         return String::new();
     }
     let mut page = "\nClaims\n".to_owned();
-    for claim in &report.verdict.claims {
+    for claim in &report.envelope.verdict.claims {
         let judged = &claim.judged;
         let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {
-            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", show::long(ns)),
+            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", format::long(ns)),
             _ => String::new(),
         };
         let text =
             format!("  {word:8}{} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
-        page += &(show::wrap(&text, 10) + "\n");
+        page += &(format::wrap(&text, 10) + "\n");
     }
     page
 }

@@ -2,18 +2,17 @@
 
 use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
 
+use crate::format;
 use crate::report::{ComparedSide, Comparison, Pair, Report};
-use crate::view::show;
 
 /// The page of `compare`.
-pub(crate) fn page(report: &Report) -> String {
-    let Some(comparison) = &report.compare else { return String::new() };
-    format!("punctual {} · compare\n", report.version) + &part(comparison)
+pub(super) fn page(report: &Report, comparison: &Comparison) -> String {
+    format!("punctual {} · compare\n", report.envelope.version) + &part(comparison)
 }
 
 /// The part of another page that holds a run against a baseline.
 pub(super) fn against(report: &Report) -> String {
-    report.compare.as_ref().map_or_else(String::new, |comparison| format!("\n{}", part(comparison)))
+    report.body.compare().map_or_else(String::new, |comparison| format!("\n{}", part(comparison)))
 }
 
 fn part(comparison: &Comparison) -> String {
@@ -25,10 +24,10 @@ fn part(comparison: &Comparison) -> String {
     let text = format!(
         "{} tests: verdicts and intervals are such that all of them together are {} sure (Holm). \
          A missed release counts as late as the stall left it.",
-        show::count(family.tests),
-        show::share(family.confidence)
+        format::count(family.tests),
+        format::share(family.confidence)
     );
-    page + "\n" + &show::wrap(&text, 0) + "\n"
+    page + "\n" + &format::wrap(&text, 0) + "\n"
 }
 
 fn side(side: &ComparedSide) -> String {
@@ -44,25 +43,26 @@ fn side(side: &ComparedSide) -> String {
             started.unwrap_or_default(),
             kernel.unwrap_or_default()
         );
-        page += &(show::wrap(&show::plain(&text), 5) + "\n");
+        page += &(format::wrap(&format::plain(&text), 5) + "\n");
     }
     page
 }
 
 fn of_pair(pair: &Pair) -> String {
-    let mut page = format!("\n{} held against {}\n", show::plain(&pair.b), show::plain(&pair.a));
+    let mut page =
+        format!("\n{} held against {}\n", format::plain(&pair.b), format::plain(&pair.a));
     for difference in &pair.differences {
         let text = format!("  differs: {}: {} → {}", difference.what, difference.a, difference.b);
-        page += &(show::wrap(&show::plain(&text), 4) + "\n");
+        page += &(format::wrap(&format::plain(&text), 4) + "\n");
     }
     for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
         if !only.is_empty() {
             let text = format!("  not compared, only in {side}: {}", only.join(", "));
-            page += &(show::wrap(&show::plain(&text), 4) + "\n");
+            page += &(format::wrap(&format::plain(&text), 4) + "\n");
         }
     }
     for note in &pair.notes {
-        page += &(show::wrap(&show::plain(&format!("  note: {note}")), 4) + "\n");
+        page += &(format::wrap(&format::plain(&format!("  note: {note}")), 4) + "\n");
     }
     pair.runs.iter().for_each(|run| page += &of_run(run));
     page
@@ -70,7 +70,7 @@ fn of_pair(pair: &Pair) -> String {
 
 fn of_run(run: &RunComparison) -> String {
     let text = format!("  {}: {}", run.name, run.statement);
-    let mut page = format!("\n{}\n", show::wrap(&show::plain(&text), 4));
+    let mut page = format!("\n{}\n", format::wrap(&format::plain(&text), 4));
     if !run.rates.is_empty() {
         page += &format!(
             "  {:>9} {:>8} {:>8}  {:<22} {}\n",
@@ -86,14 +86,14 @@ fn of_run(run: &RunComparison) -> String {
     let text = format!(
         "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: a \
          maximum says as much of n and of luck",
-        show::count(run.n_a),
-        show::count(run.n_b),
-        show::count(run.missed_a),
-        show::count(run.missed_b),
-        show::ns(run.max_a_ns),
-        show::ns(run.max_b_ns),
+        format::count(run.n_a),
+        format::count(run.n_b),
+        format::count(run.missed_a),
+        format::count(run.missed_b),
+        format::ns(run.max_a_ns),
+        format::ns(run.max_b_ns),
     );
-    page + &show::wrap(&text, 4) + "\n"
+    page + &format::wrap(&text, 4) + "\n"
 }
 
 fn of_rate(rate: &RateRatio) -> String {
@@ -104,9 +104,9 @@ fn of_rate(rate: &RateRatio) -> String {
     };
     format!(
         "  {:>10} {:>8} {:>8}  {interval:<22} {}\n",
-        show::ns(Some(rate.threshold_ns)),
-        show::count(rate.exceedances_a),
-        show::count(rate.exceedances_b),
+        format::ns(Some(rate.threshold_ns)),
+        format::count(rate.exceedances_a),
+        format::count(rate.exceedances_b),
         verdict(rate.verdict, rate.p_adjusted.is_some())
     )
 }
@@ -114,15 +114,15 @@ fn of_rate(rate: &RateRatio) -> String {
 fn of_quantile(quantile: &QuantileDifference) -> String {
     let interval = match (quantile.lower_ns, quantile.upper_ns) {
         (Some(lower), Some(upper)) => {
-            format!("[{}, {}]", show::ns(Some(lower)), show::ns(Some(upper)))
+            format!("[{}, {}]", format::ns(Some(lower)), format::ns(Some(upper)))
         }
         _ => "n is too small".to_owned(),
     };
     format!(
         "  {:>10} {:>8} {:>8}  {interval:<22} {}\n",
         format!("p{}", quantile.p * 100.0),
-        show::ns(Some(quantile.a_ns)),
-        show::ns(Some(quantile.b_ns)),
+        format::ns(Some(quantile.a_ns)),
+        format::ns(Some(quantile.b_ns)),
         verdict(quantile.verdict, quantile.p_value.is_some())
     )
 }

@@ -4,18 +4,18 @@ use std::fmt::Display;
 
 use punctual_host::facts::Facts;
 
+use crate::format;
 use crate::report::{Report, Run};
-use crate::view::show;
 
 /// The first lines.
 pub(super) fn of(report: &Report) -> String {
     let mut page = Vec::new();
-    match &report.machine {
-        Some(facts) => page.push(machine(&report.version, facts)),
-        None => page.push(format!("punctual {}", report.version)),
+    match &report.envelope.machine {
+        Some(facts) => page.push(machine(&report.envelope.version, facts)),
+        None => page.push(format!("punctual {}", report.envelope.version)),
     }
-    page.extend(report.choice.as_ref().map(|_| conditions(report)));
-    for refused in report.session.iter().flat_map(|session| &session.refused) {
+    page.extend(report.envelope.choice.as_ref().map(|_| conditions(report)));
+    for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
         let text = format!(
             "refused: {} ({}): {}. Costs: {}. To change that: {}.",
             refused.attempt,
@@ -24,9 +24,9 @@ pub(super) fn of(report: &Report) -> String {
             full(&refused.explanation.cost),
             full(&refused.explanation.remedy),
         );
-        page.push(show::wrap(&text, 2));
+        page.push(format::wrap(&text, 2));
     }
-    if report.incomplete {
+    if report.envelope.incomplete {
         page.push("incomplete: it ended before its time; this is what there is".to_owned());
     }
     page.join("\n") + "\n"
@@ -54,35 +54,36 @@ fn machine(version: &str, facts: &Facts) -> String {
         or(facts.kernel.kernel.value(), "?"),
         or(facts.preemption.preemption.value(), "preemption unknown"),
     );
-    show::wrap(&text, 2)
+    format::wrap(&text, 2)
 }
 
 fn conditions(report: &Report) -> String {
     let mut parts = Vec::new();
-    if let Some(choice) = &report.choice {
+    if let Some(choice) = &report.envelope.choice {
         parts.push(format!("CPU {} ({})", choice.cpus, choice.why));
     }
-    let mut periods: Vec<u64> = report.runs.iter().filter_map(|run| run.setup.period_ns).collect();
+    let mut periods: Vec<u64> =
+        report.body.runs().iter().filter_map(|run| run.setup.period_ns).collect();
     periods.sort_unstable();
     periods.dedup();
-    let periods: Vec<String> = periods.iter().map(|&ns| show::period(ns)).collect();
+    let periods: Vec<String> = periods.iter().map(|&ns| format::period(ns)).collect();
     parts.push(periods.join(" + "));
-    let mut policies: Vec<String> = report.runs.iter().filter_map(policy).collect();
+    let mut policies: Vec<String> = report.body.runs().iter().filter_map(policy).collect();
     policies.sort();
     policies.dedup();
     parts.push(policies.join(", "));
-    if let Some(session) = &report.session {
+    if let Some(session) = &report.envelope.session {
         parts
             .push(if session.memory_locked { "memory locked" } else { "memory not locked" }.into());
         let held = session.idle_states_held;
         parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
     }
-    if let Some(clock) = &report.clock {
-        parts.push(format!("stamps {} ({})", clock.source, show::ns(Some(clock.stamp_ns))));
+    if let Some(clock) = &report.envelope.clock {
+        parts.push(format!("stamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
     }
     // Where nothing ran on a grid there is no period and no policy.
     parts.retain(|part| !part.is_empty());
-    show::wrap(&parts.join(" · "), 2)
+    format::wrap(&parts.join(" · "), 2)
 }
 
 fn policy(run: &Run) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use punctual_analysis::histogram::display::{Column, columns};
 
+use crate::format;
 use crate::report::{Report, Run};
-use crate::view::show;
 
 /// Eighths of a cell.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -17,9 +17,9 @@ const EDGE: usize = 8;
 /// One line a run: decades with their bars, then the clusters.
 pub(super) fn lines(report: &Report) -> String {
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
-        let fits = ((show::WIDTH - 2 * EDGE) / decades).saturating_sub(EDGE);
+        let fits = ((format::WIDTH - 2 * EDGE) / decades).saturating_sub(EDGE);
         let to_a_decade = fits.clamp(1, TO_A_DECADE);
         let drawn = columns(&run.outcome.lateness, decades * to_a_decade);
         if drawn.is_empty() {
@@ -47,7 +47,7 @@ const EMPTY_ROWS: u32 = 2;
 /// A drawing for each run: a row for each fifth of a decade.
 pub(super) fn drawn(report: &Report) -> String {
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let decades = columns(&run.outcome.lateness, 1).first().map_or(0, decades_in);
         let rows = columns(&run.outcome.lateness, decades * 5);
         let filled: Vec<bool> = rows.iter().map(|row| row.count > 0).collect();
@@ -64,10 +64,10 @@ pub(super) fn drawn(report: &Report) -> String {
             let length = (scale(row.count, most) * 40.0).ceil() as usize;
             page += &format!(
                 "  {:>9} … {:>9}  {:40} {:>11}\n",
-                show::ns(Some(row.lower_ns)),
-                show::ns(Some(row.upper_ns)),
+                format::ns(Some(row.lower_ns)),
+                format::ns(Some(row.upper_ns)),
                 "█".repeat(length),
-                show::count(row.count)
+                format::count(row.count)
             );
         }
         page += &clusters(run);
@@ -83,11 +83,11 @@ fn clusters(run: &Run) -> String {
     let named: Vec<String> = clusters
         .iter()
         .map(|cluster| {
-            format!("{} ({})", show::ns(Some(cluster.peak_ns)), show::share(cluster.share))
+            format!("{} ({})", format::ns(Some(cluster.peak_ns)), format::share(cluster.share))
         })
         .collect();
     let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
-    show::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
+    format::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
 }
 
 /// How many decades the one column over everything spans.

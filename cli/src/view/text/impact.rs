@@ -4,32 +4,31 @@ use punctual_analysis::impact::application::{Application, Figure, Suits};
 use punctual_analysis::impact::drives::DRIVES;
 use punctual_analysis::impact::stepper;
 
-use crate::report::{Impact, Report};
-use crate::view::show;
+use crate::format;
+use crate::report::{Impact, ImpactBody};
 
 /// The page.
-pub(crate) fn page(report: &Report) -> String {
-    let mut page = match &report.impact {
-        None => String::new(),
-        Some(Impact::Stepper(impact)) => stepper(impact),
-        Some(Impact::Application(impact)) => application(impact),
+pub(super) fn page(body: &ImpactBody) -> String {
+    let mut page = match &body.impact {
+        Impact::Stepper(impact) => stepper(impact),
+        Impact::Application(impact) => application(impact),
     };
-    if let Some(steps) = &report.step_generation {
-        page += &(show::wrap(&steps.statement, 2) + "\n");
+    if let Some(steps) = &body.step_generation {
+        page += &(format::wrap(&steps.statement, 2) + "\n");
     }
     page
 }
 
 fn stepper(impact: &stepper::Impact) -> String {
-    let mut page = show::wrap(&impact.statement, 2) + "\n";
+    let mut page = format::wrap(&impact.statement, 2) + "\n";
     page += &format!(
         "  time error (peak-to-peak)      {:>12}\n\
          \x20 step rate                      {:>12} steps/s\n\
          \x20 torque lost                    {:>12.4} Nm\n\
          \x20   of the holding torque        {:>12.2} %\n\
          \x20   of the torque available      {:>12.2} %   (available {:.4} Nm)\n",
-        show::ns(Some(impact.jitter_pp_ns)),
-        show::rate(impact.step_rate_hz),
+        format::ns(Some(impact.jitter_pp_ns)),
+        format::rate(impact.step_rate_hz),
         impact.torque_lost_nm,
         impact.torque_lost_ratio * 100.0,
         impact.share_of_available * 100.0,
@@ -38,8 +37,8 @@ fn stepper(impact: &stepper::Impact) -> String {
     if let Some(rate) = impact.max_step_rate_hz {
         page += &format!(
             "  highest step rate for {:4}     {:>12} steps/s\n",
-            show::share(impact.share),
-            show::rate(rate)
+            format::share(impact.share),
+            format::rate(rate)
         );
     }
     page
@@ -52,7 +51,7 @@ fn application(impact: &Application) -> String {
         Some(Suits::Unknown) => "unknown, the recording is too short: ",
         None => "",
     };
-    let mut page = show::wrap(&format!("{answer}{}", impact.statement), 2) + "\n";
+    let mut page = format::wrap(&format!("{answer}{}", impact.statement), 2) + "\n";
     for figure in &impact.figures {
         page += &format!("  {:30} {:>14}\n", figure.name, value(figure));
     }
@@ -61,12 +60,12 @@ fn application(impact: &Application) -> String {
     }
     for (at, basis) in impact.basis.iter().enumerate() {
         let rests = if at == 0 { "  rests on " } else { "  and on   " };
-        page += &(show::wrap(&format!("{rests}{}", basis.words()), 11) + "\n");
+        page += &(format::wrap(&format!("{rests}{}", basis.words()), 11) + "\n");
     }
     if let Some(run) = &impact.run {
         page += &format!("  of the run {run:?}\n");
     }
-    page + &show::wrap(&format!("  by {}", impact.source), 5) + "\n"
+    page + &format::wrap(&format!("  by {}", impact.source), 5) + "\n"
 }
 
 /// A number with its unit; times in the unit that fits.
@@ -74,7 +73,7 @@ fn value(figure: &Figure) -> String {
     match (figure.value, figure.unit.as_str()) {
         (None, _) => "-".to_owned(),
         // What does not fit in 292 years is not shown as if it did.
-        (Some(ns), "ns") if ns.abs() < 9e18 => show::ns(Some(ns)),
+        (Some(ns), "ns") if ns.abs() < 9e18 => format::ns(Some(ns)),
         (Some(value), "1") => format!("{value:.2e}"),
         (Some(value), unit) if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
             format!("{value:.3e} {unit}")
@@ -93,7 +92,8 @@ pub(crate) fn drives() -> String {
     for drive in &DRIVES {
         page += &format!("{:28}", drive.id);
         for ns in drive.needs_ns {
-            page += &format!(" {:>10}", ns.map_or("?".to_owned(), |ns| show::ns(Some(ns as f64))));
+            page +=
+                &format!(" {:>10}", ns.map_or("?".to_owned(), |ns| format::ns(Some(ns as f64))));
         }
         page += if drive.confirmed { "\n" } else { "   not confirmed\n" };
     }

@@ -4,14 +4,14 @@
 
 use punctual_analysis::import::imported::Imported;
 
+use crate::format;
 use crate::report::Report;
-use crate::view::show;
 
 /// A paragraph for each kind of run.
 pub(super) fn of(report: &Report) -> String {
     let mut page = String::new();
     let mut told: Vec<String> = Vec::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let Some(imported) = &run.outcome.imported else { continue };
         let text = paragraph(imported);
         if !told.contains(&text) {
@@ -21,16 +21,16 @@ pub(super) fn of(report: &Report) -> String {
         if imported.overflow > 0 {
             let where_ends = imported
                 .limit_ns
-                .map(|ns| format!(", which ends at {}", show::ns(Some(ns as f64))))
+                .map(|ns| format!(", which ends at {}", format::ns(Some(ns as f64))))
                 .unwrap_or_default();
             let text = format!(
                 "    {}: {} of {} values are beyond the histogram{where_ends}; drawn at their \
                  maximum",
                 run.name,
-                show::count(imported.overflow),
-                show::count(run.outcome.cycles),
+                format::count(imported.overflow),
+                format::count(run.outcome.cycles),
             );
-            page += &(show::wrap(&text, 6) + "\n");
+            page += &(format::wrap(&text, 6) + "\n");
         }
     }
     page
@@ -39,7 +39,7 @@ pub(super) fn of(report: &Report) -> String {
 fn paragraph(imported: &Imported) -> String {
     let version = imported.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
     let fine = match imported.resolution_ns {
-        Some(ns) => format!("known to {}", show::ns(Some(ns))),
+        Some(ns) => format!("known to {}", format::ns(Some(ns))),
         None => "in buckets that grow with the value".to_owned(),
     };
     let holds = format!(
@@ -48,9 +48,9 @@ fn paragraph(imported: &Imported) -> String {
         imported.format,
         imported.holds.many()
     );
-    let mut page = format!("\n{}\n  it cannot tell\n", show::wrap(&holds, 4));
+    let mut page = format!("\n{}\n  it cannot tell\n", format::wrap(&holds, 4));
     for line in &imported.cannot_know {
-        page += &(show::wrap(&format!("    - {line}"), 6) + "\n");
+        page += &(format::wrap(&format!("    - {line}"), 6) + "\n");
     }
     page
 }

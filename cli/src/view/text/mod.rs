@@ -11,19 +11,34 @@ mod head;
 mod histogram;
 mod impact;
 mod imported;
+mod parts;
 mod supervised;
 mod table;
 mod verdict;
 
-use crate::report::Report;
+use crate::report::{Body, Report, SoakBody};
 
 pub(crate) use claims::plans;
-pub(crate) use compare::page as compare;
-pub(crate) use impact::{drives, page as impact};
-pub(crate) use supervised::page as supervised;
+pub(crate) use impact::drives;
 
-/// The page of `check`: the short form, and what to do next.
-pub(crate) fn check(report: &Report) -> String {
+/// The page of a report, by its kind; `results` is the directory that it is written to.
+pub(crate) fn page(report: &Report, results: Option<&str>) -> String {
+    match &report.body {
+        Body::Check(_) => check(report, results),
+        Body::Executive(body) => head::of(report) + &executive::of(body),
+        Body::Soak(body) => soak(report, body),
+        Body::Run(body) => supervised::page(report, &body.supervised),
+        Body::Compare(body) => compare::page(report, &body.compare),
+        Body::Impact(body) => impact::page(body),
+        body => match crate::view::parts::of(body) {
+            Some(shown) => head::of(report) + &parts::of(&shown) + &verdict::warnings(report),
+            None => measure(report),
+        },
+    }
+}
+
+/// Of `check`: the short form, and what to do next.
+fn check(report: &Report, results: Option<&str>) -> String {
     [
         head::of(report),
         table::of(report),
@@ -36,32 +51,27 @@ pub(crate) fn check(report: &Report) -> String {
         verdict::limits(report),
         claims::judged(report),
         compare::against(report),
-        verdict::next(report),
+        results.map(verdict::next).unwrap_or_default(),
     ]
     .concat()
 }
 
-/// The page of `measure executive`.
-pub(crate) fn executive(report: &Report) -> String {
-    [head::of(report), executive::of(report)].concat()
-}
-
-/// The page of `soak`: as `measure`, with what is a campaign's alone.
-pub(crate) fn soak(report: &Report) -> String {
+/// Of `soak`: as `measure`, with what is a campaign's alone.
+fn soak(report: &Report, body: &SoakBody) -> String {
     [
         head::of(report),
         table::of(report),
-        campaign::lines(report),
+        campaign::lines(&body.campaign),
         histogram::drawn(report),
         table::other_names(report),
         table::loads(report),
-        all_said(report),
+        all_claims(report),
     ]
     .concat()
 }
 
 /// What pages with every claim end with.
-fn all_said(report: &Report) -> String {
+fn all_claims(report: &Report) -> String {
     [
         verdict::warnings(report),
         verdict::claims(report),
@@ -72,8 +82,8 @@ fn all_said(report: &Report) -> String {
     .concat()
 }
 
-/// The page of `measure` and `analyse`: the same with a drawn histogram and all claims.
-pub(crate) fn measure(report: &Report) -> String {
+/// Of `measure` and `analyse`: the same with a drawn histogram and all claims.
+fn measure(report: &Report) -> String {
     [
         head::of(report),
         table::of(report),
@@ -82,7 +92,7 @@ pub(crate) fn measure(report: &Report) -> String {
         table::other_names(report),
         table::instruments(report),
         table::loads(report),
-        all_said(report),
+        all_claims(report),
         compare::against(report),
     ]
     .concat()

@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
+use crate::format;
 use crate::report::Report;
 use crate::report::supervised::{Supervised, TaskRow};
-use crate::view::show;
 
 /// The name of a task, padded to its column.
 const NAME: usize = 16;
 
 /// The page.
-pub(crate) fn page(report: &Report) -> String {
-    let Some(supervised) = &report.supervised else { return String::new() };
+pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
     let mut page = format!("{}\n\n", head(supervised));
     page += &format!(
         "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}\n",
@@ -22,22 +21,22 @@ pub(crate) fn page(report: &Report) -> String {
         let _infallible = writeln!(
             page,
             "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}",
-            show::plain(&task.name),
-            show::count(task.cycles),
-            show::count(task.missed),
-            show::count(task.overran),
-            show::count(task.restarts),
-            show::ns(task.lateness_ns.p50),
-            show::ns(task.lateness_ns.p99_9),
-            show::ns(task.lateness_ns.max),
+            format::plain(&task.name),
+            format::count(task.cycles),
+            format::count(task.missed),
+            format::count(task.overran),
+            format::count(task.restarts),
+            format::ns(task.lateness_ns.p50),
+            format::ns(task.lateness_ns.p99_9),
+            format::ns(task.lateness_ns.max),
         );
     }
     supervised.tasks.iter().filter_map(notes).for_each(|note| page += &note);
-    for warning in &report.warnings {
-        page += &(show::wrap(&format!("  {warning}"), 4) + "\n");
+    for warning in &report.envelope.warnings {
+        page += &(format::wrap(&format!("  {warning}"), 4) + "\n");
     }
-    for reason in &report.verdict.reasons {
-        page += &(show::wrap(&format!("FAILED: {}", show::plain(reason)), 2) + "\n");
+    for reason in &report.envelope.verdict.reasons {
+        page += &(format::wrap(&format!("FAILED: {}", format::plain(reason)), 2) + "\n");
     }
     page
 }
@@ -53,11 +52,11 @@ fn head(supervised: &Supervised) -> String {
          of {}",
         supervised.over,
         executive.wait,
-        show::ns(executive.lateness_ns.p50),
-        show::ns(executive.lateness_ns.max),
-        show::count(executive.cycles),
+        format::ns(executive.lateness_ns.p50),
+        format::ns(executive.lateness_ns.max),
+        format::count(executive.cycles),
     );
-    show::wrap(&text, 2)
+    format::wrap(&text, 2)
 }
 
 /// What of a task does not stand in the table.
@@ -76,8 +75,9 @@ fn notes(task: &TaskRow) -> Option<String> {
     let parts: Vec<String> = counted
         .iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} {what}", show::count(*n)))
+        .map(|(n, what)| format!("{} {what}", format::count(*n)))
         .collect();
-    let name = show::plain(&task.name);
-    (!parts.is_empty()).then(|| show::wrap(&format!("    {name}: {}", parts.join(" · ")), 6) + "\n")
+    let name = format::plain(&task.name);
+    (!parts.is_empty())
+        .then(|| format::wrap(&format!("    {name}: {}", parts.join(" · ")), 6) + "\n")
 }

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use punctual_analysis::import::imported::Holds;
 
-use crate::report::{Approach, Load, LoadRow, Report, Row, Run};
-use crate::view::{followed, show};
+use crate::format;
+use crate::report::{Approach, Load, LoadRow, Report, Run};
+use crate::view::followed;
 
 /// The name of a run or measure, padded to its column.
 const NAME: usize = 24;
@@ -17,14 +18,14 @@ pub(super) fn of(report: &Report) -> String {
         "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
         "how late a wake is", "typical", "1 in 1000", "worst of n", "missed"
     );
-    for run in &report.runs {
+    for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();
         let lateness = imported.map_or(&run.outcome.lateness_ns, |told| &told.values_ns);
         let judged = match imported {
             Some(_) => run.outcome.cycles,
             None => run.outcome.lateness.count(),
         };
-        let worst = format!("{} {:>10}", show::ns(lateness.max), show::count(judged));
+        let worst = format!("{} {:>10}", format::ns(lateness.max), format::count(judged));
         let other = imported.filter(|told| told.holds != Holds::Lateness);
         let name = match other {
             Some(told) => format!("{} ({})", run.name, told.holds.many()),
@@ -34,9 +35,9 @@ pub(super) fn of(report: &Report) -> String {
         let _infallible = writeln!(
             page,
             "  {name:NAME$}{:>10} {:>11} {worst:>21} {:>8}",
-            show::ns(lateness.p50),
-            show::ns(lateness.p99_9),
-            show::told(run.outcome.missed),
+            format::ns(lateness.p50),
+            format::ns(lateness.p99_9),
+            format::told(run.outcome.missed),
         );
     }
     page + &notes(report)
@@ -44,30 +45,31 @@ pub(super) fn of(report: &Report) -> String {
 
 /// What of a run does not stand in the table.
 fn notes(report: &Report) -> String {
+    let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
     let mut page = String::new();
-    for run in &report.runs {
+    for run in report.body.runs() {
         let mut parts = Vec::new();
         let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
         if cold.is_some_and(|cold| cold > worst.unwrap_or(0.0)) {
             parts.push(format!(
                 "worst of the {} cold cycles left out {}",
-                show::count(run.outcome.cold),
-                show::ns(cold)
+                format::count(run.outcome.cold),
+                format::ns(cold)
             ));
         }
         if run.outcome.unrecorded > 0 {
-            parts.push(format!("{} cycles unrecorded", show::count(run.outcome.unrecorded)));
+            parts.push(format!("{} cycles unrecorded", format::count(run.outcome.unrecorded)));
         }
-        if report.follow.is_none()
+        if follow.is_none()
             && let Some(clock) = &run.setup.follows
         {
-            parts.push(format!("the grid follows {}", show::plain(clock)));
+            parts.push(format!("the grid follows {}", format::plain(clock)));
         }
         if let Some(stalled) = run.stalled.filter(|&stalled| stalled > 0) {
             parts.push(format!(
                 "{} stalls inside the spin, longest {}",
-                show::count(stalled),
-                show::ns(run.stall_max_ns)
+                format::count(stalled),
+                format::ns(run.stall_max_ns)
             ));
         }
         if let Some(approach) = &run.approach {
@@ -75,19 +77,19 @@ fn notes(report: &Report) -> String {
         }
         if !parts.is_empty() {
             let text = format!("    {}: {}", run.name, parts.join(" · "));
-            page += &(show::wrap(&text, 6) + "\n");
+            page += &(format::wrap(&text, 6) + "\n");
         }
     }
-    if let Some(follow) = &report.follow {
-        page += &(show::wrap(&format!("    {}", followed::words(follow)), 6) + "\n");
+    if let Some(follow) = follow {
+        page += &(format::wrap(&format!("    {}", followed::words(follow)), 6) + "\n");
     }
     page
 }
 
 /// How a wait that spins comes to its releases, and what that costs.
 fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
-    let margin = format!("{} early", show::ns(Some(approach.margin_ns as f64)));
-    let hop = approach.hop_ns.map(|hop| show::ns(Some(hop as f64)));
+    let margin = format!("{} early", format::ns(Some(approach.margin_ns as f64)));
+    let hop = approach.hop_ns.map(|hop| format::ns(Some(hop as f64)));
     let mut text = match (hop, approach.hops) {
         (Some(hop), None) => format!("sleeps of {hop} at most, the last ends {margin}"),
         (Some(hop), Some(1)) => format!("a long sleep and one of {hop}, which ends {margin}"),
@@ -95,7 +97,7 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
         (None, _) => format!("one sleep, which ends {margin}"),
     };
     if let Some(load) = cpu_load {
-        text += &format!(", costs {} of the CPU", show::share(load));
+        text += &format!(", costs {} of the CPU", format::share(load));
     }
     match &approach.exit {
         _ if approach.exit_corrected => text += ", leaves its spin by a computed delay",
@@ -113,35 +115,37 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
 
 /// The worst under each load, worst first.
 pub(super) fn rows(report: &Report) -> String {
-    let mut rows: Vec<&LoadRow> = report.rows.iter().filter_map(Row::load).collect();
+    let mut rows: Vec<&LoadRow> = report.body.load_rows().iter().collect();
     if rows.is_empty() {
         return String::new();
     }
     let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
-    let parts: Vec<String> =
-        rows.iter().map(|row| format!("{} {}", row.load, show::ns(row.lateness_ns.max))).collect();
-    let mut page = show::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
+    let parts: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row.load, format::ns(row.lateness_ns.max)))
+        .collect();
+    let mut page = format::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
     let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
-    page += &(show::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");
+    page += &(format::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");
     page
 }
 
 fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
-        Some(rate) => format!("{} {} {}{note}", load.name, show::rate(rate), load.unit),
+        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
         None => format!("{} did not say{note}", load.name),
     }
 }
 
 /// What each load did.
 pub(super) fn loads(report: &Report) -> String {
-    let rated: Vec<&Run> = report.runs.iter().filter(|run| !run.loads.is_empty()).collect();
+    let rated: Vec<&Run> = report.body.runs().iter().filter(|run| !run.loads.is_empty()).collect();
     let mut page = String::new();
     for run in rated {
         let rates: Vec<String> = run.loads.iter().map(rate).collect();
-        page += &show::wrap(&format!("  load in {}: {}", run.name, rates.join(" · ")), 4);
+        page += &format::wrap(&format!("  load in {}: {}", run.name, rates.join(" · ")), 4);
         page.push('\n');
     }
     page
@@ -149,39 +153,41 @@ pub(super) fn loads(report: &Report) -> String {
 
 /// What the instruments themselves cost: no number of the page is finer.
 pub(super) fn instruments(report: &Report) -> String {
-    let (Some(clock), Some(recording)) = (&report.clock, &report.recording) else {
+    let recording = report.body.loops().and_then(|loops| loops.recording.as_ref());
+    let (Some(clock), Some(recording)) = (&report.envelope.clock, recording) else {
         return String::new();
     };
     let slew = match (clock.slew_ppb, clock.slew_bound_ppb) {
         (Some(ppb), Some(bound)) => {
-            format!(" · CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})", show::whole(ppb))
+            format!(" · CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})", format::whole(ppb))
         }
         _ => String::new(),
     };
     let text = format!(
         "  a stamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
-        show::ns(Some(clock.stamp_ns)),
+        format::ns(Some(clock.stamp_ns)),
         recording.hot_ns,
         recording.cold_ns,
     );
-    format!("\n{}\n", show::wrap(&text, 4))
+    format!("\n{}\n", format::wrap(&text, 4))
 }
 
 /// The same recordings by the names that papers and other tools use; three runs to a table.
 pub(super) fn other_names(report: &Report) -> String {
     type Measure = fn(&Run) -> String;
     let measures: [(&str, Measure); 6] = [
-        ("peak-to-peak about grid", |run| show::ns(run.outcome.jitters.grid_pp_ns)),
-        ("rms about grid", |run| show::ns(run.outcome.jitters.grid_rms_ns)),
-        ("largest |interval|", |run| show::ns(run.outcome.jitters.interval_max_abs_ns)),
-        ("deviation of interval", |run| show::ns(run.outcome.jitters.interval_stddev_ns)),
+        ("peak-to-peak about grid", |run| format::ns(run.outcome.jitters.grid_pp_ns)),
+        ("rms about grid", |run| format::ns(run.outcome.jitters.grid_rms_ns)),
+        ("largest |interval|", |run| format::ns(run.outcome.jitters.interval_max_abs_ns)),
+        ("deviation of interval", |run| format::ns(run.outcome.jitters.interval_stddev_ns)),
         ("variance of lateness", |run| variance(run.outcome.jitters.lateness_variance_ns2)),
         ("drift of the grid", |run| drift(run)),
     ];
     let source = ["NIST", "NIST", "LinuxCNC", "LinuxCNC", "AnT", ""];
     let mut page = String::new();
     // Of another program's data only what they hold stands under its name.
-    let own: Vec<&Run> = report.runs.iter().filter(|run| run.outcome.imported.is_none()).collect();
+    let own: Vec<&Run> =
+        report.body.runs().iter().filter(|run| run.outcome.imported.is_none()).collect();
     for runs in own.chunks(3) {
         page += &format!("\n  {:NAME$}{:9}", "by other names", "");
         page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();

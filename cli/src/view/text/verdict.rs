@@ -2,34 +2,34 @@
 
 use punctual_analysis::claim::Level;
 
+use crate::format;
 use crate::report::{Answer, Report};
-use crate::view::show;
 
 /// What a reader should know before believing the numbers.
 pub(super) fn warnings(report: &Report) -> String {
     let mut page = String::new();
-    for disturbance in &report.disturbances {
-        page += &(show::wrap(&format!("  during the run: {}", disturbance.what), 4) + "\n");
+    for disturbance in &report.envelope.disturbances {
+        page += &(format::wrap(&format!("  during the run: {}", disturbance.what), 4) + "\n");
     }
-    for warning in &report.warnings {
-        page += &(show::wrap(&format!("  note: {warning}"), 4) + "\n");
+    for warning in &report.envelope.warnings {
+        page += &(format::wrap(&format!("  note: {warning}"), 4) + "\n");
     }
     if page.is_empty() { page } else { format!("\n{page}") }
 }
 
 /// What it is good for, in the unit of an application.
 pub(super) fn good_for(report: &Report) -> String {
-    if report.verdicts.is_empty() {
+    if report.body.verdicts().is_empty() {
         return String::new();
     }
     let mut page = "\nWhat it is good for\n".to_owned();
-    for verdict in &report.verdicts {
+    for verdict in report.body.verdicts() {
         let answer = match verdict.answer {
             Answer::Yes => "yes",
             Answer::No => "no",
             Answer::Unknown => "unknown",
         };
-        page += &(show::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
+        page += &(format::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
     }
     page
 }
@@ -45,10 +45,10 @@ pub(super) fn claims(report: &Report) -> String {
         Level::L2 => "L2",
         Level::L3 => "L3",
     };
-    for run in &report.runs {
+    for run in report.body.runs() {
         for claim in &run.outcome.claims {
             let text = format!("  {}  {}: {}", level(claim.level), run.name, claim.statement);
-            page += &(show::wrap(&text, 6) + "\n");
+            page += &(format::wrap(&text, 6) + "\n");
         }
     }
     page
@@ -56,28 +56,27 @@ pub(super) fn claims(report: &Report) -> String {
 
 /// Each limit on each run.
 pub(super) fn limits(report: &Report) -> String {
-    if report.verdict.limits.is_empty() {
+    if report.envelope.verdict.limits.is_empty() {
         return String::new();
     }
     let mut page = "\nLimits\n".to_owned();
-    for limit in &report.verdict.limits {
+    for limit in &report.envelope.verdict.limits {
         let word = if limit.judgement.ok { "holds" } else { "FAILS" };
         let text = format!(
             "  {word:8}{} for {}: {}",
             limit.judgement.text, limit.run, limit.judgement.reason
         );
-        page += &(show::wrap(&text, 10) + "\n");
+        page += &(format::wrap(&text, 10) + "\n");
     }
-    if report.incomplete {
-        let reason = report.verdict.reasons.first().map_or("", String::as_str);
-        page += &(show::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
+    if report.envelope.incomplete {
+        let reason = report.envelope.verdict.reasons.first().map_or("", String::as_str);
+        page += &(format::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page
 }
 
-/// Commands that work when pasted.
-pub(super) fn next(report: &Report) -> String {
-    let Some(results) = &report.results else { return String::new() };
+/// Commands that work when pasted, for the results in this directory.
+pub(super) fn next(results: &str) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
     format!(
         "\nDo next\n\

@@ -1,0 +1,78 @@
+//! The command line as data: every subcommand and its arguments.
+//!
+//! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::args::{
+    AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, ExportArgs, FactsArgs, ManArgs,
+    ReportPageArgs, RunArgs,
+};
+use crate::command::check::CheckArgs;
+use crate::command::impact::args::Impact;
+use crate::command::measure::Measure;
+use crate::command::soak::SoakArgs;
+
+/// How punctual is this machine?
+///
+/// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and says
+/// what that is good for.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
+                  input."
+)]
+pub(crate) struct Cli {
+    /// As root, write also into DIR and below it although another user can change it; may be given
+    /// again. Without it, results, pages, plots, baselines and campaigns are refused there. A file
+    /// that is named, as by --json FILE, is written in any case
+    #[arg(long, global = true, value_name = "DIR", display_order = 1000)]
+    pub(crate) trust_directory: Vec<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tell how punctual this machine is: about one minute, no options needed
+    Check(CheckArgs),
+    /// Run one experiment with every choice open
+    Measure {
+        #[command(subcommand)]
+        experiment: Measure,
+    },
+    /// Measure for days, over reboots: a campaign in bounded memory and on a bounded disk
+    Soak(SoakArgs),
+    /// Run the tasks that a file names, each a process of its own, on one grid
+    Run(RunArgs),
+    /// Judge recorded data without measuring
+    Analyse(AnalyseArgs),
+    /// Make a page to send of one, two or many results
+    Report(ReportPageArgs),
+    /// Hold results against each other: what can be told apart, and what it would take
+    Compare(CompareArgs),
+    /// The baselines that --baseline kept, for --against
+    Baseline {
+        #[command(subcommand)]
+        command: BaselineCommand,
+    },
+    /// Say what lateness does to an application
+    Impact {
+        #[command(subcommand)]
+        model: Impact,
+    },
+    /// Write samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
+    Export(ExportArgs),
+    /// Show what is known of this machine, each thing with its origin
+    Facts(FactsArgs),
+    /// Copy the facts of this machine as plain files, without secrets
+    Capture(CaptureArgs),
+    /// Print the JSON schema of results
+    Schema,
+    /// Write the man pages into a directory
+    Man(ManArgs),
+}

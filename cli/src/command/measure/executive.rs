@@ -1,0 +1,62 @@
+//! `punctual measure executive`: what the executive's table costs, held against the ways of others.
+//!
+//! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
+//! loop adds to the bare wait.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use punctual::os::scheduler::Policy;
+use punctual_lab::executive::Executive;
+
+use crate::Exit;
+use crate::command;
+use crate::experiment::{self, Machine, PRIORITY, words};
+use crate::output::Json;
+use crate::parse;
+use crate::report::{ExecutiveBody, Report};
+
+/// `punctual measure executive`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// How long to measure, in all; each number of tasks has an equal share of it, warm and cold.
+    /// Three turns of each design are measured however long they take: about 10 s with all numbers
+    #[arg(long, default_value = "30s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The numbers of tasks, all due at once: up to 100000 each
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "1,10,50,100,1000,10000,100000",
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    pub(crate) tasks: Vec<u32>,
+    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(None)?;
+    let (cpu, choice) =
+        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the executive is measured")?;
+    let json = Json::open(args.json.as_deref())?;
+    let started = jiff::Timestamp::now();
+    let executive = Executive {
+        cpu,
+        policy: Policy::Fifo(PRIORITY),
+        sizes: args.tasks.clone(),
+        duration: args.duration.0,
+    };
+    let finished = experiment::run(executive, &machine.here, &mut ()).map_err(words::error)?;
+    let envelope = experiment::envelope("measure executive", &machine, choice, started, &finished);
+    let outcome = finished.outcome;
+    let body = ExecutiveBody { rows: outcome.rows, ratios: outcome.ratios, turn: outcome.turn };
+    command::write(&Report { envelope, body: body.into() }, json)?;
+    Ok(Exit::Fine)
+}

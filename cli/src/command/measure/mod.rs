@@ -1,0 +1,36 @@
+//! `punctual measure`: one experiment a file, each with its arguments; here they are listed.
+
+mod executive;
+mod noise;
+mod periodic;
+mod wait;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::Exit;
+
+pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
+
+/// Experiments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Measure {
+    /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
+    Periodic(periodic::Args),
+    /// The ways to wait held against each other on this machine: how late each is, what it costs
+    Wait(wait::Args),
+    /// What takes CPUs away from threads that only spin: gaps by CPU, and on all CPUs at once
+    Noise(noise::Args),
+    /// What releasing, dispatching and waiting cost with many tasks, against the ways of others
+    Executive(executive::Args),
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
+    match experiment {
+        Measure::Periodic(args) => periodic::run(args),
+        Measure::Wait(args) => wait::run(args),
+        Measure::Noise(args) => noise::run(args),
+        Measure::Executive(args) => executive::run(args),
+    }
+}

@@ -1,0 +1,105 @@
+//! `punctual measure noise`: what takes CPUs away from threads that only spin.
+//!
+//! As oslat, sysjitter and the kernel's hwlat tracer look for it, in windows with rests between
+//! them, so that the machine stays usable.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use punctual::os::affinity;
+use punctual_host::choose::{check_cpus, helper_cpu};
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::Facts;
+use punctual_lab::load::Loads;
+use punctual_lab::noise::NoiseExperiment;
+
+use super::periodic::condition_name;
+use crate::Exit;
+use crate::args::{PolicyName, RootArgs};
+use crate::command;
+use crate::experiment::{self, Machine, words};
+use crate::output::Json;
+use crate::parse;
+use crate::progress::Line;
+use crate::report::body::NoiseBody;
+use crate::report::{self, Choice, Report};
+
+/// `punctual measure noise`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: all that can be
+    /// measured, so that what comes on all of them at once is seen]
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<String>,
+    /// How long to measure, rests included
+    #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
+    duration: parse::Duration,
+    /// What counts as a gap: two reads of the clock that are this far apart
+    #[arg(
+        long,
+        default_value = "1us",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    threshold: parse::Duration,
+    /// The share of the time to spin, in windows that begin every 97.31 ms; the rest is left to
+    /// others
+    #[arg(long, default_value = "50%", value_name = "SHARE", value_parser = parse::share)]
+    duty: f64,
+    /// The scheduling policy to ask for
+    #[arg(long, value_enum, default_value = "fifo")]
+    policy: PolicyName,
+    /// The priority to ask for, as the kernel counts
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: u8,
+    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    load: Loads,
+    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let here = &machine.here;
+    let (cpus, choice) = pick(args.cpu.as_deref(), here)?;
+    let [loads] = &args.load.turns()[..] else {
+        bail!("--load: noise is measured under one load, or several at once");
+    };
+    let json = Json::open(args.json.as_deref())?;
+    let started = jiff::Timestamp::now();
+    let noise = NoiseExperiment {
+        cpus: cpus.iter().collect(),
+        policy: args.policy.with(args.priority),
+        threshold: args.threshold.0,
+        duration: args.duration.0,
+        duty: args.duty,
+        loads: (condition_name(loads), loads.clone()),
+        housekeeping: helper_cpu(&cpus, here).into_iter().collect(),
+        tick_hz: here.kernel.tick_hz.value().copied(),
+        counts_smi: here.power.smi_count.value().is_some(),
+    };
+    let mut finished = experiment::run(noise, here, &mut Line::new()).map_err(words::error)?;
+    let mut envelope = experiment::envelope("measure noise", &machine, choice, started, &finished);
+    envelope.warnings.splice(0..0, machine.foreign.clone());
+    let loads = finished.loads.pop().map(|loads| report::loads(&loads)).unwrap_or_default();
+    let body = NoiseBody { noise: finished.outcome, loads };
+    command::write(&Report { envelope, body: body.into() }, json)?;
+    Ok(Exit::Fine)
+}
+
+/// The CPUs to measure: as asked, else all that this process may use and those that are isolated.
+fn pick(asked: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+    if asked.is_some() {
+        return experiment::pick(asked, here);
+    }
+    let mine = affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_default();
+    let cpus: CpuList = here.isolation.isolated().iter().chain::<Vec<u32>>(mine).collect();
+    check_cpus(&cpus, here)?;
+    Ok((cpus.clone(), Choice { cpus: cpus.to_string(), why: "all that can be measured".into() }))
+}

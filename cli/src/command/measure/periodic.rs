@@ -1,0 +1,275 @@
+//! `punctual measure periodic`: the periodic experiment with every choice open.
+//!
+//! One loop for each CPU and period, all at once; the shortest period has the highest priority
+//! (rate-monotonic, as LinuxCNC's base and servo threads).
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use punctual::core::time::Span;
+use punctual_host::choose::helper_cpu;
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::Facts;
+use punctual_lab::load::{LoadSpec, Loads};
+use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::waits::WAITS;
+
+use crate::Exit;
+use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::command;
+use crate::comparison::gate::Gate;
+use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, Target};
+use crate::output::{self, Json, Opened};
+use crate::parse::{self, FollowName, Phase};
+use crate::report::{Choice, LoopsBody, PeriodicBody, Report};
+
+/// The experiment's name in results.
+const NAME: &str = "measure periodic";
+
+/// The most loops at once: more threads than any machine's loops, few enough to hold in memory.
+const STREAMS_MAX: usize = 256;
+
+/// With loads in turn, each is visited about so often, as long as its blocks are not shorter.
+const VISITS: i64 = 3;
+const BLOCK_MIN: Span = Span::from_ms(1_000);
+
+/// `punctual measure periodic`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// The period; several, separated by commas, run at once on each CPU, the shortest first in
+    /// priority (rate-monotonic)
+    #[arg(
+        long,
+        default_value = "1ms",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(crate) period: Vec<parse::Duration>,
+    /// How long to measure, in all
+    #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The scheduling policy to ask for
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) policy: PolicyName,
+    /// The priority to ask for, as the kernel counts: 98 is first; 99 is for the watchdog
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
+    pub(crate) priority: u8,
+    /// How to wait for a release
+    #[arg(long, value_enum, default_value = "sleep")]
+    pub(crate) wait: WaitName,
+    /// For --wait fixed: how long before the release the sleep ends [default: 125us]; for --wait
+    /// rearm: the distance of the early calls
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) margin: Option<parse::Duration>,
+    /// For --wait adaptive: the share of the CPU that waiting may take
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    pub(crate) budget: f64,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
+    /// the kernel's tick) or a duration
+    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// Lay the grid on the time of another clock than CLOCK_MONOTONIC and follow it: tai, realtime
+    /// or a PTP device, /dev/ptp0; --phase is then the offset on that one
+    #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
+    pub(crate) follow: Option<FollowName>,
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
+    pub(crate) load: Loads,
+    /// Write every sample to FILE, for 'punctual analyse'
+    #[arg(long, value_name = "FILE")]
+    pub(crate) samples: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineArgs,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let choices = LoopChoices {
+        cpu: args.cpu.as_deref(),
+        period: &args.period,
+        duration: args.duration.0,
+        policy: args.policy,
+        priority: args.priority,
+        wait: wait_kind(args.wait, args.margin, args.budget)?,
+        phase: args.phase,
+        load: &args.load,
+    };
+    let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
+    let follow = args.follow.as_ref().map(|clock| Target::open(clock, args.phase)).transpose()?;
+    output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
+    let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
+    gate.spare(args.report.json.as_deref())?;
+    let json = Json::open(args.report.json.as_deref())?;
+    let conditions = plan.conditions.len();
+    let plan_of = |duration| Plan { blocks: blocks(conditions, duration), ..plan.clone() };
+    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
+    if args.plan.plan {
+        let loops = LoopsBody { plans, ..LoopsBody::default() };
+        let report = Report::new(NAME, PeriodicBody { loops, compare: None });
+        return command::planned(&report, args.duration.0, json);
+    }
+    experiment::announce(&plans, args.duration.0);
+    let placed = experiment::settle(&mut plan.streams, args.phase)?;
+    let samples = args.samples.as_deref().map(Opened::at).transpose()?;
+    let loops = LoopExperiment {
+        name: NAME,
+        plan,
+        merge: false,
+        machine: &machine,
+        choice,
+        asked: &args.report,
+        plans,
+        samples,
+        follow,
+        notes: machine.foreign.iter().cloned().chain(placed).collect(),
+    };
+    let measured = loops.run()?;
+    let body = PeriodicBody { loops: measured.loops, compare: None };
+    let mut report = Report { envelope: measured.envelope, body: body.into() };
+    gate.judge(&mut report, &measured.recorded)?;
+    let trouble = measured.trouble;
+    command::write(&report, json)?;
+    gate.keep(&report, &measured.recorded)?;
+    command::exit_after(&report, trouble)
+}
+
+/// The choices of a periodic experiment.
+pub(crate) struct LoopChoices<'a> {
+    /// The CPUs, as asked.
+    pub(crate) cpu: Option<&'a str>,
+    /// One or more periods.
+    pub(crate) period: &'a [parse::Duration],
+    /// How long in all.
+    pub(crate) duration: Span,
+    /// The policy to ask for.
+    pub(crate) policy: PolicyName,
+    /// The priority of the shortest period.
+    pub(crate) priority: u8,
+    /// How to wait.
+    pub(crate) wait: WaitKind,
+    /// The grid's offset.
+    pub(crate) phase: Phase,
+    /// What to load the machine with.
+    pub(crate) load: &'a Loads,
+}
+
+/// A periodic experiment that is chosen.
+pub(crate) struct PlannedLoops {
+    /// What to run.
+    pub(crate) plan: Plan,
+    /// The CPUs, and why those.
+    pub(crate) choice: Choice,
+}
+
+impl LoopChoices<'_> {
+    /// What to run on the machine of which this is known.
+    ///
+    /// # Errors
+    /// In one line, which option asks for what cannot be.
+    pub(crate) fn plan(&self, here: &Facts) -> Result<PlannedLoops> {
+        let (cpus, choice) = experiment::pick(self.cpu, here)?;
+        let streams = streams(self, &cpus)?;
+        let conditions = conditions(self.load);
+        let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
+        let blocks = blocks(conditions.len(), self.duration);
+        let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
+        Ok(PlannedLoops { plan, choice })
+    }
+}
+
+/// One stream for each CPU and period; the shortest period first in priority.
+fn streams(args: &LoopChoices<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
+    let mut periods = args.period.iter().map(|p| p.period()).collect::<Result<Vec<_>>>()?;
+    periods.sort();
+    periods.dedup();
+    if cpus.len().saturating_mul(periods.len()) > STREAMS_MAX {
+        bail!("--cpu and --period ask for more than {STREAMS_MAX} loops at once");
+    }
+    if let Some(long) = periods.last()
+        && long.as_ns() > args.duration.as_ns().unsigned_abs()
+    {
+        bail!("--duration is shorter than one period");
+    }
+    let mut streams = Vec::new();
+    for cpu in cpus.iter() {
+        for (rank, &period) in periods.iter().enumerate() {
+            let step = u8::try_from(rank).unwrap_or(u8::MAX);
+            let Some(priority) = args.priority.checked_sub(step).filter(|&p| p > 0) else {
+                bail!("--priority {}: too low for {} periods", args.priority, periods.len());
+            };
+            streams.push(Stream {
+                cpu: Some(cpu),
+                period,
+                // A quiet one is settled once it is sure that something is measured.
+                phase_ns: args.phase.at_ns(),
+                policy: args.policy.with(priority),
+                wait: args.wait,
+            });
+        }
+    }
+    Ok(streams)
+}
+
+/// The way to wait of this name; what only some ways have is refused for the others.
+pub(crate) fn wait_kind(
+    name: WaitName,
+    margin: Option<parse::Duration>,
+    budget: f64,
+) -> Result<WaitKind> {
+    if margin.is_some() && !name.0.has_margin {
+        let with: Vec<String> = WAITS
+            .iter()
+            .filter(|row| row.has_margin)
+            .map(|row| format!("--wait {}", row.name))
+            .collect();
+        bail!("--margin: only {} have one", with.join(" and "));
+    }
+    Ok(name.0.way(margin.map(|margin| margin.0), budget))
+}
+
+fn conditions(load: &Loads) -> Vec<Condition> {
+    let condition =
+        |loads: Vec<LoadSpec>| Condition { name: condition_name(&loads), wait: None, loads };
+    load.turns().into_iter().map(condition).collect()
+}
+
+/// How results name what runs under these loads.
+pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
+    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
+}
+
+/// Blocks that visit each condition in turn, `duration` in all.
+pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<Block> {
+    let once: Vec<usize> = (0..conditions).collect();
+    if conditions == 1 {
+        return split(&once, duration);
+    }
+    let shortest = BLOCK_MIN.as_ns() * i64::try_from(conditions).unwrap_or(i64::MAX);
+    let visits = (duration.as_ns() / shortest).clamp(1, VISITS);
+    split(&once.repeat(usize::try_from(visits).unwrap_or(1)), duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_in_turn_come_around_when_there_is_time() {
+        assert_eq!(blocks(1, Span::from_ms(10_000)).len(), 1);
+        assert_eq!(blocks(8, Span::from_ms(10_000)).len(), 8);
+        assert_eq!(blocks(8, Span::from_ms(60_000)).len(), 24);
+        assert_eq!(blocks(8, Span::from_ms(100)).len(), 8);
+    }
+}

@@ -1,0 +1,158 @@
+//! `punctual measure wait`: the ways to wait, held against each other on this machine.
+//!
+//! One loop; the ways take turns in short blocks, so that a drift of the machine hits all alike.
+//! Each is a run of the report, and a row of `strategies`.
+
+use anyhow::{Result, bail};
+use punctual::core::time::{Period, Span};
+use punctual::os::scheduler::Policy;
+use punctual::wait_policy::SPIN_PERIOD_MIN;
+use punctual_host::choose::helper_cpu;
+use punctual_host::cpulist::CpuList;
+use punctual_lab::load::Loads;
+use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::waits::WAITS;
+
+use crate::Exit;
+use crate::args::{PlanArgs, ReportArgs, RootArgs};
+use crate::command;
+use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::output::Json;
+use crate::parse::{self, Phase};
+use crate::report::{LoopsBody, Report, WaitBody, strategies};
+
+/// The experiment's name in results.
+const NAME: &str = "measure wait";
+
+/// The shortest and the longest block of one way.
+const BLOCK_MIN: Span = Span::from_ms(500);
+const BLOCK_MAX: Span = Span::from_ms(5_000);
+
+/// `punctual measure wait`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CPU to measure [default: an isolated one, else the last that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+    /// The loop's period
+    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// How long to measure, in all; each way has an equal share of it, in turns
+    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
+    /// kernel's tick), zero or a duration
+    #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Phase,
+    /// The share of the CPU that the adaptive way may take
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    pub(crate) budget: f64,
+    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    pub(crate) load: Loads,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(args.root.root.as_deref())?;
+    let (cpu, choice) =
+        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the ways to wait are compared")?;
+    let [loads] = &args.load.turns()[..] else {
+        bail!("--load: the ways to wait are compared under one load, or several at once");
+    };
+    if args.period.0 > args.duration.0 {
+        bail!("--duration is shorter than one period");
+    }
+    let period = args.period.period()?;
+    let ways = ways(period, args.budget);
+    let condition = |way: &WaitKind| Condition {
+        name: way.name().to_owned(),
+        wait: Some(*way),
+        loads: loads.clone(),
+    };
+    let mut plan = Plan {
+        streams: vec![Stream {
+            cpu: Some(cpu),
+            period,
+            phase_ns: args.phase.at_ns(),
+            policy: Policy::Fifo(PRIORITY),
+            wait: WaitKind::Sleep,
+        }],
+        conditions: ways.iter().map(condition).collect(),
+        blocks: blocks(ways.len(), args.duration.0),
+        housekeeping: helper_cpu(&CpuList::single(cpu), &machine.here).into_iter().collect(),
+        cold: COLD_CYCLES,
+    };
+    let json = Json::open(args.report.json.as_deref())?;
+    let plan_of = |duration| Plan { blocks: blocks(ways.len(), duration), ..plan.clone() };
+    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
+    if args.plan.plan {
+        let loops = LoopsBody { plans, ..LoopsBody::default() };
+        let report = Report::new(NAME, WaitBody { loops, strategies: Vec::new() });
+        return command::planned(&report, args.duration.0, json);
+    }
+    experiment::announce(&plans, args.duration.0);
+    let placed = experiment::settle(&mut plan.streams, args.phase)?;
+    let loops = LoopExperiment {
+        name: NAME,
+        plan,
+        merge: false,
+        machine: &machine,
+        choice,
+        asked: &args.report,
+        plans,
+        samples: None,
+        follow: None,
+        notes: machine.foreign.iter().cloned().chain(placed).collect(),
+    };
+    let MeasuredLoops { envelope, loops, trouble, .. } = loops.run()?;
+    let strategies = strategies(&loops.judged.runs);
+    let report = Report { envelope, body: WaitBody { loops, strategies }.into() };
+    command::write(&report, json)?;
+    command::exit_after(&report, trouble)
+}
+
+/// The ways that are compared: all that a loop of this period can have.
+fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
+    let all = WAITS.iter().map(|row| row.way(None, budget));
+    let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
+    all.filter(|way| rests || *way != WaitKind::Spin).collect()
+}
+
+/// Turns of equal length, ten of each way where the time allows.
+fn blocks(ways: usize, duration: Span) -> Vec<Block> {
+    let count = i64::try_from(ways).unwrap_or(i64::MAX).max(1);
+    let tenth = duration.as_ns() / count / 10;
+    let length = tenth.clamp(BLOCK_MIN.as_ns(), BLOCK_MAX.as_ns());
+    let rounds = (duration.as_ns() / length / count).max(1);
+    let once: Vec<usize> = (0..ways).collect();
+    split(&once.repeat(usize::try_from(rounds).unwrap_or(1)), duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_too_short_to_rest_in_is_not_spun_through() {
+        let spins = |us: u64| {
+            let period = Period::from_ns(us * 1_000).expect("positive");
+            ways(period, 0.1).contains(&WaitKind::Spin)
+        };
+        assert_eq!((spins(39), spins(40)), (false, true));
+    }
+
+    #[test]
+    fn every_way_has_as_many_turns() {
+        for (seconds, turns) in [(1, 1), (60, 10), (600, 30)] {
+            let blocks = blocks(4, Span::from_ms(seconds * 1_000));
+            assert_eq!(blocks.len(), 4 * turns, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The options of `punctual soak`.
+//!
+//! What decides how late the loops are has no default here: a campaign that goes on keeps its own.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::limit::Limit;
+use punctual_lab::load::Loads;
+
+use crate::args::{PolicyName, RootArgs, WaitName};
+use crate::parse::{self, Phase};
+
+/// `punctual soak`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SoakArgs {
+    /// The campaign's directory: begins one there, or goes on with the one that is there
+    /// [default: a new one in punctual-results]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
+    pub(crate) campaign: Option<PathBuf>,
+    /// Go on with the campaign in DIR, which must be there; what is not given here is as it was
+    #[arg(long, value_name = "DIR", conflicts_with = "show")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Report on the campaign in DIR as far as it is, and measure nothing; it may be running
+    #[arg(long, value_name = "DIR")]
+    pub(crate) show: Option<PathBuf>,
+    /// The campaign's name [default: its directory's]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(crate) name: Option<String>,
+    /// Go on although the machine, or what is asked, is not as before; it is kept apart
+    #[arg(long)]
+    pub(crate) allow_change: bool,
+    /// How long to measure, all stretches over all boots together [default: without end]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: Option<parse::Duration>,
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// The period; several, separated by commas, run at once on each CPU, the shortest first in
+    /// priority [default: 1ms]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse::period)]
+    pub(crate) period: Vec<parse::Duration>,
+    /// The scheduling policy to ask for [default: fifo]
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<PolicyName>,
+    /// The priority to ask for, as the kernel counts: 98 is first [default: 90]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
+    pub(crate) priority: Option<u8>,
+    /// How to wait for a release [default: sleep]
+    #[arg(long, value_enum)]
+    pub(crate) wait: Option<WaitName>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// [default: zero]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Option<Phase>,
+    /// What to load the machine with meanwhile, as for 'measure periodic'; loads in turn come
+    /// around within each stretch [default: none]
+    #[arg(long, value_parser = parse::loads)]
+    pub(crate) load: Option<Loads>,
+    /// How long a stretch is: after each a line, and a new result.json [default: 1h]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) every: Option<parse::Duration>,
+    /// How often the state is saved: what a kill or a power cut may cost
+    #[arg(
+        long,
+        default_value = "30s",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        value_parser = parse::duration
+    )]
+    pub(crate) save_every: parse::Duration,
+    /// Fail (exit 1) unless this holds for the whole campaign: 'p99.9<50us', 'max<1ms',
+    /// 'missed<1'; looked at each time the state is saved, and said once it is broken for good; may
+    /// be given again
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        allow_hyphen_values = true,
+        value_parser = limit
+    )]
+    pub(crate) limits: Vec<Limit>,
+    /// Fail (exit 1) unless the campaign shows this: 'p(lateness>50us)<1e-6'; judged by bounds
+    /// that hold however often one looks; may be given again
+    #[arg(
+        long = "claim",
+        value_name = "CLAIM",
+        allow_hyphen_values = true,
+        value_parser = ask
+    )]
+    pub(crate) claims: Vec<Ask>,
+    /// End as soon as a limit or claim is broken for good
+    #[arg(long)]
+    pub(crate) stop_on_fail: bool,
+    /// Write the result as JSON to FILE too, or to standard output alone for '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Take in the cold cycles at the start of each block, which are left out otherwise
+    #[arg(long)]
+    pub(crate) keep_cold: bool,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("a name is 1 to 100 characters, none of them a control character".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A campaign fits no grid: none lasts over boots.
+fn limit(text: &str) -> Result<Limit, String> {
+    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
+    let limit = parse::limit(text)?;
+    match limit.metric() {
+        JitterPp | JitterRms => Err(format!(
+            "{limit}: a campaign fits no grid, as none lasts over boots; measure periodic does"
+        )),
+        _ => Ok(limit),
+    }
+}
+
+fn ask(text: &str) -> Result<Ask, String> {
+    Ask::parse(text).map_err(|why| why.to_string())
+}

@@ -1,0 +1,31 @@
+//! The CPUs to measure: as asked, else as the facts of the machine say.
+
+use anyhow::{Context, Result, bail};
+use punctual_host::choose::{check_cpus, choose, parse_cpus};
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::Facts;
+
+use crate::report::Choice;
+
+/// The CPUs that `--cpu` names; without it the one that the facts recommend.
+pub(crate) fn pick(asked: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+    let Some(text) = asked else {
+        let chosen = choose(here);
+        let cpus = CpuList::single(chosen.cpu);
+        check_cpus(&cpus, here)?;
+        let choice = Choice { cpus: cpus.to_string(), why: chosen.why };
+        return Ok((cpus, choice));
+    };
+    let cpus = parse_cpus(text, here).context("--cpu")?;
+    let choice = Choice { cpus: cpus.to_string(), why: "as asked".to_owned() };
+    Ok((cpus, choice))
+}
+
+/// The same for what is done on one CPU alone.
+pub(crate) fn one_cpu(asked: Option<&str>, here: &Facts, what: &str) -> Result<(u32, Choice)> {
+    let (cpus, choice) = pick(asked, here)?;
+    match (cpus.first(), cpus.len()) {
+        (Some(cpu), 1) => Ok((cpu, choice)),
+        _ => bail!("--cpu {}: {what} on one CPU", asked.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Loops that are measured and become runs of a report: what `check`, `measure periodic` and
+//! `measure wait` share.
+//!
+//! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
+//! words.
+
+use anyhow::{Error, Result, anyhow};
+use punctual_lab::experiment::{End, ExperimentError, Finished};
+use punctual_lab::periodic::{self, Periodic, Plan, Recordings, Watch};
+
+use super::destination::Samples;
+use super::follow::Target;
+use super::machine::Machine;
+use super::recorded::recorded;
+use super::runs::Maker;
+use super::{envelope, run, words};
+use crate::args::ReportArgs;
+use crate::comparison::RecordedRun;
+use crate::output::Opened;
+use crate::progress::Line;
+use crate::report::{self, Choice, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Run};
+
+/// Loops to be measured.
+pub(crate) struct LoopExperiment<'a> {
+    /// The subcommand's name.
+    pub(crate) name: &'static str,
+    /// What to run.
+    pub(crate) plan: Plan,
+    /// Whether all conditions but the first count as one, "under load".
+    pub(crate) merge: bool,
+    /// Where it is measured.
+    pub(crate) machine: &'a Machine,
+    /// The measured CPUs and why those.
+    pub(crate) choice: Choice,
+    /// What to hold every run to, what it is to show, whether cold cycles count.
+    pub(crate) asked: &'a ReportArgs,
+    /// What its claims take.
+    pub(crate) plans: Vec<PlannedRun>,
+    /// Where the samples go, opened.
+    pub(crate) samples: Option<Opened>,
+    /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
+    pub(crate) follow: Option<Target>,
+    /// What a reader should know, already.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Loops that were measured.
+pub(crate) struct MeasuredLoops {
+    /// What every result has.
+    pub(crate) envelope: Envelope,
+    /// The runs, and what is known of them.
+    pub(crate) loops: LoopsBody,
+    /// A row for each condition of those that count as one.
+    pub(crate) rows: Vec<LoadRow>,
+    /// The runs as comparisons see them, recorded on the way.
+    pub(crate) recorded: Vec<RecordedRun>,
+    /// What went wrong on the way and left the result worth having: a sample file that ends early,
+    /// a load that did not start again.
+    pub(crate) trouble: Option<Error>,
+}
+
+impl LoopExperiment<'_> {
+    /// Measures them to their end, or to Ctrl-C.
+    ///
+    /// # Errors
+    /// Why nothing was measured.
+    pub(crate) fn run(self) -> Result<MeasuredLoops> {
+        let Self { name, plan, merge, machine, choice, asked, plans, samples, follow, notes } =
+            self;
+        let started = jiff::Timestamp::now();
+        let mut notes = notes;
+        notes.extend(follow.as_ref().and_then(Target::warning));
+        let followed =
+            follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
+        let clock = follow.as_ref().map(|target| target.name.clone());
+        let watch = watch(asked, merge);
+        let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
+        let experiment = Periodic {
+            plan,
+            follow: follow.map(Target::into_reference),
+            recording_cost: true,
+            destination: &mut destination,
+        };
+        let finished = run(experiment, &machine.here, &mut Line::new());
+        let mut finished = finished.map_err(|why| match (why, &clock) {
+            (ExperimentError::Follow(why), Some(clock)) => super::follow::refused(clock, &why),
+            (why, _) => words::error(why),
+        })?;
+        let trouble = trouble(&mut finished, &destination);
+        let empty = finished.outcome.runs.iter().all(|run| run.cycles + run.missed == 0);
+        if empty && let Some(why) = trouble {
+            return Err(why);
+        }
+        let failed = trouble.is_some();
+        let ended = destination.finish(failed);
+        let trouble = trouble.or(ended.err());
+        let mut envelope = envelope(name, machine, choice, started, &finished);
+        envelope.warnings.splice(0..0, notes);
+        let measured = made(envelope, finished, followed, plans, (asked, merge));
+        Ok(MeasuredLoops { trouble, ..measured })
+    }
+}
+
+/// What the recordings of a run are to look for.
+pub(crate) fn watch(asked: &ReportArgs, merge: bool) -> Watch {
+    Watch {
+        merge,
+        keep_cold: asked.keep_cold,
+        thresholds_ns: report::thresholds(&asked.limits, &asked.claims),
+        claims: asked.claims.clone(),
+    }
+}
+
+/// What went wrong on the way.
+fn trouble<S>(
+    finished: &mut Finished<periodic::PeriodicOutcome<S>>,
+    samples: &Samples<'_>,
+) -> Option<Error> {
+    match (&finished.end, finished.outcome.file_error.take()) {
+        (End::Load(why), _) => Some(anyhow!("{why}")),
+        (_, Some(why)) => samples.cut_off(&why),
+        _ => None,
+    }
+}
+
+/// The result, verdicts and limits included.
+fn made(
+    mut envelope: Envelope,
+    finished: Finished<periodic::PeriodicOutcome<Recordings>>,
+    followed: Option<Follow>,
+    plans: Vec<PlannedRun>,
+    (asked, merge): (&ReportArgs, bool),
+) -> MeasuredLoops {
+    let Finished { outcome, loads, clock, .. } = finished;
+    let periodic::PeriodicOutcome {
+        plan,
+        grids,
+        sink,
+        runs,
+        followed: ended,
+        recording,
+        file_error,
+    } = outcome;
+    let mut sink = sink;
+    let series = std::mem::take(&mut sink.series);
+    let of = periodic::PeriodicOutcome {
+        plan,
+        grids,
+        sink: (),
+        runs,
+        followed: ended,
+        recording,
+        file_error,
+    };
+    let cold = if asked.keep_cold { 0 } else { of.plan.cold };
+    if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
+        envelope.warnings.push(
+            "a run was so short that all its cycles were cold and are left out: measure longer, or \
+             take them in with --keep-cold"
+                .to_owned(),
+        );
+    }
+    let follow = followed.map(|follow| match &of.followed {
+        Some(ended) => follow.ended(ended),
+        None => follow,
+    });
+    envelope.warnings.extend(follow.iter().flat_map(Follow::warnings));
+    let follows = follow.as_ref().map(|follow| follow.clock.as_str());
+    let maker = Maker { of: &of, follows, loads: &loads, floor_ns: clock.cost.now_ns };
+    let (runs, rows) = maker.runs(sink);
+    let recorded = recorded(&of.plan, merge, asked.keep_cold, &of.runs, series, &runs);
+    envelope.warnings.extend(unmeasured(&runs));
+    envelope.verdict = report::judge(&runs, &asked.limits, envelope.incomplete);
+    envelope.verdict.hold(&runs, &asked.claims, envelope.incomplete);
+    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let recording =
+        of.recording.map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
+    let loops = LoopsBody { judged, follow, recording, plans };
+    MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
+}
+
+/// Runs without a cycle that counts: no lateness is no good one.
+fn unmeasured(runs: &[Run]) -> Vec<String> {
+    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
+    let said = empty.map(|run| {
+        format!(
+            "\"{}\" has no cycle that counts, and says nothing: what its loads take to start is \
+             taken from its time; a longer --duration gives it some",
+            run.name
+        )
+    });
+    said.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::core::sample::Sample;
+    use punctual_analysis::recording::{Recording, Setup as Recorded};
+
+    use super::*;
+
+    #[test]
+    fn a_run_without_cycles_is_not_taken_for_a_good_one() {
+        let mut some = Recording::new(Recorded::default());
+        some.push(&Sample::default());
+        let none = Recording::new(Recorded::default());
+        let run = |name: &str, recording: Recording| {
+            Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
+        };
+        let said = unmeasured(&[run("idle", some), run("under load", none)]);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("\"under load\" has no cycle"), "{said:?}");
+    }
+}

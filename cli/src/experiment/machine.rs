@@ -1,0 +1,50 @@
+//! The machine that a result names, and the one that measures.
+//!
+//! With `--root` they are two: facts are those of a captured machine.
+
+use std::path::Path;
+
+use anyhow::Result;
+use punctual_host::facts::Facts;
+use punctual_host::root::Root;
+
+/// What is known of both.
+pub(crate) struct Machine {
+    /// Where facts are read.
+    pub(crate) root: Root,
+    /// What is known of the machine that the result names.
+    pub(crate) facts: Facts,
+    /// What is known of the machine that measures, by which CPUs are chosen.
+    pub(crate) here: Facts,
+    /// Says so where they are two.
+    pub(crate) foreign: Option<String>,
+}
+
+impl Machine {
+    /// This machine; with `captured`, the one whose facts are there.
+    ///
+    /// # Errors
+    /// When a captured machine cannot be read.
+    pub(crate) fn of(captured: Option<&Path>) -> Result<Self> {
+        let root = root(captured)?;
+        let facts = Facts::collect(&root);
+        let here = if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() };
+        let foreign = captured.map(|dir| {
+            format!("facts are those of {}, the measurements this machine's", dir.display())
+        });
+        Ok(Self { root, facts, here, foreign })
+    }
+
+    /// Whether the facts are those of another machine.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+}
+
+/// Where facts are read: this machine, or one that was captured.
+pub(crate) fn root(captured: Option<&Path>) -> Result<Root> {
+    Ok(match captured {
+        None => Root::live(),
+        Some(dir) => Root::captured(dir)?,
+    })
+}

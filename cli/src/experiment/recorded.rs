@@ -1,0 +1,47 @@
+//! The series of a run that was just measured.
+//!
+//! For comparisons; the samples were counted on the way.
+
+use punctual_analysis::compare::series::Builder;
+use punctual_lab::periodic::{Plan, RunOutcome};
+
+use super::runs::{UNDER_LOAD, run_name};
+use crate::comparison::RecordedRun;
+use crate::report::Run;
+
+/// The runs of a plan, by the names that they have in `runs`; with `merge` all conditions but the
+/// first count as one.
+pub(super) fn recorded(
+    plan: &Plan,
+    merge: bool,
+    keep_cold: bool,
+    outcomes: &[RunOutcome],
+    series: Vec<Builder>,
+    runs: &[Run],
+) -> Vec<RecordedRun> {
+    let mut found: Vec<RecordedRun> = Vec::new();
+    let mut series = series.into_iter();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        for (condition, of) in plan.conditions.iter().enumerate() {
+            let Some(builder) = series.next() else { return found };
+            let condition_name = if merge && condition > 0 { UNDER_LOAD } else { &of.name };
+            let name = run_name(plan, stream, condition_name);
+            let outcome = &outcomes[plan.run(number, condition)];
+            let part = builder.finish(outcome.missed);
+            if let Some(together) = found.iter_mut().find(|run| run.name == name) {
+                together.unrecorded = together.unrecorded.saturating_add(outcome.unrecorded);
+                together.parts.push(part);
+                continue;
+            }
+            let setup = runs.iter().find(|run| run.name == name).map(|run| run.setup.clone());
+            found.push(RecordedRun {
+                name,
+                setup: setup.unwrap_or_default(),
+                cold_left_out: !keep_cold,
+                unrecorded: outcome.unrecorded,
+                parts: vec![part],
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,136 @@
+//! The runs and rows of a report, from recordings and what the experiment gives beside them.
+//!
+//! Where conditions count as one, that one stands in their place, and a row for each.
+
+use punctual::core::time::Span;
+use punctual::os::scheduler::Policy;
+use punctual_analysis::recording::{Outcome, Recording};
+use punctual_lab::load::LoadReport;
+use punctual_lab::periodic::{PeriodicOutcome, Plan, Recordings, RunOutcome, Stream};
+
+use crate::format;
+use crate::report::{Approach, LoadRow, Run, Setup, loads, policy_words};
+
+/// The name of the run in which all loads of `check` count as one.
+pub(crate) const UNDER_LOAD: &str = "under load";
+
+/// How results name the run of a stream under a condition: the condition alone while there is one
+/// stream.
+pub(crate) fn run_name(plan: &Plan, stream: &Stream, condition: &str) -> String {
+    if plan.streams.len() == 1 {
+        return condition.to_owned();
+    }
+    let cpu = stream.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
+    if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
+}
+
+/// What runs are made from.
+pub(super) struct Maker<'a> {
+    /// What the experiment gave.
+    pub(super) of: &'a PeriodicOutcome<()>,
+    /// The clock that the grids follow.
+    pub(super) follows: Option<&'a str>,
+    /// What the loads of each condition did.
+    pub(super) loads: &'a [Vec<LoadReport>],
+    /// What a stamp costs.
+    pub(super) floor_ns: f64,
+}
+
+impl Maker<'_> {
+    /// All runs; where conditions count as one, that one in their place, and a row for each.
+    pub(super) fn runs(&self, recorded: Recordings) -> (Vec<Run>, Vec<LoadRow>) {
+        let plan = &self.of.plan;
+        let (mut runs, mut rows) = (Vec::new(), Vec::new());
+        let mut recordings = recorded.runs.into_iter();
+        let mut merged = recorded.merged.into_iter();
+        for stream in 0..plan.streams.len() {
+            let together = merged.next();
+            for condition in 0..plan.conditions.len() {
+                let Some(recording) = recordings.next() else { break };
+                let outcome = self.finish(recording, &[plan.run(stream, condition)]);
+                if together.is_some() && condition > 0 {
+                    rows.push(self.row(condition, outcome));
+                } else {
+                    let name = &plan.conditions[condition].name;
+                    runs.push(self.run(stream, name, &[condition], outcome));
+                }
+            }
+            if let Some(together) = together {
+                let conditions: Vec<usize> = (1..plan.conditions.len()).collect();
+                let of: Vec<usize> = conditions.iter().map(|&c| plan.run(stream, c)).collect();
+                let outcome = self.finish(together, &of);
+                runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
+            }
+        }
+        (runs, rows)
+    }
+
+    /// The recorder's own counters hold also where nothing came after.
+    fn finish(&self, recording: Recording, of: &[usize]) -> Outcome {
+        let sum =
+            |count: fn(&RunOutcome) -> u64| of.iter().map(|&run| count(&self.of.runs[run])).sum();
+        recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
+    }
+
+    fn row(&self, condition: usize, outcome: Outcome) -> LoadRow {
+        LoadRow {
+            load: self.of.plan.conditions[condition].name.clone(),
+            cycles: outcome.cycles,
+            missed: outcome.missed.unwrap_or_default(),
+            lateness_ns: outcome.lateness_ns,
+            loads: loads(&self.loads[condition]),
+        }
+    }
+
+    fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: Outcome) -> Run {
+        let plan = &self.of.plan;
+        let stream = &plan.streams[number];
+        let of: Vec<&RunOutcome> =
+            conditions.iter().map(|&c| &self.of.runs[plan.run(number, c)]).collect();
+        let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
+        let stall_max = of.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
+        let busy: f64 = of.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
+        let wall: f64 = of.iter().map(|run| run.wall_ns as f64).sum();
+        Run {
+            name: run_name(plan, stream, name),
+            setup: self.setup(number, conditions, of.first().map(|run| run.policy)),
+            stalled: spins.then(|| of.iter().map(|run| run.stalls.count).sum()),
+            stall_max_ns: spins.then_some(stall_max.as_ns() as f64),
+            cpu_load: (wall > 0.0).then_some(busy / wall),
+            page_faults: Some(
+                of.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
+            ),
+            preempted: Some(of.iter().map(|run| run.usage.involuntary_switches).sum()),
+            floor_ns: Some(self.floor_ns),
+            approach: of.last().filter(|_| spins).map(|run| Approach::of(run)),
+            loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
+            outcome,
+        }
+    }
+
+    fn setup(&self, number: usize, conditions: &[usize], policy: Option<Policy>) -> Setup {
+        let plan = &self.of.plan;
+        let stream = &plan.streams[number];
+        let (policy, priority) = policy_words(policy.unwrap_or(stream.policy));
+        Setup {
+            cpu: stream.cpu,
+            period_ns: Some(stream.period.as_ns()),
+            phase_ns: Some(self.of.grids[number].phase_ns()),
+            follows: self.follows.map(ToOwned::to_owned),
+            policy: Some(policy.to_owned()),
+            priority,
+            wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
+            load: conditions
+                .iter()
+                .flat_map(|&c| plan.conditions[c].loads.iter().map(ToString::to_string))
+                .collect(),
+            duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
+        }
+    }
+}
+
+/// How long a condition was to run in all, in ns.
+pub(super) fn length_ns(plan: &Plan, condition: usize) -> u64 {
+    plan.length_of(condition).as_ns().unsigned_abs()
+}

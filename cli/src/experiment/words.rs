@@ -1,0 +1,163 @@
+//! What to know before believing the numbers of an experiment, in sentences: what was refused and
+//! why, what was risked, what throttling and the watchdog did.
+//!
+//! Pure; the explanations themselves are in `punctual_host`.
+
+use anyhow::{Error, anyhow};
+use punctual::session::{Attempt, Refusal};
+use punctual::watchdog::Force;
+use punctual_host::cpulist::CpuList;
+use punctual_host::explain::{self, explain};
+use punctual_host::facts::Facts;
+use punctual_lab::experiment::{Caution, End, ExperimentError, Finished, Risk};
+
+use crate::format;
+use crate::report::{Refused, Session, policy_words};
+
+/// What the kernel granted, and what it refused with the reasons.
+pub(crate) fn session<T>(finished: &Finished<T>, here: &Facts) -> Session {
+    Session {
+        memory_locked: finished.memory_locked,
+        idle_states_held: finished.idle_states_held,
+        refused: finished.refused.iter().map(|of| refused(of, here)).collect(),
+    }
+}
+
+fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
+    Refused {
+        attempt: refusal.attempt.to_string(),
+        errno: refusal.errno.to_string(),
+        explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
+    }
+}
+
+/// The attempt in the words of the room that explains it.
+fn attempt(attempt: Attempt) -> explain::Attempt {
+    match attempt {
+        Attempt::Affinity(cpu) => explain::Attempt::SetAffinity { cpus: CpuList::single(cpu) },
+        Attempt::Scheduler(policy) => {
+            explain::Attempt::SetScheduler { priority: policy_words(policy).1.map_or(0, u32::from) }
+        }
+        Attempt::LockMemory => explain::Attempt::LockMemory { bytes: None },
+        Attempt::HoldIdleStates => explain::Attempt::HoldCpuDmaLatency,
+        Attempt::TimerSlack => explain::Attempt::SetTimerSlack,
+    }
+}
+
+/// What a reader should know, whatever was measured.
+pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
+    let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
+    warnings.extend(finished.throttled.iter().map(throttled));
+    warnings.extend(watchdog(&finished.end).map(str::to_owned));
+    if let Some(why) = &finished.clock.untrusted {
+        warnings.push(format!("stamps are clock_gettime, not the processor's counter: {why}"));
+    }
+    if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
+        warnings.push(
+            "measured as SCHED_OTHER: any process may run before the loop; a real-time loop on \
+             this machine is late less often"
+                .to_owned(),
+        );
+    }
+    if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
+        warnings.push(
+            "this is a guest: time that the host takes is in these numbers and not in its kernel's"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn watchdog(end: &End) -> Option<&'static str> {
+    let End::Watchdog(force) = end else { return None };
+    Some(match force {
+        Force::Demoted => {
+            "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and stopped"
+        }
+        Force::Told => {
+            "the watchdog stopped a loop that did not yield; the kernel refused to make it \
+             SCHED_OTHER"
+        }
+        Force::Starved => {
+            "the watchdog stopped the run: a loop did not get its CPU, another one kept it"
+        }
+    })
+}
+
+/// What the plan of an experiment risks.
+pub(crate) fn planned(caution: &Caution) -> String {
+    let Caution { cpu, share, throttling } = caution;
+    format!(
+        "the loops spin for {} of CPU {cpu}, real-time tasks may have {}: throttling will hit \
+         them, as gaps of up to {}",
+        format::share(*share),
+        format::share(throttling.share),
+        throttling.gap
+    )
+}
+
+fn throttled(caution: &Caution) -> String {
+    let Caution { cpu, share, throttling } = caution;
+    format!(
+        "the loops took {} of CPU {cpu}, real-time tasks may have {}: throttling stopped them for \
+         up to {} at a time",
+        format::share(*share),
+        format::share(throttling.share),
+        throttling.gap
+    )
+}
+
+/// Why an experiment was refused.
+pub(crate) fn risk(risk: &Risk) -> Error {
+    match risk {
+        Risk::NoCpuLeft => anyhow!(
+            "no CPU is left beside the loop's and real-time throttling is off \
+             (kernel.sched_rt_runtime_us = -1): nothing could end a loop that does not yield"
+        ),
+        Risk::NoRest { period, shortest } => anyhow!(
+            "--wait spin: a period of {} leaves no time to rest; it must be at least {shortest}",
+            format::period(period.as_ns()),
+        ),
+        Risk::TooFine { option, value_ns, stamp_ns, times } => anyhow!(
+            "{option} {}: a stamp alone takes {stamp_ns:.0} ns here; it must be at least {times} \
+             times that",
+            format::period(*value_ns),
+        ),
+    }
+}
+
+/// Why nothing was measured.
+pub(crate) fn error(why: ExperimentError) -> Error {
+    match why {
+        ExperimentError::Refused(why) => risk(&why),
+        ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
+        ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
+        ExperimentError::Panic => anyhow!("a measuring thread ended by a fault of this program"),
+        ExperimentError::Load(why) => anyhow!(why),
+        ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
+        ExperimentError::Destination(why) => anyhow!(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::core::time::{Period, Span};
+    use punctual_lab::experiment::Throttling;
+
+    use super::*;
+
+    #[test]
+    fn what_throttling_does_is_told_with_its_gap() {
+        let throttling = Throttling { share: 0.5, gap: Span::from_ms(500) };
+        let caution = Caution { cpu: 1, share: 0.9, throttling };
+        let text = planned(&caution);
+        assert!(text.contains("throttling will hit") && text.contains("500 ms"), "{text}");
+        assert!(throttled(&caution).contains("throttling stopped them"));
+        let period = Period::from_ns(5_000).expect("positive");
+        let why = risk(&Risk::NoRest { period, shortest: Span::from_us(40) });
+        assert_eq!(
+            why.to_string(),
+            "--wait spin: a period of 5 µs leaves no time to rest; it must be at least 40.0 µs"
+        );
+    }
+}

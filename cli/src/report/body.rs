@@ -1,0 +1,293 @@
+//! What each kind of result has: one variant a kind.
+//!
+//! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
+//! results of earlier versions have as null or empty, are passed over.
+
+use punctual_analysis::impact::application::Application;
+use punctual_analysis::impact::step_generation::StepGeneration;
+use punctual_analysis::impact::stepper;
+use punctual_lab::executive;
+use punctual_lab::noise::Noise;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::campaign::Campaign;
+use super::claims::PlannedRun;
+use super::compare::Comparison;
+use super::follow::Follow;
+use super::run::{Load, LoadRow, Run};
+use super::strategies::StrategyRow;
+use super::supervised::Supervised;
+use super::verdict::Verdict;
+
+/// What one kind of result has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Body {
+    /// Of `check`.
+    Check(CheckBody),
+    /// Of `measure periodic`.
+    Periodic(PeriodicBody),
+    /// Of `measure wait`.
+    Wait(WaitBody),
+    /// Of `measure executive`.
+    Executive(ExecutiveBody),
+    /// Of `measure noise`.
+    Noise(NoiseBody),
+    /// Of `soak`.
+    Soak(SoakBody),
+    /// Of `run`.
+    Run(RunBody),
+    /// Of `compare`.
+    Compare(CompareBody),
+    /// Of `impact`.
+    Impact(ImpactBody),
+    /// Of `analyse`: recorded data.
+    Recorded(Judged),
+}
+
+/// Runs, and what they say of applications.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Judged {
+    /// One for each loop and condition.
+    pub(crate) runs: Vec<Run>,
+    /// What it is good for.
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+/// LoopsBody that were measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct LoopsBody {
+    /// The runs.
+    #[serde(flatten)]
+    pub(crate) judged: Judged,
+    /// How the grids followed another clock; null where they are on CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub(crate) follow: Option<Follow>,
+    /// What recording a sample cost; null when nothing was measured.
+    pub(crate) recording: Option<Recording>,
+    /// What each claim takes, for each run, as it was said before the start.
+    #[serde(default)]
+    pub(crate) plans: Vec<PlannedRun>,
+}
+
+/// Of `check`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct CheckBody {
+    /// The loop.
+    #[serde(flatten)]
+    pub(crate) loops: LoopsBody,
+    /// One row a load, the same cycles as in the run "under load".
+    pub(crate) rows: Vec<LoadRow>,
+    /// Held against a baseline; null unless asked.
+    pub(crate) compare: Option<Comparison>,
+}
+
+/// Of `measure periodic`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PeriodicBody {
+    /// The loops.
+    #[serde(flatten)]
+    pub(crate) loops: LoopsBody,
+    /// Held against a baseline; null unless asked.
+    pub(crate) compare: Option<Comparison>,
+}
+
+/// Of `measure wait`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct WaitBody {
+    /// The loop.
+    #[serde(flatten)]
+    pub(crate) loops: LoopsBody,
+    /// One row a way to wait, the same figures as in `runs`.
+    #[serde(default)]
+    pub(crate) strategies: Vec<StrategyRow>,
+}
+
+/// Of `measure executive`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExecutiveBody {
+    /// One row a design and number of tasks, warm and cold.
+    pub(crate) rows: Vec<executive::Row>,
+    /// How the rows stand to each other.
+    pub(crate) ratios: Vec<executive::Ratio>,
+    /// What a turn of the loop costs; null where it was stopped before.
+    pub(crate) turn: Option<executive::Turn>,
+}
+
+/// Of `measure noise`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct NoiseBody {
+    /// What took CPUs away.
+    pub(crate) noise: Noise,
+    /// What each load did meanwhile.
+    pub(crate) loads: Vec<Load>,
+}
+
+/// Of `soak`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SoakBody {
+    /// One run for each loop and setup.
+    #[serde(flatten)]
+    pub(crate) judged: Judged,
+    /// Boots, stretches and what else a campaign keeps.
+    pub(crate) campaign: Campaign,
+}
+
+/// Of `run`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RunBody {
+    /// What became of the tasks.
+    pub(crate) supervised: Supervised,
+}
+
+/// Of `compare`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct CompareBody {
+    /// Results held against each other.
+    pub(crate) compare: Comparison,
+}
+
+/// Of `impact`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ImpactBody {
+    /// What the lateness does to the application.
+    pub(crate) impact: Impact,
+    /// What rate software can step at; null unless asked.
+    pub(crate) step_generation: Option<StepGeneration>,
+}
+
+/// What the lateness does to an application.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Impact {
+    /// Of `impact stepper`.
+    Stepper(stepper::Impact),
+    /// Of every other application.
+    Application(Application),
+}
+
+impl Impact {
+    /// The result in words.
+    pub(crate) fn statement(&self) -> &String {
+        match self {
+            Self::Stepper(impact) => &impact.statement,
+            Self::Application(impact) => &impact.statement,
+        }
+    }
+}
+
+/// What recording a sample cost, measured before the run, on the CPU and with the policy of its
+/// first loop.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Recording {
+    /// In a loop that does nothing else.
+    pub(crate) hot_ns: f64,
+    /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
+    pub(crate) cold_ns: f64,
+}
+
+impl Body {
+    /// The body in a result of this experiment; `None` for one that is not known.
+    pub(super) fn parse(experiment: &str, text: &str) -> Option<serde_json::Result<Self>> {
+        /// A kind of body from the result's text.
+        fn read<'t, T: Deserialize<'t> + Into<Body>>(text: &'t str) -> serde_json::Result<Body> {
+            serde_json::from_str::<T>(text).map(Into::into)
+        }
+        Some(match experiment {
+            "check" => read::<CheckBody>(text),
+            "measure periodic" => read::<PeriodicBody>(text),
+            "measure wait" => read::<WaitBody>(text),
+            "measure executive" => read::<ExecutiveBody>(text),
+            "measure noise" => read::<NoiseBody>(text),
+            "soak" => read::<SoakBody>(text),
+            "run" => read::<RunBody>(text),
+            "compare" => read::<CompareBody>(text),
+            "analyse" => read::<Judged>(text),
+            other if other.starts_with("impact ") => read::<ImpactBody>(text),
+            _ => return None,
+        })
+    }
+
+    /// Its loops, where some were measured.
+    pub(crate) fn loops(&self) -> Option<&LoopsBody> {
+        match self {
+            Self::Check(check) => Some(&check.loops),
+            Self::Periodic(measured) => Some(&measured.loops),
+            Self::Wait(waits) => Some(&waits.loops),
+            _ => None,
+        }
+    }
+
+    /// Its runs and what they say, where it has any.
+    pub(crate) fn judged(&self) -> Option<&Judged> {
+        match self {
+            Self::Soak(soaked) => Some(&soaked.judged),
+            Self::Recorded(judged) => Some(judged),
+            other => other.loops().map(|loops| &loops.judged),
+        }
+    }
+
+    /// Its runs; none for a kind that has no such thing.
+    pub(crate) fn runs(&self) -> &[Run] {
+        self.judged().map_or(&[], |judged| &judged.runs)
+    }
+
+    /// What its runs say of applications.
+    pub(crate) fn verdicts(&self) -> &[Verdict] {
+        self.judged().map_or(&[], |judged| &judged.verdicts)
+    }
+
+    /// What its claims take.
+    pub(crate) fn plans(&self) -> &[PlannedRun] {
+        self.loops().map_or(&[], |loops| &loops.plans)
+    }
+
+    /// The rows of `check`.
+    pub(crate) fn load_rows(&self) -> &[LoadRow] {
+        if let Self::Check(check) = self { &check.rows } else { &[] }
+    }
+
+    /// What it is held against.
+    pub(crate) fn compare(&self) -> Option<&Comparison> {
+        match self {
+            Self::Check(check) => check.compare.as_ref(),
+            Self::Periodic(measured) => measured.compare.as_ref(),
+            Self::Compare(compared) => Some(&compared.compare),
+            _ => None,
+        }
+    }
+
+    /// Puts what it is held against in its place, where the kind has one.
+    pub(crate) fn set_compare(&mut self, comparison: Comparison) {
+        match self {
+            Self::Check(check) => check.compare = Some(comparison),
+            Self::Periodic(measured) => measured.compare = Some(comparison),
+            _ => {}
+        }
+    }
+}
+
+/// Each kind is the body of its variant.
+macro_rules! kinds {
+    ($($kind:ident => $variant:ident),* $(,)?) => {
+        $(impl From<$kind> for Body {
+            fn from(kind: $kind) -> Self {
+                Self::$variant(kind)
+            }
+        })*
+    };
+}
+
+kinds! {
+    CheckBody => Check,
+    PeriodicBody => Periodic,
+    WaitBody => Wait,
+    ExecutiveBody => Executive,
+    NoiseBody => Noise,
+    SoakBody => Soak,
+    RunBody => Run,
+    CompareBody => Compare,
+    ImpactBody => Impact,
+    Judged => Recorded,
+}

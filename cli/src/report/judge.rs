@@ -1,0 +1,78 @@
+//! Whether every run keeps its limits and shows its claims.
+//!
+//! Picks runs and words; the arithmetic is `punctual_analysis`'s.
+
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge as judge_claim};
+use punctual_analysis::limit::{Judgement, Limit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::claims::JudgedClaim;
+use super::run::Run;
+
+/// Whether all limits and claims hold.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Overall {
+    /// True when every limit and claim holds for every run, and when none was given.
+    pub(crate) ok: bool,
+    /// One for each limit and run.
+    pub(crate) limits: Vec<JudgedLimit>,
+    /// One for each claim that was asked and run.
+    #[serde(default)]
+    pub(crate) claims: Vec<JudgedClaim>,
+    /// Why not, one line each.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// A limit, judged on one run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct JudgedLimit {
+    /// The run's name.
+    pub(crate) run: String,
+    /// The judgement.
+    #[serde(flatten)]
+    pub(crate) judgement: Judgement,
+}
+
+/// Holds every run to every limit. A run that ended before its time did not show that one holds.
+pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall {
+    let judged: Vec<JudgedLimit> = runs
+        .iter()
+        .flat_map(|run| {
+            limits.iter().map(|limit| JudgedLimit {
+                run: run.name.clone(),
+                judgement: limit.judge(&run.outcome),
+            })
+        })
+        .collect();
+    let cut = (incomplete && !limits.is_empty())
+        .then(|| "it ended before its time: what did not run was not held to any limit".to_owned());
+    let failed = judged.iter().filter(|limit| !limit.judgement.ok);
+    let failed = failed.map(|limit| {
+        format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason)
+    });
+    let reasons: Vec<String> = cut.into_iter().chain(failed).collect();
+    Overall { ok: reasons.is_empty(), limits: judged, claims: Vec::new(), reasons }
+}
+
+impl Overall {
+    /// Holds every run to every claim, beside what was judged already. One that is not shown fails,
+    /// whether it is false or too little was seen. A run that ended early is held to bounds that
+    /// are right whenever one stops.
+    pub(crate) fn hold(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
+        let ended = if incomplete { Ended::AtAnyTime } else { Ended::AsPlanned };
+        for run in runs {
+            for ask in claims {
+                let counted = run.outcome.counted(ask);
+                let judged = judge_claim(ask, &counted, ended, run.setup.period_ns);
+                if judged.holds != Holds::Yes {
+                    let Judged { statement, reason, .. } = &judged;
+                    self.reasons.push(format!("{}: {statement}: {reason}", run.name));
+                    self.ok = false;
+                }
+                self.claims.push(JudgedClaim { run: run.name.clone(), judged });
+            }
+        }
+    }
+}

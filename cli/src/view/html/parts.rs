@@ -1,0 +1,30 @@
+//! Kinds of results without runs: their tables and sentences.
+
+use super::markup::{paragraph, table};
+use super::section::{Section, Source};
+use crate::view::parts::{self, Part};
+
+/// The section; none where no result is of such a kind.
+pub(super) fn section(source: &Source<'_>) -> Option<Section> {
+    let results = &source.page.results;
+    let mut section: Option<Section> = None;
+    for shown in results.iter().filter(|_| results.len() <= 2) {
+        let Some(of) = parts::of(&shown.report.body) else { continue };
+        let label = if results.len() > 1 { format!("{}: ", shown.label) } else { String::new() };
+        let body: String = of.parts.iter().map(|part| html(part, &label)).collect();
+        let section =
+            section.get_or_insert(Section { id: of.id, heading: of.heading, body: String::new() });
+        section.body += &body;
+    }
+    section
+}
+
+fn html(part: &Part, label: &str) -> String {
+    match part {
+        Part::Table(of) => {
+            let heads: Vec<&str> = of.heads.iter().map(String::as_str).collect();
+            table(&format!("{label}{}", of.caption), &heads, &of.rows)
+        }
+        Part::Words(words) => paragraph("", &format!("{label}{words}")),
+    }
+}

@@ -1,0 +1,86 @@
+//! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
+
+use punctual_lab::executive::{Ratio, Row, Turn};
+
+use super::{Part, Shown};
+use crate::format;
+use crate::report::ExecutiveBody;
+
+/// The tables.
+pub(super) fn shown(body: &ExecutiveBody) -> Shown {
+    let heads =
+        ["design", ">tasks", "caches", ">release", ">dispatch", ">wait", ">cycle", ">floor", ">n"];
+    let rows = body.rows.iter().map(row).collect();
+    let mut parts = vec![Part::table("What each design costs", &heads, rows)];
+    if !body.ratios.is_empty() {
+        let heads = ["times as long as punctual's", ">as measured", ">less the floor", "aim", ""];
+        let rows = body.ratios.iter().map(ratio).collect();
+        parts.push(Part::table("How the designs stand to each other", &heads, rows));
+    }
+    parts.extend(body.turn.as_ref().map(|of| Part::Words(turn(of))));
+    Shown { id: "executive", heading: "What an executive costs", parts }
+}
+
+fn row(row: &Row) -> Vec<String> {
+    let times = [row.release_ns, row.dispatch_ns, row.wait_ns, row.cycle_ns, row.floor_ns];
+    let mut cells = vec![
+        row.design.clone(),
+        format::count(row.n as u64),
+        if row.cold { "cold" } else { "warm" }.to_owned(),
+    ];
+    cells.extend(times.map(|ns| format::ns(Some(ns))));
+    cells.push(format::count(row.cycles as u64));
+    cells
+}
+
+/// What a ratio is of.
+pub(crate) fn name(ratio: &Ratio) -> String {
+    match ratio.design.as_str() {
+        "punctual" => format!(
+            "{} of {} against {}",
+            ratio.what,
+            format::count(ratio.n as u64),
+            format::count(ratio.n_punctual as u64)
+        ),
+        design => format!("{} of {}, {design}", ratio.what, format::count(ratio.n as u64)),
+    }
+}
+
+/// What the project aims at.
+pub(crate) fn aim(ratio: &Ratio) -> String {
+    match (ratio.at_least, ratio.at_most) {
+        (Some(aim), _) => format!("{} or more", format::rate(aim)),
+        (_, Some(aim)) => format!("{} or less", format::rate(aim)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Whether an aim is reached.
+pub(crate) fn reached(reached: bool) -> &'static str {
+    if reached { "reached" } else { "not reached" }
+}
+
+fn ratio(ratio: &Ratio) -> Vec<String> {
+    vec![
+        name(ratio),
+        format::rate(ratio.raw),
+        ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate),
+        aim(ratio),
+        reached(ratio.reached).to_owned(),
+    ]
+}
+
+/// What a turn of the loop costs, in a sentence.
+pub(crate) fn turn(turn: &Turn) -> String {
+    format!(
+        "one turn of the loop, one task, adaptive wait, {}: adds {} to the bare wait ({} against \
+         {}, median of {}); aim {} or less: {}",
+        format::period(turn.period_ns),
+        format::ns(Some(turn.adds_ns)),
+        format::ns(Some(turn.executive_ns)),
+        format::ns(Some(turn.bare_ns)),
+        format::count(turn.cycles as u64),
+        format::ns(Some(turn.at_most_ns)),
+        reached(turn.reached),
+    )
+}

@@ -1,0 +1,54 @@
+//! What of a result is shown alike in text and in HTML: tables and sentences.
+//!
+//! For kinds of results that have no runs: each has a file here and a row in [`of`].
+
+pub(crate) mod executive;
+mod noise;
+
+use crate::report::Body;
+
+/// A part of what is shown.
+pub(crate) enum Part {
+    /// A table.
+    Table(Table),
+    /// A sentence.
+    Words(String),
+}
+
+/// A table of words. A heading that begins with `>` is that of numbers; the first column heads its
+/// row.
+pub(crate) struct Table {
+    /// What is in it.
+    pub(crate) caption: String,
+    /// Over the columns.
+    pub(crate) heads: Vec<String>,
+    /// The rows, a cell for each column.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// All parts of a result, under one heading.
+pub(crate) struct Shown {
+    /// Unique on a page.
+    pub(crate) id: &'static str,
+    /// The heading.
+    pub(crate) heading: &'static str,
+    /// The parts, in order.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// What is shown of a result; `None` for kinds with runs, which have pages of their own.
+pub(crate) fn of(body: &Body) -> Option<Shown> {
+    match body {
+        Body::Executive(body) => Some(executive::shown(body)),
+        Body::Noise(body) => Some(noise::shown(body)),
+        _ => None,
+    }
+}
+
+impl Part {
+    /// A table with these headings.
+    fn table(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let heads = heads.iter().map(|&head| head.to_owned()).collect();
+        Self::Table(Table { caption: caption.to_owned(), heads, rows })
+    }
+}

@@ -1,0 +1,152 @@
+//! What `measure noise` gives: gaps by CPU, how long they were, what came on all CPUs at once, and
+//! what the kernel counted meanwhile.
+
+use punctual_lab::noise::{AtOnce, CpuNoise, Noise, Overlaps, Worst};
+
+use super::{Part, Shown};
+use crate::format;
+use crate::report::Load;
+use crate::report::body::NoiseBody;
+
+/// The tables.
+pub(super) fn shown(body: &NoiseBody) -> Shown {
+    let noise = &body.noise;
+    let threshold = format::period(noise.threshold_ns);
+    let mut parts = vec![gaps(noise, &threshold)];
+    if !noise.lengths.is_empty() {
+        parts.push(lengths(noise));
+    }
+    let alone = noise.cpus.iter().all(|of| of.priority.is_some());
+    parts.extend(noise.at_once.as_ref().map(|of| at_once(of, alone)));
+    parts.push(counted(noise));
+    parts.extend(noise.smi.map(|count| {
+        Part::Words(format!(
+            "the firmware interrupted the machine {} times (system management interrupts)",
+            format::count(count)
+        ))
+    }));
+    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
+    parts.push(Part::Words(windows(noise)));
+    Shown { id: "noise", heading: "Gaps in a spin", parts }
+}
+
+fn gaps(noise: &Noise, threshold: &str) -> Part {
+    let heads =
+        ["CPU", ">gaps", ">a second", ">lost", ">share", ">typical", ">1 in 1000", ">worst of n"];
+    let row = |of: &CpuNoise| {
+        let a_second = of.gaps as f64 / (of.spun_ns as f64 / 1e9);
+        vec![
+            of.cpu.to_string(),
+            format::count(of.gaps),
+            if of.spun_ns > 0 { format::rate(a_second) } else { "-".to_owned() },
+            format::ns(Some(of.lost_ns as f64)),
+            of.lost_share.map_or_else(|| "-".to_owned(), share),
+            format::ns(of.gap_ns.p50),
+            format::ns(of.gap_ns.p99_9),
+            worst(of.worst),
+        ]
+    };
+    let caption = format!("Gaps of {threshold} or more");
+    Part::table(&caption, &heads, noise.cpus.iter().map(row).collect())
+}
+
+/// A share that may be very small: `0.031 %`.
+fn share(value: f64) -> String {
+    let percent = value * 100.0;
+    if percent > 0.0 && percent < 0.95 { format!("{percent:.3} %") } else { format::share(value) }
+}
+
+fn worst(worst: Option<Worst>) -> String {
+    format::ns(worst.map(|worst| worst.length_ns as f64))
+}
+
+fn lengths(noise: &Noise) -> Part {
+    let names: Vec<String> = noise.cpus.iter().map(|of| format!(">CPU {}", of.cpu)).collect();
+    let mut heads = vec![">from", ">to below"];
+    heads.extend(names.iter().map(String::as_str));
+    let rows = noise.lengths.iter().map(|row| {
+        let mut cells = vec![format::period(row.from_ns), format::period(row.to_ns)];
+        cells.extend(row.counts.iter().map(|&count| format::count(count)));
+        cells
+    });
+    Part::table("How long they were", &heads, rows.collect())
+}
+
+/// `alone`: no other process could take a CPU.
+fn at_once(of: &AtOnce, alone: bool) -> Part {
+    let row = |name: &str, of: &Overlaps| {
+        let at = of
+            .worst
+            .map_or_else(|| "-".to_owned(), |worst| format!("{:.6} s", worst.at_ns as f64 / 1e9));
+        let total = format::ns(Some(of.total_ns as f64));
+        vec![name.to_owned(), format::count(of.count), total, worst(of.worst), at]
+    };
+    let mut rows = Vec::new();
+    rows.extend(of.tick.as_ref().map(|tick| row("at the kernel's tick", tick)));
+    let elsewhere =
+        if alone { "elsewhere: host or firmware" } else { "elsewhere: host, firmware, others" };
+    rows.push(row(elsewhere, &of.elsewhere));
+    let heads = ["where", ">gaps", ">total", ">longest", ">at (CLOCK_MONOTONIC)"];
+    Part::table("Gaps that all CPUs had at once", &heads, rows)
+}
+
+fn counted(noise: &Noise) -> Part {
+    let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
+    let row = |of: &CpuNoise| {
+        let most = of.most_often.iter().take(2);
+        let most: Vec<String> = most
+            .map(|kind| {
+                format!(
+                    "{} {}",
+                    kind.name.split(' ').next().unwrap_or(""),
+                    format::count(kind.count)
+                )
+            })
+            .collect();
+        vec![
+            of.cpu.to_string(),
+            format::ns(of.steal_ns.map(|ns| ns as f64)),
+            known(of.interrupts),
+            format::plain(&most.join(", ")),
+            format::count(of.preempted),
+            format::count(of.page_faults),
+        ]
+    };
+    let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
+    let caption = "What the kernel counted meanwhile, steal and interrupts also in the rests";
+    Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
+}
+
+fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
+        None => format!("load {} gave no rate{note}", load.name),
+    }
+}
+
+fn policy(of: &CpuNoise) -> String {
+    of.priority.map_or_else(|| of.policy.clone(), |priority| format!("{} {priority}", of.policy))
+}
+
+fn windows(noise: &Noise) -> String {
+    let reads = noise.cpus.iter().filter_map(|of| of.read_ns).fold(0.0, f64::max);
+    let unlisted: u64 = noise.cpus.iter().map(|of| of.unlisted).sum();
+    let unlisted = match unlisted {
+        0 => String::new(),
+        count => format!(
+            "; {} gaps did not fit in memory: they are counted, but in no quantile and no length",
+            format::count(count)
+        ),
+    };
+    let mut policies: Vec<String> = noise.cpus.iter().map(policy).collect();
+    policies.dedup();
+    format!(
+        "{}, spun for {} of each {}, {} windows; the clock is read every {}{unlisted}",
+        policies.join(", "),
+        format::ns(Some(noise.window_ns as f64)),
+        format::ns(Some(noise.frame_ns as f64)),
+        format::count(noise.windows),
+        format::ns(Some(reads)),
+    )
+}

@@ -1,0 +1,123 @@
+//! `measure noise`, for real: what must add up, whatever the machine does.
+
+use std::fs;
+
+use punctual::os::affinity;
+use punctual::os::process::Ending;
+use serde_json::Value;
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};
+
+fn noise(args: &[&str]) -> Value {
+    let out = run(["measure", "noise", "--json", "-"].iter().chain(args));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    json(&out)
+}
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
+}
+
+#[test]
+fn counts_lengths_and_overlaps_add_up_on_every_cpu() {
+    let result = noise(&["--duration", "600ms"]);
+    assert_eq!(result["experiment"], "measure noise");
+    assert_eq!(result["incomplete"], false);
+    let noise = &result["noise"];
+    assert_eq!((number(noise, "threshold_ns"), number(noise, "windows")), (1_000, 7));
+    let cpus = noise["cpus"].as_array().expect("CPUs");
+    let mine: Vec<u64> = affinity::get(0).expect("own").iter().map(u64::from).collect();
+    let measured: Vec<u64> = cpus.iter().map(|of| number(of, "cpu")).collect();
+    assert!(mine.iter().all(|cpu| measured.contains(cpu)), "{mine:?} in {measured:?}");
+    for (at, of) in cpus.iter().enumerate() {
+        let (gaps, lost, spun) = (number(of, "gaps"), number(of, "lost_ns"), number(of, "spun_ns"));
+        assert!(spun > 0 && lost <= spun, "CPU {at}: {lost} of {spun} ns");
+        let counts = noise["lengths"].as_array().expect("rows").iter();
+        let listed: u64 = counts.map(|row| row["counts"][at].as_u64().expect("a count")).sum();
+        assert_eq!(listed + number(of, "unlisted"), gaps);
+        let buckets = of["histogram"]["buckets"].as_array().expect("buckets").iter();
+        let bucketed: u64 = buckets.map(|bucket| bucket[2].as_u64().expect("a count")).sum();
+        assert_eq!(bucketed + number(&of["histogram"], "overflow"), listed);
+        if gaps > 0 {
+            let worst = number(&of["worst"], "length_ns");
+            assert!(worst >= 1_000 && worst <= lost && worst * gaps >= lost, "{worst} {lost}");
+            assert_eq!(of["gap_ns"]["max"].as_f64(), Some(worst as f64));
+        }
+        assert!(of["interrupts"].is_u64() && of["steal_ns"].is_u64(), "CPU {at}");
+        assert!(of["read_ns"].as_f64().is_some_and(|ns| ns > 0.0 && ns < 1_000.0), "CPU {at}");
+    }
+    let once = &noise["at_once"];
+    if cpus.len() == 1 {
+        assert!(once.is_null(), "{once}");
+    } else {
+        let (all, elsewhere) = (number(&once["all"], "count"), number(&once["elsewhere"], "count"));
+        let tick = once["tick"]["count"].as_u64().unwrap_or(0);
+        assert_eq!(all, elsewhere + tick, "{once}");
+        let least = cpus.iter().map(|of| number(of, "lost_ns")).min().expect("CPUs");
+        assert!(number(&once["all"], "total_ns") <= least, "{once}");
+    }
+}
+
+#[test]
+fn a_load_and_a_policy_are_taken_and_the_page_fits() {
+    let dir = Dir::new("noise");
+    let file = dir.path("result.json");
+    let args = ["measure", "noise", "--duration", "300ms", "--policy", "other", "--load", "cpu"];
+    let out =
+        run(args.iter().copied().chain(["--cpu", "0", "--json", file.to_str().expect("UTF-8")]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out);
+    for words in ["Gaps of 1 µs or more", "SCHED_OTHER", "load cpu", "polygons/s"] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    let result = json_file(&file);
+    assert_eq!(result["noise"]["cpus"][0]["policy"], "SCHED_OTHER");
+    assert_eq!(result["loads"][0]["unit"], "polygons/s");
+    assert!(result["noise"]["at_once"].is_null(), "one CPU has nothing at once");
+    let html = dir.path("page.html");
+    let args = ["report", file.to_str().expect("UTF-8"), "-o", html.to_str().expect("UTF-8")];
+    let out = run(args);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let html = fs::read_to_string(html).expect("written");
+    assert!(html.contains("Gaps in a spin") && html.contains("Gaps of 1 µs or more"));
+}
+
+#[test]
+fn an_interrupt_keeps_what_there_is() {
+    let dir = Dir::new("noise-interrupted");
+    let file = dir.path("result.json");
+    let mut command = punctual();
+    command.args(["measure", "noise", "--duration", "1h", "--json"]).arg(&file);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    // The line of progress comes once it measures; here it is enough that signals are caught.
+    while !fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(|status| {
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .is_some_and(|mask| mask & 2 != 0)
+    }) {
+        std::thread::yield_now();
+    }
+    signal(&child, Ending::Interrupt);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let result = json_file(&file);
+    assert_eq!(result["incomplete"], true);
+    assert!(!result["noise"]["cpus"].as_array().expect("CPUs").is_empty());
+}
+
+#[test]
+fn bad_input_is_refused_with_the_reason() {
+    let with = |args: &[&str]| run(["measure", "noise"].iter().chain(args));
+    refused(&with(&["--threshold", "10ns"]), &["--threshold 10 ns", "stamp", "4 times"]);
+    refused(&with(&["--threshold", "0us"]), &["--threshold"]);
+    refused(&with(&["--threshold", "5"]), &["--threshold", "unit"]);
+    refused(&with(&["--duty", "0"]), &["--duty"]);
+    refused(&with(&["--duty", "150%"]), &["--duty"]);
+    refused(&with(&["--duration", "0s"]), &["--duration"]);
+    refused(&with(&["--cpu", "8191"]), &["--cpu", "8191"]);
+    refused(&with(&["--priority", "99"]), &["--priority", "98"]);
+    refused(&with(&["--policy", "idle"]), &["idle", "fifo"]);
+    refused(&with(&["--load", "all"]), &["--load", "one load"]);
+    refused(&with(&["--load", "disco"]), &["disco"]);
+}

@@ -1,0 +1,100 @@
+//! The executive's costs as the lifecycle of all experiments measures them.
+//!
+//! One thread on one CPU, with the session of a real-time loop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::core::time::{Period, Span};
+use punctual::os::scheduler::Policy;
+use punctual::session::{Refusal, Thread};
+
+use super::cell::{Cell, RESTS, Row};
+use super::ratios::{Ratio, ratios};
+use super::stamps::Stamps;
+use super::turn::Turn;
+use crate::experiment::{ClockFacts, Context, Demand, End, Experiment, ExperimentError, Measured};
+use crate::load::LoadSpec;
+
+/// The share of the time that the turn of the loop is measured in, and the least.
+const TURN_SHARE: i64 = 6;
+const TURN_MIN: Span = Span::from_ms(400);
+
+/// What releasing, dispatching and waiting cost.
+#[derive(Clone, Debug)]
+pub struct Executive {
+    /// Where.
+    pub cpu: u32,
+    /// The policy to ask for.
+    pub policy: Policy,
+    /// The numbers of tasks, all due at once.
+    pub sizes: Vec<u32>,
+    /// How long in all, about.
+    pub duration: Span,
+}
+
+/// What it gives.
+#[derive(Clone, Debug)]
+pub struct ExecutiveOutcome {
+    /// One row a design and number of tasks, warm and cold.
+    pub rows: Vec<Row>,
+    /// How the rows stand to each other.
+    pub ratios: Vec<Ratio>,
+    /// What a turn of the loop costs; `None` when it was stopped before.
+    pub turn: Option<Turn>,
+}
+
+impl Experiment for Executive {
+    type Outcome = ExecutiveOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let period = Period::from_ns(super::cell::BLOCK.as_ns().unsigned_abs());
+        let demand = |period| Demand {
+            cpu: Some(self.cpu),
+            policy: self.policy,
+            period,
+            share: 1.0 - RESTS,
+        };
+        period.map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+        let stop = context.stop;
+        let (outcome, clock, refused) = thread::scope(|scope| {
+            let measuring = thread::Builder::new().spawn_scoped(scope, || self.measure(stop))?;
+            measuring.join().map_err(|_| ExperimentError::Panic)
+        })?;
+        let end = if stop.load(Ordering::Relaxed) { End::Stopped } else { End::Finished };
+        let (disturbances, taken) = (Vec::new(), Vec::new());
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+impl Executive {
+    /// On the calling thread.
+    fn measure(&self, stop: &AtomicBool) -> (ExecutiveOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let session = Thread::enter(Some(self.cpu), self.policy);
+        let stamps = Stamps::of(&clock);
+        let cost = StampCost::measure(&mut clock);
+        let for_turn = Span::from_ns(self.duration.as_ns() / TURN_SHARE).max(TURN_MIN);
+        let sizes = self.sizes.iter();
+        let cells: Vec<Cell> =
+            sizes.flat_map(|&n| [false, true].map(|cold| Cell { n: n as usize, cold })).collect();
+        let count = i64::try_from(cells.len()).unwrap_or(i64::MAX).max(1);
+        let share = Span::from_ns((self.duration.as_ns() - for_turn.as_ns()).max(0) / count);
+        let mut stopped = || stop.load(Ordering::Relaxed);
+        let mut rows = Vec::new();
+        for cell in cells {
+            rows.extend(cell.measure(&stamps, share, &mut stopped).unwrap_or_default());
+        }
+        let turn = Turn::measure(&mut clock, &stamps, for_turn, stop);
+        let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
+        (costs, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}

@@ -1,0 +1,80 @@
+//! What runs beside the measuring threads of an experiment: the watchdog, and the look at the
+//! machine.
+//!
+//! Keeps to the housekeeping CPUs.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::thread::{Builder, Scope};
+
+use punctual::disturbance::{Disturbance, Observation, compare};
+use punctual::os::affinity::{self, CpuMask};
+use punctual::os::scheduler::{self, Policy};
+use punctual::watchdog::{Charge, watch};
+
+/// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.
+pub(crate) fn keep_to(cpus: &[u32]) {
+    if !cpus.is_empty() {
+        let mut mask = CpuMask::EMPTY;
+        cpus.iter().for_each(|&cpu| mask.insert(cpu));
+        let _anywhere = affinity::set(0, &mask);
+    }
+}
+
+/// Watches `charges` until `done`, from a thread on the housekeeping CPUs.
+///
+/// # Errors
+/// No thread could be had.
+pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    housekeeping: &'env [u32],
+    charges: Vec<Charge<'env, P>>,
+    (stop, done): (&'env AtomicBool, &'env AtomicBool),
+) -> io::Result<()> {
+    Builder::new().spawn_scoped(scope, move || {
+        keep_to(housekeeping);
+        // Above the measuring threads where permitted; below them it still runs, as it has another
+        // CPU, or their rests.
+        let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+        watch(&charges, stop, done);
+    })?;
+    Ok(())
+}
+
+/// Looks at the machine again and again, and keeps what happened in between.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    before: Observation,
+    happened: Vec<(u64, Disturbance)>,
+}
+
+impl Lookout {
+    /// The first look, at these threads and the CPUs that they are pinned to.
+    pub(crate) fn new(threads: &[(i32, u32)]) -> Self {
+        Self { before: Observation::look(threads), happened: Vec::new() }
+    }
+
+    /// Another look.
+    pub(crate) fn look(&mut self, threads: &[(i32, u32)]) {
+        self.look_while(threads, || true);
+    }
+
+    /// Another look, which counts only where `steady` holds before and after it.
+    pub(crate) fn look_while(&mut self, threads: &[(i32, u32)], steady: impl Fn() -> bool) {
+        if !steady() {
+            return;
+        }
+        let after = Observation::look(threads);
+        if !steady() {
+            return;
+        }
+        let happened = compare(&self.before, &after).into_iter().map(|what| (after.at_ns, what));
+        self.happened.extend(happened);
+        self.before = after;
+    }
+
+    /// What happened, and when on CLOCK_MONOTONIC, in ns.
+    pub(crate) fn happened(self) -> Vec<(u64, Disturbance)> {
+        self.happened
+    }
+}

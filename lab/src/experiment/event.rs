@@ -1,0 +1,47 @@
+//! What an experiment tells while it runs.
+
+use punctual::core::time::Span;
+
+use super::standing::Standing;
+
+/// How far an experiment is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Time left.
+    pub left: Span,
+    /// The condition that runs.
+    pub condition: usize,
+    /// The worst value of all threads so far, in any condition.
+    pub worst: Option<Span>,
+    /// Values of all threads so far: cycles, or gaps.
+    pub count: u64,
+    /// Missed releases of all threads so far.
+    pub missed: u64,
+}
+
+/// Something that is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// About ten times a second: how far it is.
+    Progress {
+        /// Time left, what was seen so far.
+        progress: &'a Progress,
+        /// The name of the condition that runs.
+        condition: &'a str,
+        /// How the claim that is farthest from being shown stands.
+        standing: Option<&'a Standing>,
+    },
+    /// Nothing more comes.
+    Ended,
+}
+
+/// Who is told.
+pub trait Observer {
+    /// Takes in an event. Called on the thread that coordinates; the loops do not wait for it.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// Nobody.
+impl Observer for () {
+    fn event(&mut self, _: &Event<'_>) {}
+}

@@ -1,0 +1,221 @@
+//! Whether an experiment could take the machine away, and whether throttling hit it.
+//!
+//! Before and after each experiment. Judges by the facts of the machine that runs it. Pure.
+
+use punctual::core::time::{Period, Span};
+use punctual::os::scheduler::Policy;
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::Facts;
+
+/// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
+/// never leaves its CPU.
+const RESTLESS: Span = Span::from_us(50);
+
+/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks.
+const NEAR: f64 = 0.02;
+
+/// What a thread of an experiment may take of its CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Its CPU; `None` where the kernel chooses.
+    pub cpu: Option<u32>,
+    /// The policy that it asks for.
+    pub policy: Policy,
+    /// How often it comes.
+    pub period: Period,
+    /// The share of the CPU that it takes at most, in [0, 1].
+    pub share: f64,
+}
+
+/// What a real-time thread took of its CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Taken {
+    /// The CPU.
+    pub cpu: u32,
+    /// The condition.
+    pub condition: usize,
+    /// Its CPU time over wall time, in [0, 1].
+    pub share: f64,
+}
+
+/// Why an experiment is refused.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Risk {
+    /// No CPU is left beside its threads, and real-time throttling is off: nothing could end one
+    /// that does not yield.
+    NoCpuLeft,
+    /// It spins through its period and has no time to rest.
+    NoRest {
+        /// The period.
+        period: Period,
+        /// The shortest that it may have.
+        shortest: Span,
+    },
+    /// The clock is too slow for what was asked for: so many of its stamps must fit.
+    TooFine {
+        /// The option: "--period".
+        option: &'static str,
+        /// Its value, ns.
+        value_ns: u64,
+        /// What a stamp costs, ns.
+        stamp_ns: f64,
+        /// How many of them must fit.
+        times: f64,
+    },
+}
+
+/// Throttling that real-time threads of one CPU meet: what they take is more than they may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Caution {
+    /// The CPU.
+    pub cpu: u32,
+    /// The share of it that they take.
+    pub share: f64,
+    /// The machine's throttling.
+    pub throttling: Throttling,
+}
+
+/// What real-time threads may have, and for how long they stand still when they took it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throttling {
+    /// Their share of a CPU, in [0, 1].
+    pub share: f64,
+    /// How long they stand still.
+    pub gap: Span,
+}
+
+impl Throttling {
+    /// `None` where nothing limits real-time threads, or nothing is known of it.
+    fn of(facts: &Facts) -> Option<Self> {
+        let throttling = facts.limits.rt_throttling.value()?;
+        let (runtime_us, period_us) = (throttling.runtime_us, throttling.period_us);
+        (runtime_us >= 0 && period_us > 0).then(|| Self {
+            share: runtime_us as f64 / period_us as f64,
+            gap: Span::from_us(period_us - runtime_us),
+        })
+    }
+
+    /// Whether threads that take this share meet it.
+    fn is_met_by(&self, share: f64) -> bool {
+        share > self.share - NEAR
+    }
+}
+
+impl Demand {
+    fn is_real_time(&self) -> bool {
+        matches!(self.policy, Policy::Fifo(_) | Policy::RoundRobin(_))
+    }
+
+    /// Whether it may keep its CPU from everybody else for long.
+    fn is_restless(&self) -> bool {
+        let short = self.period.as_ns() < RESTLESS.as_ns().unsigned_abs();
+        self.is_real_time() && (self.share > 0.5 || short)
+    }
+}
+
+/// What threads with these demands risk on this machine.
+///
+/// # Errors
+/// When they could take the machine away for good.
+pub fn judge(demands: &[Demand], here: &Facts) -> Result<Vec<Caution>, Risk> {
+    let cpus: CpuList = demands.iter().filter_map(|demand| demand.cpu).collect();
+    let Some(throttling) = Throttling::of(here) else {
+        let all = here.limits.cpuset_cpus.value().or(here.cpu.online_cpus.value());
+        let none_left = all.is_none_or(|all| all.difference(&cpus).is_empty());
+        if none_left && demands.iter().any(Demand::is_restless) {
+            return Err(Risk::NoCpuLeft);
+        }
+        return Ok(Vec::new());
+    };
+    let demanded = |cpu: u32| -> f64 {
+        let on_cpu = demands.iter().filter(|of| of.cpu == Some(cpu) && of.is_real_time());
+        on_cpu.map(|demand| demand.share).sum()
+    };
+    let cautions = cpus.iter().map(|cpu| Caution { cpu, share: demanded(cpu), throttling });
+    Ok(cautions.filter(|caution| throttling.is_met_by(caution.share)).collect())
+}
+
+/// Where real-time threads took all that they may have: there throttling made gaps.
+pub(super) fn throttled(taken: &[Taken], here: &Facts) -> Vec<Caution> {
+    let Some(throttling) = Throttling::of(here) else { return Vec::new() };
+    let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();
+    let most = |cpu: u32| -> f64 {
+        let on_cpu = || taken.iter().filter(move |taken| taken.cpu == cpu);
+        let under = |condition: usize| -> f64 {
+            on_cpu().filter(|of| of.condition == condition).map(|of| of.share).sum()
+        };
+        on_cpu().map(|of| under(of.condition)).fold(0.0, f64::max)
+    };
+    let cautions = cpus.iter().map(|cpu| Caution { cpu, share: most(cpu), throttling });
+    cautions.filter(|caution| throttling.is_met_by(caution.share)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_host::root::Root;
+
+    use super::*;
+    use crate::periodic::{Plan, Stream, WaitKind};
+
+    fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
+        let stream = |&(cpu, period_ns, wait)| Stream {
+            cpu: Some(cpu),
+            period: Period::from_ns(period_ns).expect("positive"),
+            phase_ns: 0,
+            policy: Policy::Fifo(90),
+            wait,
+        };
+        let plan = Plan {
+            streams: streams.iter().map(stream).collect(),
+            conditions: Vec::new(),
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        plan.demands()
+    }
+
+    /// The captured guest: two CPUs, throttling at 95 %; or without throttling.
+    fn guest(runtime_us: i64) -> Facts {
+        let tree =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
+        let mut facts = Facts::collect(&Root::captured(tree).expect("a fixture"));
+        let fact = facts.limits.rt_throttling.clone();
+        facts.limits.rt_throttling = fact.map(|mut throttling| {
+            throttling.runtime_us = runtime_us;
+            throttling
+        });
+        facts
+    }
+
+    #[test]
+    fn one_spin_is_fine_and_two_on_one_cpu_are_named() {
+        let one = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        assert!(judge(&one, &guest(950_000)).expect("fine").is_empty());
+        let two = demands(&[(1, 1_000_000, WaitKind::Spin), (1, 2_000_000, WaitKind::Spin)]);
+        let named = judge(&two, &guest(950_000)).expect("named");
+        assert_eq!(named.len(), 1);
+        assert!(named[0].cpu == 1 && (named[0].share - 1.8).abs() < 1e-9, "{named:?}");
+        let strict = judge(&one, &guest(500_000)).expect("named");
+        assert_eq!(strict[0].throttling.gap, Span::from_ms(500));
+    }
+
+    #[test]
+    fn what_nothing_could_end_is_refused() {
+        let both = demands(&[(0, 1_000_000, WaitKind::Spin), (1, 1_000_000, WaitKind::Spin)]);
+        assert_eq!(judge(&both, &guest(-1)), Err(Risk::NoCpuLeft));
+        assert_eq!(judge(&demands(&[(1, 1_000_000, WaitKind::Spin)]), &guest(-1)), Ok(vec![]));
+        let short = demands(&[(0, 2_000, WaitKind::Sleep), (1, 2_000, WaitKind::Sleep)]);
+        assert_eq!(judge(&short, &guest(-1)), Err(Risk::NoCpuLeft));
+    }
+
+    #[test]
+    fn throttling_hits_the_condition_that_took_most() {
+        let taken = |condition, share| Taken { cpu: 1, condition, share };
+        assert!(throttled(&[taken(0, 0.5), taken(1, 0.4)], &guest(950_000)).is_empty());
+        let hit = throttled(&[taken(0, 0.5), taken(1, 0.5), taken(1, 0.45)], &guest(950_000));
+        assert_eq!(hit.len(), 1);
+        assert!((hit[0].share - 0.95).abs() < 1e-9, "{hit:?}");
+        assert!(throttled(&[taken(0, 1.0)], &guest(-1)).is_empty());
+    }
+}

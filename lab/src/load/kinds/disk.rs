@@ -1,0 +1,82 @@
+//! Load `disk`: writes pieces of a file and syncs each to the device.
+//!
+//! The file is 16 MiB, loses its name before the first byte is written, so that nothing is left
+//! whatever ends the process, and lies in the directory that the caller gives. One worker, at most
+//! 1 000 syncs and 64 MB a second.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::row::{Row, Start};
+use super::timer::Pace;
+use crate::load::setup::Setup;
+use crate::load::work::{Prepared, Work};
+
+/// Its row in the table of loads.
+pub(super) const ROW: Row = Row {
+    name: "disk",
+    unit: "fsyncs",
+    help: "writes and syncs a nameless file of 16 MiB in the temporary directory, paced",
+    args: None,
+    start: Start::Own(prepare),
+};
+
+/// The size of the file, in bytes.
+const FILE_BYTES: u64 = 16 << 20;
+/// Bytes between two syncs.
+const PIECE_BYTES: usize = 64 << 10;
+/// The least time between two syncs, in ns.
+const PERIOD_NS: u64 = 1_000_000;
+
+/// A file in `directory` that has no name any more.
+fn nameless(directory: &Path) -> Result<File, String> {
+    let path = directory.join(format!(".punctual-load-{}", std::process::id()));
+    let failed = |why| format!("a file in {}: {why}", directory.display());
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+    let file = file.map_err(failed)?;
+    std::fs::remove_file(&path).map_err(failed)?;
+    Ok(file)
+}
+
+/// Sets it up.
+///
+/// # Errors
+/// When there can be no file.
+fn prepare(setup: &Setup) -> Result<Prepared, String> {
+    let file = nameless(&setup.temp)?;
+    let work: Work = Box::new(move |ticket| {
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut pace = Pace::new(PERIOD_NS);
+        for turn in 0u64.. {
+            if !ticket.going() {
+                break;
+            }
+            // Never the same twice: a device may spare itself what it already has.
+            piece.fill(turn as u8 ^ (turn >> 8) as u8);
+            let at = turn * PIECE_BYTES as u64 % FILE_BYTES;
+            file.write_all_at(&piece, at).map_err(|why| format!("write: {why}"))?;
+            file.sync_all().map_err(|why| format!("fsync: {why}"))?;
+            ticket.add(1);
+            pace.wait();
+        }
+        Ok(())
+    });
+    Ok(Prepared::new(vec![work]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_no_name_and_a_missing_directory_is_said() {
+        let own = std::env::temp_dir().join(format!("punctual-disk-test-{}", std::process::id()));
+        std::fs::create_dir(&own).expect("a directory of our own");
+        let file = nameless(&own).expect("a file");
+        assert_eq!(std::fs::read_dir(&own).expect("readable").count(), 0);
+        file.write_all_at(b"x", FILE_BYTES - 1).expect("writable all the same");
+        std::fs::remove_dir(&own).expect("empty");
+        assert!(nameless(&own).expect_err("gone").contains("punctual-disk-test"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The table of loads, and one file for each of them.
+//!
+//! A new load is its file and its row here: names, help, errors and units come from the row.
+
+mod cache;
+mod cpu;
+mod disk;
+mod fork;
+pub(super) mod gears;
+mod linuxcnc;
+mod memory;
+mod net;
+mod raster;
+mod row;
+pub(super) mod stress_args;
+pub(super) mod stress_ng;
+mod syscall;
+mod timer;
+
+use row::Prepare;
+pub use row::Row;
+pub(super) use row::Start;
+
+/// Every load; those that need nothing installed first, in the order of `all`.
+pub static LOADS: [Row; 10] = [
+    cpu::ROW,
+    cache::ROW,
+    memory::ROW,
+    fork::ROW,
+    disk::ROW,
+    net::ROW,
+    timer::ROW,
+    syscall::ROW,
+    linuxcnc::ROW,
+    stress_ng::ROW,
+];
+
+/// The load of this name.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    LOADS.iter().find(|row| row.name == name)
+}
+
+/// The row of a load that is a process of ours, and how that sets it up.
+pub(super) fn own(name: &str) -> Option<(&'static Row, Prepare)> {
+    find(name).and_then(|row| match row.start {
+        Start::Own(prepare) => Some((row, prepare)),
+        Start::Parts(_) | Start::Program(_) => None,
+    })
+}
+
+/// The names that can be asked for, as a person writes them: `none, cpu, …, stress-ng:"ARGS"`.
+pub fn names() -> String {
+    let names = LOADS.iter().map(|row| match row.args {
+        Some(args) => format!("{}:{args}", row.name),
+        None => row.name.to_owned(),
+    });
+    std::iter::once("none".to_owned()).chain(names).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_the_table() {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/measuring.md"));
+        let section = text.split("\n## Loads\n").nth(1).expect("a section of loads");
+        let section = section.split("\n## ").next().expect("its text");
+        let documented: Vec<&str> =
+            section.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(documented.len(), LOADS.len(), "{documented:?}");
+        for (row, line) in LOADS.iter().zip(documented) {
+            let name = row.args.map_or(row.name.to_owned(), |args| format!("{}:{args}", row.name));
+            assert!(line.starts_with(&format!("| `{name}` |")), "{name}: {line}");
+            assert!(line.contains(&format!("{}/s", row.unit)), "{}: {line}", row.unit);
+        }
+    }
+
+    #[test]
+    fn names_are_words_and_each_is_there_once() {
+        for (at, row) in LOADS.iter().enumerate() {
+            assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.name);
+            assert!(!["all", "none"].contains(&row.name));
+            assert!(LOADS[..at].iter().all(|other| other.name != row.name), "{}", row.name);
+            assert!(!row.help.is_empty() && !row.unit.is_empty() && !row.help.ends_with('.'));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the kernel and the firmware counted meanwhile: steal, interrupts, system management
+//! interrupts.
+//!
+//! Reads through the root of the machine's facts; what cannot be read is unknown, not zero.
+
+use std::collections::HashMap;
+
+use punctual_host::root::{Read, Root};
+
+use super::outcome::Interrupt;
+
+/// MSR_SMI_COUNT (Intel SDM volume 4).
+const SMI_COUNT: u32 = 0x34;
+/// One step of /proc/stat: USER_HZ is 100 on every architecture in use (proc_stat(5)).
+const STEP_NS: u64 = 10_000_000;
+/// Kinds of interrupts that are named for a CPU, at most.
+const KINDS_MAX: usize = 5;
+
+/// The counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Accounts {
+    /// By CPU, in steps.
+    steal: Option<HashMap<u32, u64>>,
+    /// By kind and CPU.
+    interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
+    smi: Option<u64>,
+}
+
+impl Accounts {
+    /// Reads them; the firmware's of `smi_cpu`, where the machine counts them.
+    pub(super) fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
+        let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
+        let smi = smi_cpu.and_then(|cpu| text(root.read_msr(cpu, SMI_COUNT)));
+        Self {
+            steal: text(root.read("/proc/stat")).map(|text| steal(&text)),
+            interrupts: text(root.read("/proc/interrupts")).and_then(|text| interrupts(&text)),
+            smi: smi.and_then(|text| text.trim().parse().ok()),
+        }
+    }
+
+    /// What the host took from a CPU since `before`, ns.
+    pub(super) fn steal_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
+        let (now, then) = (self.steal.as_ref()?.get(&cpu)?, before.steal.as_ref()?.get(&cpu)?);
+        Some(now.saturating_sub(*then).saturating_mul(STEP_NS))
+    }
+
+    /// The interrupts of a CPU since `before`, and the kinds that came most often.
+    pub(super) fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
+        let (now, then) = (self.interrupts.as_ref()?, before.interrupts.as_ref()?);
+        let of = |name: &String, counts: &HashMap<u32, u64>| {
+            let earlier = then.get(name).and_then(|counts| counts.get(&cpu)).unwrap_or(&0);
+            let count = counts.get(&cpu)?.saturating_sub(*earlier);
+            (count > 0).then(|| Interrupt { name: name.clone(), count })
+        };
+        let mut kinds: Vec<Interrupt> =
+            now.iter().filter_map(|(name, counts)| of(name, counts)).collect();
+        kinds.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        let all = kinds.iter().map(|kind| kind.count).sum();
+        kinds.truncate(KINDS_MAX);
+        Some((all, kinds))
+    }
+
+    /// The firmware's interrupts since `before`.
+    pub(super) fn smi(&self, before: &Self) -> Option<u64> {
+        Some(self.smi?.saturating_sub(before.smi?))
+    }
+}
+
+/// The eighth number of each CPU's line (proc_stat(5)).
+fn steal(text: &str) -> HashMap<u32, u64> {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let cpu = words.next().filter(|_| !line.starts_with("cpu "))?.parse().ok()?;
+        Some((cpu, words.nth(7)?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// By kind and CPU: a head that names the online CPUs, then a line a kind (proc_interrupts(5)).
+fn interrupts(text: &str) -> Option<HashMap<String, HashMap<u32, u64>>> {
+    let mut lines = text.lines();
+    let head = lines.next()?.split_ascii_whitespace();
+    let cpus: Vec<u32> =
+        head.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
+    let line = |line: &str| {
+        let (label, rest) = line.split_once(':')?;
+        let mut words = rest.split_ascii_whitespace().peekable();
+        let mut counts = HashMap::new();
+        for &cpu in &cpus {
+            // Lines of all CPUs together have fewer.
+            let Some(count) = words.peek().and_then(|word| word.parse().ok()) else { break };
+            words.next();
+            counts.insert(cpu, count);
+        }
+        let name = std::iter::once(label.trim()).chain(words).collect::<Vec<_>>().join(" ");
+        (counts.len() == cpus.len()).then_some((name, counts))
+    };
+    Some(lines.filter_map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STAT: &str = "cpu  10 0 5 900 3 0 1 70 0 0\ncpu0 5 0 2 450 1 0 0 30 0 0\n\
+                        cpu2 5 0 3 450 2 0 1 40 0 0\nintr 5 1\nctxt 7\n";
+
+    fn table(timer: u64) -> String {
+        format!(
+            "           CPU0       CPU2       \n  1:          0          9   IO-APIC   1-edge      \
+             i8042\nLOC:       {timer}        200   Local timer interrupts\nERR:          0\n"
+        )
+    }
+
+    #[test]
+    fn steal_is_told_by_cpu() {
+        assert_eq!(steal(STAT), HashMap::from([(0, 30), (2, 40)]));
+        let at = |text: &str| Accounts { steal: Some(steal(text)), ..Accounts::default() };
+        let later = at(&STAT.replace(" 40 0 0", " 43 0 0"));
+        assert_eq!(later.steal_ns(&at(STAT), 2), Some(30_000_000));
+        assert_eq!(later.steal_ns(&at(STAT), 0), Some(0));
+        assert_eq!(later.steal_ns(&at(STAT), 1), None);
+        assert_eq!(later.steal_ns(&Accounts::default(), 2), None);
+    }
+
+    #[test]
+    fn interrupts_are_told_by_cpu_and_kind_the_most_frequent_first() {
+        let at = |timer, keys: &str| {
+            let text = table(timer).replace("          9 ", keys);
+            Accounts { interrupts: interrupts(&text), ..Accounts::default() }
+        };
+        let (before, after) = (at(100, "          9 "), at(350, "         12 "));
+        let (all, kinds) = after.interrupts(&before, 0).expect("counted");
+        let timer = Interrupt { name: "LOC Local timer interrupts".to_owned(), count: 250 };
+        assert_eq!((all, kinds), (250, vec![timer]));
+        let (all, kinds) = after.interrupts(&before, 2).expect("counted");
+        assert_eq!((all, kinds[0].name.as_str()), (3, "1 IO-APIC 1-edge i8042"));
+        assert_eq!(after.interrupts(&before, 1).expect("counted"), (0, vec![]));
+        assert_eq!(interrupts("no head\n"), None);
+    }
+
+    #[test]
+    fn this_machine_counts() {
+        let root = Root::live();
+        let before = Accounts::read(&root, None);
+        let after = Accounts::read(&root, None);
+        let cpu = punctual::os::affinity::get(0).expect("own").iter().next().expect("one");
+        assert!(after.steal_ns(&before, cpu).is_some());
+        assert_eq!(after.smi(&before), None);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(text in ".*(\n.*){0,4}") {
+            let _ = (steal(&text), interrupts(&text));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One spinning thread: a window, a rest, a window.
+//!
+//! Allocates and locks nothing between its first and its last window.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use punctual::clocks::MachineClock;
+use punctual::core::clock::Clock;
+use punctual::core::recorder::Recorder;
+use punctual::core::releases::Releases;
+use punctual::core::sample::{Flags, Sample};
+use punctual::core::time::Span;
+use punctual::os::clock::{ClockId, now_ns};
+use punctual::os::process;
+use punctual::os::scheduler::Policy;
+use punctual::os::usage::{self, Usage};
+use punctual::session::{Refusal, Thread};
+
+use super::gaps::{Spun, spin};
+use super::windows::Windows;
+
+/// What others see of a spinning thread.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Its thread.
+    pub(super) tid: AtomicI32,
+    /// Windows that it is over with; all there are once it has ended, by whichever way.
+    done: AtomicU64,
+}
+
+impl Seen {
+    /// Windows that it is over with.
+    pub(super) fn done(&self) -> u64 {
+        self.done.load(Ordering::Acquire)
+    }
+}
+
+/// Everything that a spinning thread needs.
+pub(super) struct Spinner<'a> {
+    pub(super) cpu: u32,
+    pub(super) policy: Policy,
+    pub(super) threshold: Span,
+    pub(super) windows: Windows,
+    /// A gap is a sample: when it began, in ns from the first window on, and how long it was.
+    pub(super) recorder: Recorder<'a>,
+    pub(super) seen: &'a Seen,
+    pub(super) stop: &'a AtomicBool,
+    /// Is told when the thread is set up.
+    pub(super) ready: Sender<()>,
+    /// Gives the grid of windows once all threads are.
+    pub(super) start: Receiver<Releases>,
+}
+
+/// What a spinning thread knows at its end.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub(super) policy: Policy,
+    pub(super) refused: Vec<Refusal>,
+    /// All its windows.
+    pub(super) spun: Span,
+    pub(super) reads: u64,
+    /// Windows that it began.
+    pub(super) windows: u64,
+    pub(super) usage: Usage,
+    /// Its CPU time over wall time.
+    pub(super) cpu_share: f64,
+}
+
+/// Marks all windows as done when the thread ends.
+struct Farewell<'a>(&'a Seen);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(u64::MAX, Ordering::Release);
+    }
+}
+
+impl Spinner<'_> {
+    /// Spins through all windows, or until it is to stop.
+    pub(super) fn run(mut self, mut clock: MachineClock) -> Ended {
+        let _farewell = Farewell(self.seen);
+        let session = Thread::enter(Some(self.cpu), self.policy);
+        self.seen.tid.store(process::tid(), Ordering::Release);
+        // Whoever waits for it may be gone, and then there is no start.
+        let _gone = self.ready.send(());
+        let mut ended = Ended {
+            policy: session.policy(),
+            refused: session.refused().to_vec(),
+            spun: Span::ZERO,
+            reads: 0,
+            windows: 0,
+            usage: Usage::default(),
+            cpu_share: 0.0,
+        };
+        let Ok(grid) = self.start.recv() else { return ended };
+        let counted = || {
+            let used = usage::of_thread().unwrap_or_default();
+            (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu), used)
+        };
+        let before = counted();
+        for window in 0..self.windows.count {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            clock.discipline();
+            clock.sleep_until(grid.release(window));
+            clock.wake();
+            let Spun { length, reads } = self.window(&mut clock, &grid, window);
+            ended.spun = Span::from_ns(ended.spun.as_ns().saturating_add(length.as_ns()));
+            ended.reads += reads;
+            ended.windows += 1;
+            self.seen.done.store(window + 1, Ordering::Release);
+        }
+        let after = counted();
+        let wall_ns = after.0.saturating_sub(before.0).max(1);
+        ended.cpu_share = after.1.saturating_sub(before.1) as f64 / wall_ns as f64;
+        ended.usage = Usage {
+            minor_faults: after.2.minor_faults.saturating_sub(before.2.minor_faults),
+            major_faults: after.2.major_faults.saturating_sub(before.2.major_faults),
+            voluntary_switches: 0,
+            involuntary_switches: after
+                .2
+                .involuntary_switches
+                .saturating_sub(before.2.involuntary_switches),
+        };
+        ended
+    }
+
+    fn window(&mut self, clock: &mut MachineClock, grid: &Releases, window: u64) -> Spun {
+        let end = grid.release(window) + self.windows.width;
+        let (epoch, recorder) = (grid.first(), &mut self.recorder);
+        spin(clock, end, self.threshold, self.stop, |gap| {
+            let cycle = u64::try_from((gap.at - epoch).as_ns()).unwrap_or(0);
+            recorder.push(Sample { cycle, lateness: gap.length, flags: Flags::NONE });
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! What the claims of an experiment take: cycles and time, from its plan.
+//!
+//! Pure. Never changes a plan: no run becomes longer than it was asked to be.
+
+use std::ops::Range;
+
+use punctual::core::time::Span;
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::plan::Planned;
+
+use super::plan::Plan;
+use super::recordings::Watch;
+
+/// What a claim takes of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunClaim {
+    /// The stream.
+    pub stream: usize,
+    /// The condition; `None` for all but the first together.
+    pub condition: Option<usize>,
+    /// What it takes, and what the run is to give.
+    pub planned: Planned,
+    /// The whole experiment's length, ns, with which this run has cycles enough for no exceedance.
+    pub duration_needed_ns: f64,
+}
+
+/// One run, as the plan has it.
+struct Promised {
+    stream: usize,
+    condition: Option<usize>,
+    period_ns: u64,
+    /// At most: starting a load takes from it.
+    cycles: u64,
+}
+
+/// What each claim of `watch` takes of each run of the plan for a duration, with the extremal index
+/// `theta`.
+pub fn plans(
+    watch: &Watch,
+    theta: f64,
+    duration: Span,
+    plan_of: &dyn Fn(Span) -> Plan,
+) -> Vec<RunClaim> {
+    let of = |duration| promised(&plan_of(duration), watch);
+    let now = of(duration);
+    let one = |ask: &Ask, at: usize| {
+        let run = &now[at];
+        let planned = Planned::of(ask, theta, run.period_ns, run.cycles);
+        let needed = planned.needs.first().map_or(0, |need| need.n);
+        let cycles_of = |duration| of(duration).get(at).map_or(0, |run| run.cycles);
+        let duration_needed_ns = lengthened(duration, run.cycles, needed, cycles_of);
+        RunClaim { stream: run.stream, condition: run.condition, planned, duration_needed_ns }
+    };
+    let claims = watch.claims.iter();
+    claims
+        .flat_map(|ask| (0..now.len()).map(move |at| (ask, at)))
+        .map(|(ask, at)| one(ask, at))
+        .collect()
+}
+
+/// The runs of a plan and the cycles that each is to have.
+fn promised(plan: &Plan, watch: &Watch) -> Vec<Promised> {
+    let cold = if watch.keep_cold { 0 } else { u64::from(plan.cold) };
+    let mut runs = Vec::new();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        let period_ns = stream.period.as_ns();
+        let cycles = |conditions: Range<usize>| -> u64 {
+            let blocks = plan.blocks.iter().filter(|block| conditions.contains(&block.condition));
+            let of = |ns: i64| (ns.unsigned_abs() / period_ns).saturating_sub(cold);
+            blocks.map(|block| of(block.length.as_ns())).sum()
+        };
+        let conditions = plan.conditions.len();
+        let alone = if watch.merge { conditions.min(1) } else { conditions };
+        for at in 0..alone {
+            let (condition, cycles) = (Some(at), cycles(at..at + 1));
+            runs.push(Promised { stream: number, condition, period_ns, cycles });
+        }
+        if alone < conditions {
+            let cycles = cycles(alone..conditions);
+            runs.push(Promised { stream: number, condition: None, period_ns, cycles });
+        }
+    }
+    runs
+}
+
+/// The length, ns, with which a run has `needed` cycles, where it has `cycles` at `duration`: by
+/// its share, and by trying, as a longer experiment may share its time out otherwise.
+fn lengthened(
+    duration: Span,
+    mut cycles: u64,
+    needed: u64,
+    cycles_of: impl Fn(Span) -> u64,
+) -> f64 {
+    let mut length_ns = duration.as_ns() as f64;
+    for _ in 0..TRIES {
+        if cycles >= needed {
+            break;
+        }
+        length_ns *= needed as f64 / cycles.max(1) as f64 * SPARE;
+        if length_ns > LENGTH_MAX_NS {
+            break;
+        }
+        cycles = cycles_of(Span::from_ns(length_ns as i64));
+    }
+    length_ns
+}
+
+const TRIES: usize = 5;
+/// For blocks that do not come out even.
+const SPARE: f64 = 1.001;
+/// A hundred years: beyond that the share alone has to do.
+const LENGTH_MAX_NS: f64 = 3.2e18;
+
+#[cfg(test)]
+mod tests {
+    use punctual::core::time::Period;
+    use punctual::os::scheduler::Policy;
+
+    use super::*;
+    use crate::periodic::{Condition, Stream, WaitKind, interleave};
+
+    fn plan(duration: Span) -> Plan {
+        let stream = Stream {
+            cpu: None,
+            period: Period::from_ns(1_000_000).expect("positive"),
+            phase_ns: 0,
+            policy: Policy::Other,
+            wait: WaitKind::Sleep,
+        };
+        // As check: all loads at once while there is little time.
+        let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };
+        let condition =
+            |at: usize| Condition { name: at.to_string(), wait: None, loads: Vec::new() };
+        Plan {
+            streams: vec![stream],
+            conditions: (0..=loads).map(condition).collect(),
+            blocks: interleave(loads, 1, duration),
+            housekeeping: Vec::new(),
+            cold: 10,
+        }
+    }
+
+    fn planned(claim: &str, duration: Span) -> Vec<RunClaim> {
+        let claims = vec![Ask::parse(claim).expect("a claim")];
+        let watch = Watch { merge: true, claims, ..Watch::default() };
+        plans(&watch, 1.0, duration, &plan)
+    }
+
+    #[test]
+    fn each_run_gets_its_share_and_a_longer_one_is_named_that_really_does() {
+        let plans = planned("p(missed)<1e-6", Span::from_ms(6_000));
+        let of: Vec<_> = plans.iter().map(|p| (p.condition, p.planned.n)).collect();
+        assert_eq!(of, [(Some(0), 2_990), (None, 2_990)]);
+        // Six seconds give half to idle, hours a third: the length is that of hours.
+        let hours = plans[0].duration_needed_ns / 3_600e9;
+        assert!((2.49..2.52).contains(&hours), "{hours}");
+        let long = Span::from_ns(plans[0].duration_needed_ns as i64);
+        assert!(planned("p(missed)<1e-6", long)[0].planned.enough);
+    }
+}

@@ -1,0 +1,185 @@
+//! The periodic experiment as the lifecycle of all experiments runs it.
+//!
+//! Sets loops up on CLOCK_MONOTONIC or on the time of a clock that is followed, finds out what the
+//! kernel grants and what recording costs, and hands what is known to whoever takes the samples.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use punctual::clocks::MachineClock;
+use punctual::core::releases::Releases;
+use punctual::core::time::Span;
+use punctual::drain::{SampleFile, Sink};
+use punctual::follow::Reference;
+use punctual::os::scheduler::Policy;
+use punctual::session::Thread;
+
+use super::followed::{Followed, follow};
+use super::outcome::{Outcome, RunOutcome};
+use super::plan::Plan;
+use super::prepared::Prepared;
+use crate::cost::RecordCost;
+use crate::experiment::{
+    Background, Context, Demand, Experiment, ExperimentError, Loading, Measured, Progress, Risk,
+    Standing, Taken,
+};
+use crate::load::LoadSpec;
+
+/// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
+const COLD_PUSHES: u32 = 200;
+
+/// Stamps that a period must have room for: one at the wake, and the loop's own work beside it.
+const STAMPS_IN_A_PERIOD: f64 = 4.0;
+
+/// A periodic experiment with all its choices made.
+pub struct Periodic<'d, D> {
+    /// What to run.
+    pub plan: Plan,
+    /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
+    pub follow: Option<Reference>,
+    /// Whether to measure what recording costs, before the run.
+    pub recording_cost: bool,
+    /// Where its samples go.
+    pub destination: &'d mut D,
+}
+
+/// Where the samples of a periodic experiment go.
+pub trait Destination {
+    /// Takes them in, on the drain's thread.
+    type Sink: Sink + Send;
+    /// What the sample file is written to.
+    type File: Write + Send;
+
+    /// Called once everything is known but the samples: the grids are fixed, and `granted` are the
+    /// policies that the kernel grants each stream.
+    ///
+    /// # Errors
+    /// Why they cannot be taken; then nothing is run.
+    fn begin(
+        &mut self,
+        prepared: &Prepared,
+        granted: &[Policy],
+    ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
+
+    /// How the claim farthest from being shown stands under a condition. While it runs.
+    fn standing(&self, _condition: usize) -> Option<Standing> {
+        None
+    }
+}
+
+/// A destination that is ready.
+pub struct Begun<S, W: Write> {
+    /// Takes the samples in.
+    pub sink: S,
+    /// The sample file, its header written.
+    pub file: Option<SampleFile<W>>,
+}
+
+/// What a periodic experiment gives.
+#[derive(Debug)]
+pub struct PeriodicOutcome<S> {
+    /// What was run.
+    pub plan: Plan,
+    /// The grid of each stream.
+    pub grids: Vec<Releases>,
+    /// The sink, which has seen all recorded samples.
+    pub sink: S,
+    /// By run, see [`Plan::run`].
+    pub runs: Vec<RunOutcome>,
+    /// How the grids followed another clock, where they did.
+    pub followed: Option<Followed>,
+    /// What recording cost, where that was measured.
+    pub recording: Option<RecordCost>,
+    /// Why the sample file ends early, if it does.
+    pub file_error: Option<io::Error>,
+}
+
+impl<D: Destination> Experiment for Periodic<'_, D> {
+    type Outcome = PeriodicOutcome<D::Sink>;
+
+    fn demands(&self) -> Vec<Demand> {
+        self.plan.demands()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        self.plan.conditions.iter().map(|of| (of.name.clone(), of.loads.clone())).collect()
+    }
+
+    fn check(&self) -> Result<(), Risk> {
+        self.plan.check()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+        let Self { plan, follow: reference, recording_cost, destination } = self;
+        let mut prepared = Prepared::new(plan.clone());
+        if let Some(reference) = reference {
+            let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
+            prepared = prepared.following(follower);
+        }
+        refuse_short_periods(&prepared).map_err(ExperimentError::Refused)?;
+        let recording = if recording_cost { cost(&plan, prepared.clock()) } else { None };
+        let granted = prepared.granted()?;
+        let grids = prepared.grids().to_vec();
+        let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
+        let mut beside = Beside { loading: context.loading, destination: &*destination };
+        let outcome = prepared.run(begun.sink, begun.file, &mut beside, context.stop)?;
+        let Outcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
+            outcome;
+        let taken = taken(&plan, &runs);
+        let outcome = PeriodicOutcome { plan, grids, sink, runs, followed, recording, file_error };
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+/// What real-time streams took of their CPUs.
+fn taken(plan: &Plan, runs: &[RunOutcome]) -> Vec<Taken> {
+    let of = |(number, run): (usize, &RunOutcome)| {
+        let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
+        let real_time = matches!(run.policy, Policy::Fifo(_) | Policy::RoundRobin(_));
+        let cpu = plan.streams[stream].cpu.filter(|_| real_time)?;
+        Some(Taken { cpu, condition, share: run.cpu_load })
+    };
+    runs.iter().enumerate().filter_map(of).collect()
+}
+
+/// The loads of the experiment, and its progress with how the claims stand.
+struct Beside<'a, 'l, D> {
+    loading: &'a mut Loading<'l>,
+    destination: &'a D,
+}
+
+impl<D: Destination> Background for Beside<'_, '_, D> {
+    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
+        self.loading.begin(condition, length)
+    }
+
+    fn end(&mut self, condition: usize) {
+        self.loading.end(condition);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let standing = self.destination.standing(progress.condition);
+        self.loading.tell(progress, standing.as_ref());
+    }
+}
+
+/// What recording costs where the first loop will run, and as it will run. `None` where no thread
+/// could be had for it.
+fn cost(plan: &Plan, mut clock: MachineClock) -> Option<RecordCost> {
+    let (cpu, policy) = plan.streams.first().map(|stream| (stream.cpu, stream.policy))?;
+    let measure = move || {
+        let _session = Thread::enter(cpu, policy);
+        RecordCost::measure(&mut clock, COLD_PUSHES)
+    };
+    std::thread::Builder::new().spawn(measure).ok()?.join().ok()?
+}
+
+/// A period that the clock's own stamps would fill is refused.
+fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
+    let (stamp_ns, times) = (prepared.cost().wake_ns, STAMPS_IN_A_PERIOD);
+    let mut periods = prepared.plan().streams.iter().map(|stream| stream.period);
+    let short = periods.find(|period| (period.as_ns() as f64) < times * stamp_ns);
+    short.map_or(Ok(()), |period| {
+        Err(Risk::TooFine { option: "--period", value_ns: period.as_ns(), stamp_ns, times })
+    })
+}

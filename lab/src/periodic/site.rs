@@ -1,0 +1,23 @@
+//! What all threads of a periodic experiment share.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use punctual::clocks::MachineClock;
+use punctual::core::releases::Releases;
+use punctual::follow::Follower;
+use punctual::watchdog::Watched;
+
+use super::plan::Plan;
+
+/// What all threads of an experiment share.
+pub(super) struct Site<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) grids: &'a [Releases],
+    pub(super) watched: &'a [Watched],
+    pub(super) clock: &'a MachineClock,
+    pub(super) follower: Option<&'a Follower>,
+    pub(super) stop: &'a AtomicBool,
+    /// Threads and the CPUs that they were pinned to, once they are.
+    pub(super) pinned: &'a Mutex<Vec<(i32, u32)>>,
+}

@@ -22,7 +22,10 @@ impl Gate {
     /// name that is taken. `foreign`: the facts are not those of the machine that measures.
     pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
         if foreign && (args.baseline.is_some() || args.against.is_some()) {
-            bail!("--root: a baseline is of the machine that measures");
+            bail!(
+                "--root cannot go with --baseline or --against: a baseline is of the machine that \
+                 measures"
+            );
         }
         let against = match &args.against {
             None => None,
@@ -83,7 +86,7 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some((store, name, force)) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            bail!("not kept as baseline {}: it ended before its time", name.as_str());
+            bail!("not kept as baseline {}: the run ended early", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         let path = store.keep(name, Recorded::measured(report, runs, &from), *force)?;

@@ -68,7 +68,7 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.over_deadline, "after the deadline"),
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
-        (task.vacant, "releases with nobody there"),
+        (task.vacant, "releases before the task was ready"),
         (task.rubbish, "impossible results"),
     ];
     let parts: Vec<String> = counted

@@ -100,24 +100,27 @@ fn text(path: &Path) -> Result<String> {
         bail!("{shown}: a result is a regular file, or a directory with {RESULT} in it");
     }
     if is_samples(path)? {
-        bail!("{shown}: samples, no result: 'punctual analyse' reads them, --json makes a result");
+        bail!(
+            "{shown}: these are samples, not a result: 'punctual analyse' reads them, and its \
+             --json writes a result"
+        );
     }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut text = String::new();
     file.take(BYTES_MAX + 1)
         .read_to_string(&mut text)
-        .with_context(|| format!("{shown}: no result of punctual's"))?;
+        .with_context(|| format!("{shown}: not a result of punctual"))?;
     if text.len() as u64 > BYTES_MAX {
-        bail!("{shown}: no result of punctual's: more than {} MiB", BYTES_MAX >> 20);
+        bail!("{shown}: not a result of punctual: more than {} MiB", BYTES_MAX >> 20);
     }
     Ok(text)
 }
 
 /// A report from its JSON; the error has line and column.
 fn parse(text: &str) -> Result<Report> {
-    let head: Head = serde_json::from_str(text).context("no result of punctual's")?;
+    let head: Head = serde_json::from_str(text).context("not a result of punctual")?;
     if head.tool != "punctual" {
-        bail!("no result of punctual's");
+        bail!("not a result of punctual");
     }
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
@@ -184,8 +187,8 @@ mod tests {
     fn what_is_no_result_of_ours_is_refused_with_the_reason() {
         let why = |text: &str| format!("{:#}", parse(text).expect_err("refused"));
         assert!(why("").contains("line 1 column 0"), "{}", why(""));
-        assert!(why(r#"{"schema":1}"#).contains("no result of punctual's"));
-        assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("no result of punctual's"));
+        assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
+        assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("schema 2"));
         assert!(why(r#"{"schema":1,"tool":"punctual"}"#).contains("damaged"));
         let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");

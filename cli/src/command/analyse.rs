@@ -62,8 +62,8 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     }
     let Some(format) = detect(&head) else {
         bail!(
-            "{shown}: no recording of punctual's nor of a program that is known; for CSV say what \
-             a column holds, e.g. --column lateness:us"
+            "{shown}: not a recording of punctual or of a known program; for CSV, say what a \
+             column holds: --column lateness:us"
         );
     };
     let reader = io::Cursor::new(head).chain(reader);

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         bail!("a comparison needs two results or more");
     }
     if paths.len() > RESULTS_MAX {
-        bail!("{} results; a comparison takes {RESULTS_MAX}", paths.len());
+        bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
     }
     output::spare("--json", args.json.as_deref(), paths.iter().map(|path| path.as_path()))?;
     if !args.anyway {

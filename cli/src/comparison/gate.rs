@@ -35,7 +35,10 @@ impl Gate {
     /// of the machine that measures.
     pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
         if foreign && (args.baseline.is_some() || args.against.is_some()) {
-            bail!("--root: a baseline is of the machine that measures");
+            bail!(
+                "--root cannot go with --baseline or --against: a baseline is of the machine that \
+                 measures"
+            );
         }
         let mut files = Vec::new();
         let against = match &args.against {
@@ -105,7 +108,7 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            bail!("not kept as baseline {}: it ended before its time", name.as_str());
+            bail!("not kept as baseline {}: the run ended early", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         store.refuse_taken(name, *force)?;

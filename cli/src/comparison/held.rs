@@ -150,31 +150,31 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     notes.extend(in_turn(a, b));
     if a.results.len() < 3 || b.results.len() < 3 {
         notes.push(
-            "fewer than three results a side do not tell how much results differ between \
-             themselves, from one boot or hour to the next"
+            "with fewer than three results a side it is not known how much results differ from \
+             one boot or hour to the next"
                 .to_owned(),
         );
     }
     for result in results().filter(|result| result.incomplete) {
-        notes.push(format!("{} ended before its time", result.from));
+        notes.push(format!("{} ended early", result.from));
     }
     for result in results() {
         let lost: u64 = result.runs.iter().map(|run| run.unrecorded).sum();
         if lost > 0 {
             notes.push(format!(
-                "{}: {lost} cycles went unrecorded and are in no count, late or not",
+                "{}: {lost} cycles were not recorded and are in no count",
                 result.from
             ));
         }
     }
     for result in results().filter(|result| result.machine.is_none()) {
-        notes.push(format!("{} does not say which machine it is of", result.from));
+        notes.push(format!("{}: the machine is not recorded", result.from));
     }
     let parts = || results().flat_map(|result| &result.runs).flat_map(|run| &run.parts);
     if anyway && parts().any(|series| !series.ordered) {
         notes.push(
             "histograms do not hold the order of cycles: tested as if cycles were independent, \
-             which bursts make wrong"
+             which is wrong where late cycles come in bursts"
                 .to_owned(),
         );
     }
@@ -191,14 +191,14 @@ fn in_turn(a: &Side, b: &Side) -> Option<String> {
         side.results.iter().map(|result| Some((at(result)?, is_b))).collect()
     };
     let (Some(mut all), Some(others)) = (started(a, false), started(b, true)) else {
-        return Some("when they were measured is not known, nor whether in turn".to_owned());
+        return Some("it is not known when they were measured, or whether in turn".to_owned());
     };
     all.extend(others);
     all.sort_unstable();
     let turns = all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     (turns < 2).then(|| {
-        "one side was measured after the other: what drifted meanwhile looks like a difference; \
-         measured in turn (A B A B) it would not"
+        "one side was measured after the other: a drift in between looks like a difference; \
+         measured in turn (A B A B) it does not"
             .to_owned()
     })
 }

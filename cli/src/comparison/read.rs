@@ -40,7 +40,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
     }
     let runs = stored.report.body.runs();
     if runs.len() > RUNS_MAX {
-        bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", runs.len());
+        bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", runs.len());
     }
     of_report(&stored.report, shown)
 }
@@ -52,7 +52,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     let mut file = SampleFile::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
     if info.runs.len() > RUNS_MAX {
-        bail!("{shown}: {} runs; a comparison takes {RUNS_MAX}", info.runs.len());
+        bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", info.runs.len());
     }
     let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
     while let Some(block) = file.next_block() {
@@ -152,8 +152,8 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
     if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
         bail!(
-            "{from}: it holds no lateness (instants alone give intervals): there is nothing to \
-             compare with a lateness"
+            "{from}: it holds no lateness (instants alone give intervals): it cannot be compared \
+             with a lateness"
         );
     }
     let runs = report.body.runs().iter().filter(shows).map(run).collect();

@@ -70,12 +70,12 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {
         let n = format::count(planned.n);
-        return format!("\"{}\" has {n}, enough as long as none comes", plan.run);
+        return format!("\"{}\" has {n}, enough if none exceeds it", plan.run);
     }
     let would_do = format::argument(plan.duration_needed_ns)
         .map_or_else(String::new, |text| format!("; --duration {text} would do"));
     format!(
-        "this run is {} and gives \"{}\" {}, so it cannot hold this claim{would_do}",
+        "this run is {} and gives \"{}\" {}, too few to show this claim{would_do}",
         format::long(duration.as_ns() as f64),
         plan.run,
         format::count(planned.n),
@@ -140,7 +140,7 @@ mod tests {
         for part in [
             "2\u{a0}995\u{a0}733 cycles",
             "50 min at 1 ms",
-            "cannot hold",
+            "too few to show this claim",
             "--duration 2.5h would do",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
@@ -153,6 +153,6 @@ mod tests {
         assert!(!said(&plans[0], Span::from_ms(60_000)).contains("--duration"));
         let enough = planned("p(missed)<0.01", Span::from_ms(60_000));
         assert!(enough.iter().all(|plan| plan.planned.enough));
-        assert!(said(&enough[0], Span::from_ms(60_000)).contains("as long as none comes"));
+        assert!(said(&enough[0], Span::from_ms(60_000)).contains("enough if none exceeds it"));
     }
 }

@@ -54,8 +54,8 @@ impl Target {
         // One second and more of difference is a number of leap seconds.
         let unset = matches!(self.reference, Reference::Tai) && ahead() < 500_000_000;
         unset.then(|| {
-            "nobody told this kernel how far TAI is from UTC: its CLOCK_TAI is the time of day, \
-             and steps with it"
+            "the kernel's offset of TAI is not set: its CLOCK_TAI is the time of day, and steps \
+             with it"
                 .to_owned()
         })
     }

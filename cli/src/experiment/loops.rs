@@ -184,8 +184,7 @@ fn unmeasured(runs: &[Run]) -> Vec<String> {
     let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
     let said = empty.map(|run| {
         format!(
-            "\"{}\" has no cycle that counts, and says nothing: what its loads take to start is \
-             taken from its time; a longer --duration gives it some",
+            "\"{}\" has no cycles: its loads needed all the time to start; use a longer --duration",
             run.name
         )
     });

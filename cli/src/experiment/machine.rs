@@ -30,7 +30,7 @@ impl Machine {
         let facts = Facts::collect(&root);
         let here = if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() };
         let foreign = captured.map(|dir| {
-            format!("facts are those of {}, the measurements this machine's", dir.display())
+            format!("facts are those of {}, measurements those of this machine", dir.display())
         });
         Ok(Self { root, facts, here, foreign })
     }

@@ -33,7 +33,7 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
                 )
             }
             None => format!(
-                "no quiet phase: no tick{cpu} was heard that releases every {period} could be \
+                "no quiet phase: no tick{cpu} was found that releases every {period} could be \
                  kept away from, so they stay at phase zero"
             ),
         });

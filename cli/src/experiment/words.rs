@@ -60,10 +60,7 @@ pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
         );
     }
     if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
-        warnings.push(
-            "this is a guest: time that the host takes is in these numbers and not in its kernel's"
-                .to_owned(),
-        );
+        warnings.push("virtual machine: stalls caused by the host are included".to_owned());
     }
     warnings
 }
@@ -79,7 +76,7 @@ fn watchdog(end: &End) -> Option<&'static str> {
              SCHED_OTHER"
         }
         Force::Starved => {
-            "the watchdog stopped the run: a loop did not get its CPU, another one kept it"
+            "the watchdog stopped the run: a loop did not get its CPU because another one kept it"
         }
     })
 }
@@ -111,8 +108,9 @@ fn throttled(caution: &Caution) -> String {
 pub(crate) fn risk(risk: &Risk) -> Error {
     match risk {
         Risk::NoCpuLeft => anyhow!(
-            "no CPU is left beside the loop's and real-time throttling is off \
-             (kernel.sched_rt_runtime_us = -1): nothing could end a loop that does not yield"
+            "every CPU is measured and real-time throttling is off (kernel.sched_rt_runtime_us = \
+             -1): a loop that does not yield could not be stopped; leave a CPU out of --cpu, or \
+             set it to 950000"
         ),
         Risk::NoRest { period, shortest } => anyhow!(
             "--wait spin: a period of {} leaves no time to rest; it must be at least {shortest}",

@@ -106,7 +106,8 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         Some((result, run))
     };
     let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last).collect();
-    let mut said = vec!["of each result its last run is drawn, without its time series".to_owned()];
+    let mut said =
+        vec!["only the last run of each result is drawn, without its time series".to_owned()];
     if all.len() > OVERVIEW_DRAWN {
         said.push(format!(
             "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables have all",

@@ -25,7 +25,7 @@ const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// What is said where there is no sample file.
 pub(super) const NONE: &str =
-    "no samples are beside this result: it has its histogram, and no time series";
+    "no sample file next to this result: it has its histogram, but no time series";
 
 /// The time series of the runs of `report`, and what there is to say of them; `drawn` runs share
 /// what a page has room for.

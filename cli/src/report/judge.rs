@@ -46,8 +46,9 @@ pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall
             })
         })
         .collect();
-    let cut = (incomplete && !limits.is_empty())
-        .then(|| "it ended before its time: what did not run was not held to any limit".to_owned());
+    let cut = (incomplete && !limits.is_empty()).then(|| {
+        "the run ended early: what did not run was not checked against any limit".to_owned()
+    });
     let failed = judged.iter().filter(|limit| !limit.judgement.ok);
     let failed = failed.map(|limit| {
         format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason)

@@ -86,7 +86,7 @@ fn control_loop(verdict: &LoopVerdict, loaded: bool, known: bool) -> Verdict {
     let when = match (loaded, known) {
         (true, _) => "",
         (false, true) => "; measured without load",
-        (false, false) => "; under what load the data do not say",
+        (false, false) => "; the load is not recorded",
     };
     let answer = match (verdict.period_ns, verdict.n_needed) {
         (Some(_), _) => Answer::Yes,
@@ -119,11 +119,12 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         answer,
         statement: match answer {
             Answer::Unknown if lost > 0 => format!(
-                "software stepping: {} cycles went unrecorded, and how far apart they were",
+                "software stepping: {} cycles were not recorded, so their intervals are unknown",
                 format::count(lost)
             ),
             Answer::Unknown => format!(
-                "software stepping: {} cycles are too few to trust their worst; {} are the least",
+                "software stepping: {} cycles are too few to trust the worst of them; at least {} \
+                 are needed",
                 format::count(n),
                 format::count(CYCLES_MIN)
             ),

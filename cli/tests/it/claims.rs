@@ -152,7 +152,7 @@ fn a_plan_says_what_it_takes_and_measures_nothing() {
     let out = run(args);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = stdout(&out).replace('\u{a0}', " ");
-    for part in ["2 995 733", "50 min", "at 1 ms", "cannot hold this claim", "--duration 2."] {
+    for part in ["2 995 733", "50 min", "at 1 ms", "too few to show this claim", "--duration 2."] {
         assert!(page.contains(part), "{part:?} in {page}");
     }
     assert!(!Path::new(results).exists() && stderr(&out).is_empty());
@@ -178,7 +178,7 @@ fn a_run_says_before_it_starts_what_a_claim_takes_and_judges_it_after() {
     let begins = |line: &str| said.lines().any(|said| said.starts_with(line));
     assert!(begins("punctual: p(lateness>10s)<5e-1 needs 6 cycles"), "{said}");
     let tiny = said.lines().find(|line| line.contains("<1e-9")).expect("said");
-    assert!(tiny.contains("cannot hold this claim; --duration 3") && tiny.contains("35 days"));
+    assert!(tiny.contains("too few to show this claim; --duration 3") && tiny.contains("35 days"));
     let result = json(&out);
     let holds: Vec<&Value> = (0..3).map(|at| &result["verdict"]["claims"][at]["holds"]).collect();
     // A release missed at the end of the run has no lateness, so that it may be above any.

@@ -64,5 +64,5 @@ fn its_page_has_the_tables() {
     for words in ["What each design costs", "art-linux", "one turn of the loop"] {
         assert!(page.contains(words), "{words}");
     }
-    assert!(!page.contains("no samples are beside"), "it has no samples by its kind");
+    assert!(!page.contains("no sample file next to"), "it has no samples by its kind");
 }

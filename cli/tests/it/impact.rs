@@ -91,9 +91,9 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     fs::write(dir.path("newer.json"), r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
     refused(&from(dir.path("newer.json").to_str().expect("UTF-8")), &["schema 2"]);
     fs::write(dir.path("other.json"), "[]").expect("writable");
-    refused(&from(dir.path("other.json").to_str().expect("UTF-8")), &["no result"]);
+    refused(&from(dir.path("other.json").to_str().expect("UTF-8")), &["not a result"]);
     fs::write(dir.path("text"), "hello").expect("writable");
-    refused(&from(dir.path("text").to_str().expect("UTF-8")), &["no result"]);
+    refused(&from(dir.path("text").to_str().expect("UTF-8")), &["not a result"]);
     refused(&from(dir.path("absent").to_str().expect("UTF-8")), &["cannot read"]);
 }
 

@@ -51,7 +51,10 @@ fn what_a_file_holds_and_cannot_tell_stands_with_each_run() {
     assert_eq!(runs[1]["imported"]["holds"], "lateness");
     assert!(runs[1]["lateness_ns"]["max"].is_number() && runs[1]["grid"].is_null());
     let page = stdout(&run(["analyse", file]));
-    assert!(page.contains("it cannot tell") && page.contains("beyond the histogram"), "{page}");
+    assert!(
+        page.contains("not known from these data") && page.contains("beyond the histogram"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -111,11 +114,11 @@ fn bad_files_are_refused_in_one_line_with_name_and_place() {
         ("cut", &whole[..whole.len() / 2], &["line "]),
         ("cut.gz", &gz[..gz.len() / 2], &[]),
         ("damaged.gz", &damaged, &[]),
-        ("twice.gz", &twice, &["no recording"]),
-        ("garbage", &[0x80; 4_096], &["no recording", "--column"]),
-        ("zeros", &[0; 4_096], &["no recording"]),
-        ("empty", b"", &["no recording"]),
-        ("lines", b"a\nb\n", &["no recording"]),
+        ("twice.gz", &twice, &["not a recording"]),
+        ("garbage", &[0x80; 4_096], &["not a recording", "--column"]),
+        ("zeros", &[0; 4_096], &["not a recording"]),
+        ("empty", b"", &["not a recording"]),
+        ("lines", b"a\nb\n", &["not a recording"]),
         ("brace", b"{", &["line 1"]),
         ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["line 1", "punctual report"]),
         ("escape", b"{\"file_version\":1,\"cmdline:\":\"\\u001b[2Jx\"}", &["line 1"]),

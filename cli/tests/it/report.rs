@@ -62,7 +62,7 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     assert!(page.contains("no time series") && page.contains("histogram-1-1"));
     fs::remove_file(&samples).expect("there");
     let page = report(&[text(&made)], &dir.path("none.html"));
-    assert!(page.contains("no samples are beside this result") && !page.contains("time-1-1"));
+    assert!(page.contains("no sample file next to this result") && !page.contains("time-1-1"));
     // Samples of another run are not drawn as if they were this one's.
     let other = checked(&dir, "other");
     fs::copy(other.join("samples.punctual"), &samples).expect("copied");
@@ -71,7 +71,7 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     result["started_at"] = "2001-01-01T00:00:00Z".into();
     fs::write(made.join("result.json"), result.to_string()).expect("writable");
     let page = report(&[text(&made)], &dir.path("other.html"));
-    assert!(page.contains("those of another run") && page.contains("Incomplete: it ended"));
+    assert!(page.contains("those of another run") && page.contains("Incomplete: the run ended"));
 }
 
 #[test]

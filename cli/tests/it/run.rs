@@ -82,7 +82,10 @@ fn a_page_has_a_row_for_each_task_and_a_free_seat_is_no_failure() {
     let output = run_file(&dir, &task(""), &["--duration", "100ms"]);
     let page = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{page} {}", stderr(&output));
-    assert!(page.contains("finished") && page.contains("releases with nobody there"), "{page}");
+    assert!(
+        page.contains("finished") && page.contains("releases before the task was ready"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Bounds {
     pub(super) fn check(&self) -> Result<(), LoadError> {
         let refuse = |why: &str| Err(LoadError::Bounds { why: why.to_owned() });
         if self.limit.is_zero() || self.limit > LIMIT_MAX {
-            return refuse("the limit of time must be more than 0 and at most 7 days");
+            return refuse("the time limit must be greater than 0 and at most 7 days");
         }
         if self.cpus.is_empty() || self.cpus.len() > punctual_os::affinity::CPUS_MAX as usize {
             return refuse("there must be at least one CPU to run on, and at most 8192");

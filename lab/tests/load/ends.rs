@@ -25,7 +25,7 @@ pub(crate) fn the_limit_ends_it() {
     assert!(over, "it goes on after its limit");
     for report in running.stop() {
         assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
-        assert!(report.note.as_deref() == Some("it ended at its limit of time"));
+        assert!(report.note.as_deref() == Some("it ended at its time limit"));
     }
 }
 

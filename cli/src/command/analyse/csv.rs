@@ -38,7 +38,7 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedDa
     {
         read.envelope.warnings.push(format!(
             "the fitted period is {}, --period says {}: unless the clock was that far off, the \
-             counts of cycles and of missed releases mean nothing",
+             counts of cycles and of missed releases are wrong",
             format::ns(Some(grid.period_ns)),
             format::period(nominal.as_ns())
         ));

@@ -118,7 +118,7 @@ impl Asked {
 
     fn check(&self) -> Result<()> {
         if self.every < EVERY_MIN {
-            bail!("--every: a stretch is {EVERY_MIN} at least");
+            bail!("--every must be at least {EVERY_MIN}");
         }
         if self.phase == Phase::Quiet {
             bail!("--phase quiet: where it is may differ from boot to boot; give a duration");

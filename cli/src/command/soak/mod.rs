@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
         return show(dir, args);
     }
     if args.save_every.0.as_ns() < 1_000_000_000 {
-        bail!("--save-every: once a second is the most often");
+        bail!("--save-every must be at least 1 s");
     }
     let machine = Machine::of(args.root.root.as_deref())?;
     let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     signal::catch_stop().context("cannot catch SIGINT")?;
     let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
     for change in asked.changes(&campaign.asked) {
-        campaign.note(unix_s(), &format!("asked otherwise: {change}"));
+        campaign.note(unix_s(), &format!("option changed: {change}"));
     }
     campaign.asked = asked.words();
     campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
@@ -115,7 +115,7 @@ fn tell<'a>(
 ) {
     warnings.for_each(|warning| keeper.note(warning));
     if let Some(why) = trouble {
-        keeper.note(&format!("a state file is not whole, the other one is used: {why}"));
+        keeper.note(&format!("a state file is damaged, the other one is used: {why}"));
     }
     if cut_off {
         keeper.note("the last session was cut off: what came after its last save is lost");
@@ -185,12 +185,14 @@ fn refuse_change(
     let machine = different(&campaign.machine, &place::machine(root, facts));
     if !machine.is_empty() {
         let what = machine.join("; ");
-        bail!("the campaign is another machine's ({what}); --allow-change keeps both in it apart");
+        bail!(
+            "the campaign was measured on another machine ({what}); --allow-change keeps both apart"
+        );
     }
     let changes = asked.changes(&campaign.asked);
     if !changes.is_empty() {
         let what = changes.join("; ");
-        bail!("the campaign measures otherwise ({what}); --allow-change keeps both in it apart");
+        bail!("the campaign has other options ({what}); --allow-change keeps both apart");
     }
     Ok(())
 }

@@ -174,7 +174,7 @@ pub(super) fn line(
         .iter()
         .map(|load| match load.rate {
             Some(rate) => format!("{} {} {}", load.name, format::rate(rate), load.unit),
-            None => format!("{} did not say", load.name),
+            None => format!("{} reported no rate", load.name),
         })
         .collect();
     let loads = if loads.is_empty() { "none".to_owned() } else { loads.join(", ") };

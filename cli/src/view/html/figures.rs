@@ -26,9 +26,9 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     ];
     let rows: Vec<Vec<String>> = runs(page).iter().map(|(name, run)| row(name, run)).collect();
     let mut body = table("How late a wake is (lateness: wake − release)", &heads, &rows);
-    body += "<p class=\"muted\">A dash stands where n is too small to say. Missed releases never \
-             ran and have no lateness; unrecorded cycles ran, but the memory for samples was full: \
-             they are in no other number here.</p>";
+    body += "<p class=\"muted\">A dash means that n is too small for this figure. Missed releases \
+             never ran and have no lateness; unrecorded cycles ran, but the memory for samples \
+             was full: they are in no other number here.</p>";
     body += &details("The same recordings by the names of others", &other_names(page));
     body += &details("Cycles that were left out, faults, preemption, floor", &beside(page));
     Some(Section { id: "figures", heading: "Figures", body })

@@ -28,7 +28,7 @@ fn known<T: ToString>(value: Option<&T>) -> String {
 /// Which machine, in a line.
 pub(super) fn machine(report: &Report) -> String {
     let Some(facts) = &report.envelope.machine else {
-        return "a machine that the data do not name".into();
+        return "an unknown machine".into();
     };
     format!(
         "{}, {} CPUs, Linux {}, {}",
@@ -61,15 +61,15 @@ fn origin(shown: &Shown, labelled: bool) -> String {
         true => format!("<strong>{}</strong> · ", escape(&shown.label)),
         false => String::new(),
     };
-    let started =
-        report.envelope.started_at.as_deref().unwrap_or("at a time that the data do not say");
+    let started = report.envelope.started_at.as_deref().unwrap_or("at an unknown time");
     let cpu = report.envelope.choice.as_ref().map_or_else(String::new, |choice| {
         format!(" · CPU {} ({})", escape(&choice.cpus), escape(&choice.why))
     });
     let cut = match report.envelope.incomplete {
-        true => {
-            paragraph("banner bad", "Incomplete: it ended before its time; this is what there is.")
-        }
+        true => paragraph(
+            "banner bad",
+            "Incomplete: the run ended early; these are the results so far.",
+        ),
         false => String::new(),
     };
     format!(
@@ -122,7 +122,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
     }
     html += "</dl>";
     if report.body.verdicts().is_empty() {
-        html += &paragraph("muted", "These data say nothing of lateness, so there is no verdict.");
+        html += &paragraph("muted", "These data hold no lateness, so there is no verdict.");
     }
     if let Body::Impact(impacted) = &report.body {
         html += &paragraph("", impacted.impact.statement());

@@ -86,7 +86,7 @@ fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
         Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("{} did not say{note}", load.name),
+        None => format!("{} reported no rate{note}", load.name),
     }
 }
 
@@ -94,7 +94,7 @@ fn rate(load: &Load) -> String {
 pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
     let heads = ["run", "level", "claim", ">n", "sure", "takes for granted"];
     let row = |name: &str, claim: &Claim| {
-        let given = if claim.given { "" } else { "not given: " };
+        let given = if claim.given { "" } else { "refused: " };
         vec![
             name.to_owned(),
             format!("{:?}", claim.level),

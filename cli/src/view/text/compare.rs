@@ -85,7 +85,7 @@ fn of_run(run: &RunComparison) -> String {
     run.quantiles.iter().for_each(|quantile| page += &of_quantile(quantile));
     let text = format!(
         "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: a \
-         maximum says as much of n and of luck",
+         maximum depends on n and on chance",
         format::count(run.n_a),
         format::count(run.n_b),
         format::count(run.missed_a),
@@ -133,7 +133,7 @@ fn verdict(verdict: Verdict, is_tested: bool) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
-        Verdict::Undecided => "no difference told",
+        Verdict::Undecided => "no difference found",
     }
 }
 

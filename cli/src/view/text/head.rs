@@ -27,7 +27,7 @@ pub(super) fn of(report: &Report) -> String {
         page.push(format::wrap(&text, 2));
     }
     if report.envelope.incomplete {
-        page.push("incomplete: it ended before its time; this is what there is".to_owned());
+        page.push("incomplete: the run ended early; these are the results so far".to_owned());
     }
     page.join("\n") + "\n"
 }

@@ -48,7 +48,7 @@ fn paragraph(imported: &Imported) -> String {
         imported.format,
         imported.holds.many()
     );
-    let mut page = format!("\n{}\n  it cannot tell\n", format::wrap(&holds, 4));
+    let mut page = format!("\n{}\n  not known from these data\n", format::wrap(&holds, 4));
     for line in &imported.cannot_know {
         page += &(format::wrap(&format!("    - {line}"), 6) + "\n");
     }

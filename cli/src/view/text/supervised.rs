@@ -69,7 +69,7 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
         (task.threads_demoted, "other threads demoted"),
-        (task.vacant, "releases with nobody there"),
+        (task.vacant, "releases before the task was ready"),
         (task.rubbish, "impossible results"),
     ];
     let parts: Vec<String> = counted

@@ -108,7 +108,7 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
         None => {}
     }
     if approach.reachable == Some(false) {
-        text += "; what it aims at takes more than its budget on this machine";
+        text += "; its target takes more than its budget on this machine";
     }
     text
 }
@@ -135,7 +135,7 @@ fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
         Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("{} did not say{note}", load.name),
+        None => format!("{} reported no rate{note}", load.name),
     }
 }
 

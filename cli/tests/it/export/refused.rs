@@ -14,9 +14,9 @@ fn what_is_no_result_is_refused_by_name() {
     refused(&run(["export", "--csv", &path("absent")]), &["cannot read", "absent"]);
     refused(&run(["export", "--csv", &text(&dir.0)]), &["neither result.json nor samples"]);
     fs::write(dir.path("text"), "hello").expect("writable");
-    refused(&run(["export", "--csv", &path("text")]), &["text", "no result"]);
+    refused(&run(["export", "--csv", &path("text")]), &["text", "not a result"]);
     fs::write(dir.path("empty"), "").expect("writable");
-    refused(&run(["export", "--hdr", &path("empty")]), &["empty", "no result"]);
+    refused(&run(["export", "--hdr", &path("empty")]), &["empty", "not a result"]);
     fs::write(dir.path("newer.json"), r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
     refused(&run(["export", "--openmetrics", &path("newer.json")]), &["schema 2"]);
     let made = Command::new("mkfifo").arg(dir.path("pipe")).status().expect("it starts");

@@ -111,7 +111,7 @@ fn display(screen: &mut Program) -> Result<u32, String> {
         }
     }
     let said = if last.is_empty() { String::new() } else { format!(", but {last}") };
-    Err(format!("Xvfb did not say its display within {} s{said}", PATIENCE.as_secs()))
+    Err(format!("Xvfb did not print its display within {} s{said}", PATIENCE.as_secs()))
 }
 
 /// Passes frames on until an order, the limit or the end of the picture.
@@ -143,7 +143,7 @@ fn watch(
         }
     }
     if at_ns == 0 {
-        let note = "glxgears ran, but not the 5 s after which it counts frames".to_owned();
+        let note = "glxgears ran for less than the 5 s after which it counts frames".to_owned();
         say(out, &Line::Note(note))?;
     }
     Ok(())

@@ -124,7 +124,7 @@ pub(in crate::load) fn guard(
     said.ready(out)?;
     said.tell_uncounted(&setup.words, out)?;
     if asked.is_none() {
-        say(out, &Line::Note("stress-ng ended before it was asked to".to_owned()))?;
+        say(out, &Line::Note("stress-ng ended before it was stopped".to_owned()))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::import::formats;
 use punctual_analysis::limit::Limit;
 use punctual_lab::load::Loads;
 
@@ -205,9 +206,12 @@ pub(crate) struct WaitArgs {
 /// `punctual analyse`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
-    /// A sample file of punctual's or a directory of 'punctual check'; a file of another program,
-    /// told by its content (docs/importing.md); or, with --column, CSV with one instant or one
-    /// lateness a line. Each also compressed by gzip; '-' for standard input
+    #[arg(help = format!(
+        "A sample file of punctual's or a directory of 'punctual check'; a file of another program \
+         ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
+         instant or one lateness a line. Each also compressed by gzip; '-' for standard input",
+        formats::programs()
+    ))]
     pub(crate) file: PathBuf,
     /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
     /// the first line is a header, NAME picks the column

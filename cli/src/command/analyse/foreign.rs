@@ -6,20 +6,20 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_analysis::import::detect::Format;
-use punctual_analysis::import::foreign::{self, Asked};
+use punctual_analysis::import::foreign::{self, Request};
+use punctual_analysis::import::format::Format;
 
 use crate::args::AnalyseArgs;
 use crate::report::{Report, Run, Setup};
 
 /// Reads a whole file of `format`.
-pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<Report> {
+pub(super) fn read(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<Report> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
-    let asked = Asked {
+    let request = Request {
         thresholds_ns: super::thresholds(&args.report).into_iter().chain(of_intervals).collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
-    let import = foreign::read(format, reader, &asked)?;
+    let import = foreign::read(format, reader, &request)?;
     let mut report = Report::empty("analyse");
     report.started_at = import.started_at;
     report.warnings = import.warnings;

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use punctual_analysis::impact::{MODELS, stepper};
 use punctual_analysis::import::formats;
 
 /// Holds the table NAME of a document against these rows, of which the first is the heading.
@@ -37,4 +38,22 @@ fn importing_lists_every_format() {
         rows.push(std::iter::once(writer.file).chain(columns).collect());
     }
     holds("importing.md", "formats", &rows);
+}
+
+#[test]
+fn impact_lists_every_model() {
+    let models = MODELS.iter().map(|model| (model.name, model.formulas));
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for (name, formulas) in [("stepper", stepper::FORMULAS)].into_iter().chain(models) {
+        for formula in formulas {
+            let of =
+                if formula.of.is_empty() { String::new() } else { format!(", {}", formula.of) };
+            let columns = [formula.formula, formula.decides, formula.source].map(str::to_owned);
+            let [formula, decides, source] = columns;
+            rows.push([format!("`{name}`{of}"), formula, decides, source]);
+        }
+    }
+    let mut table = vec![vec!["model", "formula", "statistic that decides, and why", "source"]];
+    table.extend(rows.iter().map(|row| row.iter().map(String::as_str).collect()));
+    holds("impact.md", "models", &table);
 }

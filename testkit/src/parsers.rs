@@ -18,8 +18,11 @@ use punctual_analysis::import::formats;
 /// Looks at one input; panics when something does not hold.
 pub type Body = Box<dyn Fn(&[u8]) + Send + Sync>;
 
+/// A parser's name and body.
+type Own = (&'static str, fn(&[u8]));
+
 /// Every parser but those of other programs' files, by the name of its folder of seeds.
-const OWN: &[(&str, fn(&[u8]))] = &[
+const OWN: &[Own] = &[
     ("campaign", campaign::campaign),
     ("claim", asked::claim),
     ("cmdline", machine::cmdline),

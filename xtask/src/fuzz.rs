@@ -1,9 +1,10 @@
 //! `cargo xtask fuzz [--install] [SECONDS] [TARGET…]`: looks for inputs that break a parser.
 //!
 //! Runs cargo-fuzz on the nightly toolchain, each parser of fuzz/corpus (or those named) for
-//! SECONDS, within 2 GiB of memory: one program, told by PUNCTUAL_PARSER which parser to call. What it finds interesting is kept in fuzz/target/found; only
-//! what a person picks becomes a seed in fuzz/corpus, which `cargo test` replays on stable. A
-//! crash stays in fuzz/artifacts. With `--install`, cargo-fuzz is installed first.
+//! SECONDS, within 2 GiB of memory: one program, which calls the parser that PUNCTUAL_PARSER
+//! names. What it finds interesting is kept in fuzz/target/found; only what a person picks becomes
+//! a seed in fuzz/corpus, which `cargo test` replays on stable. A crash stays in fuzz/artifacts.
+//! With `--install`, cargo-fuzz is installed first.
 
 use std::path::Path;
 use std::process::Command;

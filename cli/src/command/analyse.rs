@@ -1,7 +1,7 @@
 //! `punctual analyse FILE`: judges recorded data without measuring.
 //!
-//! Reads the project's own sample files and those of other programs, recognised by their
-//! content, and CSV, with `--column`. One pass in memory that does not grow with the file; instants need a
+//! Reads the project's own sample files and those of other programs, recognised by their content,
+//! and CSV, with `--column`. One pass in memory that does not grow with the file; instants need a
 //! second one to turn deviations from the grid into lateness.
 
 mod csv;

@@ -6,7 +6,13 @@ use std::io::Read;
 use std::path::Path;
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Asked, Format, read};
+use punctual_analysis::import::foreign::{Request, read};
+use punctual_analysis::import::format::Format;
+use punctual_analysis::import::formats;
+
+fn format(name: &str) -> &'static Format {
+    formats::find(name).unwrap_or_else(|| panic!("no format {name}"))
+}
 
 fn bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/peers").join(name);
@@ -16,8 +22,8 @@ fn bytes(name: &str) -> Vec<u8> {
 /// The cycles of all runs together; why not.
 fn cycles(bytes: &[u8]) -> Result<u64, String> {
     let format = detect(&bytes[..bytes.len().min(HEAD_BYTES)]).ok_or("no format")?;
-    let asked = Asked { unit_ns: Some(1_000), ..Asked::default() };
-    let import = read(format, bytes, &asked).map_err(|error| error.to_string())?;
+    let request = Request { unit_ns: Some(1_000), ..Request::default() };
+    let import = read(format, bytes, &request).map_err(|error| error.to_string())?;
     Ok(import.runs.iter().map(|run| run.outcome.cycles).sum())
 }
 
@@ -281,7 +287,7 @@ fn damage_is_named_with_its_place() {
 fn records_that_cannot_be_are_refused_by_their_byte() {
     let whole = bytes("jitterdebugger/samples.raw");
     let refused = |bytes: &[u8]| {
-        let read = read(Format::JitterdebuggerSamples, bytes, &Asked::default());
+        let read = read(format("jitterdebugger_samples"), bytes, &Request::default());
         read.expect_err("refused").to_string()
     };
     let record = 28 * 100;
@@ -335,7 +341,7 @@ fn millions_of_buckets_are_read_as_they_come() {
     let tail = format!("}},\"cycles\":{},\"min\":0,\"max\":{max},\"avg\":7.0}}}}}}", buckets + 1);
     let row = |at| format!(",\"{}\":1", at + 1);
     let json = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(Format::Threads, json, &Asked::default()).expect("readable");
+    let import = read(format("threads"), json, &Request::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets + 1);
     assert!(import.runs[0].outcome.histogram.buckets.len() <= 500);
     let row = |at| format!("{at:06} 000001\n");
@@ -346,32 +352,33 @@ fn millions_of_buckets_are_read_as_they_come() {
     );
     let head = "# Histogram\n";
     let text = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(Format::CyclictestHistogram, text, &Asked::default()).expect("readable");
+    let import = read(format("cyclictest_histogram"), text, &Request::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets);
     // Rows of rtla are held until the width of a bucket is known: there is an end to it.
     let head = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   Thr-000\n";
     let row = |at| format!("{at}  1\n");
     let rtla = Endless { left: 10_000_000, next: 0, head, row, pending: Vec::new(), tail: None };
-    let why = read(Format::Rtla, rtla, &Asked::default()).expect_err("too many").to_string();
+    let why = read(format("rtla"), rtla, &Request::default()).expect_err("too many").to_string();
     assert!(why.starts_with("line 104") && why.contains("more than 1048576"), "{why}");
 }
 
 #[test]
 fn what_never_ends_is_ended() {
     let endless = |text: &'static [u8]| text.chain(std::io::repeat(b'7'));
-    for (format, head) in [
-        (Format::Threads, &b"{\"cmdline:\":\"cyclictest "[..]),
-        (Format::Threads, b"{\"file_version\":"),
-        (Format::CyclictestHistogram, b"# Histogram\n0 "),
-        (Format::CyclictestVerbose, b"0:0:"),
-        (Format::Rtla, b"Index "),
-        (Format::StressNg, b"cyclic: sched "),
-        (Format::Latmus, b"# context: user\n"),
-        (Format::HdrLog, b"1,2,3,HISTF"),
-        (Format::LatencyHistogram, b" 1 s servo min:"),
+    for (name, head) in [
+        ("threads", &b"{\"cmdline:\":\"cyclictest "[..]),
+        ("threads", b"{\"file_version\":"),
+        ("cyclictest_histogram", b"# Histogram\n0 "),
+        ("cyclictest_verbose", b"0:0:"),
+        ("rtla", b"Index "),
+        ("stress_ng", b"cyclic: sched "),
+        ("latmus", b"# context: user\n"),
+        ("hdr", b"1,2,3,HISTF"),
+        ("latency_histogram", b" 1 s servo min:"),
     ] {
-        let asked = Asked { unit_ns: Some(1), ..Asked::default() };
-        let why = read(format, endless(head), &asked).expect_err("endless").to_string();
-        assert!(has_place(&why), "{format:?}: {why}");
+        let request = Request { unit_ns: Some(1), ..Request::default() };
+        let read = read(format(name), endless(head), &request);
+        let why = read.expect_err("endless").to_string();
+        assert!(has_place(&why), "{name}: {why}");
     }
 }

@@ -12,6 +12,7 @@ mod run;
 use std::path::PathBuf;
 
 use clap::Args;
+use punctual_analysis::import::formats;
 
 use crate::parse;
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
@@ -23,9 +24,12 @@ pub(crate) use run::RunArgs;
 /// `punctual analyse`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
-    /// A sample file of punctual's or a directory of 'punctual check'; a file of another program,
-    /// told by its content (docs/importing.md); or, with --column, CSV with one instant or one
-    /// lateness a line. Each also compressed by gzip; '-' for standard input
+    #[arg(help = format!(
+        "A sample file of punctual's or a directory of 'punctual check'; a file of another program \
+         ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
+         instant or one lateness a line. Each also compressed by gzip; '-' for standard input",
+        formats::programs()
+    ))]
     pub(crate) file: PathBuf,
     /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
     /// the first line is a header, NAME picks the column

@@ -1,8 +1,8 @@
-//! What must hold of every parser, whatever its input: the bodies of the fuzz targets.
+//! What must hold of every parser, whatever its input: the bodies of the fuzz target.
 //!
-//! For `fuzz/fuzz_targets`, one line each, and for the test that replays `fuzz/corpus` on stable.
-//! A body panics when something does not hold: a panic inside the parser, an error that is no
-//! single line, a round trip that does not come back.
+//! For `fuzz/fuzz_targets/parser.rs`, and for the test that replays `fuzz/corpus` on stable. A body
+//! panics when something does not hold: a panic inside the parser, an error that is no single
+//! line, a round trip that does not come back.
 
 mod asked;
 mod campaign;
@@ -13,52 +13,45 @@ mod supervised;
 
 use std::fmt::Display;
 
-pub use asked::{claim, column_spec, duration, limit, loads, quantity};
-pub use campaign::campaign;
-pub use foreign::{
-    import_cyclictest_histogram, import_cyclictest_verbose, import_detect, import_hdr,
-    import_jitterdebugger_samples, import_latency_histogram, import_latencybins, import_latmus,
-    import_rtla, import_stress_ng, import_threads, import_xenomai_gnuplot, import_xenomai_text,
-};
-pub use machine::{cmdline, cpulist, facts, manifest, scrub};
-pub use recorded::{csv, samples_file};
-pub use supervised::{join_request, tasks_file};
+use punctual_analysis::import::formats;
 
 /// Looks at one input; panics when something does not hold.
-pub type Body = fn(&[u8]);
+pub type Body = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Every parser by the name of its fuzz target and of its folder of seeds.
-pub const ALL: &[(&str, Body)] = &[
-    ("campaign", campaign),
-    ("claim", claim),
-    ("cmdline", cmdline),
-    ("column_spec", column_spec),
-    ("cpulist", cpulist),
-    ("csv", csv),
-    ("duration", duration),
-    ("facts", facts),
-    ("import_cyclictest_histogram", import_cyclictest_histogram),
-    ("import_cyclictest_verbose", import_cyclictest_verbose),
-    ("import_detect", import_detect),
-    ("import_hdr", import_hdr),
-    ("import_jitterdebugger_samples", import_jitterdebugger_samples),
-    ("import_latency_histogram", import_latency_histogram),
-    ("import_latencybins", import_latencybins),
-    ("import_latmus", import_latmus),
-    ("import_rtla", import_rtla),
-    ("import_stress_ng", import_stress_ng),
-    ("import_threads", import_threads),
-    ("import_xenomai_gnuplot", import_xenomai_gnuplot),
-    ("import_xenomai_text", import_xenomai_text),
-    ("join_request", join_request),
-    ("limit", limit),
-    ("loads", loads),
-    ("manifest", manifest),
-    ("quantity", quantity),
-    ("samples_file", samples_file),
-    ("scrub", scrub),
-    ("tasks_file", tasks_file),
+/// A parser's name and body.
+type Own = (&'static str, fn(&[u8]));
+
+/// Every parser but those of other programs' files, by the name of its folder of seeds.
+const OWN: &[Own] = &[
+    ("campaign", campaign::campaign),
+    ("claim", asked::claim),
+    ("cmdline", machine::cmdline),
+    ("column_spec", asked::column_spec),
+    ("cpulist", machine::cpulist),
+    ("csv", recorded::csv),
+    ("duration", asked::duration),
+    ("facts", machine::facts),
+    ("import_detect", foreign::detected),
+    ("join_request", supervised::join_request),
+    ("limit", asked::limit),
+    ("loads", asked::loads),
+    ("manifest", machine::manifest),
+    ("quantity", asked::quantity),
+    ("samples_file", recorded::samples_file),
+    ("scrub", machine::scrub),
+    ("tasks_file", supervised::tasks_file),
 ];
+
+/// Every parser by the name of its folder of seeds: those of this crate, and `import_NAME` for each
+/// row of the table of formats.
+pub fn all() -> Vec<(String, Body)> {
+    let own = OWN.iter().map(|&(name, body)| (name.to_owned(), Box::new(body) as Body));
+    let formats = formats::ALL.iter().map(|format| {
+        let body = move |data: &[u8]| foreign::read_as(format, data);
+        (format!("import_{}", format.name), Box::new(body) as Body)
+    });
+    own.chain(formats).collect()
+}
 
 /// What a file's error says fits in one line behind the name of the file.
 fn one_line(error: &dyn Display) {

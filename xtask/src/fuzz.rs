@@ -1,9 +1,10 @@
 //! `cargo xtask fuzz [--install] [SECONDS] [TARGET…]`: looks for inputs that break a parser.
 //!
-//! Runs cargo-fuzz on the nightly toolchain, each target of fuzz/fuzz_targets (or those named) for
-//! SECONDS, within 2 GiB of memory. What it finds interesting is kept in fuzz/target/found; only
-//! what a person picks becomes a seed in fuzz/corpus, which `cargo test` replays on stable. A
-//! crash stays in fuzz/artifacts. With `--install`, cargo-fuzz is installed first.
+//! Runs cargo-fuzz on the nightly toolchain, each parser of fuzz/corpus (or those named) for
+//! SECONDS, within 2 GiB of memory: one program, which calls the parser that PUNCTUAL_PARSER
+//! names. What it finds interesting is kept in fuzz/target/found; only what a person picks becomes
+//! a seed in fuzz/corpus, which `cargo test` replays on stable. A crash stays in fuzz/artifacts.
+//! With `--install`, cargo-fuzz is installed first.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,15 +48,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
 }
 
-/// The targets that there are, sorted.
+/// The parsers that there are, sorted: each has its folder of seeds.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
-    let folder = root.join("fuzz/fuzz_targets");
+    let folder = root.join("fuzz/corpus");
     let entries =
         std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
-    let mut targets: Vec<String> = names
-        .filter_map(|name| name.to_string_lossy().strip_suffix(".rs").map(str::to_owned))
-        .collect();
+    let mut targets: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     targets.sort();
     Ok(targets)
 }
@@ -98,19 +97,24 @@ fn present(root: &Path) -> Result<(), String> {
 }
 
 fn fuzz(root: &Path, target: &str, seconds: u64) -> Result<(), String> {
-    let found = format!("fuzz/target/found/{target}");
-    std::fs::create_dir_all(root.join(&found)).map_err(|error| format!("{found}: {error}"))?;
+    let (found, broke) =
+        (format!("fuzz/target/found/{target}"), format!("fuzz/artifacts/{target}/"));
+    for folder in [&found, &broke] {
+        std::fs::create_dir_all(root.join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+    }
     // The cargo that runs this is stable; `cargo` on the path is the one that takes `+nightly`.
     let mut command = Command::new("cargo");
     command
-        .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz", target])
+        .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz", "parser"])
         .args([&found, &format!("fuzz/corpus/{target}")])
         .arg("--")
+        .arg(format!("-artifact_prefix={broke}"))
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
         .arg(format!("-timeout={INPUT_SECONDS}"))
         .arg(format!("-max_len={INPUT_BYTES}"))
         .arg("-print_final_stats=1")
+        .env("PUNCTUAL_PARSER", target)
         .env_remove("RUSTUP_TOOLCHAIN")
         .current_dir(root);
     process::run(&mut command).map_err(|error| format!("{target} failed: {error}"))

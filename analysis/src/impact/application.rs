@@ -33,8 +33,7 @@ pub struct Figure {
 /// What a time error does to one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Application {
-    /// "servo", "sampling", "audio", "quadrature", "position", "velocity", "ethercat", "tsn",
-    /// "pacing", "pwm" or "safety".
+    /// Which one: the subcommand of `punctual impact`.
     pub model: String,
     /// The run that the timing was taken from; null when it was given.
     pub run: Option<String>,

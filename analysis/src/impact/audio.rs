@@ -9,14 +9,39 @@
 use punctual_core::time::Span;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
 use crate::quantity::Rate;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
 
+const RATE: Parameter<Rate> = Parameter::or("48kHz", "rate", "Frames per second");
+const FRAMES: Parameter<Whole<1, { u32::MAX }>> =
+    Parameter::required("frames", "Frames in a buffer");
+const BUFFERS: Parameter<Whole<2, { u32::MAX }>> = Parameter::or("2", "buffers", "Buffers");
+const COMPUTE: Parameter<Span> =
+    Parameter::optional("compute", "Computing time of a buffer [default: none]");
+const WANTED: Parameter<Span> =
+    Parameter::optional("wanted", "Mean time between dropouts that is wanted: 1h");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Audio {
+        rate: RATE.value(values)?,
+        frames: FRAMES.value(values)?.0,
+        buffers: BUFFERS.value(values)?.0,
+        compute_ns: COMPUTE.find_ns(values)?.unwrap_or(0.0),
+        wanted_ns: WANTED.find_ns(values)?,
+    }))
+}
+
 /// How the sound card is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Audio {
+pub(super) struct Audio {
     /// Frames per second.
     pub rate: Rate,
     /// Frames in a buffer, ≥ 1.
@@ -29,12 +54,8 @@ pub struct Audio {
     pub wanted_ns: Option<f64>,
 }
 
-impl Audio {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no lateness.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Audio {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest = timing.largest_lateness()?;
         let buffer_ns = f64::from(self.frames) / self.rate.as_hz() * 1e9;
         let slack_ns = f64::from(self.buffers.saturating_sub(1)) * buffer_ns - self.compute_ns;

@@ -9,13 +9,72 @@
 use punctual_core::time::Span;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
 
 const SOURCE: &str = "J ≤ shift − frame − propagation − copy (OST EtherCAT wiki)";
 
+const MODE: Parameter<Lead> = Parameter::or("master-shift", "mode", "Which clock leads");
+const SHIFT: Parameter<Span> =
+    Parameter::required("shift", "From the master's release to SYNC0: 300us");
+const FRAME: Parameter<Span> = Parameter::required("frame", "Time of the frame on the wire: 120us");
+const PROPAGATION: Parameter<Span> =
+    Parameter::optional("propagation", "Way of the frame through all slaves [default: none]");
+const COPY: Parameter<Span> =
+    Parameter::optional("copy", "Time of the slaves to copy their outputs [default: none]");
+const SYNC_ALLOWED: Parameter<Span> =
+    Parameter::optional("sync-allowed", "With bus-shift: how much SYNC0 may move, peak to peak");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] =
+    &[&MODE, &SHIFT, &FRAME, &PROPAGATION, &COPY, &SYNC_ALLOWED];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    let sync_allowed_ns = SYNC_ALLOWED.find(values)?.map(|span| span.as_ns().unsigned_abs());
+    let mode = match (MODE.value(values)?, sync_allowed_ns) {
+        (Lead::Bus, sync_allowed_ns) => Mode::BusShift { sync_allowed_ns },
+        (Lead::Master, None) => Mode::MasterShift,
+        (Lead::Master, Some(_)) => {
+            return Err("--sync-allowed needs --mode bus-shift".to_owned());
+        }
+    };
+    Ok(Box::new(Ethercat {
+        mode,
+        shift_ns: SHIFT.ns(values)?,
+        frame_ns: FRAME.ns(values)?,
+        propagation_ns: PROPAGATION.find_ns(values)?.unwrap_or(0.0),
+        copy_ns: COPY.find_ns(values)?.unwrap_or(0.0),
+    }))
+}
+
+/// Which clock leads, as it is written.
+enum Lead {
+    Master,
+    Bus,
+}
+
+impl Value for Lead {
+    const NAME: &'static str = "MODE";
+    const EXAMPLE: &'static str = "bus-shift";
+    const CHOICES: &'static [(&'static str, &'static str)] = &[
+        ("master-shift", "A slave's: only late frames matter"),
+        ("bus-shift", "The master's: SYNC0 moves as it does"),
+    ];
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "master-shift" => Ok(Self::Master),
+            "bus-shift" => Ok(Self::Bus),
+            other => Err(format!("{other} is neither master-shift nor bus-shift")),
+        }
+    }
+}
+
 /// Which clock leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// A slave's; the master shifts itself to it.
     MasterShift,
     /// The master's; the bus is shifted to it. With what SYNC0 may move peak to peak, ns.
@@ -27,7 +86,7 @@ pub enum Mode {
 
 /// How the bus is set up. Times in ns, ≥ 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ethercat {
+pub(super) struct Ethercat {
     /// Which clock leads.
     pub mode: Mode,
     /// From the master's release to SYNC0.
@@ -40,12 +99,8 @@ pub struct Ethercat {
     pub copy_ns: f64,
 }
 
-impl Ethercat {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing lacks lateness or, for bus shift, a fitted grid.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Ethercat {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest = timing.largest_lateness()?;
         let allowed_ns = self.shift_ns - self.frame_ns - self.propagation_ns - self.copy_ns;
         let late_ns = largest.value_ns.max(0.0);

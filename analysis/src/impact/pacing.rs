@@ -4,26 +4,35 @@
 //! above the period, missed releases included.
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::{BitRate, Size};
 
 const SOURCE: &str = "burst = rate·J";
 
+const RATE: Parameter<BitRate> = Parameter::required("rate", "Rate of the stream: 1Gbit/s");
+const BUFFER: Parameter<Size> = Parameter::optional("buffer", "Buffer that there is: 8KiB");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &BUFFER];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Pacing { rate: RATE.value(values)?, buffer: BUFFER.find(values)? }))
+}
+
 /// What is paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pacing {
+pub(super) struct Pacing {
     /// Rate of the stream.
     pub rate: BitRate,
     /// Buffer that there is; `None`: not judged.
     pub buffer: Option<Size>,
 }
 
-impl Pacing {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no interval.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Pacing {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let gap = timing.longest_gap()?;
         let burst_bytes = self.rate.as_bit_s() / 8.0 * gap.value_ns * 1e-9;
         let statement = format!("bursts of up to {burst_bytes:.0} bytes above the even pace");

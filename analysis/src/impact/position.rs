@@ -4,26 +4,35 @@
 //! the grid; a constant delay moves the whole path and is calibrated away.
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::{Length, LinearSpeed};
 
 const SOURCE: &str = "error = v·J";
 
+const SPEED: Parameter<LinearSpeed> = Parameter::required("speed", "How fast it moves: 10m/min");
+const TOLERANCE: Parameter<Length> = Parameter::optional("tolerance", "Error that may be: 10um");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&SPEED, &TOLERANCE];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Position { speed: SPEED.value(values)?, tolerance: TOLERANCE.find(values)? }))
+}
+
 /// What moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Position {
+pub(super) struct Position {
     /// How fast.
     pub speed: LinearSpeed,
     /// Error that may be; `None`: not judged.
     pub tolerance: Option<Length>,
 }
 
-impl Position {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no fitted grid.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Position {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let spread = timing.grid_pp()?;
         let error_m = self.speed.as_m_s() * spread.value_ns * 1e-9;
         let statement = format!("positions are off by up to {:.3} µm, peak to peak", error_m * 1e6);

@@ -4,26 +4,36 @@
 //! effective bits. What decides is the *peak-to-peak* about the grid: both edges move within it.
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
 use crate::quantity::Rate;
 
 const SOURCE: &str = "effective bits log2(T/J)";
 
+const PULSES: Parameter<Rate> = Parameter::required("pulses", "Pulses per second: 1kHz");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&PULSES, &BITS];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    let bits = BITS.find(values)?.map(|bits| bits.0);
+    Ok(Box::new(Pwm { pulses: PULSES.value(values)?, bits }))
+}
+
 /// What is modulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pwm {
+pub(super) struct Pwm {
     /// Pulses per second.
     pub pulses: Rate,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
-    pub bits: Option<u8>,
+    pub bits: Option<u32>,
 }
 
-impl Pwm {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no fitted grid.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Pwm {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let spread = timing.grid_pp()?;
         let pulse_ns = 1e9 / self.pulses.as_hz();
         let spread_ns = spread.value_ns;
@@ -38,7 +48,7 @@ impl Pwm {
         Ok(match self.bits {
             None => impact,
             Some(wanted) => {
-                let allowed_ns = pulse_ns / 2f64.powi(i32::from(wanted));
+                let allowed_ns = pulse_ns / 2f64.powi(wanted as i32);
                 impact
                     .figure("bits wanted", f64::from(wanted), "bit")
                     .figure("peak-to-peak allowed", allowed_ns, "ns")
@@ -70,7 +80,7 @@ mod tests {
     proptest! {
         #[test]
         fn more_time_error_is_never_better(
-            hz in 1e-3f64..1e9, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u8..=64,
+            hz in 1e-3f64..1e9, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u32..=64,
         ) {
             let pwm = Pwm { pulses: Rate::from_hz(hz).unwrap(), bits: Some(bits) };
             let margin = |ns| pwm.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();

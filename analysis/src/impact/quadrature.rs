@@ -5,27 +5,40 @@
 //! interval*, which is at most the peak-to-peak about the grid unless a release was missed; then it
 //! holds the missed periods too, as it must.
 
+use punctual_core::time::Span;
+
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::Rate;
 
 const SOURCE: &str = "f ≤ 1/(P + J): at most one edge between two looks";
 
+const PERIOD: Parameter<Span> =
+    Parameter::optional("period", "Period of the looks [default: that of the run]");
+const EDGES: Parameter<Rate> =
+    Parameter::optional("edges", "Edges per second that must be counted: 20kHz");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &EDGES];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Quadrature { period_ns: PERIOD.find_ns(values)?, edges: EDGES.find(values)? }))
+}
+
 /// How the encoder is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quadrature {
+pub(super) struct Quadrature {
     /// Period of the looks, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Edges per second that must be counted; `None`: not judged.
     pub edges: Option<Rate>,
 }
 
-impl Quadrature {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing lacks period or interval.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Quadrature {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let gap = timing.longest_gap()?;
         let period_ns = timing.period_ns(self.period_ns)?;
         let longest_ns = period_ns + gap.value_ns;

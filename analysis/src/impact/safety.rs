@@ -8,13 +8,32 @@
 use punctual_core::time::Span;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 
 const SOURCE: &str = "reaction ≤ 2P + C + L (sampled loop, worst phase)";
 
+const PERIOD: Parameter<Span> =
+    Parameter::optional("period", "Period of the loop [default: that of the run]");
+const COMPUTE: Parameter<Span> = Parameter::optional("compute", "Computing time [default: none]");
+const REACTION: Parameter<Span> = Parameter::optional("reaction", "Reaction that is demanded: 5ms");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &COMPUTE, &REACTION];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Safety {
+        period_ns: PERIOD.find_ns(values)?,
+        compute_ns: COMPUTE.find_ns(values)?.unwrap_or(0.0),
+        limit_ns: REACTION.find_ns(values)?,
+    }))
+}
+
 /// A loop that must react.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Safety {
+pub(super) struct Safety {
     /// Period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Computing time, ns; ≥ 0.
@@ -23,12 +42,8 @@ pub struct Safety {
     pub limit_ns: Option<f64>,
 }
 
-impl Safety {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing lacks lateness, interval or period.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Safety {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let (largest, gap) = (timing.largest_lateness()?, timing.longest_gap()?);
         let period_ns = timing.period_ns(self.period_ns)?;
         let basis = if gap.value_ns > largest.value_ns { gap } else { largest };

@@ -8,26 +8,37 @@
 use std::f64::consts::TAU;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
 use crate::quantity::Rate;
 
 const SOURCE: &str = "SNR = −20·log10(2π·f·σ) (Analog Devices MT-007, AN-501)";
 
+const SIGNAL: Parameter<Rate> =
+    Parameter::required("signal", "Highest frequency in the signal: 1kHz");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&SIGNAL, &BITS];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    let bits = BITS.find(values)?.map(|bits| bits.0);
+    Ok(Box::new(Sampling { signal: SIGNAL.value(values)?, bits }))
+}
+
 /// What is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
+pub(super) struct Sampling {
     /// The highest frequency in the signal.
     pub signal: Rate,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
-    pub bits: Option<u8>,
+    pub bits: Option<u32>,
 }
 
-impl Sampling {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no rms about the grid.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Sampling {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let rms = timing.grid_rms()?;
         let omega = TAU * self.signal.as_hz();
         let noise = omega * rms.value_ns * 1e-9;
@@ -48,7 +59,7 @@ impl Sampling {
         Ok(match self.bits {
             None => impact,
             Some(bits) => {
-                let allowed_ns = 1e9 / (omega * 2f64.powi(i32::from(bits)) * 1.5f64.sqrt());
+                let allowed_ns = 1e9 / (omega * 2f64.powi(bits as i32) * 1.5f64.sqrt());
                 impact
                     .figure("bits wanted", f64::from(bits), "bit")
                     .figure("rms allowed", allowed_ns, "ns")
@@ -96,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn more_time_error_is_never_better(
-            hz in 1e-3f64..1e12, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u8..=64,
+            hz in 1e-3f64..1e12, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u32..=64,
         ) {
             let sampling = Sampling { signal: Rate::from_hz(hz).unwrap(), bits: Some(bits) };
             let margin = |ns| sampling.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();

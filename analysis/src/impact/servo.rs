@@ -14,15 +14,45 @@ use std::f64::consts::TAU;
 use punctual_core::time::Span;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::{Angle, Rate};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
                       min 1/(ω|T(jω)|) (Kao and Lincoln 2004), 1/ω_c for L = ω_c/(s(1+s/3ω_c))";
 
+const CROSSOVER: Parameter<Rate> = Parameter::required("crossover", "Crossover of the loop: 100Hz");
+const PERIOD: Parameter<Span> =
+    Parameter::optional("period", "Sampling period [default: that of the run]");
+const DELAY: Parameter<Span> =
+    Parameter::optional("delay", "From sample to actuation without any lateness [default: none]");
+const PHASE_ALLOWED: Parameter<Angle> =
+    Parameter::optional("phase-allowed", "Phase that may be lost: 5deg");
+const CLOSED_LOOP: Parameter<ClosedLoop> = Parameter::optional(
+    "closed-loop",
+    "The closed loop |T(jω)| by points RATE=MAGNITUDE: '10Hz=1.0,100Hz=0.9' [default: that of \
+     ω_c/(s(1 + s/3ω_c))]",
+);
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] =
+    &[&CROSSOVER, &PERIOD, &DELAY, &PHASE_ALLOWED, &CLOSED_LOOP];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Servo {
+        crossover: CROSSOVER.value(values)?,
+        period_ns: PERIOD.find_ns(values)?,
+        delay_ns: DELAY.find_ns(values)?.unwrap_or(0.0),
+        phase_allowed: PHASE_ALLOWED.find(values)?,
+        closed_loop: CLOSED_LOOP.find(values)?,
+    }))
+}
+
 /// A loop.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Servo {
+pub(super) struct Servo {
     /// Crossover.
     pub crossover: Rate,
     /// Sampling period, ns; `None`: that of the recording.
@@ -37,31 +67,44 @@ pub struct Servo {
 
 /// |T(jω)| at some frequencies.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClosedLoop {
+pub(super) struct ClosedLoop {
     points: Vec<(Rate, f64)>,
+}
+
+impl Value for ClosedLoop {
+    const NAME: &'static str = "POINTS";
+    const EXAMPLE: &'static str = "10Hz=1.0,100Hz=0.9";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let point = |point: &str| {
+            let (hz, magnitude) =
+                point.split_once('=').ok_or_else(|| format!("{point} is not RATE=MAGNITUDE"))?;
+            let magnitude =
+                magnitude.trim().parse().map_err(|_| format!("{magnitude} is not a magnitude"))?;
+            Ok::<_, String>((Rate::read(hz)?, magnitude))
+        };
+        let points: Vec<_> = text.split(',').map(point).collect::<Result<_, _>>()?;
+        Self::of(points).ok_or_else(|| "a magnitude must be positive and finite".to_owned())
+    }
 }
 
 impl ClosedLoop {
     /// From points (frequency, magnitude); `None` without any, or with a magnitude that is not
     /// positive and finite.
-    pub fn of(points: Vec<(Rate, f64)>) -> Option<Self> {
+    pub(super) fn of(points: Vec<(Rate, f64)>) -> Option<Self> {
         let sound = points.iter().all(|(_, magnitude)| magnitude.is_finite() && *magnitude > 0.0);
         (sound && !points.is_empty()).then_some(Self { points })
     }
 
     /// min 1/(ω|T|) in ns, as far as the points tell.
-    pub fn jitter_margin_ns(&self) -> f64 {
+    pub(super) fn jitter_margin_ns(&self) -> f64 {
         let margin = |(rate, magnitude): &(Rate, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
         self.points.iter().map(margin).fold(f64::MAX, f64::min)
     }
 }
 
-impl Servo {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing lacks lateness or period.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Servo {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let (mean, largest) = (timing.mean_lateness()?, timing.largest_lateness()?);
         let period_ns = timing.period_ns(self.period_ns)?;
         let crossover_hz = self.crossover.as_hz();

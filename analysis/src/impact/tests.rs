@@ -1,6 +1,8 @@
 //! What the tests of the models share, and what holds for all of them.
 
+use super::MODELS;
 use super::application::{Application, Suits};
+use super::parameter::{Presence, Values};
 use super::timing::{Bound, Timing};
 use crate::claim::Level;
 use crate::recording::{Recording, Setup};
@@ -81,4 +83,32 @@ fn the_worst_is_told_by_answer_then_margin() {
     assert!(unknown.is_worse_than(&of(0.9)) && of(1.1).is_worse_than(&unknown));
     assert_eq!(of(0.5).demand(0.1, 1.0).margin, Some(0.5), "the tightest decides");
     assert_eq!(of(0.0).demand(1.0, 0.0).answer, Some(Suits::No));
+}
+
+#[test]
+fn every_model_is_built_from_what_its_row_declares() {
+    let timing = Timing { period_ns: Some(1e6), ..Timing::given(15e3, Some(1_000_000)) };
+    for (at, model) in MODELS.iter().enumerate() {
+        assert!(MODELS[..at].iter().all(|other| other.name != model.name), "{model:?} twice");
+        assert!(!model.about.is_empty() && !model.formulas.is_empty(), "{model:?}");
+        let (mut needed, mut all) = (Values::default(), Values::default());
+        for parameter in model.parameters {
+            let name = parameter.name();
+            assert!(!parameter.help().is_empty(), "{model:?} --{name}");
+            assert_eq!(parameter.check(parameter.example()), Ok(()), "{model:?} --{name}");
+            assert!(parameter.choices().iter().all(|(word, _)| parameter.check(word).is_ok()));
+            all.set(*parameter, parameter.example());
+            if parameter.presence() == Presence::Required {
+                needed.set(*parameter, parameter.example());
+                let why = model.build(&Values::default()).err().expect("a parameter is missing");
+                assert!(why.ends_with(" is needed"), "{model:?}: {why}");
+            }
+        }
+        for values in [needed, all] {
+            let built = model.build(&values).unwrap_or_else(|why| panic!("{model:?}: {why}"));
+            let impact = built.impact(&timing).unwrap_or_else(|lack| panic!("{model:?}: {lack}"));
+            assert_eq!(impact.model, model.name);
+            assert!(!impact.statement.is_empty() && !impact.figures.is_empty(), "{model:?}");
+        }
+    }
 }

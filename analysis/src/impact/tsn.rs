@@ -7,26 +7,37 @@
 use punctual_core::time::Span;
 
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::Share;
 
 const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-etf(8))";
 
+const DELTA: Parameter<Span> =
+    Parameter::required("delta", "How long before its time a packet is handed over: 300us");
+const LOSSES: Parameter<Share> =
+    Parameter::optional("losses", "Share of packets that may be lost: 1ppm");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&DELTA, &LOSSES];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    Ok(Box::new(Etf { delta_ns: DELTA.ns(values)?, losses: LOSSES.find(values)? }))
+}
+
 /// How the queue is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Etf {
+pub(super) struct Etf {
     /// How long before its time a packet is handed over, ns; ≥ 0.
     pub delta_ns: f64,
     /// Share of packets that may be lost; `None`: not judged.
     pub losses: Option<Share>,
 }
 
-impl Etf {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing has no lateness.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Etf {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest = timing.largest_lateness()?;
         let bound = timing.p_above(self.delta_ns);
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);

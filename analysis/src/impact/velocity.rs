@@ -4,27 +4,40 @@
 //! the *largest |interval|*; its standard deviation is the usual ripple. Dividing by the measured
 //! time instead makes both vanish.
 
+use punctual_core::time::Span;
+
 use super::application::Application;
+use super::model::Assess;
+use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
 use crate::quantity::Share;
 
 const SOURCE: &str = "δv/v = δt/h for a speed by differencing with the nominal period";
 
+const PERIOD: Parameter<Span> =
+    Parameter::optional("period", "Nominal period [default: that of the run]");
+const TOLERANCE: Parameter<Share> = Parameter::optional("tolerance", "Ripple that may be: 5%");
+
+/// What the model is given.
+pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &TOLERANCE];
+
+/// The model with these parameters.
+pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    let tolerance = TOLERANCE.find(values)?;
+    Ok(Box::new(Velocity { period_ns: PERIOD.find_ns(values)?, tolerance }))
+}
+
 /// How the speed is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Velocity {
+pub(super) struct Velocity {
     /// Nominal period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Ripple that may be; `None`: not judged.
     pub tolerance: Option<Share>,
 }
 
-impl Velocity {
-    /// The impact of the timing.
-    ///
-    /// # Errors
-    /// The timing lacks period or interval.
-    pub fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
+impl Assess for Velocity {
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let (largest, usual) = (timing.largest_interval()?, timing.interval_stddev()?);
         let period_ns = timing.period_ns(self.period_ns)?;
         let (worst, rms) = (largest.value_ns / period_ns, usual.value_ns / period_ns);

@@ -7,28 +7,21 @@
 //! | room | what it reads |
 //! |---|---|
 //! | [`csv`], [`info`], [`samples`] | one instant or lateness a line; the project's own files |
-//! | [`detect`], [`foreign`] | which program wrote a file; all of its runs |
-//! | `cyclictest`, `jitterdebugger`, `rtla`, `stress_ng` | one program each |
-//! | `latmus`, `xenomai`, `linuxcnc`, `hdr` | likewise |
-//! | `threads` | the JSON of rt-tests and jitterdebugger |
-//! | `told`, [`imported`] | one run as it was told, and what is known of it |
+//! | [`formats`] | the table of other programs' formats, and a reader for each |
+//! | [`detect`], [`foreign`] | which format a file is in; all of its runs |
+//! | `reading`, `text`, `json` | what the readers of single formats share |
+//! | `run`, [`imported`] | one run as another program counted it, and what is known of it |
 
 pub mod csv;
-mod cyclictest;
 pub mod detect;
 mod error;
 pub mod foreign;
-mod hdr;
+pub mod format;
+pub mod formats;
 pub mod imported;
 pub mod info;
-mod jitterdebugger;
 mod json;
-mod latmus;
-mod linuxcnc;
-mod rtla;
+mod reading;
+mod run;
 pub mod samples;
-mod stress_ng;
 mod text;
-mod threads;
-mod told;
-mod xenomai;

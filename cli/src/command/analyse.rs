@@ -1,7 +1,7 @@
 //! `punctual analyse FILE`: judges recorded data without measuring.
 //!
-//! Reads the project's own sample files and those of other programs, told by their content, and
-//! CSV, told by `--column`. One pass in memory that does not grow with the file; instants need a
+//! Reads the project's own sample files and those of other programs, recognised by their content,
+//! and CSV, with `--column`. One pass in memory that does not grow with the file; instants need a
 //! second one to turn deviations from the grid into lateness.
 
 mod csv;
@@ -15,6 +15,7 @@ use std::io::{self, Read};
 use anyhow::{Context, Result, bail};
 use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
+use punctual_analysis::import::formats;
 
 use crate::Exit;
 use crate::args::AnalyseArgs;
@@ -62,8 +63,9 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     }
     let Some(format) = detect(&head) else {
         bail!(
-            "{shown}: not a recording of punctual or of a known program; for CSV, say what a \
-             column holds: --column lateness:us"
+            "{shown}: unrecognised file format; known are punctual's own samples and files of {}; \
+             for CSV name a column, e.g. --column lateness:us",
+            formats::programs()
         );
     };
     let reader = io::Cursor::new(head).chain(reader);

@@ -12,7 +12,7 @@ use punctual_lab::load::Loads;
 use super::says_why;
 
 /// A column that was read is written and read again as itself.
-pub fn column_spec(data: &[u8]) {
+pub(super) fn column_spec(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match ColumnSpec::parse(&text) {
         Ok(spec) => {
@@ -30,7 +30,7 @@ pub fn column_spec(data: &[u8]) {
 }
 
 /// A list of loads that was read is shown and read again as itself.
-pub fn loads(data: &[u8]) {
+pub(super) fn loads(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Loads::parse(&text) {
         Ok(loads) => {
@@ -43,7 +43,7 @@ pub fn loads(data: &[u8]) {
 
 /// A claim that was read is shown and read again as itself, can be planned for, and holds on no
 /// more than nothing of nothing.
-pub fn claim(data: &[u8]) {
+pub(super) fn claim(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Ask::parse(&text) {
         Ok(ask) => {
@@ -64,7 +64,7 @@ pub fn claim(data: &[u8]) {
 
 /// A limit that was read is shown and read again as itself, and says of a run without samples why
 /// it holds or does not.
-pub fn limit(data: &[u8]) {
+pub(super) fn limit(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Limit::parse(&text) {
         Ok(limit) => {
@@ -81,7 +81,7 @@ pub fn limit(data: &[u8]) {
 }
 
 /// A duration is a positive number of ns, and a period the same one.
-pub fn duration(data: &[u8]) {
+pub(super) fn duration(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match quantity::duration(&text) {
         Ok(span) => {
@@ -99,7 +99,7 @@ pub fn duration(data: &[u8]) {
 }
 
 /// A quantity has one dimension, and is positive and finite in it.
-pub fn quantity(data: &[u8]) {
+pub(super) fn quantity(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let read = [
         quantity::duration(&text).map(|span| span.as_ns() as f64),

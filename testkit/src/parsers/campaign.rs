@@ -8,7 +8,7 @@ use super::one_line;
 /// Reads the bytes as they are, then as the JSON behind a header that fits, so that what lies
 /// behind the checksum is reached too. What is taken comes back the same, can be summed up, and is
 /// refused once a bit is wrong.
-pub fn campaign(data: &[u8]) {
+pub(super) fn campaign(data: &[u8]) {
     if let Err(why) = Campaign::from_bytes(data) {
         one_line(&why);
     }

@@ -1,84 +1,25 @@
 //! Bodies for other programs' files: whatever the bytes, what is made of them holds together.
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Asked, Format, Run, read};
+use punctual_analysis::import::foreign::{Request, Run, read};
+use punctual_analysis::import::format::Format;
 use punctual_analysis::quantile::Probability;
 
 use super::one_line;
 
-/// The JSON of rt-tests and jitterdebugger.
-pub fn import_threads(data: &[u8]) {
-    body(Format::Threads, data);
-}
-
-/// cyclictest -h.
-pub fn import_cyclictest_histogram(data: &[u8]) {
-    body(Format::CyclictestHistogram, data);
-}
-
-/// cyclictest -v.
-pub fn import_cyclictest_verbose(data: &[u8]) {
-    body(Format::CyclictestVerbose, data);
-}
-
-/// jitterdebugger -s.
-pub fn import_jitterdebugger_samples(data: &[u8]) {
-    body(Format::JitterdebuggerSamples, data);
-}
-
-/// rtla timerlat hist and osnoise hist.
-pub fn import_rtla(data: &[u8]) {
-    body(Format::Rtla, data);
-}
-
-/// stress-ng --cyclic.
-pub fn import_stress_ng(data: &[u8]) {
-    body(Format::StressNg, data);
-}
-
-/// latmus -g.
-pub fn import_latmus(data: &[u8]) {
-    body(Format::Latmus, data);
-}
-
-/// What Xenomai's program prints with -h.
-pub fn import_xenomai_text(data: &[u8]) {
-    body(Format::XenomaiText, data);
-}
-
-/// What Xenomai's program writes with -g.
-pub fn import_xenomai_gnuplot(data: &[u8]) {
-    body(Format::XenomaiGnuplot, data);
-}
-
-/// The pins of LinuxCNC's latencybins.
-pub fn import_latencybins(data: &[u8]) {
-    body(Format::Latencybins, data);
-}
-
-/// LinuxCNC's latency-histogram --nox.
-pub fn import_latency_histogram(data: &[u8]) {
-    body(Format::LatencyHistogram, data);
-}
-
-/// A log of HdrHistogram.
-pub fn import_hdr(data: &[u8]) {
-    body(Format::HdrLog, data);
-}
-
-/// Which program wrote a file: told of any bytes, and then the file is read.
-pub fn import_detect(data: &[u8]) {
+/// Which program wrote a file: any bytes may be looked at, and then the file is read.
+pub(super) fn detected(data: &[u8]) {
     if let Some(format) = detect(&data[..data.len().min(HEAD_BYTES)]) {
-        body(format, data);
+        read_as(format, data);
     }
 }
 
 /// Reads the file in whole and in pieces, which gives the same runs or the same refusal.
-fn body(format: Format, data: &[u8]) {
-    let asked = Asked { thresholds_ns: vec![-7, 50_000], unit_ns: Some(1_000) };
-    let whole = read(format, data, &asked);
+pub(super) fn read_as(format: &Format, data: &[u8]) {
+    let request = Request { thresholds_ns: vec![-7, 50_000], unit_ns: Some(1_000) };
+    let whole = read(format, data, &request);
     let (first, rest) = data.split_at(data.len() / 3);
-    let pieces = read(format, std::io::Read::chain(first, rest), &asked);
+    let pieces = read(format, std::io::Read::chain(first, rest), &request);
     match (whole, pieces) {
         (Ok(whole), Ok(pieces)) => {
             assert!(!whole.runs.is_empty(), "a file without a run");

@@ -16,7 +16,7 @@ use punctual_host::scrub::Scrub;
 use super::{one_line, says_why};
 
 /// A list that was read is shown and read again as itself, within its bound.
-pub fn cpulist(data: &[u8]) {
+pub(super) fn cpulist(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for last in [0, 63, MAX_CPUS - 1] {
         match CpuList::parse(&text, last) {
@@ -33,7 +33,7 @@ pub fn cpulist(data: &[u8]) {
 /// A command line that was split is shown and split again as itself. Left out: a parameter without
 /// name and value, which is shown as nothing, and a line that keeps a quotation mark, for which
 /// the kernel, which takes off those around a value, has no spelling.
-pub fn cmdline(data: &[u8]) {
+pub(super) fn cmdline(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut line = CommandLine::parse(&text);
     for params in [&mut line.params, &mut line.init] {
@@ -55,7 +55,7 @@ pub fn cmdline(data: &[u8]) {
 }
 
 /// A manifest that was read is written and read again as itself.
-pub fn manifest(data: &[u8]) {
+pub(super) fn manifest(data: &[u8]) {
     match Manifest::parse(&String::from_utf8_lossy(data)) {
         Ok(manifest) => {
             let written = manifest.to_string();
@@ -66,7 +66,7 @@ pub fn manifest(data: &[u8]) {
 }
 
 /// What was scrubbed names nobody, and keeps its lines.
-pub fn scrub(data: &[u8]) {
+pub(super) fn scrub(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let scrub = Scrub::new().host("workbench.lab.example.com").user("alice");
     let scrubbed = [scrub.text(&text), scrub.path(&text), scrub.command_line(&text)];
@@ -85,7 +85,7 @@ const PATH_BYTES: usize = 160;
 /// A machine whose files hold anything gives facts, the same ones each time. The data is a
 /// sequence of files, each behind a line `==> PATH` with a path below `proc` or `sys`, or of the
 /// manifest.
-pub fn facts(data: &[u8]) {
+pub(super) fn facts(data: &[u8]) {
     let folder = Folder::new();
     for (path, text) in files(data).take(FILES) {
         let file = folder.0.join(path);

@@ -18,7 +18,7 @@ const RUNS: usize = 4;
 
 /// Reads the file as it is, then with its checksums mended, so that what lies behind them is
 /// reached too. A file that is complete is not when cut short, and damage lies inside of it.
-pub fn samples_file(data: &[u8]) {
+pub(super) fn samples_file(data: &[u8]) {
     let mut mended = data.to_vec();
     mend(&mut mended);
     for data in [data, &mended] {
@@ -115,7 +115,7 @@ pub(super) fn crc32(bytes: &[u8]) -> u32 {
 
 /// A file gives the same samples, and the same refusal, however it arrives. The first line says
 /// how it is read: `NAME:UNIT`, then the period if there is one.
-pub fn csv(data: &[u8]) {
+pub(super) fn csv(data: &[u8]) {
     let (head, text) = match data.iter().position(|&byte| byte == b'\n') {
         Some(at) => (&data[..at], &data[at + 1..]),
         None => (data, &[][..]),

@@ -6,7 +6,7 @@ use punctual_lab::tasks::{TASKS_MAX, Tasks};
 use super::one_line;
 
 /// A file that was read names at least one task and not too many, each once.
-pub fn tasks_file(data: &[u8]) {
+pub(super) fn tasks_file(data: &[u8]) {
     match Tasks::parse(data) {
         Ok(tasks) => {
             assert!((1..=TASKS_MAX).contains(&tasks.all.len()));
@@ -24,7 +24,7 @@ pub fn tasks_file(data: &[u8]) {
 }
 
 /// A request that was read is written and read again as itself; an answer never takes two lines.
-pub fn join_request(data: &[u8]) {
+pub(super) fn join_request(data: &[u8]) {
     match Request::parse(data) {
         Ok(request) => {
             assert_eq!(Request::parse(request.line().as_bytes()).as_ref(), Ok(&request));

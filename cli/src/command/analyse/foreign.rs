@@ -6,24 +6,24 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_analysis::import::detect::Format;
-use punctual_analysis::import::foreign::{self, Asked};
+use punctual_analysis::import::foreign::{self, Request};
+use punctual_analysis::import::format::Format;
 
 use super::data::RecordedData;
 use crate::args::AnalyseArgs;
 use crate::report::{self, Run, Setup};
 
 /// Reads a whole file of `format`.
-pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<RecordedData> {
+pub(super) fn read(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
-    let asked = Asked {
+    let request = Request {
         thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
             .into_iter()
             .chain(of_intervals)
             .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
-    let import = foreign::read(format, reader, &asked)?;
+    let import = foreign::read(format, reader, &request)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warnings = import.warnings;

@@ -1,46 +1,39 @@
-//! The arguments of `punctual impact`: one struct a model, and where the timing comes from.
+//! The arguments of `punctual impact`: a subcommand for each model, made from its row in
+//! `punctual_analysis::impact`, and where the timing comes from.
 //!
 //! Reads quantities with their units; a wrong dimension is refused under its option's name.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use punctual::core::time::Span;
-use punctual_analysis::impact::servo::ClosedLoop;
-use punctual_analysis::quantity::{
-    Angle, BitRate, Length, LinearSpeed, Rate, Share, Size, angle, bit_rate, duration, length,
-    linear_speed, rate, share, size,
-};
+use punctual_analysis::impact::MODELS;
+use punctual_analysis::impact::model::Model;
+use punctual_analysis::impact::parameter::{Described, Presence, Values};
+use punctual_analysis::quantity::duration;
 
 use super::stepper::StepperArgs;
 
+/// The subcommand that is no row of the table.
+const STEPPER: &str = "stepper";
+
 /// Applications. Exit 1 where the answer is no, or the recording is too short for one.
-#[derive(Debug, Subcommand)]
+#[derive(Debug)]
 pub(crate) enum Impact {
-    /// Torque that a stepper motor loses, and the step rate that software can make
-    Stepper(StepperArgs),
-    /// Phase that delay costs a control loop, and how much varying delay it bears
-    Servo(ServoArgs),
-    /// Noise of a signal that is sampled at wrong instants
-    Sampling(SamplingArgs),
-    /// Time between dropouts of sound
-    Audio(AudioArgs),
-    /// Edges of an encoder that software can count
-    Quadrature(QuadratureArgs),
-    /// Position, contour or trigger error of something that moves
-    Position(PositionArgs),
-    /// Ripple of a speed that is computed with the nominal period
-    Velocity(VelocityArgs),
-    /// Whether EtherCAT frames are sent in time for SYNC0
-    Ethercat(EthercatArgs),
-    /// Packets that miss their time in the earliest-txtime-first queue
-    Tsn(TsnArgs),
-    /// Bursts of a paced stream
-    Pacing(PacingArgs),
-    /// Effective bits of pulse-width modulation by software
-    Pwm(PwmArgs),
-    /// Reaction time of a sampled loop, at the worst phase
-    Safety(SafetyArgs),
+    /// Torque that a stepper motor loses, and the step rate that software can make.
+    Stepper(Box<StepperArgs>),
+    /// A model of the table.
+    Model(ModelArgs),
+}
+
+/// `punctual impact MODEL`.
+#[derive(Debug)]
+pub(crate) struct ModelArgs {
+    pub(crate) model: &'static Model,
+    pub(crate) values: Values,
+    pub(crate) timed: TimedArgs,
 }
 
 /// Where the timing comes from, and where the result goes.
@@ -71,203 +64,71 @@ pub(crate) struct TimedArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// `punctual impact servo`.
-#[derive(Debug, Args)]
-pub(crate) struct ServoArgs {
-    /// Crossover of the loop: 100Hz
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
-    pub(crate) crossover: Rate,
-    /// Sampling period [default: that of the run]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) period: Option<Span>,
-    /// From sample to actuation without any lateness [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) delay: Option<Span>,
-    /// Phase that may be lost: 5deg
-    #[arg(long, value_name = "ANGLE", allow_hyphen_values = true, value_parser = angle)]
-    pub(crate) phase_allowed: Option<Angle>,
-    /// The closed loop |T(jω)| by points RATE=MAGNITUDE: '10Hz=1.0,100Hz=0.9' [default: that of
-    /// ω_c/(s(1 + s/3ω_c))]
-    #[arg(long, value_name = "POINTS", allow_hyphen_values = true, value_parser = closed_loop)]
-    pub(crate) closed_loop: Option<ClosedLoop>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
+impl Subcommand for Impact {
+    fn augment_subcommands(command: Command) -> Command {
+        let stepper = StepperArgs::augment_args(Command::new(STEPPER))
+            .about("Torque that a stepper motor loses, and the step rate that software can make");
+        let models = MODELS.iter().map(|model| {
+            let options = model.parameters.iter().map(|parameter| option(*parameter));
+            TimedArgs::augment_args(Command::new(model.name).args(options)).about(model.about)
+        });
+        command.subcommand(stepper).subcommands(models)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        name == STEPPER || MODELS.iter().any(|model| model.name == name)
+    }
 }
 
-/// `punctual impact sampling`.
-#[derive(Debug, Args)]
-pub(crate) struct SamplingArgs {
-    /// Highest frequency in the signal: 1kHz
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
-    pub(crate) signal: Rate,
-    /// Bits that are wanted
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) bits: Option<u8>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
+impl FromArgMatches for Impact {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let Some((name, matches)) = matches.subcommand() else {
+            return Err(Error::new(ErrorKind::MissingSubcommand));
+        };
+        if name == STEPPER {
+            return StepperArgs::from_arg_matches(matches)
+                .map(|args| Self::Stepper(Box::new(args)));
+        }
+        let Some(model) = MODELS.iter().find(|model| model.name == name) else {
+            return Err(Error::new(ErrorKind::InvalidSubcommand));
+        };
+        let mut values = Values::default();
+        for parameter in model.parameters {
+            if let Some(text) = matches.get_one::<String>(parameter.name()) {
+                values.set(*parameter, text);
+            }
+        }
+        let timed = TimedArgs::from_arg_matches(matches)?;
+        Ok(Self::Model(ModelArgs { model, values, timed }))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
-/// `punctual impact audio`.
-#[derive(Debug, Args)]
-pub(crate) struct AudioArgs {
-    /// Frames per second
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate,
-          default_value = "48kHz")]
-    pub(crate) rate: Rate,
-    /// Frames in a buffer
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) frames: u32,
-    /// Buffers
-    #[arg(long, value_name = "N", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(2..))]
-    pub(crate) buffers: u32,
-    /// Computing time of a buffer [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) compute: Option<Span>,
-    /// Mean time between dropouts that is wanted: 1h
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) wanted: Option<Span>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact quadrature`.
-#[derive(Debug, Args)]
-pub(crate) struct QuadratureArgs {
-    /// Period of the looks [default: that of the run]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) period: Option<Span>,
-    /// Edges per second that must be counted: 20kHz
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
-    pub(crate) edges: Option<Rate>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact position`.
-#[derive(Debug, Args)]
-pub(crate) struct PositionArgs {
-    /// How fast it moves: 10m/min
-    #[arg(long, value_name = "SPEED", allow_hyphen_values = true, value_parser = linear_speed)]
-    pub(crate) speed: LinearSpeed,
-    /// Error that may be: 10um
-    #[arg(long, value_name = "LENGTH", allow_hyphen_values = true, value_parser = length)]
-    pub(crate) tolerance: Option<Length>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact velocity`.
-#[derive(Debug, Args)]
-pub(crate) struct VelocityArgs {
-    /// Nominal period [default: that of the run]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) period: Option<Span>,
-    /// Ripple that may be: 5%
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, value_parser = share)]
-    pub(crate) tolerance: Option<Share>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// Which clock leads an EtherCAT bus.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ModeName {
-    /// A slave's: only late frames matter
-    MasterShift,
-    /// The master's: SYNC0 moves as it does
-    BusShift,
-}
-
-/// `punctual impact ethercat`.
-#[derive(Debug, Args)]
-pub(crate) struct EthercatArgs {
-    /// Which clock leads
-    #[arg(long, value_enum, default_value = "master-shift")]
-    pub(crate) mode: ModeName,
-    /// From the master's release to SYNC0: 300us
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) shift: Span,
-    /// Time of the frame on the wire: 120us
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) frame: Span,
-    /// Way of the frame through all slaves [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) propagation: Option<Span>,
-    /// Time of the slaves to copy their outputs [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) copy: Option<Span>,
-    /// With bus-shift: how much SYNC0 may move, peak to peak
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) sync_allowed: Option<Span>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact tsn`.
-#[derive(Debug, Args)]
-pub(crate) struct TsnArgs {
-    /// How long before its time a packet is handed over: 300us
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) delta: Span,
-    /// Share of packets that may be lost: 1ppm
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, value_parser = share)]
-    pub(crate) losses: Option<Share>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact pacing`.
-#[derive(Debug, Args)]
-pub(crate) struct PacingArgs {
-    /// Rate of the stream: 1Gbit/s
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = bit_rate)]
-    pub(crate) rate: BitRate,
-    /// Buffer that there is: 8KiB
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
-    pub(crate) buffer: Option<Size>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact pwm`.
-#[derive(Debug, Args)]
-pub(crate) struct PwmArgs {
-    /// Pulses per second: 1kHz
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
-    pub(crate) pulses: Rate,
-    /// Bits that are wanted
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) bits: Option<u8>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `punctual impact safety`.
-#[derive(Debug, Args)]
-pub(crate) struct SafetyArgs {
-    /// Period of the loop [default: that of the run]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) period: Option<Span>,
-    /// Computing time [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) compute: Option<Span>,
-    /// Reaction that is demanded: 5ms
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub(crate) reaction: Option<Span>,
-    #[command(flatten)]
-    pub(crate) timed: TimedArgs,
-}
-
-/// `10Hz=1.0,100Hz=0.9`.
-fn closed_loop(text: &str) -> Result<ClosedLoop, String> {
-    let point = |point: &str| {
-        let (hz, magnitude) =
-            point.split_once('=').ok_or(format!("{point} is no RATE=MAGNITUDE"))?;
-        let magnitude: f64 =
-            magnitude.trim().parse().map_err(|_| format!("{magnitude} is no magnitude"))?;
-        Ok::<_, String>((rate(hz).map_err(|why| why.to_string())?, magnitude))
+/// The option of a parameter.
+fn option(parameter: &'static dyn Described) -> Arg {
+    let option = Arg::new(parameter.name())
+        .long(parameter.name())
+        .value_name(parameter.value_name())
+        .help(parameter.help())
+        .allow_hyphen_values(true);
+    let option = match parameter.presence() {
+        Presence::Required => option.required(true),
+        Presence::Optional => option,
+        Presence::Default(text) => option.default_value(text),
     };
-    let points: Vec<_> = text.split(',').map(point).collect::<Result<_, _>>()?;
-    ClosedLoop::of(points).ok_or("a magnitude is positive and finite".to_owned())
+    if parameter.choices().is_empty() {
+        return option
+            .value_parser(move |text: &str| parameter.check(text).map(|()| text.to_owned()));
+    }
+    let choices = parameter.choices().iter();
+    let choices = choices.map(|(word, means)| PossibleValue::new(*word).help(*means));
+    option.value_parser(PossibleValuesParser::new(choices))
 }

@@ -1,0 +1,238 @@
+//! LinuxCNC: the pins of `latencybins` as `halcmd show pin` prints them, and the lines of
+//! `latency-histogram --nox`.
+//!
+//! Source: LinuxCNC 2.9, src/hal/components/latencybins.comp, scripts/latency-histogram. A value is
+//! the time between two runs of a thread less its period: an interval, not a lateness. The variance
+//! overflows its 32 bits, so neither it nor the deviation made from it is taken.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use crate::import::csv::shortened;
+use crate::import::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
+use crate::import::imported::Holds;
+use crate::import::reading::{Place, RUNS_MAX, Reading};
+use crate::import::run::RunBuilder;
+use crate::import::text::Lines;
+
+const CANNOT_KNOW: [&str; 2] = [
+    "lateness, grid and drift: a thread that is late all the time shows no interval at all",
+    "standard deviation: the program's own overflows 32 bits",
+];
+
+/// More bins than the component can have.
+const BINS_MAX: i64 = 1 << 20;
+
+/// The title above a dump of pins.
+pub(super) fn is_pins(line: &str) -> bool {
+    line.starts_with("Component Pins:")
+}
+
+/// A line of `latency-histogram --nox`.
+pub(super) fn is_latency_histogram(line: &str) -> bool {
+    line.contains(" us max:") && line.contains(" us sdev:")
+}
+
+/// Reads dumps of the pins of one or more latencybins; a whole histogram takes one dump a bin.
+pub(super) fn latencybins(
+    file: &mut Reading<'_>,
+    reader: &mut dyn Read,
+) -> Result<Place, ImportError> {
+    file.source.format = "halcmd show pin (latencybins)";
+    file.source.program = "latencybins";
+    file.cannot_know(&CANNOT_KNOW);
+    file.cannot_know(&[
+        "one instant: bins are read one after the other while the thread goes on counting",
+    ]);
+    let mut lines = Lines::new(reader);
+    let mut threads: BTreeMap<String, Bins> = BTreeMap::new();
+    let mut pins: BTreeMap<(String, String), i64> = BTreeMap::new();
+    while let Some(line) = lines.advance()? {
+        let taken = if line.starts_with("Component Pins:") {
+            close_dump(&mut threads, &mut pins)
+        } else {
+            take_pin(&mut pins, line)
+        };
+        taken.map_err(|why| lines.refuse(why))?;
+    }
+    close_dump(&mut threads, &mut pins).map_err(|why| lines.refuse(why))?;
+    for (name, bins) in threads {
+        let run = bins.run(file, &name).map_err(|why| lines.refuse(why))?;
+        file.add(run).map_err(|why| lines.refuse(why))?;
+    }
+    Ok(Place::Line(lines.number()))
+}
+
+/// `     8  s32   OUT         -2270  servobins.latency`; other lines are passed over.
+fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<(), String> {
+    let mut words = line.split_whitespace();
+    let (Some(owner), Some("s32"), Some(_), Some(value), Some(name)) =
+        (words.next(), words.next(), words.next(), words.next(), words.next())
+    else {
+        return Ok(());
+    };
+    let Some((thread, pin)) = name.rsplit_once('.').filter(|_| whole(owner).is_ok()) else {
+        return Ok(());
+    };
+    if pins.len() > 64 * RUNS_MAX {
+        return Err("more pins than can be".to_owned());
+    }
+    let key = (crate::import::error::clean(thread, 80), crate::import::error::clean(pin, 80));
+    pins.insert(key, signed_ns(value, 1)?);
+    Ok(())
+}
+
+/// What the dumps told of one thread.
+#[derive(Default)]
+struct Bins {
+    width_ns: i64,
+    bins: i64,
+    min_ns: i64,
+    max_ns: i64,
+    above: u64,
+    below: u64,
+    /// Counts by number of the bin, positive and negative.
+    counts: BTreeMap<i64, (u64, u64)>,
+}
+
+/// Takes a dump in, thread by thread.
+fn close_dump(
+    threads: &mut BTreeMap<String, Bins>,
+    pins: &mut BTreeMap<(String, String), i64>,
+) -> Result<(), String> {
+    let dump = std::mem::take(pins);
+    let mut names: Vec<&String> = dump.keys().map(|(thread, _)| thread).collect();
+    names.dedup();
+    for name in names {
+        let pin = |pin: &str| dump.get(&(name.clone(), pin.to_owned())).copied();
+        if pin("nsbinsize").is_none() && pin("latency-max").is_none() {
+            // A pin of something else.
+            continue;
+        }
+        if threads.len() >= RUNS_MAX && !threads.contains_key(name) {
+            return Err(format!("more than {RUNS_MAX} threads"));
+        }
+        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: no pin {what}"));
+        let count = |what: &str| {
+            u64::try_from(need(what)?).map_err(|_| format!("{name}: {what} is negative"))
+        };
+        let bins = threads.entry(name.clone()).or_default();
+        let (width_ns, most) = (need("nsbinsize")?, need("maxbinnumber")?);
+        if !bins.counts.is_empty() && (bins.width_ns, bins.bins) != (width_ns, most) {
+            return Err(format!("{name}: size or number of bins changed between two dumps"));
+        }
+        if width_ns < 1 || !(0..=BINS_MAX).contains(&most) {
+            return Err(format!("{name}: {most} bins of {width_ns} ns"));
+        }
+        (bins.width_ns, bins.bins) = (width_ns, most);
+        (bins.min_ns, bins.max_ns) = (need("latency-min")?, need("latency-max")?);
+        (bins.above, bins.below) = (count("pextra")?, count("nextra")?);
+        let (index, check) = (need("index")?, need("check")?);
+        if index != check {
+            return Err(format!("{name}: bin {index} was asked for, and {check} is shown"));
+        }
+        if (0..=most).contains(&index) {
+            bins.counts.insert(index, (count("pbinvalue")?, count("nbinvalue")?));
+        }
+    }
+    Ok(())
+}
+
+impl Bins {
+    fn run(self, file: &Reading<'_>, name: &str) -> Result<RunBuilder, String> {
+        let thresholds_ns = &file.request.thresholds_ns;
+        let mut run = RunBuilder::new(name, Holds::Interval, self.width_ns, thresholds_ns);
+        if self.min_ns > self.max_ns {
+            return Err(format!("{name}: it has counted nothing yet"));
+        }
+        (run.min_ns, run.max_ns) = (Some(self.min_ns as f64), Some(self.max_ns as f64));
+        if self.counts.len() as i64 != self.bins + 1 {
+            run.cannot_know.push(format!(
+                "how many cycles there were: {} of {} bins are in the file",
+                self.counts.len(),
+                self.bins + 1
+            ));
+            return Ok(run);
+        }
+        run.widest_ns = 2 * self.width_ns - 1;
+        let edge = |bin: i64| scaled(bin.unsigned_abs(), self.width_ns);
+        for (&bin, &(positive, negative)) in &self.counts {
+            let (inner, outer) = (edge(bin)?, edge(bin + 1)?);
+            if bin == 0 {
+                // Division cuts towards zero: the bin in the middle is the one of both signs.
+                run.push(1 - outer, outer - 1, positive)?;
+            } else {
+                run.push(inner, outer - 1, positive)?;
+                run.push(1 - outer, -inner, negative)?;
+            }
+        }
+        let end = edge(self.bins + 1)?;
+        run.push_below(-end, self.below)?;
+        run.beyond = Some(self.above);
+        run.limit_ns = Some(end);
+        Ok(run)
+    }
+}
+
+/// Reads the lines of `latency-histogram --nox`: of each thread the last one counts.
+pub(super) fn latency_histogram(
+    file: &mut Reading<'_>,
+    reader: &mut dyn Read,
+) -> Result<Place, ImportError> {
+    file.source.format = "latency-histogram --nox";
+    file.source.program = "latency-histogram";
+    file.cannot_know(&CANNOT_KNOW);
+    file.cannot_know(&["how many cycles there were, and their period"]);
+    let mut lines = Lines::new(reader);
+    let mut threads: BTreeMap<String, (u64, f64, f64)> = BTreeMap::new();
+    while let Some(line) = lines.advance()? {
+        if !line.contains(" us max:") && !line.contains(" min:") {
+            continue;
+        }
+        let shown = shortened(line.as_bytes());
+        let (thread, numbers) = of_line(line)
+            .ok_or_else(|| lines.refuse(format!("no line of latency-histogram's: {shown:?}")))?
+            .map_err(|why| lines.refuse(why))?;
+        if let Some(before) = threads.get(&thread)
+            && (numbers.0 < before.0 || numbers.1 > before.1 || numbers.2 < before.2)
+        {
+            return Err(lines.refuse(format!("{thread}: time or an extreme runs backwards")));
+        }
+        if threads.len() >= RUNS_MAX && !threads.contains_key(&thread) {
+            return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
+        }
+        threads.insert(thread, numbers);
+    }
+    for (name, (_, min_ns, max_ns)) in threads {
+        let thresholds_ns = &file.request.thresholds_ns;
+        let mut run = RunBuilder::new(name, Holds::Interval, 100, thresholds_ns);
+        (run.min_ns, run.max_ns) = (Some(min_ns), Some(max_ns));
+        // Shown to a tenth of a microsecond, to the nearest.
+        run.rounding_ns = 50;
+        file.add(run).map_err(|why| lines.refuse(why))?;
+    }
+    Ok(Place::Line(lines.number()))
+}
+
+type Extremes = (u64, f64, f64);
+
+/// `   12 s  servo min: -12.300 us max:  44.000 us sdev:   1.200 us`: thread, seconds, min, max.
+fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
+    let (head, rest) = line.split_once("min:")?;
+    let (min, rest) = rest.split_once(" us max:")?;
+    let (max, rest) = rest.split_once(" us sdev:")?;
+    rest.trim_end().strip_suffix("us")?;
+    let mut words = head.split_whitespace();
+    let (seconds, "s", thread) = (words.next()?, words.next()?, words.next()?) else {
+        return None;
+    };
+    let numbers = || {
+        let seconds = whole(seconds)?;
+        let (min, max) = (decimal_ns(min.trim(), 1_000)?, decimal_ns(max.trim(), 1_000)?);
+        if min > max {
+            return Err("the minimum is above the maximum".to_owned());
+        }
+        Ok((crate::import::error::clean(thread, 80), (seconds, min, max)))
+    };
+    Some(numbers())
+}

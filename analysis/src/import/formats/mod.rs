@@ -1,0 +1,251 @@
+//! The formats of other programs: one row each.
+//!
+//! A new format is a file here, its `mod` line and its row. Recognition ([`super::detect`]), the
+//! list in error messages and `--help`, fuzz bodies and the table of docs/importing.md come from
+//! the rows; tests name the seeds and the fixture that a row lacks.
+
+mod cyclictest;
+mod hdr;
+mod jitterdebugger;
+mod latmus;
+mod linuxcnc;
+mod rtla;
+mod stress_ng;
+mod threads;
+mod xenomai;
+
+use super::format::{Format, Sniff, Writer};
+
+/// Every format, in the order of the documentation.
+pub static ALL: &[Format] = &[
+    Format {
+        name: "threads",
+        writers: &[
+            Writer {
+                program: "cyclictest",
+                file: "JSON of cyclictest (file_version 1)",
+                made_with: "`cyclictest -h N --json=F`",
+                holds: "lateness, a run a thread",
+                resolution: "1 µs, or 1 ns with `-N`",
+                cannot_tell: "missed releases (below); overflow is cycles less the sum of the \
+                              histogram; period, policy and priority but for the command line",
+            },
+            Writer {
+                program: "oslat",
+                file: "JSON of oslat (file_version 1)",
+                made_with: "`oslat --json=F`",
+                holds: "stalls: each pass of a spin",
+                resolution: "1 µs, rounded up",
+                cannot_tell: "lateness; what is in its last bucket, which takes in all that is \
+                              larger",
+            },
+            Writer {
+                program: "jitterdebugger",
+                file: "JSON of jitterdebugger (version 3)",
+                made_with: "`jitterdebugger -o DIR`",
+                holds: "lateness, a run a CPU",
+                resolution: "1 µs or 1 ns",
+                cannot_tell: "values beyond its histogram have left it; period; one stall counts \
+                              once for each release that passed in it",
+            },
+        ],
+        sniff: Sniff::Head(threads::is_json),
+        read: threads::read,
+    },
+    Format {
+        name: "cyclictest_histogram",
+        writers: &[Writer {
+            program: "cyclictest",
+            file: "histogram of cyclictest",
+            made_with: "`cyclictest -h N` or `-H N`",
+            holds: "lateness, a run a column",
+            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+            cannot_tell: "missed releases (below); how far beyond the histogram its overflow lies",
+        }],
+        sniff: Sniff::Line(cyclictest::is_histogram),
+        read: cyclictest::histogram,
+    },
+    Format {
+        name: "cyclictest_verbose",
+        writers: &[Writer {
+            program: "cyclictest",
+            file: "values of cyclictest",
+            made_with: "`cyclictest -v`",
+            holds: "lateness in order, a run a thread",
+            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+            cannot_tell: "missed releases (below)",
+        }],
+        sniff: Sniff::Line(cyclictest::is_verbose),
+        read: cyclictest::verbose,
+    },
+    Format {
+        name: "jitterdebugger_samples",
+        writers: &[Writer {
+            program: "jitterdebugger",
+            file: "samples of jitterdebugger",
+            made_with: "`jitterdebugger -s -o DIR`",
+            holds: "lateness in order, a run a CPU",
+            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+            cannot_tell: "the period; what its ring dropped",
+        }],
+        sniff: Sniff::Head(jitterdebugger::is_samples),
+        read: jitterdebugger::samples,
+    },
+    Format {
+        name: "rtla",
+        writers: &[
+            Writer {
+                program: "rtla",
+                file: "rtla timerlat",
+                made_with: "`rtla timerlat hist`",
+                holds: "`IRQ`: lateness of the interrupt; `Thr`: lateness of a kernel thread; \
+                        `Usr`: lateness on return to user space",
+                resolution: "the unit (µs or ns) times the width of a bucket, which is not in the \
+                             file: the greatest common divisor of all rows, never less than it is",
+                cannot_tell: "period, priority, missed releases, how far beyond the histogram",
+            },
+            Writer {
+                program: "rtla",
+                file: "rtla osnoise",
+                made_with: "`rtla osnoise hist`",
+                holds: "stalls, each net of what is nested in it",
+                resolution: "the same",
+                cannot_tell: "lateness: nothing was due",
+            },
+        ],
+        sniff: Sniff::Line(rtla::is_line),
+        read: rtla::read,
+    },
+    Format {
+        name: "stress_ng",
+        writers: &[Writer {
+            program: "stress-ng",
+            file: "stress-ng",
+            made_with: "`stress-ng --cyclic 1 [--cyclic-dist NS]`",
+            holds: "lateness of relative sleeps",
+            resolution: "1 ns; the width of `--cyclic-dist`",
+            cannot_tell: "a grid: there is none; quantiles have no interval without a distribution",
+        }],
+        sniff: Sniff::Line(stress_ng::is_line),
+        read: stress_ng::read,
+    },
+    Format {
+        name: "latmus",
+        writers: &[Writer {
+            program: "latmus",
+            file: "latmus of EVL, Xenomai 4",
+            made_with: "`latmus -g F`",
+            holds: "lateness; context irq: of the interrupt; gpio: responses",
+            resolution: "1 ns for min, mean, max; 1 µs for the histogram",
+            cannot_tell: "how far beyond the last cell; order",
+        }],
+        sniff: Sniff::Line(latmus::is_line),
+        read: latmus::read,
+    },
+    Format {
+        name: "xenomai_text",
+        writers: &[Writer {
+            program: "Xenomai's latency",
+            file: "what `latency` of Xenomai 3 prints",
+            made_with: "`latency -h`",
+            holds: "lateness; timer handler: of the interrupt",
+            resolution: "1 ns for min, mean, max; the width of a bucket is **not in the file** \
+                         and read as 1 µs",
+            cannot_tell: "early wakes: it counts their magnitude",
+        }],
+        sniff: Sniff::Line(xenomai::is_text),
+        read: xenomai::text,
+    },
+    Format {
+        name: "xenomai_gnuplot",
+        writers: &[Writer {
+            program: "Xenomai's latency",
+            file: "gnuplot file of `latency` of Xenomai 3",
+            made_with: "`latency -g F`",
+            holds: "the same",
+            resolution: "1 ns for min, mean, max; the width of a bucket",
+            cannot_tell: "the same",
+        }],
+        sniff: Sniff::Line(xenomai::is_gnuplot),
+        read: xenomai::gnuplot,
+    },
+    Format {
+        name: "latencybins",
+        writers: &[Writer {
+            program: "LinuxCNC's latencybins",
+            file: "latencybins of LinuxCNC",
+            made_with: "`halcmd show pin` after setting each index",
+            holds: "intervals, a run a thread",
+            resolution: "the size of a bin, twice that at zero",
+            cannot_tell: "lateness, grid, drift; the standard deviation, whose pin overflows",
+        }],
+        sniff: Sniff::Line(linuxcnc::is_pins),
+        read: linuxcnc::latencybins,
+    },
+    Format {
+        name: "latency_histogram",
+        writers: &[Writer {
+            program: "LinuxCNC's latency-histogram",
+            file: "latency-histogram of LinuxCNC",
+            made_with: "`latency-histogram --nox`",
+            holds: "the least and largest interval",
+            resolution: "0.1 µs",
+            cannot_tell: "how many cycles there were: no maximum of it carries an n, none is \
+                          claimed",
+        }],
+        sniff: Sniff::Line(linuxcnc::is_latency_histogram),
+        read: linuxcnc::latency_histogram,
+    },
+    Format {
+        name: "hdr",
+        writers: &[Writer {
+            program: "HdrHistogram",
+            file: "HdrHistogram log V2",
+            made_with: "any of its libraries",
+            holds: "whatever was recorded, taken for lateness; a run a tag",
+            resolution: "its significant digits",
+            cannot_tell: "unit (**`--unit` is needed**), meaning, exact extremes",
+        }],
+        sniff: Sniff::Line(hdr::is_line),
+        read: hdr::read,
+    },
+];
+
+/// The format of that name.
+pub fn find(name: &str) -> Option<&'static Format> {
+    ALL.iter().find(|format| format.name == name)
+}
+
+/// The programs whose files are read, each once: for error messages and `--help`.
+pub fn programs() -> String {
+    let mut programs: Vec<&str> = Vec::new();
+    for writer in ALL.iter().flat_map(|format| format.writers) {
+        if !programs.contains(&writer.program) {
+            programs.push(writer.program);
+        }
+    }
+    programs.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_fit_a_file_name() {
+        for (at, format) in ALL.iter().enumerate() {
+            assert!(!ALL[..at].contains(format), "{format:?} twice");
+            let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(!format.name.is_empty() && format.name.chars().all(plain), "{format:?}");
+            assert!(!format.writers.is_empty(), "{format:?}: nothing writes it");
+            assert_eq!(find(format.name), Some(format));
+        }
+    }
+
+    #[test]
+    fn each_program_is_listed_once() {
+        let programs = programs();
+        assert_eq!(programs.matches("cyclictest").count(), 1, "{programs}");
+        assert!(programs.starts_with("cyclictest, oslat"), "{programs}");
+    }
+}

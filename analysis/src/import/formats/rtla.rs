@@ -1,0 +1,178 @@
+//! `rtla timerlat hist` and `rtla osnoise hist` in text: a row a bucket, a column a CPU and kind.
+//!
+//! Source: Linux tools/tracing/rtla/src/timerlat_hist.c and osnoise_hist.c (6.1, 7.2). IRQ, Thr and
+//! Usr are three quantities, each against the same programmed expiry. The width of buckets is not
+//! told: it divides all rows, and their greatest common divisor is never less.
+
+use std::io::Read;
+
+use crate::import::csv::shortened;
+use crate::import::error::{ImportError, decimal_ns, scaled, whole};
+use crate::import::imported::Holds;
+use crate::import::reading::{Place, Reading};
+use crate::import::run::RunBuilder;
+use crate::import::text::Lines;
+
+/// The most numbers in all rows together: they are held until the width of a bucket is known.
+const CELLS_MAX: usize = 1 << 20;
+
+const SUMMARY: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
+
+/// What is read before it is understood.
+#[derive(Default)]
+struct Table {
+    /// Headings: IRQ-000, Thr-000, CPU-001.
+    columns: Vec<String>,
+    rows: Vec<u64>,
+    cells: Vec<u64>,
+    /// over, count, min, avg, max; a dash for what has no value.
+    summary: [Option<Vec<String>>; 5],
+}
+
+/// The first line.
+pub(super) fn is_line(line: &str) -> bool {
+    ["# RTLA timerlat histogram", "# RTLA osnoise histogram"].iter().any(|s| line.starts_with(s))
+}
+
+/// Reads a whole file.
+pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+    file.source.program = "rtla";
+    let mut lines = Lines::new(reader);
+    let mut table = Table::default();
+    let mut unit_ns = None;
+    while let Some(line) = lines.advance()? {
+        let line = line.trim_end();
+        if let Some(what) = line.strip_prefix("# RTLA ") {
+            let osnoise = what.starts_with("osnoise");
+            file.source.format = if osnoise { "rtla osnoise hist" } else { "rtla timerlat hist" };
+        } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
+            unit_ns = Some(if unit.contains("(ns)") { 1 } else { 1_000 });
+        } else if line.starts_with("ALL") {
+            // Newer versions add totals of all CPUs below.
+            break;
+        } else if let Some(headings) = line.strip_prefix("Index") {
+            table.columns = headings.split_whitespace().map(str::to_owned).collect();
+        } else if !line.is_empty() && !line.starts_with('#') {
+            table.take(line).map_err(|why| lines.refuse(why))?;
+        }
+    }
+    let unit_ns = unit_ns.ok_or_else(|| lines.refuse("it does not tell its unit"))?;
+    about(file);
+    table.close(file, unit_ns).map_err(|why| lines.refuse(why))?;
+    Ok(Place::Line(lines.number()))
+}
+
+fn about(file: &mut Reading<'_>) {
+    file.cannot_know(&["the width of a bucket and the end of the histogram: they are not told"]);
+    if file.source.format == "rtla osnoise hist" {
+        file.cannot_know(&[
+            "lateness: nothing was due; a value is one interference, net of those nested in it",
+        ]);
+    } else {
+        file.cannot_know(&[
+            "period and priority, and missed releases: they are not told",
+            "what a user-space loop would see, but for the Usr columns: IRQ is the start of the \
+             timer's handler, Thr that of a kernel thread",
+        ]);
+    }
+}
+
+impl Table {
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let columns = self.columns.len();
+        if columns == 0 {
+            return Err("rows without the heading Index: rtla was told to leave it out".to_owned());
+        }
+        if let Some(at) = SUMMARY.iter().position(|name| *name == first) {
+            let words: Vec<String> = words.map(str::to_owned).collect();
+            if words.len() != columns {
+                return Err(format!("{} numbers for {columns} columns", words.len()));
+            }
+            self.summary[at] = Some(words);
+            return Ok(());
+        }
+        if self.summary[0].is_some() {
+            let shown = shortened(line.as_bytes());
+            return Err(format!("{shown:?} below the histogram"));
+        }
+        let row = whole(first)?;
+        if self.rows.last().is_some_and(|last| row <= *last) {
+            return Err(format!("row {row} is not above the one before"));
+        }
+        if self.cells.len() + columns > CELLS_MAX {
+            return Err(format!("more than {CELLS_MAX} counts"));
+        }
+        self.rows.push(row);
+        let before = self.cells.len();
+        for word in words {
+            self.cells.push(whole(word)?);
+        }
+        match self.cells.len() - before {
+            counts if counts == columns => Ok(()),
+            counts => Err(format!("{counts} counts for {columns} columns")),
+        }
+    }
+
+    fn close(self, file: &mut Reading<'_>, unit_ns: i64) -> Result<(), String> {
+        let [over, rest @ ..] = &self.summary;
+        let over = over.as_ref().ok_or("it ends without the line over:")?;
+        // With --no-summary all four are missing; some of them alone, and the file was cut.
+        let told = rest.iter().flatten().count();
+        if told != 0 && told != rest.len() {
+            return Err("it ends within its summary".to_owned());
+        }
+        let width = self.rows.iter().copied().fold(0, gcd).max(1);
+        let width_ns = scaled(width, unit_ns)?;
+        let last = self.rows.last().map_or(Ok(0), |row| scaled(*row, unit_ns))?;
+        for (at, heading) in self.columns.iter().enumerate() {
+            let mut run = column(file, heading, width_ns)?;
+            for (row, cells) in self.rows.iter().zip(self.cells.chunks(self.columns.len())) {
+                let lowest = scaled(*row, unit_ns)?;
+                run.push(lowest, lowest + width_ns - 1, cells[at])?;
+            }
+            run.beyond = Some(whole(&over[at])?);
+            run.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
+            run.rounding_ns = unit_ns - 1;
+            if let [Some(count), Some(min), Some(avg), Some(max)] = rest {
+                run.n = Some(whole(&count[at])?);
+                let number = |word: &str| match word {
+                    "-" => Ok(None),
+                    word => decimal_ns(word, unit_ns).map(Some),
+                };
+                run.min_ns = number(&min[at])?;
+                run.mean_ns = number(&avg[at])?;
+                run.max_ns = number(&max[at])?;
+            }
+            file.add(run)?;
+        }
+        Ok(())
+    }
+}
+
+/// The run of a column.
+fn column(file: &Reading<'_>, heading: &str, width_ns: i64) -> Result<RunBuilder, String> {
+    let unknown = || format!("no column of rtla's: {:?}", shortened(heading.as_bytes()));
+    let (kind, cpu) = heading.split_once('-').ok_or_else(unknown)?;
+    let cpu = u32::try_from(whole(cpu).map_err(|_| unknown())?).map_err(|_| unknown())?;
+    let osnoise = file.source.format == "rtla osnoise hist";
+    let (name, holds) = match kind {
+        "IRQ" if !osnoise => (format!("CPU {cpu}, interrupt"), Holds::InterruptLateness),
+        "Thr" if !osnoise => (format!("CPU {cpu}, kernel thread"), Holds::Lateness),
+        "Usr" if !osnoise => (format!("CPU {cpu}, return to user space"), Holds::Lateness),
+        "CPU" if osnoise => (format!("CPU {cpu}"), Holds::Stall),
+        _ => return Err(unknown()),
+    };
+    let mut run = RunBuilder::new(name, holds, width_ns, &file.request.thresholds_ns);
+    run.cpu = Some(cpu);
+    Ok(run)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,187 @@
+//! The JSON of rt-tests (cyclictest, oslat) and of jitterdebugger: a histogram a thread or CPU.
+//!
+//! Sources: rt-tests 2.4, src/lib/rt-utils.c (`rt_write_json`, whose keys `cmdline:` and
+//! `rt_test_version:` end in a colon) and the `write_stats` of each program; jitterdebugger 0.3,
+//! jd_utils.c. Read as it comes: what a histogram means must stand before it, as it does in what
+//! the programs write.
+
+mod run;
+
+use std::io::Read;
+
+use serde::de::{Error as _, IgnoredAny, MapAccess};
+
+use super::{cyclictest, jitterdebugger};
+use crate::import::error::{ImportError, clean};
+use crate::import::json::{self, Fields, Object};
+use crate::import::reading::{Place, Reading};
+use run::Thread;
+
+/// A program that writes such JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Cyclictest,
+    Oslat,
+    Jitterdebugger,
+}
+
+/// Whether a file begins as JSON does: no other format here begins with a brace.
+pub(super) fn is_json(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+/// Reads a whole file.
+pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+    let mut root = Root { file, version: None, program: None, unit_ns: None, threads: None };
+    json::read(reader, &mut root)?;
+    Ok(Place::Line(1))
+}
+
+/// The document.
+struct Root<'a, 'b> {
+    file: &'a mut Reading<'b>,
+    /// `file_version` or `version`.
+    version: Option<u64>,
+    program: Option<Program>,
+    /// The unit of buckets and values.
+    unit_ns: Option<i64>,
+    threads: Option<u64>,
+}
+
+impl Object for Root<'_, '_> {
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let custom = A::Error::custom;
+        match key {
+            "file_version" | "version" => {
+                let version = map.next_value()?;
+                let known = if key == "version" { 3 } else { 1 };
+                if version != known {
+                    return Err(custom(format!("{key} {version}: this reads {key} {known}")));
+                }
+                self.version = Some(version);
+                if key == "version" {
+                    self.program = Some(Program::Jitterdebugger);
+                }
+            }
+            "cmdline" | "cmdline:" => self.command(&map.next_value::<String>()?).map_err(custom)?,
+            "rt_test_version" | "rt_test_version:" => {
+                self.file.source.version = Some(clean(&map.next_value::<String>()?, 40));
+            }
+            "start_time" => self.file.started_at = Some(clean(&map.next_value::<String>()?, 80)),
+            "num_threads" => self.threads = Some(map.next_value()?),
+            "resolution_in_ns" => self.resolution(map.next_value()?).map_err(custom)?,
+            "sysinfo" => map.next_value_seed(Fields(&mut Sysinfo(self)))?,
+            "thread" | "cpu" => {
+                let threads = self.begin(key).map_err(custom)?;
+                map.next_value_seed(Fields(&mut { threads }))?;
+            }
+            "tool" | "runs" | "schema" => {
+                let why = "a result of punctual's, not a recording: 'punctual report' shows it";
+                return Err(custom(why.to_owned()));
+            }
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn done(&mut self) -> Result<(), String> {
+        let runs = self.file.runs.len() as u64;
+        if self.version.is_none() {
+            return Err("no file_version: not JSON of rt-tests or jitterdebugger".to_owned());
+        }
+        match self.threads {
+            Some(told) if told != runs => {
+                Err(format!("num_threads is {told}, and {runs} are there"))
+            }
+            _ if runs == 0 => Err("it ends without any thread".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'b> Root<'_, 'b> {
+    /// The program by its command line, which is all that tells cyclictest from its siblings.
+    fn command(&mut self, command: &str) -> Result<(), String> {
+        let program = command.split_whitespace().next().unwrap_or_default();
+        self.program = match program.rsplit('/').next().unwrap_or_default() {
+            "cyclictest" => Some(Program::Cyclictest),
+            "oslat" => Some(Program::Oslat),
+            other => return Err(format!("written by {:?}, which is not read", clean(other, 40))),
+        };
+        self.file.source.command = Some(clean(command, 400));
+        Ok(())
+    }
+
+    fn resolution(&mut self, resolution: u64) -> Result<(), String> {
+        self.unit_ns = Some(match (self.program, resolution) {
+            // cyclictest writes 1 with -N and else 0, which stands for µs.
+            (Some(Program::Cyclictest), 0) => 1_000,
+            (_, 1) => 1,
+            (Some(Program::Jitterdebugger), 1_000) => 1_000,
+            _ => return Err(format!("resolution_in_ns {resolution} is none that is known")),
+        });
+        Ok(())
+    }
+
+    /// What stands before the histograms must have said what they mean.
+    fn begin<'s>(&'s mut self, key: &str) -> Result<Threads<'s, 'b>, String> {
+        if self.version.is_none() {
+            return Err(format!("{key:?} before any file_version"));
+        }
+        let program = self.program.ok_or_else(|| format!("{key:?} before the command line"))?;
+        let source = &mut self.file.source;
+        let mut unit_ns = self.unit_ns;
+        let (format, name, cannot_know): (_, _, &[&str]) = match program {
+            Program::Cyclictest => ("cyclictest --json", "cyclictest", &cyclictest::CANNOT_KNOW),
+            Program::Oslat => {
+                // oslat counts in µs and has no other unit.
+                unit_ns = Some(1_000);
+                ("oslat --json", "oslat", &run::OSLAT_CANNOT_KNOW)
+            }
+            Program::Jitterdebugger => {
+                ("jitterdebugger JSON", "jitterdebugger", &jitterdebugger::CANNOT_KNOW)
+            }
+        };
+        (source.format, source.program) = (format, name);
+        if program == Program::Cyclictest {
+            self.file.cannot_know(&["period, policy and priority, but for the command line"]);
+        }
+        self.file.cannot_know(cannot_know);
+        let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
+        Ok(Threads { file: self.file, program, unit_ns })
+    }
+}
+
+/// What jitterdebugger says of the system.
+struct Sysinfo<'r, 'a, 'b>(&'r mut Root<'a, 'b>);
+
+impl Object for Sysinfo<'_, '_, '_> {
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        if key == "resolution_in_ns" {
+            return self.0.resolution(map.next_value()?).map_err(A::Error::custom);
+        }
+        map.next_value::<IgnoredAny>().map(|_| ())
+    }
+}
+
+/// All threads or CPUs.
+struct Threads<'a, 'b> {
+    file: &'a mut Reading<'b>,
+    program: Program,
+    unit_ns: i64,
+}
+
+impl Object for Threads<'_, '_> {
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let number = crate::import::error::whole(key).map_err(A::Error::custom)?;
+        let mut thread = Thread::new(self.program, number, self.unit_ns, self.file.request);
+        if self.file.runs.iter().any(|run| run.name == thread.run.name) {
+            return Err(A::Error::custom(format!("{:?} twice", thread.run.name)));
+        }
+        map.next_value_seed(Fields(&mut thread))?;
+        self.file.add(thread.run).map_err(A::Error::custom)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! `latency` of Xenomai 3: what it prints with `-h`, and the gnuplot file of `-g`.
+//!
+//! Source: Xenomai 3, `testsuite/latency/latency.c` (`dump_histogram`, `dump_histo_gnuplot`). Its
+//! histogram takes the magnitude of a value, and its last bucket all that is larger; the gnuplot
+//! file counts one too many in each row. Times are in µs, also where buckets are not.
+
+use std::io::Read;
+
+use crate::import::csv::shortened;
+use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
+use crate::import::imported::Holds;
+use crate::import::reading::{Place, Reading};
+use crate::import::run::RunBuilder;
+use crate::import::text::Lines;
+
+/// Titles above minimum, mean and maximum.
+const TITLES: &str = "----lat min|";
+
+const CANNOT_KNOW: [&str; 2] = [
+    "interval and grid: there are no instants",
+    "early wakes: the histogram counts them as if they were late",
+];
+
+/// Titles or rows of what is printed.
+pub(super) fn is_text(line: &str) -> bool {
+    let row = ["== Sampling period:", "HSD|", "RTS|"].iter().any(|start| line.starts_with(start));
+    row || (line.contains(TITLES) && !line.starts_with('#'))
+}
+
+/// Titles in the header of a gnuplot file.
+pub(super) fn is_gnuplot(line: &str) -> bool {
+    line.contains(TITLES) && line.starts_with('#')
+}
+
+/// The run of a test mode.
+fn begin(file: &Reading<'_>, mode: &str, width_ns: i64) -> RunBuilder {
+    let handler = mode.contains("timer handler");
+    let holds = if handler { Holds::InterruptLateness } else { Holds::Lateness };
+    let mut run = RunBuilder::new(mode, holds, width_ns, &file.request.thresholds_ns);
+    run.rounding_ns = 1;
+    run
+}
+
+/// min | avg | max | overrun | msw, in µs.
+fn totals(run: &mut RunBuilder, line: &str) -> Result<(), String> {
+    let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [min, avg, max, overrun, ..] = fields[..] else {
+        return Err(format!("no min, avg, max and overrun: {:?}", shortened(line.as_bytes())));
+    };
+    run.min_ns = Some(decimal_ns(min, 1_000)?);
+    run.mean_ns = Some(decimal_ns(avg, 1_000)?);
+    run.max_ns = Some(decimal_ns(max, 1_000)?);
+    run.missed = Some(whole(overrun)?);
+    Ok(())
+}
+
+/// Takes in the last bucket, which holds all that is larger where the maximum is larger.
+fn push_last(run: &mut RunBuilder, lowest: i64, width_ns: i64, count: u64) -> Result<(), String> {
+    if run.max_ns.is_some_and(|max| max >= (lowest + width_ns) as f64) {
+        run.beyond = Some(count);
+        run.limit_ns = Some(lowest);
+        return Ok(());
+    }
+    run.push(lowest, lowest + width_ns - 1, count)
+}
+
+/// Reads what `latency -h` printed.
+pub(super) fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+    file.source.format = "Xenomai's latency -h";
+    file.source.program = "Xenomai's latency";
+    file.cannot_know(&CANNOT_KNOW);
+    file.cannot_know(&["the width of a bucket: read as 1 µs, the default"]);
+    let mut lines = Lines::new(reader);
+    let (mut mode, mut period_ns) = ("latency".to_owned(), None);
+    let mut run: Option<RunBuilder> = None;
+    let mut last: Option<(i64, u64)> = None;
+    let mut ended = false;
+    while let Some(line) = lines.advance()? {
+        let line = line.trim();
+        let taken = if let Some(text) = line.strip_prefix("== Test mode: ") {
+            mode = clean(text, 80);
+            Ok(())
+        } else if let Some(text) = line.strip_prefix("== Sampling period: ") {
+            let us = text.strip_suffix(" us").ok_or("no period in us".to_owned());
+            us.and_then(whole).map(|us| period_ns = us.checked_mul(1_000))
+        } else if let Some(row) = line.strip_prefix("HSD|") {
+            let run = run.get_or_insert_with(|| begin(file, &mode, 1_000));
+            bucket(run, &mut last, row)
+        } else if let (Some(row), Some(run)) = (line.strip_prefix("HSS|"), run.as_mut()) {
+            samples(run, row)
+        } else if let (Some(row), Some(run)) = (line.strip_prefix("RTS|"), run.as_mut()) {
+            ended = true;
+            totals(run, row)
+        } else {
+            Ok(())
+        };
+        taken.map_err(|why| lines.refuse(why))?;
+    }
+    let Some(mut run) = run else {
+        return Err(lines.refuse("no histogram of all values: the program writes it with -h"));
+    };
+    if !ended {
+        return Err(lines.refuse("it ends without the line RTS|"));
+    }
+    run.period_ns = period_ns;
+    if let Some((lowest, count)) = last {
+        push_last(&mut run, lowest, 1_000, count).map_err(|why| lines.refuse(why))?;
+    }
+    run.beyond.get_or_insert(0);
+    file.add(run).map_err(|why| lines.refuse(why))?;
+    Ok(Place::Line(lines.number()))
+}
+
+/// `    avg|      2000|      1.156|      0.610`: how many values there were.
+fn samples(run: &mut RunBuilder, row: &str) -> Result<(), String> {
+    if let Some((kind, rest)) = row.split_once('|')
+        && kind.trim() == "avg"
+    {
+        run.n = Some(whole(rest.split('|').next().unwrap_or_default().trim())?);
+    }
+    Ok(())
+}
+
+/// `    avg|   3 -  4 |     120`: of the three histograms the one of all values. Each bucket waits
+/// for the next, for the last one is another.
+fn bucket(run: &mut RunBuilder, last: &mut Option<(i64, u64)>, row: &str) -> Result<(), String> {
+    let fields: Vec<&str> = row.split('|').map(str::trim).collect();
+    let [kind, range, count] = fields[..] else {
+        return Err(format!("no bucket: {:?}", shortened(row.as_bytes())));
+    };
+    if kind != "avg" {
+        return Ok(());
+    }
+    let (from, to) = range.split_once('-').ok_or("a bucket without its range")?;
+    let (from, to) = (whole(from.trim())?, whole(to.trim())?);
+    if from.checked_add(1) != Some(to) {
+        return Err(format!("a bucket from {from} to {to}"));
+    }
+    let lowest = scaled(from, 1_000)?;
+    let before = last.replace((lowest, whole(count)?));
+    match before {
+        Some((before, _)) if before >= lowest => Err(format!("bucket {from} comes too late")),
+        Some((before, count)) => run.push(before, before + 999, count),
+        None => Ok(()),
+    }
+}
+
+/// Reads what `latency -g` wrote: a header, the lower edge, the middle of each bucket with its
+/// count and one more, the upper edge.
+pub(super) fn gnuplot(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+    file.source.format = "Xenomai's latency -g";
+    file.source.program = "Xenomai's latency";
+    file.cannot_know(&CANNOT_KNOW);
+    let mut lines = Lines::new(reader);
+    let mut plot = Plot::default();
+    while let Some(line) = lines.advance()? {
+        let line = line.trim();
+        let taken = match line.strip_prefix('#') {
+            Some(text) => plot.header(file, text.trim()),
+            None if line.is_empty() => Ok(()),
+            None => plot.row(line),
+        };
+        taken.map_err(|why| lines.refuse(why))?;
+    }
+    let run = plot.close(file).map_err(|why| lines.refuse(why))?;
+    file.add(run).map_err(|why| lines.refuse(why))?;
+    Ok(Place::Line(lines.number()))
+}
+
+/// A gnuplot file while it is read.
+#[derive(Default)]
+struct Plot {
+    run: Option<RunBuilder>,
+    titles: bool,
+    told: bool,
+    /// The lower edge of the first bucket, and the width of all.
+    start_ns: Option<f64>,
+    width_ns: Option<i64>,
+    /// Buckets that are sure, and the row that may be one or the upper edge.
+    buckets: u64,
+    waiting: Option<(f64, u64)>,
+    last: Option<(i64, u64)>,
+}
+
+impl Plot {
+    fn header(&mut self, file: &Reading<'_>, text: &str) -> Result<(), String> {
+        if self.run.is_none() {
+            // 00:00:10 (periodic user-mode task, 100 us period, priority 99)
+            let inside = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+            let mut words = inside.ok_or("no test mode in the first line")?.split(", ");
+            let mut run = begin(file, words.next().unwrap_or_default(), 1);
+            for word in words {
+                if let Some(us) = word.strip_suffix(" us period") {
+                    run.period_ns = whole(us)?.checked_mul(1_000);
+                } else if let Some(priority) = word.strip_prefix("priority ") {
+                    run.priority = u8::try_from(whole(priority)?).ok();
+                }
+            }
+            self.run = Some(run);
+        } else if text.contains(TITLES) {
+            self.titles = true;
+        } else if let (true, false, Some(run)) = (self.titles, self.told, &mut self.run) {
+            totals(run, text)?;
+            self.told = true;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.split_whitespace();
+        let (Some(x), Some(count), None) = (words.next(), words.next(), words.next()) else {
+            return Err(format!("no x and count: {:?}", shortened(line.as_bytes())));
+        };
+        let (x, count) = (decimal_ns(x, 1_000)?, whole(count)?);
+        let Some(start) = self.start_ns else {
+            self.start_ns = Some(x);
+            return Ok(());
+        };
+        if self.width_ns.is_none() {
+            let width = ((x - start) * 2.0).round();
+            if width < 1.0 {
+                return Err("buckets without width".to_owned());
+            }
+            self.width_ns = Some(width as i64);
+        }
+        match self.waiting.replace((x, count)) {
+            Some(waiting) => self.bucket(waiting),
+            None => Ok(()),
+        }
+    }
+
+    /// A row that another one follows: a bucket, in its place.
+    fn bucket(&mut self, (x, count): (f64, u64)) -> Result<(), String> {
+        let (Some(start), Some(width_ns), Some(run)) =
+            (self.start_ns, self.width_ns, &mut self.run)
+        else {
+            return Err("rows before the header".to_owned());
+        };
+        let due = start + (self.buckets as f64 + 0.5) * width_ns as f64;
+        // The program prints six figures.
+        if (x - due).abs() > 1.0 + 1e-5 * x.abs() {
+            return Err(format!("the middle of a bucket at {x} ns, not at {due} ns"));
+        }
+        let count = count.checked_sub(1).ok_or("a count of 0: the program writes one more")?;
+        let lowest = scaled(self.buckets, width_ns)? + start.round() as i64;
+        self.buckets += 1;
+        match self.last.replace((lowest, count)) {
+            Some((lowest, count)) => run.push(lowest, lowest + width_ns - 1, count),
+            None => Ok(()),
+        }
+    }
+
+    fn close(self, _: &Reading<'_>) -> Result<RunBuilder, String> {
+        let mut run = self.run.ok_or("no header")?;
+        let (Some((x, 1)), Some((lowest, count)), Some(width_ns)) =
+            (self.waiting, self.last, self.width_ns)
+        else {
+            return Err("it ends without the upper edge of its last bucket".to_owned());
+        };
+        let edge = (lowest + width_ns) as f64;
+        if (x - edge).abs() > 1.0 + 1e-5 * x.abs() {
+            return Err("it ends without the upper edge of its last bucket".to_owned());
+        }
+        if !self.told {
+            return Err("no min, avg and max in its header".to_owned());
+        }
+        run.width_ns = Some(width_ns);
+        run.widest_ns = width_ns;
+        push_last(&mut run, lowest, width_ns, count)?;
+        Ok(run)
+    }
+}

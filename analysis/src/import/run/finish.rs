@@ -1,0 +1,267 @@
+//! From what was told to an outcome: contradictions refused, numbers taken over, the rest null.
+//!
+//! For the importers. Nothing is estimated.
+
+use super::RunBuilder;
+use super::claims::{Evidence, claims};
+use crate::claim::dependence::Tails;
+use crate::histogram::Histogram;
+use crate::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
+use crate::import::imported::{Holds, Imported};
+use crate::jitters::Jitters;
+use crate::quantile::Probability;
+use crate::recording::{AskedTails, Outcome};
+use crate::summary::Stats;
+
+/// Where a run comes from, the same for all runs of a file.
+#[derive(Clone, Debug, Default)]
+pub(in crate::import) struct Source {
+    pub(in crate::import) format: &'static str,
+    pub(in crate::import) program: &'static str,
+    pub(in crate::import) version: Option<String>,
+    pub(in crate::import) command: Option<String>,
+    pub(in crate::import) cannot_know: Vec<String>,
+}
+
+/// A run that was read.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// "thread 0", "CPU 1".
+    pub name: String,
+    /// The CPU that it was pinned to.
+    pub cpu: Option<u32>,
+    /// The nominal period.
+    pub period_ns: Option<u64>,
+    /// Scheduling policy, as the kernel names it.
+    pub policy: Option<String>,
+    /// Its priority, as the kernel counts.
+    pub priority: Option<u8>,
+    /// Its figures.
+    pub outcome: Outcome,
+}
+
+impl RunBuilder {
+    /// The figures of the run.
+    ///
+    /// # Errors
+    /// Numbers that contradict each other.
+    pub(in crate::import) fn finish(mut self, source: &Source) -> Result<Run, String> {
+        let (n, beyond) = self.counted()?;
+        if n == 0 && self.n.is_some() {
+            self.forget_numbers();
+        }
+        self.is_consistent(beyond)?;
+        let histogram = self.view(beyond);
+        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let mut upper = std::mem::take(&mut self.upper);
+        upper.push_beyond(most_ns.max(upper.max().unwrap_or(i64::MIN)), beyond);
+        if let Some((_, moments)) = &self.order {
+            (self.mean_ns, self.stddev_ns) = (moments.mean(), moments.stddev());
+        }
+        let values_ns = self.stats(&upper, n, beyond);
+        let tails = self.tails(n, beyond, most_ns);
+        let imported = self.imported(source, values_ns.clone(), beyond);
+        let evidence = Evidence {
+            imported: &imported,
+            tails: &tails,
+            upper: &upper,
+            n,
+            width_ns: self.width_ns,
+            widest_ns: self.widest_ns,
+            ordered: self.order_known,
+        };
+        let claims = claims(&evidence);
+        let of = |holds| if self.holds == holds { values_ns.clone() } else { Stats::default() };
+        let is_lateness = self.holds == Holds::Lateness;
+        let outcome = Outcome {
+            cycles: n,
+            cold: 0,
+            cold_max_ns: None,
+            missed: self.missed,
+            unrecorded: self.unrecorded,
+            lateness_ns: of(Holds::Lateness),
+            interval_ns: of(Holds::Interval),
+            response_ns: (self.holds == Holds::Response).then(|| values_ns.clone()),
+            execution_ns: None,
+            grid: None,
+            jitters: jitters(self.holds, &values_ns),
+            histogram,
+            claims,
+            worst: Vec::new(),
+            asked: AskedTails::of(self.far_tails(n, beyond), None),
+            imported: Some(imported),
+            line: None,
+            tails: if is_lateness { tails } else { Tails::default() },
+            lateness: if is_lateness { upper } else { Histogram::new() },
+        };
+        let Self { name, cpu, period_ns, policy, priority, .. } = self;
+        Ok(Run { name, cpu, period_ns, policy, priority, outcome })
+    }
+
+    /// How many values there were, and how many of them beyond the histogram.
+    fn counted(&self) -> Result<(u64, u64), String> {
+        let (name, binned) = (&self.name, self.binned);
+        let beyond = self.beyond.unwrap_or_default();
+        let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
+        if n > super::COUNT_MAX || self.unrecorded > super::COUNT_MAX {
+            return Err(format!("{name}: more values than can be counted"));
+        }
+        let rest = n.checked_sub(binned).ok_or_else(|| {
+            format!("{name}: the histogram holds {binned} values, more than the {n} counted")
+        })?;
+        match self.beyond {
+            Some(beyond) if beyond != rest => Err(format!(
+                "{name}: {n} values counted, but {binned} in the histogram and {beyond} beyond it"
+            )),
+            _ => Ok((n, rest)),
+        }
+    }
+
+    fn is_consistent(&self, beyond: u64) -> Result<(), String> {
+        let name = &self.name;
+        let numbers = [self.min_ns, self.mean_ns, self.max_ns];
+        if numbers.iter().flatten().zip(numbers.iter().flatten().skip(1)).any(|(a, b)| a > b) {
+            return Err(format!("{name}: minimum, mean and maximum are not in this order"));
+        }
+        let rounding_ns = self.rounding_ns as f64;
+        if let Some((lowest_ns, highest_ns)) = self.filled {
+            let beneath = self.min_ns.is_some_and(|min| (lowest_ns as f64) < min);
+            let above = self.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
+            if beneath || above {
+                let which = if beneath { "below the minimum" } else { "above the maximum" };
+                return Err(format!("{name}: the histogram holds values {which} told"));
+            }
+        }
+        match (self.limit_ns, self.max_ns) {
+            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => Err(
+                format!("{name}: {beyond} values beyond the histogram, but the maximum is in it"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn stats(&self, upper: &Histogram, n: u64, beyond: u64) -> Stats {
+        let [p50, p90, p99, p99_9, p99_99] = std::array::from_fn(|at| {
+            let p = Probability::SUMMARY[at];
+            let in_a_bucket = p.is_supported(n) && p.rank(n) <= n - beyond;
+            let found = || in_a_bucket.then(|| upper.quantile(p).map(|ns| ns as f64)).flatten();
+            self.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
+        });
+        let (min, mean, max, stddev) = (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns);
+        Stats { min, mean, stddev, p50, p90, p99, p99_9, p99_99, max }
+    }
+
+    /// For each threshold the most values that may exceed it, and how many of them may not.
+    fn tails(&mut self, n: u64, beyond: u64, most_ns: i64) -> Tails {
+        let (mut may, mut does) = (0, 0);
+        let mut counts = Vec::with_capacity(self.thresholds_ns.len());
+        for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
+            may += self.may_exceed[at + 1];
+            does += self.do_exceed[at + 1];
+            let above = if ns < most_ns { beyond } else { 0 };
+            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { beyond } else { 0 };
+            counts.push((ns, may + above, may + above - does - surely.min(above)));
+        }
+        counts.reverse();
+        let Some((order, _)) = self.order.take() else {
+            return Tails::of_counts(n, self.unrecorded, counts.into_iter());
+        };
+        let mut tails = order.finish_with(0, self.unrecorded);
+        tails.unordered = !self.order_known;
+        for tail in &mut tails.tails {
+            let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.0);
+            tail.unsure = known.map_or(tail.exceedances, |at| counts[at].2);
+        }
+        tails
+    }
+
+    /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
+    /// of other values, and where the file does not tell how many there were.
+    fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
+        let far = self.far.as_ref().filter(|_| n > 0)?;
+        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let (mut may, mut does) = (0, 0);
+        let mut counts = Vec::with_capacity(self.thresholds_ns.len());
+        for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
+            may += far.may[at + 1];
+            does += far.does[at + 1];
+            let above = if ns < most_ns { beyond } else { 0 };
+            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
+            counts.push((ns, may + above, may + above - does - surely));
+        }
+        counts.reverse();
+        Some(Tails::of_counts(n, self.unrecorded, counts.into_iter()))
+    }
+
+    /// The buckets as they were while they are few; else joined on the scale of the histogram.
+    fn view(&self, beyond: u64) -> HistogramView {
+        let overflow = beyond + self.below + self.upper.overflow();
+        let buckets = match &self.cells {
+            Some(cells) => {
+                cells.iter().map(|(&low, &(high, count))| (low, high + 1, count)).collect()
+            }
+            None => self.joined(),
+        };
+        HistogramView { unit_ns: 1, buckets, overflow, clusters: Vec::new() }
+    }
+
+    fn joined(&self) -> Vec<(i64, i64, u64)> {
+        let fits = |bits: &u32| self.upper.grouped(*bits).count() <= VIEW_BUCKETS_MAX;
+        let bits = (0..10).find(fits).unwrap_or(10);
+        let width_ns = self.width_ns.unwrap_or(1);
+        let mut buckets: Vec<(i64, i64, u64)> = Vec::new();
+        for group in self.upper.grouped(bits) {
+            let lowest = group.lowest_ns - (width_ns - 1);
+            let lowest = buckets.last().map_or(lowest, |last| lowest.max(last.1));
+            buckets.push((lowest, group.highest_ns + 1, group.count));
+        }
+        buckets
+    }
+
+    fn imported(&self, source: &Source, values_ns: Stats, overflow: u64) -> Imported {
+        let mut cannot_know = source.cannot_know.clone();
+        cannot_know.extend(self.cannot_know.iter().cloned());
+        if overflow > 0 && self.limit_ns.is_some() {
+            cannot_know.push("how far beyond its histogram the overflow lies".to_owned());
+        }
+        if !self.order_known {
+            cannot_know
+                .push("in which order values came: bounds take them for independent".to_owned());
+        }
+        Imported {
+            format: source.format.to_owned(),
+            program: source.program.to_owned(),
+            version: source.version.clone(),
+            command: source.command.clone(),
+            holds: self.holds,
+            values_ns,
+            resolution_ns: self.width_ns.map(|ns| ns as f64),
+            rounding_ns: self.rounding_ns as f64,
+            limit_ns: self.limit_ns,
+            overflow,
+            cannot_know,
+        }
+    }
+}
+
+fn jitters(holds: Holds, values_ns: &Stats) -> Jitters {
+    let mut jitters = Jitters::default();
+    match holds {
+        Holds::Lateness => {
+            jitters.lateness_min_ns = values_ns.min;
+            jitters.lateness_mean_ns = values_ns.mean;
+            jitters.lateness_max_ns = values_ns.max;
+            jitters.lateness_variance_ns2 = values_ns.stddev.map(|ns| ns * ns);
+        }
+        Holds::Interval => {
+            jitters.interval_stddev_ns = values_ns.stddev;
+            jitters.interval_max_abs_ns =
+                values_ns.min.zip(values_ns.max).map(|(min, max)| min.abs().max(max.abs()));
+        }
+        Holds::Response => {
+            jitters.response_range_ns = values_ns.min.zip(values_ns.max).map(|(a, b)| b - a);
+        }
+        Holds::InterruptLateness | Holds::Stall => {}
+    }
+    jitters
+}

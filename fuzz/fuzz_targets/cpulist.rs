@@ -1,3 +1,0 @@
-//! Fuzzes CPU lists as the kernel writes them: see `punctual_testkit::parsers`.
-#![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| punctual_testkit::parsers::cpulist(data));

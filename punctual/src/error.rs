@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 }
 
 impl Error {
-    /// What the kernel said, where it was asked.
+    /// The error number of the kernel, where one of its calls failed.
     ///
     /// # Real-time: setup only
     pub fn errno(&self) -> Option<i32> {

@@ -81,7 +81,7 @@ pub struct Summary {
     pub policy: Policy,
     /// What the kernel refused.
     pub refused: Vec<Refusal>,
-    /// What could not be kept of what was asked for, in words.
+    /// Which settings could not be kept on this machine, and why.
     pub warnings: Vec<String>,
     /// What became of the sample file, where there is one.
     pub samples: Option<Samples>,

@@ -75,7 +75,7 @@ impl State<'_> {
     }
 
     /// The releases of a task up to `now`, where everything ends, that never ran and that no cycle
-    /// was told of; they are counted as missed.
+    /// has counted in its `missed`; they are counted as missed here.
     ///
     /// # Real-time: in loop
     #[cold]

@@ -56,8 +56,8 @@ pub struct Job {
     /// Releases of this task that were missed just before: those with the numbers below this
     /// cycle's.
     pub missed: u64,
-    /// Releases after this one that passed before it could start. They are missed, and told to the
-    /// cycle that comes next.
+    /// Releases after this one that passed before it could start. They are missed, and count in
+    /// `missed` of the cycle that comes next.
     pub passed: u64,
     /// The task's period; of a unit of a calendar the frame.
     pub period: Period,

@@ -21,21 +21,21 @@ use crate::releases::Releases;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
-/// A loop of one period: a clock, a way to wait, and who is told of each cycle.
+/// A loop of one period: a clock, a way to wait, and an observer of each cycle.
 #[derive(Debug)]
 pub struct Gate<C, W, O> {
     /// Reads and sleeps.
     pub clock: C,
     /// Waits for a release.
     pub wait: W,
-    /// Is told of each cycle, once it has finished.
+    /// Counts each cycle, once it has finished.
     pub observe: O,
     releases: Releases,
     /// The number of the first release that does not run any more.
     end: u64,
     /// The first release that has neither run nor passed.
     next: u64,
-    /// The cycle that runs: the observer is told of it later.
+    /// The cycle that runs: the observer counts it later.
     running: Option<(Job, Instant)>,
     /// The last cycle that ran.
     last: Option<u64>,
@@ -70,7 +70,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     ///
     /// # Errors
     ///
-    /// Why there is none: the end has come, or `stop` was set. The observer has been told of
+    /// Why there is none: the end has come, or `stop` was set. The observer has counted
     /// everything then.
     ///
     /// # Real-time: in loop, waits
@@ -78,7 +78,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     pub fn wait(&mut self, stop: &AtomicBool) -> Result<Cycle<'static>, Ended> {
         if self.last.is_some() {
             let finish = self.clock.poll();
-            self.told(finish);
+            self.observe_end(finish);
             if finish >= self.releases.release(self.next) {
                 // They passed while the body ran.
                 self.next = self.releases.released(finish).min(self.end);
@@ -144,7 +144,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     pub fn count(&mut self) {
         if self.running.is_some() {
             let finish = self.clock.poll();
-            self.told(finish);
+            self.observe_end(finish);
         }
     }
 
@@ -157,7 +157,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
 
     /// The cycle that ran is over.
     #[inline]
-    fn told(&mut self, finish: Instant) {
+    fn observe_end(&mut self, finish: Instant) {
         if let Some((job, start)) = self.running.take() {
             let over_release = finish >= job.next;
             let overruns = Overruns { over_release, ..Overruns::default() };

@@ -58,7 +58,7 @@ impl LoopBuilder {
     }
 
     /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads; a file
-    /// of that name is replaced. A thread beside the loop writes it, so that a kill costs no more
+    /// of that name is replaced. A companion thread writes it, so that a kill costs no more
     /// than half a second of samples.
     ///
     /// # Real-time: setup only

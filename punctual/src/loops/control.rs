@@ -93,7 +93,7 @@ impl Control {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was told to stop.
+    /// Whether `stop` was called.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

@@ -28,7 +28,7 @@ impl LoopHandle {
         self.control.stop();
     }
 
-    /// Whether it was told to stop.
+    /// Whether `stop` was called.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

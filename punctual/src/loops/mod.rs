@@ -113,9 +113,9 @@ impl Loop {
 }
 
 impl<C: Clock> Loop<C> {
-    /// Waits for the next release to come and returns its cycle; `None` once the loop was told to
-    /// stop. After a stall the oldest release runs; other releases that passed since the last cycle
-    /// are missed, and counted.
+    /// Waits for the next release to come and returns its cycle; `None` once the loop was stopped.
+    /// After a stall the oldest release runs; other releases that passed since the last cycle are
+    /// missed, and counted.
     ///
     /// The first call fixes which release is the first, one that is still to come, and starts the
     /// watchdog. A cycle is counted at the beginning of the next wait, so that nothing but the
@@ -176,7 +176,7 @@ impl<C: Clock> Loop<C> {
         self.phase_ns
     }
 
-    /// The quiet phase that it took; `None` where none was asked for, or found.
+    /// The quiet phase that it took; `None` where none was requested, or found.
     ///
     /// # Real-time: in loop
     pub fn quiet(&self) -> Option<Quiet> {
@@ -221,14 +221,15 @@ impl<C: Clock> Loop<C> {
         &self.refused
     }
 
-    /// What cannot be kept of what was asked for, in words.
+    /// Which settings cannot be kept on this machine, and why.
     ///
     /// # Real-time: setup only
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Ends the loop: everything is put back, its sample file is complete, and what it did is told.
+    /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
+    /// what it did.
     ///
     /// # Real-time: setup only
     pub fn finish(mut self) -> Summary {

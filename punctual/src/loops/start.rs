@@ -34,8 +34,8 @@ impl LoopBuilder {
     /// in [`Loop::refused`].
     ///
     /// # Errors
-    /// What cannot be of what was asked for; a thread beside it that cannot be started, a sample
-    /// file that cannot be written; with [`RtThread::strict`] what the kernel refused.
+    /// A setting that cannot be; a companion thread that cannot be started, a sample file that
+    /// cannot be written; with [`RtThread::strict`] what the kernel refused.
     ///
     /// # Real-time: setup only
     pub fn start(self) -> Result<Loop, Error> {

@@ -16,7 +16,7 @@ use punctual_os::scheduler::Policy;
 pub use process::Process;
 pub use thread::Thread;
 
-/// What was asked of the kernel.
+/// A request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// To run on this CPU alone.
@@ -49,7 +49,7 @@ impl fmt::Display for Attempt {
 /// A request that the kernel refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked.
+    /// The request.
     pub attempt: Attempt,
     /// With what it was refused.
     pub errno: Errno,

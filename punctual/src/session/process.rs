@@ -41,7 +41,7 @@ impl<T> Shared<T> {
 
 /// Memory, and idle states.
 #[derive(Debug)]
-struct Held {
+struct SharedByAll {
     memory: Shared<Locked>,
     idle_states: Shared<File>,
 }
@@ -54,7 +54,8 @@ struct Locked {
 }
 
 #[expect(clippy::disallowed_types, reason = "setup only; no loop waits for it")]
-static HELD: Mutex<Held> = Mutex::new(Held { memory: Shared::NOBODY, idle_states: Shared::NOBODY });
+static SHARED: Mutex<SharedByAll> =
+    Mutex::new(SharedByAll { memory: Shared::NOBODY, idle_states: Shared::NOBODY });
 
 /// What holds for the whole process: memory locked, idle states held off. Ends when dropped, and
 /// with the last of several in effect.
@@ -82,7 +83,7 @@ impl Process {
         let mut note = |attempt, answer: Result<(), Errno>| {
             refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
         };
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if memory {
             note(Attempt::LockMemory, held.memory.take(lock_memory));
         }
@@ -120,7 +121,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if self.memory && held.memory.leave().is_some_and(|locked| !locked.before) {
             // Cannot fail.
             let _unlocked = memory::unlock_all();

@@ -167,7 +167,7 @@ mod tests {
         #[test]
         fn any_instants_give_rising_counts(
             mut wakes in prop::collection::vec(any::<u64>(), 1..3_000),
-            period in 1u64..u64::MAX,
+            period in 1u64..=Period::MAX_NS,
         ) {
             wakes.sort_unstable();
             let ks = counted(period, &wakes);

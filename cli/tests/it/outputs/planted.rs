@@ -90,7 +90,7 @@ fn a_campaign_follows_no_link_in_its_directory() {
     }
     let out = soak("3s");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("not whole, the other one is used"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("damaged, the other one is used"), "{}", stdout(&out));
     for name in ["state-0.punctual", "state-1.punctual", "result.json", "lock"] {
         let is_file = campaign.join(name).symlink_metadata().is_ok_and(|meta| meta.is_file());
         assert!(is_file, "{name}");

@@ -31,7 +31,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("tidy", "", "style, words, layers and documents of the tree", tidy::run),
     ("licences", "", "licence and reason of each dependency", licences::run),
     ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
-    ("schema", "[--update]", "docs/schema-1.json against what the tool prints", schema::run),
+    ("schema", "[--update]", "docs/schema-2.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
     (

@@ -1,7 +1,7 @@
-//! What a run of the tool found, as plain data: schema 1 of the result files.
+//! What a run of the tool found, as plain data: schema 2 of the result files.
 //!
 //! For the views, which show it and do no arithmetic. The doc comments are the descriptions in
-//! `docs/schema-1.json`. All times are in nanoseconds, fractional where that says more; null means
+//! `docs/schema-2.json`. All times are in nanoseconds, fractional where that says more; null means
 //! that there was too little data to say, or that the machine does not tell.
 
 mod approach;
@@ -47,7 +47,7 @@ pub(crate) use verdict::of as verdicts;
 pub(crate) use words::{granted, session, warnings};
 
 /// The version of this schema.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 /// The result of one run of punctual.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -61,7 +61,7 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         show::count(judged(run)),
         show::ns(lateness.p50),
         show::ns(lateness.p99_9),
-        show::ns(lateness.max),
+        show::largest(lateness.max, run.outcome.unknown()),
         show::told(run.outcome.missed),
         limits.to_owned(),
     ]

@@ -1,6 +1,7 @@
 //! Tables below the plots: latest cycles, loads, claims, limits.
 
 use punctual_analysis::claim::Claim;
+use punctual_analysis::recording::Kind;
 
 use super::markup::{details, table};
 use super::{Section, Source, figures};
@@ -22,7 +23,7 @@ fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
     all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
 }
 
-/// The latest cycles of each run.
+/// The latest releases of each run.
 pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let heads = ["run", ">cycle", ">woke at (CLOCK_MONOTONIC)", ">lateness", "cause"];
     let mut rows = Vec::new();
@@ -30,14 +31,17 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
         for worst in &run.outcome.worst {
             rows.push(vec![
                 name.clone(),
-                show::count(worst.cycle),
+                match worst.kind {
+                    Kind::Ran => show::count(worst.cycle),
+                    Kind::Missed => format!("{} (missed)", show::count(worst.cycle)),
+                },
                 format!("{} ns", show::count(worst.at_ns)),
                 show::ns(Some(worst.lateness_ns)),
                 worst.cause.clone().unwrap_or_else(|| "not looked for".to_owned()),
             ]);
         }
     }
-    let body = table("The latest cycles of each run, latest first", &heads, &rows);
+    let body = table("The latest releases of each run, latest first", &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "worst", heading: "Worst cycles", body })
 }
 
@@ -56,7 +60,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 show::count(row.cycles),
                 show::ns(row.lateness_ns.p50),
                 show::ns(row.lateness_ns.p99_9),
-                show::ns(row.lateness_ns.max),
+                show::largest(row.lateness_ns.max, row.censored),
                 show::count(row.missed),
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
@@ -69,7 +73,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 show::count(run.outcome.cycles),
                 show::ns(lateness.p50),
                 show::ns(lateness.p99_9),
-                show::ns(lateness.max),
+                show::largest(lateness.max, run.outcome.unknown()),
                 show::told(run.outcome.missed),
                 run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);

@@ -24,7 +24,8 @@ pub(super) fn of(report: &Report) -> String {
             Some(_) => run.outcome.cycles,
             None => run.outcome.lateness.count(),
         };
-        let worst = format!("{} {:>10}", show::ns(lateness.max), show::count(judged));
+        let most = show::largest(lateness.max, run.outcome.unknown());
+        let worst = format!("{most} {:>10}", show::count(judged));
         let other = imported.filter(|told| told.holds != Holds::Lateness);
         let name = match other {
             Some(told) => format!("{} ({})", run.name, told.holds.many()),
@@ -53,6 +54,23 @@ fn notes(report: &Report) -> String {
                 "worst of the {} cold cycles left out {}",
                 show::count(run.outcome.cold),
                 show::ns(cold)
+            ));
+        }
+        let missed = run.outcome.missed.unwrap_or_default();
+        if let (1.., None) = (missed, &run.outcome.imported) {
+            let wakes = &run.outcome.wakes.stats;
+            parts.push(format!(
+                "of wakes alone, without the {} missed: 1 in 1000 {}, worst {}",
+                show::count(missed),
+                show::ns(wakes.p99_9),
+                show::ns(wakes.max)
+            ));
+        }
+        if run.outcome.censored > 0 {
+            parts.push(format!(
+                "{} releases were missed and no wake followed: later than a period, by how much is \
+                 not known",
+                show::count(run.outcome.censored)
             ));
         }
         if run.outcome.unrecorded > 0 {
@@ -119,8 +137,10 @@ pub(super) fn rows(report: &Report) -> String {
     }
     let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
-    let parts: Vec<String> =
-        rows.iter().map(|row| format!("{} {}", row.load, show::ns(row.lateness_ns.max))).collect();
+    let parts: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row.load, show::largest(row.lateness_ns.max, row.censored)))
+        .collect();
     let mut page = show::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
     let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
     page += &(show::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");

@@ -7,6 +7,7 @@
 //! | room | what it holds |
 //! |---|---|
 //! | [`import`] | bytes → samples: the project's own sample files, and CSV |
+//! | [`release`] | how late a release was, ran or missed: the one definition |
 //! | [`recording`] | one run: [`recording::Recording`] → [`recording::Outcome`] |
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
@@ -37,6 +38,7 @@ pub mod plot;
 pub mod quantile;
 pub mod quantity;
 pub mod recording;
+pub mod release;
 pub mod rng;
 mod stored;
 pub mod summary;

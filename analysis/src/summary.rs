@@ -32,6 +32,26 @@ pub struct Stats {
     pub max: Option<f64>,
 }
 
+impl Stats {
+    /// The quantiles of [`Probability::SUMMARY`], in its order.
+    pub fn quantiles(&self) -> [Option<f64>; 5] {
+        [self.p50, self.p90, self.p99, self.p99_9, self.p99_99]
+    }
+
+    /// One of them; `None` for another probability, too.
+    pub fn quantile(&self, p: Probability) -> Option<f64> {
+        let at = Probability::SUMMARY.iter().position(|summary| *summary == p)?;
+        self.quantiles()[at]
+    }
+
+    /// With these quantiles, in the order of [`Probability::SUMMARY`].
+    #[must_use]
+    pub fn with_quantiles(self, quantiles: [Option<f64>; 5]) -> Self {
+        let [p50, p90, p99, p99_9, p99_99] = quantiles;
+        Self { p50, p90, p99, p99_9, p99_99, ..self }
+    }
+}
+
 /// Exact count, sum and sum of squares of signed nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
@@ -58,6 +78,24 @@ impl Moments {
         self.n += other.n;
         self.sum += other.sum;
         self.squares = self.squares.saturating_add(other.squares);
+    }
+
+    /// Takes in `count` values, from `least_ns` on in steps of `step_ns`; neither is negative.
+    fn push_steps(&mut self, least_ns: i64, step_ns: i64, count: u64) {
+        let [least, step] = [least_ns, step_ns].map(|ns| u128::from(ns.unsigned_abs()));
+        let n = u128::from(count);
+        // Σ(a + i·d) = n·a + d·n(n − 1)/2;
+        // Σ(a + i·d)² = n·a² + a·d·n(n − 1) + d²·(n − 1)n(2n − 1)/6.
+        let pairs = n.saturating_mul(n.saturating_sub(1));
+        let sum = (n * least).saturating_add(step.saturating_mul(pairs / 2));
+        let most = n * u128::from(i64::MAX.unsigned_abs());
+        let cubes = (pairs / 2).saturating_mul((2 * n).saturating_sub(1)) / 3;
+        let squares = (n.saturating_mul(least.saturating_mul(least)))
+            .saturating_add(least.saturating_mul(step).saturating_mul(pairs))
+            .saturating_add(step.saturating_mul(step).saturating_mul(cubes));
+        self.n = self.n.saturating_add(count);
+        self.sum = self.sum.saturating_add(sum.min(most).cast_signed());
+        self.squares = self.squares.saturating_add(squares);
     }
 
     /// Takes in values of a magnitude below 2²⁷, at most 256 of them: their sums fit in words.
@@ -124,6 +162,15 @@ impl Distribution {
         self.histogram.push(value_ns);
     }
 
+    /// Takes in `count` values that share a bucket of the histogram, from `least_ns` on in steps of
+    /// `step_ns`; neither is negative.
+    pub(crate) fn push_steps(&mut self, least_ns: i64, step_ns: i64, count: u64) {
+        self.moments.push_steps(least_ns, step_ns, count);
+        let steps = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
+        let most_ns = least_ns.saturating_add(steps.saturating_mul(step_ns));
+        self.histogram.push_within(least_ns, most_ns, count);
+    }
+
     /// Takes in all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.moments.merge(&other.moments);
@@ -162,18 +209,21 @@ impl Distribution {
 
     /// The nine numbers.
     pub fn stats(&self) -> Stats {
-        let quantile = |p| self.histogram.quantile(p).map(|ns| ns as f64);
-        Stats {
+        self.stats_below(0)
+    }
+
+    /// The nine numbers where `later` more values are taken for larger than all: quantiles count
+    /// them in, minimum, maximum and moments are of the others.
+    pub(crate) fn stats_below(&self, later: u64) -> Stats {
+        let quantile = |p| self.histogram.quantile_below(p, later).map(|ns| ns as f64);
+        let stats = Stats {
             min: self.histogram.min().map(|ns| ns as f64),
             mean: self.moments.mean(),
             stddev: self.moments.stddev(),
-            p50: quantile(Probability::P50),
-            p90: quantile(Probability::P90),
-            p99: quantile(Probability::P99),
-            p99_9: quantile(Probability::P99_9),
-            p99_99: quantile(Probability::P99_99),
             max: self.histogram.max().map(|ns| ns as f64),
-        }
+            ..Stats::default()
+        };
+        stats.with_quantiles(Probability::SUMMARY.map(quantile))
     }
 }
 

@@ -17,6 +17,14 @@ pub(crate) fn ns(value: Option<f64>) -> String {
     }
 }
 
+/// The largest of several times in ns, of which `unknown` more may be larger.
+pub(crate) fn largest(value: Option<f64>, unknown: u64) -> String {
+    match (value, unknown) {
+        (Some(_), 1..) => format!("≥ {}", ns(value)),
+        (value, _) => ns(value),
+    }
+}
+
 /// A whole number, without the sign of nothing.
 pub(crate) fn whole(value: f64) -> String {
     // -0.4 would be shown as -0.

@@ -122,6 +122,12 @@ fn parse(text: &str) -> Result<Report> {
     if head.tool != "punctual" {
         bail!("not a result of punctual");
     }
+    if head.schema == 1 {
+        bail!(
+            "schema 1, whose lateness leaves missed releases out: this punctual reads schema \
+             {SCHEMA}; 'punctual analyse' makes one of the samples beside it"
+        );
+    }
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
     }
@@ -189,8 +195,10 @@ mod tests {
         assert!(why("").contains("line 1 column 0"), "{}", why(""));
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
-        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("schema 2"));
-        assert!(why(r#"{"schema":1,"tool":"punctual"}"#).contains("damaged"));
+        assert!(why(r#"{"schema":3,"tool":"punctual"}"#).contains("schema 3"));
+        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("damaged"));
+        let older = why(r#"{"schema":1,"tool":"punctual"}"#);
+        assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
         let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
         assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
     }

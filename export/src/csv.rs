@@ -10,7 +10,7 @@ use punctual_core::sample::Sample;
 
 use crate::ExportError;
 use crate::distribution::{self, Distribution};
-use crate::row::{COLUMNS, Rows};
+use crate::row::{COLUMNS, Row, Rows};
 
 /// A table of samples being written.
 #[derive(Debug)]
@@ -35,26 +35,36 @@ impl<W: Write> Samples<W> {
         Ok(Self { writer, rows, heads })
     }
 
-    /// Writes samples of run `run`.
+    /// Writes samples of run `run`, of which `unrecorded` have none so far, and the releases that
+    /// were missed between them.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none.
+    /// A writer that fails; a time that is none; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.
-    pub fn extend(&mut self, run: usize, samples: &[Sample]) -> Result<(), ExportError> {
-        for sample in samples {
-            let row = self.rows.row(run, sample)?;
-            let (head, out) = (&self.heads[run], &mut self.writer);
-            write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
-            if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
-                write!(out, "{interval_ns},{gap}")?;
-            } else {
-                out.write_all(b",")?;
-            }
-            writeln!(out, ",{},{}", u8::from(row.first), u8::from(row.cold))?;
-        }
-        Ok(())
+    pub fn extend(
+        &mut self,
+        run: usize,
+        samples: &[Sample],
+        unrecorded: u64,
+    ) -> Result<(), ExportError> {
+        let (head, out) = (&self.heads[run], &mut self.writer);
+        let mut give = |row: &Row| write(out, head, row);
+        samples.iter().try_for_each(|sample| self.rows.sample(run, sample, unrecorded, &mut give))
+    }
+
+    /// Writes the releases of run `run` that were missed after the last cycle of a segment, where
+    /// `missed` were missed in all.
+    ///
+    /// # Errors
+    /// As [`Self::extend`].
+    ///
+    /// # Panics
+    /// When there is no such run.
+    pub fn ended(&mut self, run: usize, missed: u64, unrecorded: u64) -> Result<(), ExportError> {
+        let (head, out) = (&self.heads[run], &mut self.writer);
+        self.rows.ended(run, missed, unrecorded, &mut |row| write(out, head, row))
     }
 
     /// Writes out what is still held.
@@ -64,6 +74,18 @@ impl<W: Write> Samples<W> {
     pub fn finish(mut self) -> Result<(), ExportError> {
         Ok(self.writer.flush()?)
     }
+}
+
+/// Writes a row behind its head.
+fn write(out: &mut impl Write, head: &str, row: &Row) -> Result<(), ExportError> {
+    write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
+    if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
+        write!(out, "{interval_ns},{gap}")?;
+    } else {
+        out.write_all(b",")?;
+    }
+    let (first, cold) = (u8::from(row.first), u8::from(row.cold));
+    Ok(writeln!(out, ",{first},{cold},{}", row.kind.name())?)
 }
 
 /// Writes histograms as one table: lower ≤ value < upper; what is in no bucket ends in an open one.
@@ -119,15 +141,19 @@ mod tests {
         let mut table = Samples::begin(&mut out, rows).unwrap();
         let sample = |cycle, ns, flags| Sample { cycle, lateness: Span::from_ns(ns), flags };
         let both = Flags::FIRST.with(Flags::COLD);
-        table.extend(0, &[sample(0, 10, both), sample(2, -5, Flags::NONE)]).unwrap();
-        table.extend(1, &[sample(7, 1, both)]).unwrap();
+        table.extend(0, &[sample(0, 10, both), sample(2, -5, Flags::NONE)], 0).unwrap();
+        table.extend(1, &[sample(7, 1, both)], 0).unwrap();
+        table.ended(0, 3, 0).unwrap();
         table.finish().unwrap();
         let text = String::from_utf8(out).unwrap();
         let expected = "run,condition,cpu,cycle,release_ns,lateness_ns,interval_ns,gap_before,\
-            first,cold\n\
-            idle,c,1,0,500,10,,,1,1\n\
-            idle,c,1,2,2500,-5,985,1,0,0\n\
-            \"CPU 1, \"\"2\"\"\",c,1,7,7500,1,,,1,1\n";
+            first,cold,kind\n\
+            idle,c,1,0,500,10,,,1,1,ran\n\
+            idle,c,1,1,1500,1000,,,0,0,missed\n\
+            idle,c,1,2,2500,-5,985,1,0,0,ran\n\
+            \"CPU 1, \"\"2\"\"\",c,1,7,7500,1,,,1,1,ran\n\
+            idle,c,1,3,3500,1000,,,0,0,censored\n\
+            idle,c,1,4,4500,1000,,,0,0,censored\n";
         assert_eq!(text, expected);
     }
 

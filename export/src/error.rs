@@ -23,4 +23,17 @@ pub enum ExportError {
         /// k of the sample.
         cycle: u64,
     },
+    /// More releases were missed at once than a table takes rows for.
+    #[error(
+        "run \"{run}\", before cycle {cycle}: {missed} releases missed in a row, which would be as \
+         many rows; 10000000 are the most"
+    )]
+    Gap {
+        /// The run, by its plain name.
+        run: String,
+        /// k of the sample after them.
+        cycle: u64,
+        /// How many.
+        missed: u64,
+    },
 }

@@ -2,7 +2,7 @@
 //!
 //! Constant memory, no allocation per sample; the grid is not fitted, as no grid lasts over boots.
 
-use punctual_core::sample::{Flags, Sample};
+use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 
 use super::counted::Watched;
@@ -10,7 +10,8 @@ use super::maxima::Maxima;
 use super::outliers::{Outlier, Outliers};
 use super::total::Total;
 use crate::claim::dependence::{Exceedances, Pooled};
-use crate::recording::{MISSED, interval_ns};
+use crate::recording::{Kind, MISSED};
+use crate::release::{Gap, Lateness, Releases, Walk};
 use crate::summary::Distribution;
 
 /// What must be known of a stretch before its first sample.
@@ -41,23 +42,16 @@ fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
 #[derive(Clone, Debug)]
 pub struct Collector {
     start: Start,
-    period_ns: i64,
-    pub(super) lateness: Distribution,
+    walk: Walk,
+    lateness: Lateness,
     pub(super) interval: Distribution,
-    pub(super) exceedances: Exceedances,
+    exceedances: Exceedances,
     /// Distances of intervals from zero.
     pub(super) intervals: Exceedances,
     /// Releases: 0 for each that ran, beyond any threshold for each that did not.
     pub(super) releases: Exceedances,
     pub(super) maxima: Maxima,
     pub(super) outliers: Outliers,
-    previous: Option<Sample>,
-    /// Whether the previous sample was left out, so that no interval starts there.
-    previous_left_out: bool,
-    pub(super) cycles: u64,
-    pub(super) cold: u64,
-    pub(super) cold_max_ns: Option<i64>,
-    gaps: u64,
 }
 
 impl Collector {
@@ -65,21 +59,15 @@ impl Collector {
     pub(super) fn new(start: Start, total: &Total, watched: &Watched) -> Self {
         let period_ns = i64::try_from(start.period.as_ns()).unwrap_or(i64::MAX);
         Self {
+            walk: Walk::new(period_ns, start.leave_out_cold),
             start,
-            period_ns,
-            lateness: Distribution::default(),
+            lateness: Lateness::default(),
             interval: Distribution::default(),
             exceedances: more(period_ns, total.exceedances(), &watched.lateness_ns),
             intervals: more(0, total.intervals(), &watched.interval_ns),
             releases: more(0, total.releases(), &[MISSED]),
             maxima: total.maxima().clone(),
             outliers: total.outliers().clone(),
-            previous: None,
-            previous_left_out: false,
-            cycles: 0,
-            cold: 0,
-            cold_max_ns: None,
-            gaps: 0,
         }
     }
 
@@ -96,67 +84,78 @@ impl Collector {
     /// Takes in the next sample. Cycles must not decrease.
     #[inline]
     pub fn push(&mut self, sample: &Sample) {
-        self.cycles += 1;
-        let first = sample.flags.has(Flags::FIRST);
-        let previous = if first { None } else { self.previous };
-        let missed = previous.map_or(0, |p| sample.cycle.saturating_sub(p.cycle).saturating_sub(1));
-        self.gaps = self.gaps.saturating_add(missed);
-        self.previous = Some(*sample);
         let lateness_ns = sample.lateness.as_ns();
-        let cold = sample.flags.has(Flags::COLD);
-        if cold {
-            self.cold += 1;
-            self.cold_max_ns = self.cold_max_ns.max(Some(lateness_ns));
+        let step = self.walk.step(sample, lateness_ns);
+        if let Some(gap) = step.gap {
+            self.miss(&gap, sample);
         }
-        let left_out = cold && self.start.leave_out_cold;
-        let kept = previous.filter(|_| !self.previous_left_out);
-        self.previous_left_out = left_out;
-        if left_out {
+        if step.left_out {
             return;
         }
-        if let Some(previous) = kept {
-            let ns = interval_ns(&previous, sample, self.period_ns);
+        if let Some(ns) = step.interval_ns {
             self.interval.push(ns);
             self.intervals.push(ns.saturating_abs(), 0, 0);
         }
-        self.releases.push(0, missed, 0);
+        self.releases.push(0, 0, 0);
         self.lateness.push(lateness_ns);
-        let stalled_ns = previous.map_or(0, |previous| previous.lateness.as_ns());
-        self.exceedances.push(lateness_ns, missed, stalled_ns);
+        self.exceedances.push(lateness_ns, 0, 0);
         self.maxima.push(lateness_ns);
         if self.outliers.wants(lateness_ns) {
-            self.note(sample);
+            self.note(sample, lateness_ns, Kind::Ran);
         }
     }
 
+    /// Takes in the releases that were missed before `sample`.
     #[cold]
-    fn note(&mut self, sample: &Sample) {
+    fn miss(&mut self, gap: &Gap, sample: &Sample) {
+        self.releases.miss(Gap::new(gap.missed(), 0, 0, 0));
+        self.lateness.miss(gap);
+        self.exceedances.miss(*gap);
+        if let Some((releases, lateness_ns)) = gap.longest_wait()
+            && self.outliers.wants(lateness_ns)
+        {
+            let missed = Sample { cycle: sample.cycle - releases, ..*sample };
+            self.note(&missed, lateness_ns, Kind::Missed);
+        }
+    }
+
+    /// Keeps the release of a sample as an outlier.
+    #[cold]
+    fn note(&mut self, sample: &Sample, lateness_ns: i64, kind: Kind) {
         let period_ns = u128::from(self.start.period.as_ns());
         let release = u128::from(self.start.epoch.as_ns()) + u128::from(sample.cycle) * period_ns;
         let release = u64::try_from(release).unwrap_or(u64::MAX);
-        let at_ns = release.saturating_add_signed(sample.lateness.as_ns());
+        let at_ns = release.saturating_add_signed(lateness_ns);
         let monotonic = i64::try_from(at_ns).unwrap_or(i64::MAX);
         self.outliers.insert(Outlier {
-            lateness_ns: sample.lateness.as_ns(),
+            lateness_ns,
             at_unix_ns: monotonic.saturating_add(self.start.time_of_day_ns),
             at_ns,
             cycle: sample.cycle,
+            kind,
             boot: self.start.boot,
         });
     }
 
-    /// Recorded cycles so far, cold ones included.
-    pub fn cycles(&self) -> u64 {
-        self.cycles
+    /// Where the samples have come to.
+    pub(super) fn walk(&self) -> &Walk {
+        &self.walk
     }
 
-    /// Lateness so far.
-    pub fn lateness(&self) -> &Distribution {
-        &self.lateness
+    /// Recorded cycles so far, cold ones included.
+    pub fn cycles(&self) -> u64 {
+        self.walk.samples()
+    }
+
+    /// Lateness of the releases, and exceedances of the thresholds, of a stretch that is over.
+    pub(super) fn finish(&self, missed: u64, unrecorded: u64) -> (Releases, Pooled) {
+        let placement = self.walk.placement(missed, unrecorded);
+        let exceedances = self.exceedances.clone().placed(missed, &placement);
+        (self.lateness.clone().finish(&placement, unrecorded), exceedances)
     }
 
     /// Releases without a sample so far: missed, or run but unrecorded.
     pub fn gaps(&self) -> u64 {
-        self.gaps
+        self.walk.gaps()
     }
 }

@@ -26,9 +26,9 @@ impl Total {
         let unrecorded = self.effort().unrecorded;
         match ask.event() {
             Event::Lateness { above_ns } => {
-                let of = self.lateness().histogram();
-                let without = self.effort().missed + unrecorded;
-                narrowed(tails.counted(above_ns), &buckets(of, above_ns, false), without)
+                let known = self.lateness().known();
+                let seen = buckets(known.histogram(), above_ns, false);
+                narrowed(tails.counted(above_ns), &seen, self.lateness().unknown())
             }
             Event::Interval { above_ns } => {
                 let of = self.interval().histogram();

@@ -8,7 +8,7 @@ use super::Campaign;
 /// How a state file begins.
 pub const MAGIC: [u8; 8] = *b"PCAMPAGN";
 /// The version of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header: magic, version, length of the JSON, number, checksum of all of it.
 pub const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4;
 

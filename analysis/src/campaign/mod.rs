@@ -230,7 +230,9 @@ impl Campaign {
         pool.measured_ns = pool.measured_ns.saturating_add(span.measured_ns);
         let parts = stretch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
         for (run, ((collector, effort), total)) in parts.enumerate() {
-            let histogram = collector.lateness().histogram();
+            let (releases, _) = collector.finish(effort.missed, effort.unrecorded);
+            let (known, unknown) = (releases.known(), releases.unknown());
+            let quantile = |p| known.histogram().quantile_below(p, unknown);
             let row = Row {
                 setup: stretch.pool,
                 run,
@@ -241,10 +243,10 @@ impl Campaign {
                 cycles: collector.cycles(),
                 missed: effort.missed,
                 unrecorded: effort.unrecorded,
-                p50_ns: histogram.quantile(Probability::P50),
-                p99_ns: histogram.quantile(Probability::P99),
-                p99_9_ns: histogram.quantile(Probability::P99_9),
-                max_ns: histogram.max(),
+                p50_ns: quantile(Probability::P50),
+                p99_ns: quantile(Probability::P99),
+                p99_9_ns: quantile(Probability::P99_9),
+                max_ns: known.histogram().max(),
             };
             if row.cycles + row.missed > 0 {
                 self.rows.push(row.clone());

@@ -1,29 +1,35 @@
-//! The latest wakes of a campaign, each with the time of day at which it happened.
+//! The latest releases of a campaign, each with the time of day at which it happened.
 //!
 //! Keeps [`OUTLIERS_MAX`]; of equals the earlier.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::recording::Kind;
+
 /// How many are kept of each run.
 pub const OUTLIERS_MAX: usize = 64;
 
-/// One late wake of a campaign.
+/// One late release of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     /// Its lateness.
     pub lateness_ns: i64,
     /// When, in ns since 1970 by the time of day as it was set then.
     pub at_unix_ns: i64,
-    /// The instant of the wake on CLOCK_MONOTONIC of that boot.
+    /// The instant of the wake on CLOCK_MONOTONIC of that boot; for a missed release the first wake
+    /// after it.
     pub at_ns: u64,
     /// Its cycle, counted from the start of its stretch.
     pub cycle: u64,
+    /// Whether it ran.
+    #[serde(default)]
+    pub kind: Kind,
     /// The number of the boot.
     pub boot: u32,
 }
 
-/// The latest wakes so far, latest first.
+/// The latest releases so far, latest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outliers {
     kept: Vec<Outlier>,
@@ -78,6 +84,7 @@ mod tests {
             at_unix_ns: n,
             at_ns: 0,
             cycle: 0,
+            kind: Kind::Ran,
             boot: 0,
         };
         let collect = |numbers: std::ops::Range<i64>| {

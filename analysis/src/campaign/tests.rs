@@ -181,8 +181,8 @@ fn a_torn_or_damaged_file_is_refused() {
         assert!(Campaign::from_bytes(&flipped).is_err(), "{at}");
     }
     let mut newer = bytes.clone();
-    newer[8] = 2;
-    assert_eq!(Campaign::from_bytes(&newer), Err(FileError::Version(2)));
+    newer[8] = 3;
+    assert_eq!(Campaign::from_bytes(&newer), Err(FileError::Version(3)));
     let longer = [&bytes[..], b" "].concat();
     assert!(matches!(Campaign::from_bytes(&longer), Err(FileError::Torn { .. })));
 }

@@ -13,8 +13,9 @@ use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
-use crate::recording::{AskedTails, Outcome, WORST_MAX, Worst};
-use crate::summary::Distribution;
+use crate::recording::{AskedTails, Outcome, WORST_MAX, Wakes, Worst};
+use crate::release::Releases;
+use crate::summary::{Distribution, Stats};
 
 /// More of anything than a campaign counts.
 const COUNT_MAX: u64 = 1 << 56;
@@ -65,7 +66,7 @@ pub struct Total {
     cycles: u64,
     cold: u64,
     cold_max_ns: Option<i64>,
-    lateness: Distribution,
+    lateness: Releases,
     interval: Distribution,
     exceedances: Pooled,
     /// Distances of intervals from zero; empty in a campaign that began without them.
@@ -87,12 +88,14 @@ impl Total {
 
     /// Takes in a stretch, which was begun by [`Self::collector`] of this total as it is now.
     pub fn add(&mut self, stretch: Collector, effort: &Effort) {
-        self.cycles += stretch.cycles;
-        self.cold += stretch.cold;
-        self.cold_max_ns = self.cold_max_ns.max(stretch.cold_max_ns);
-        self.lateness.merge(&stretch.lateness);
+        let (lateness, exceedances) = stretch.finish(effort.missed, effort.unrecorded);
+        let walk = stretch.walk();
+        self.cycles += walk.samples();
+        self.cold += walk.cold();
+        self.cold_max_ns = self.cold_max_ns.max(walk.cold_max_ns());
+        self.lateness.merge(&lateness);
         self.interval.merge(&stretch.interval);
-        self.exceedances.merge(&stretch.exceedances.counted(effort.missed));
+        self.exceedances.merge(&exceedances);
         self.intervals.merge(&stretch.intervals.counted(0));
         self.releases.merge(&stretch.releases.counted(effort.missed));
         self.maxima = stretch.maxima;
@@ -105,9 +108,18 @@ impl Total {
         self.cycles
     }
 
-    /// Lateness of all of them.
-    pub fn lateness(&self) -> &Distribution {
+    /// Lateness of all releases.
+    pub fn lateness_ns(&self) -> Stats {
+        self.lateness.known().stats_below(self.lateness.unknown())
+    }
+
+    pub(super) fn lateness(&self) -> &Releases {
         &self.lateness
+    }
+
+    /// Latenesses that were recorded.
+    fn recorded(&self) -> u64 {
+        self.lateness.wakes.histogram().count()
     }
 
     /// Intervals between them.
@@ -145,7 +157,7 @@ impl Total {
 
     /// All releases; `None` where not all were watched.
     pub(super) fn release_tails(&self) -> Option<Tails> {
-        let all = self.releases.recorded() == self.lateness.histogram().count();
+        let all = self.releases.recorded() == self.recorded();
         all.then(|| self.releases.tails(0))
     }
 
@@ -162,10 +174,12 @@ impl Total {
     /// The figures of all stretches as one run. There is no grid: none lasts over boots.
     pub fn outcome(&self) -> Outcome {
         let tails = self.tails();
-        let histogram = self.lateness.histogram();
+        let known = self.lateness.known();
+        let histogram = known.histogram();
         let worst = |late: &super::outliers::Outlier| Worst {
             cycle: late.cycle,
             at_ns: late.at_ns,
+            kind: late.kind,
             lateness_ns: late.lateness_ns as f64,
             cause: None,
         };
@@ -174,27 +188,32 @@ impl Total {
             cold: self.cold,
             cold_max_ns: self.cold_max_ns.map(|ns| ns as f64),
             missed: Some(self.effort.missed),
+            censored: self.lateness.censored,
             unrecorded: self.effort.unrecorded,
-            lateness_ns: self.lateness.stats(),
+            lateness_ns: known.stats_below(self.lateness.unknown()),
+            wakes: Wakes::of(
+                &self.lateness.wakes,
+                Some(self.effort.missed.saturating_add(self.effort.unrecorded)),
+            ),
             interval_ns: self.interval.stats(),
             response_ns: None,
             execution_ns: None,
             grid: None,
-            jitters: Jitters::of(&self.lateness, &self.interval, None, None),
-            histogram: HistogramView::of(histogram),
+            jitters: Jitters::of(&self.lateness.wakes, &self.interval, None, None),
+            histogram: HistogramView::of(histogram).with_unknown(self.lateness.unknown()),
             claims: claims(&tails, histogram).into_iter().chain(self.unextrapolated()).collect(),
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
             imported: None,
             line: None,
             asked: AskedTails::of(self.interval_tails(), self.release_tails()),
             tails,
-            lateness: histogram.clone(),
+            lateness: known.into_histogram(),
         }
     }
 
     /// The one claim of level L3: refused, for what a campaign keeps cannot be tested as it must.
     fn unextrapolated(&self) -> Option<Claim> {
-        let n = self.lateness.histogram().count();
+        let n = self.recorded();
         let p = rarest(n);
         let blocks = self.maxima.largest_ns().len();
         (n > 0).then(|| Claim {
@@ -218,7 +237,7 @@ impl Total {
     pub(super) fn is_sound(&self) -> bool {
         let counts = [self.cycles, self.cold];
         counts.iter().all(|&count| count <= COUNT_MAX)
-            && self.lateness.is_sound()
+            && self.lateness.is_sound(COUNT_MAX)
             && self.interval.is_sound()
             && self.exceedances.is_sound()
             && self.intervals.is_sound()
@@ -226,9 +245,9 @@ impl Total {
             && self.maxima.is_sound()
             && self.outliers.is_sound()
             && self.effort.is_sound()
-            && self.lateness.histogram().count() <= self.cycles
-            && self.exceedances.recorded() == self.lateness.histogram().count()
+            && self.recorded() <= self.cycles
+            && self.exceedances.recorded() == self.recorded()
             && self.intervals.recorded() <= self.interval.histogram().count()
-            && self.releases.recorded() <= self.lateness.histogram().count()
+            && self.releases.recorded() <= self.recorded()
     }
 }

@@ -63,7 +63,8 @@ pub struct Claim {
 /// Exceedances up to this share of the cycles make a tail worth a claim.
 const TAIL_SHARE: f64 = 0.1;
 
-/// Every claim that one run supports, in rising level.
+/// Every claim that one run supports, in rising level: of the exceedances of its releases, and of
+/// their latenesses as far as they are known.
 pub fn claims(tails: &Tails, lateness: &Histogram) -> Vec<Claim> {
     let Some(max) = lateness.max() else { return Vec::new() };
     let mut claims = vec![largest(tails, lateness.count(), max), none_above(tails, max)];
@@ -98,11 +99,17 @@ pub fn rounded_up(p: f64) -> String {
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
-/// How cycles without a sample count in an upper bound.
+/// How releases without a sample count.
 fn lost_count(tails: &Tails) -> String {
     match (tails.missed, tails.unrecorded) {
         (0, 0) => String::new(),
-        (missed, 0) => format!("; {missed} missed releases count as late as the stall left them"),
+        (missed, 0) => {
+            let censored = match tails.censored() {
+                0 => String::new(),
+                some => format!(", and {some} of them, which no wake followed, as later than all"),
+            };
+            format!("; {missed} missed releases count until the first wake after them{censored}")
+        }
         (0, lost) => format!("; {lost} cycles went unrecorded and count as later than all"),
         (missed, lost) => format!(
             "; {lost} cycles went unrecorded and count as later than all, as do {missed} missed \
@@ -111,16 +118,17 @@ fn lost_count(tails: &Tails) -> String {
     }
 }
 
-/// How missed releases do not count.
-fn missed_apart(tails: &Tails) -> String {
-    match tails.missed {
-        0 => String::new(),
-        missed => format!("; {missed} missed releases have no lateness and are not in it"),
-    }
-}
-
 fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
-    let missed = missed_apart(tails);
+    let missed = match tails.missed - tails.censored() {
+        0 => String::new(),
+        missed => format!("; {missed} of them missed releases"),
+    };
+    let censored = match tails.censored() {
+        0 => String::new(),
+        some => {
+            format!("; {some} more were missed, a period late at least, and may have been later")
+        }
+    };
     let unrecorded = match tails.unrecorded {
         0 => String::new(),
         lost => format!("; {lost} cycles went unrecorded and may have been later"),
@@ -133,14 +141,15 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
         confidence: None,
         n,
         given: true,
-        conditions: format!("as recorded; an observation, not a bound{missed}{unrecorded}"),
+        conditions: format!(
+            "as recorded; an observation, not a bound{missed}{censored}{unrecorded}"
+        ),
     }
 }
 
 fn none_above(tails: &Tails, max: i64) -> Claim {
     let theta = tails.theta_at(max);
-    // No missed release was later than the cycle that it waited for, where there was one.
-    let exceedances = tails.beyond_all();
+    let exceedances = tails.unknown();
     let p = p_upper(exceedances, tails.n(), theta).min(tails.p_upper_below(max));
     probability(tails, max, p, exceedances, theta)
 }
@@ -189,16 +198,17 @@ fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f6
 
 /// The interval of one quantile, in rounded-out buckets; `None` where n does not support the
 /// quantile or not even a lower end. Cycles that went unrecorded may lie on either side of it: they
-/// are taken for the earliest at its lower end, and for the latest at its upper one.
+/// are taken for the earliest at its lower end, and for the latest at its upper one. Releases that
+/// are censored lie above it.
 fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
     let n = lateness.count();
-    let value = lateness.quantile(p)?;
+    let value = lateness.quantile_below(p, tails.unknown())?;
     let theta = tails.theta_at(value);
-    let (lower, upper) = quantile_ranks(p, n.saturating_add(tails.unrecorded), theta);
+    let (lower, upper) = quantile_ranks(p, n.saturating_add(tails.unknown()), theta);
     let lower = lateness.order_statistic_floor(lower?.checked_sub(tails.unrecorded)?)?;
     let upper = upper.and_then(|rank| lateness.order_statistic(rank));
-    let unrecorded = match tails.unrecorded {
-        0 => String::new(),
+    let lost = match tails.unrecorded {
+        0 => lost_count(tails),
         lost => format!("; {lost} cycles went unrecorded and may lie on either side of it"),
     };
     let percent = p.to_string();
@@ -220,7 +230,7 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         confidence: Some(CONFIDENCE),
         n,
         given: true,
-        conditions: conditions(theta) + &missed_apart(tails) + &unrecorded,
+        conditions: conditions(theta) + &lost,
     })
 }
 

@@ -5,11 +5,11 @@
 //! buckets are the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
 
 use punctual_core::bucket::{self, Place};
-use punctual_core::sample::{Flags, Sample};
+use punctual_core::sample::Sample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::dependence::Placed;
+use crate::release::{Falling, Walk};
 
 /// The most chunks of a series; when they are full, neighbours are merged.
 pub const CHUNKS_MAX: usize = 128;
@@ -27,15 +27,21 @@ pub type Cells = Vec<(u16, u64)>;
 /// One run, or one load's part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
-    /// Consecutive releases, chunk by chunk; each with the cells of their lateness. A missed
-    /// release is as late as the stall left it, and a period at least.
+    /// Consecutive releases, chunk by chunk; each with the cells of their lateness, missed ones
+    /// included.
     pub chunks: Vec<Cells>,
+    /// Of each chunk the missed releases alone; empty where they are not kept apart.
+    pub missed_chunks: Vec<Cells>,
     /// Whether the chunks are in the order of time. A histogram alone is one chunk without.
     pub ordered: bool,
     /// Releases that never ran; they are in the chunks too.
     pub missed: u64,
-    /// The largest lateness of the recorded cycles, ns.
+    /// The largest lateness that is known, ns.
     pub max_ns: Option<i64>,
+    /// Whether these are the wakes alone, of data that know no releases.
+    pub of_wakes: bool,
+    /// The largest lateness of a wake, ns.
+    pub wakes_max_ns: Option<i64>,
 }
 
 impl Series {
@@ -48,7 +54,28 @@ impl Series {
             .filter(|&(_, count)| count > 0)
             .collect();
         cells.sort_unstable_by_key(|&(cell, _)| cell);
-        Self { chunks: vec![merged(&cells, &[])], ordered: false, missed: 0, max_ns }
+        Self { chunks: vec![merged(&cells, &[])], max_ns, ..Self::default() }
+    }
+
+    /// The wakes alone; `None` where they cannot be told from missed releases.
+    pub fn wakes(&self) -> Option<Self> {
+        if self.of_wakes || self.missed == 0 {
+            return Some(Self { of_wakes: true, ..self.clone() });
+        }
+        if self.missed_chunks.len() != self.chunks.len() {
+            return None;
+        }
+        let chunks = self.chunks.iter().zip(&self.missed_chunks).map(|(all, missed)| {
+            let of = |cell: u16| missed.binary_search_by_key(&cell, |&(at, _)| at).ok();
+            let left = |&(cell, count): &(u16, u64)| {
+                (cell, count.saturating_sub(of(cell).map_or(0, |at| missed[at].1)))
+            };
+            all.iter().map(left).filter(|&(_, count)| count > 0).collect()
+        });
+        let mut chunks: Vec<Cells> = chunks.collect();
+        chunks.retain(|cells| !cells.is_empty());
+        let max_ns = self.wakes_max_ns;
+        Some(Self { chunks, max_ns, missed_chunks: Vec::new(), missed: 0, of_wakes: true, ..*self })
     }
 
     /// Releases, missed ones included.
@@ -58,11 +85,12 @@ impl Series {
 
     /// Whether every cell exists and stands in order: what a file says is checked before it counts.
     pub fn is_sound(&self) -> bool {
-        self.chunks.len() <= CHUNKS_MAX + 1
-            && self.chunks.iter().all(|cells| {
-                cells.is_sorted_by(|a, b| a.0 < b.0)
-                    && cells.iter().all(|&(cell, count)| cell <= TOP && count < 1 << 56)
-            })
+        let sound = |cells: &Cells| {
+            cells.is_sorted_by(|a, b| a.0 < b.0)
+                && cells.iter().all(|&(cell, count)| cell <= TOP && count < 1 << 56)
+        };
+        let lists = [&self.chunks, &self.missed_chunks];
+        lists.iter().all(|list| list.len() <= CHUNKS_MAX + 1 && list.iter().all(sound))
     }
 }
 
@@ -129,8 +157,7 @@ struct Chunk {
 /// Makes a [`Series`] from samples, one at a time; about 150 KiB, no more for longer runs.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    period_ns: i64,
-    leave_out_cold: bool,
+    walk: Walk,
     chunks: Vec<Chunk>,
     chunk_releases: u64,
     /// The present chunk: counts by cell, which cells are in use, and its missed releases.
@@ -138,46 +165,41 @@ pub struct Builder {
     used: Vec<u16>,
     missed: Cells,
     releases: u64,
-    previous: Option<Sample>,
-    /// Missed releases that were placed, and those before a sample that was left out.
-    placed: u64,
-    cold: u64,
     max_ns: Option<i64>,
+    wakes_max_ns: Option<i64>,
 }
 
 impl Builder {
     /// For a run of this period, 0 when there is none: then a missed release is later than
     /// everything. Cold cycles are left out or not.
     pub fn new(period_ns: u64, leave_out_cold: bool) -> Self {
+        let period_ns = i64::try_from(period_ns).unwrap_or(i64::MAX);
         Self {
-            period_ns: i64::try_from(period_ns).unwrap_or(i64::MAX),
-            leave_out_cold,
+            walk: Walk::new(period_ns, leave_out_cold),
             chunks: Vec::new(),
             chunk_releases: CHUNK_FIRST,
             dense: vec![0; CELLS],
             used: Vec::new(),
             missed: Vec::new(),
             releases: 0,
-            previous: None,
-            placed: 0,
-            cold: 0,
             max_ns: None,
+            wakes_max_ns: None,
         }
     }
 
     /// Takes in the next sample. Cycles must not decrease.
     pub fn push(&mut self, sample: &Sample) {
-        let first = sample.flags.has(Flags::FIRST);
-        let previous = if first { None } else { self.previous };
-        self.previous = Some(*sample);
-        let missed = previous.map_or(0, |p| sample.cycle.saturating_sub(p.cycle).saturating_sub(1));
-        if self.leave_out_cold && sample.flags.has(Flags::COLD) {
-            self.cold += missed;
-            return;
-        }
         let lateness_ns = sample.lateness.as_ns();
-        if let Some(previous) = previous.filter(|_| missed > 0) {
-            self.place(missed, previous.lateness.as_ns());
+        let step = self.walk.step(sample, lateness_ns);
+        if let Some(gap) = step.gap {
+            let pieces = gap.pieces();
+            self.max_ns = pieces.iter().filter_map(Falling::next_ns).chain(self.max_ns).max();
+            let lost: Cells = pieces.into_iter().flat_map(cells_of).collect();
+            self.missed = merged(&self.missed, &sorted(lost));
+            self.releases = self.releases.saturating_add(gap.missed());
+        }
+        if step.left_out {
+            return;
         }
         let cell = cell_of(lateness_ns);
         let slot = &mut self.dense[usize::from(cell)];
@@ -185,26 +207,11 @@ impl Builder {
             self.used.push(cell);
         }
         *slot += 1;
-        self.max_ns = self.max_ns.max(Some(lateness_ns));
+        self.wakes_max_ns = self.wakes_max_ns.max(Some(lateness_ns));
         self.releases = self.releases.saturating_add(1);
         if self.releases >= self.chunk_releases {
             self.close();
         }
-    }
-
-    /// Gives each of the missed releases the lateness that it would have had when the stall ended,
-    /// all that fall in one cell at once.
-    fn place(&mut self, missed: u64, stalled_ns: i64) {
-        let mut lost = Vec::new();
-        let mut placed = Placed::new(missed, stalled_ns, self.period_ns);
-        while let Some(lateness_ns) = placed.lateness_ns() {
-            let cell = cell_of(lateness_ns);
-            lost.push((cell, placed.take(bounds_ns(cell).0)));
-        }
-        lost.reverse();
-        self.missed = merged(&self.missed, &merged(&lost, &[]));
-        self.placed = self.placed.saturating_add(missed);
-        self.releases = self.releases.saturating_add(missed);
     }
 
     fn close(&mut self) {
@@ -230,22 +237,51 @@ impl Builder {
         }
     }
 
-    /// The series, where `missed` releases were really missed. Gaps in k may be cycles that went
-    /// unrecorded; where they are more than were missed, nobody knows which were which, and the
-    /// missed ones count as one stall, later than everything.
-    pub fn finish(mut self, missed: u64) -> Series {
-        self.close();
-        let told = self.placed.saturating_add(self.cold) <= missed;
-        let unplaced = if told { missed - self.placed - self.cold } else { missed };
-        let join = |chunk: &Chunk| match told {
-            true => merged(&chunk.ran, &chunk.missed),
-            false => chunk.ran.clone(),
-        };
-        let mut chunks: Vec<Cells> = self.chunks.iter().map(join).collect();
-        if unplaced > 0 {
-            chunks.push(vec![(TOP, unplaced)]);
-        }
-        chunks.retain(|cells| !cells.is_empty());
-        Series { chunks, ordered: true, missed, max_ns: self.max_ns }
+    /// The series of all releases, where `missed` were missed and every cycle was recorded.
+    pub fn finish(self, missed: u64) -> Series {
+        self.finish_with(missed, 0)
     }
+
+    /// The series of all releases, where `missed` were missed and `unrecorded` cycles ran without a
+    /// sample. Where that is, nobody knows which gap was which: the missed ones count as one stall,
+    /// later than everything. So do those that no wake followed.
+    pub fn finish_with(mut self, missed: u64, unrecorded: u64) -> Series {
+        self.close();
+        let placement = self.walk.placement(missed, unrecorded);
+        let known = |missed: Cells| if placement.gaps { missed } else { Cells::new() };
+        let mut parts: Vec<[Cells; 2]> =
+            self.chunks.into_iter().map(|chunk| [chunk.ran, known(chunk.missed)]).collect();
+        let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
+        let late_ns = trailing.clone().filter_map(|piece| piece.next_ns());
+        let of_gaps = self.max_ns.filter(|_| placement.gaps);
+        let max_ns = late_ns.chain(of_gaps).chain(self.wakes_max_ns).max();
+        let trailing: Cells = trailing.flat_map(cells_of).collect();
+        let beyond = (placement.censored > 0).then_some((TOP, placement.censored));
+        parts.push([Cells::new(), merged(&sorted(trailing), beyond.as_slice())]);
+        parts.retain(|[ran, missed]| !ran.is_empty() || !missed.is_empty());
+        Series {
+            chunks: parts.iter().map(|[ran, missed]| merged(ran, missed)).collect(),
+            missed_chunks: parts.into_iter().map(|[_, missed]| missed).collect(),
+            ordered: true,
+            missed,
+            max_ns,
+            of_wakes: false,
+            wakes_max_ns: self.wakes_max_ns,
+        }
+    }
+}
+
+/// The cells of missed releases, each with how many fall in it.
+fn cells_of(mut piece: Falling) -> Cells {
+    let mut cells = Vec::new();
+    while let Some(lateness_ns) = piece.next_ns() {
+        let cell = cell_of(lateness_ns);
+        cells.push((cell, piece.take_from(bounds_ns(cell).0).count()));
+    }
+    cells
+}
+
+fn sorted(mut cells: Cells) -> Cells {
+    cells.sort_unstable_by_key(|&(cell, _)| cell);
+    cells
 }

@@ -3,7 +3,7 @@
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 
-use super::series::{Builder, CHUNKS_MAX, Series};
+use super::series::{Builder, CHUNKS_MAX, Series, merged};
 use super::*;
 use crate::rng::Rng;
 
@@ -128,4 +128,31 @@ fn the_largest_numbers_do_no_harm() {
             assert_eq!(verdict_of(&series, &series).verdict, Verdict::Undecided);
         }
     }
+}
+
+#[test]
+fn the_wakes_of_a_series_are_its_cycles_that_ran() {
+    let series = |releases: bool| {
+        let mut builder = Builder::new(1_000_000, true);
+        let mut rng = Rng::new(9);
+        let (mut cycle, mut missed) = (0, 0);
+        for k in 0..20_000_u64 {
+            let gap = if releases && rng.below(50) == 0 { rng.below(9) as u64 } else { 0 };
+            (cycle, missed) = (cycle + 1 + gap, missed + gap);
+            let lateness = Span::from_ns(5_000 + (k as i64 * 7_919) % 1_000);
+            builder.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        (builder.finish(missed + 2), missed + 2)
+    };
+    let (all, missed) = series(true);
+    let wakes = all.wakes().expect("kept apart");
+    assert_eq!((all.releases(), wakes.releases()), (20_000 + missed, 20_000));
+    assert!(wakes.of_wakes && wakes.is_sound() && all.is_sound());
+    assert_eq!((wakes.missed, wakes.max_ns), (0, Some(5_999)));
+    assert!(all.max_ns > Some(1_000_000), "a missed release was later than all wakes");
+    let total = |series: &Series| series.chunks.iter().fold(Vec::new(), |a, b| merged(&a, b));
+    let (calm, _) = series(false);
+    assert_eq!(total(&wakes), total(&calm.wakes().expect("no gaps")), "the same wakes");
+    let apart = Series { missed_chunks: Vec::new(), ..all };
+    assert_eq!(apart.wakes(), None);
 }

@@ -58,7 +58,7 @@ fn reason(n: u64, refusal: &Refusal) -> String {
     match refusal {
         Refusal::Few => format!("{n} cycles are too few, {CYCLES_MIN} are needed"),
         Refusal::Missed(missed) => {
-            format!("{missed} releases were missed; how late they would have been is unknown")
+            format!("{missed} releases were missed, and the model is of cycles that ran")
         }
         Refusal::Unrecorded(unrecorded) => {
             format!("cycles went unrecorded ({unrecorded}), and how late they were is unknown")
@@ -81,7 +81,7 @@ fn reason(n: u64, refusal: &Refusal) -> String {
 fn conditions(missed: u64) -> String {
     let missed = match missed {
         0 => String::new(),
-        missed => format!("; {missed} missed releases have no lateness and are not in it"),
+        missed => format!("; of cycles that ran: {missed} missed releases are not in it"),
     };
     format!(
         "an extrapolation by a model (GPD of the {FITTED} largest); holds only for the mechanisms \

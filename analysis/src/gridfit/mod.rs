@@ -88,6 +88,13 @@ impl Line {
         let rounded = scaled.saturating_add(1 << (FRACTION_BITS - 1)) >> FRACTION_BITS;
         rounded.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
+
+    /// The fitted period, to the nearest ns, where the nominal one is `period_ns`.
+    pub(crate) fn spacing_ns(&self, period_ns: i64) -> i64 {
+        let slope = self.slope.saturating_add(1 << (FRACTION_BITS - 1)) >> FRACTION_BITS;
+        let fitted = i128::from(period_ns).saturating_add(slope);
+        i64::try_from(fitted).unwrap_or(period_ns).max(0)
+    }
 }
 
 /// The accumulator of a fit.

@@ -21,6 +21,9 @@ pub struct HistogramView {
     pub buckets: Vec<(i64, i64, u64)>,
     /// Values of magnitude 2⁴² ns (73 min) or more, which are in no bucket.
     pub overflow: u64,
+    /// Releases whose lateness is not known, which are in no bucket; they count as the latest.
+    #[serde(default)]
+    pub unknown: u64,
     /// The modes.
     pub clusters: Vec<Cluster>,
 }
@@ -36,8 +39,15 @@ impl HistogramView {
             unit_ns: 1,
             buckets: buckets.collect(),
             overflow: histogram.overflow(),
+            unknown: 0,
             clusters: clusters(histogram),
         }
+    }
+
+    /// The same, of which `unknown` more values count as the largest.
+    #[must_use]
+    pub fn with_unknown(self, unknown: u64) -> Self {
+        Self { unknown, ..self }
     }
 }
 

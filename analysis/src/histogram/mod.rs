@@ -76,6 +76,21 @@ impl Histogram {
         }
     }
 
+    /// The smallest value that shares the bucket of `value_ns` (≥ 0).
+    pub(crate) fn lowest_with(value_ns: i64) -> i64 {
+        let bucket = bucket_of(value_ns.max(0).unsigned_abs()).min(BUCKETS);
+        lowest_of(bucket).cast_signed()
+    }
+
+    /// Takes in `count` values from `least_ns` to `most_ns`, which share a bucket.
+    pub(crate) fn push_within(&mut self, least_ns: i64, most_ns: i64, count: u64) {
+        debug_assert_eq!(Self::lowest_with(least_ns), Self::lowest_with(most_ns), "one bucket");
+        if count > 0 {
+            self.push_many(most_ns, count);
+            self.range = self.range.map(|(min, max)| (min.min(least_ns), max));
+        }
+    }
+
     /// Takes in `count` values of which is known only that none is above `most_ns`, and that they
     /// are above all others: they are overflow.
     pub(crate) fn push_beyond(&mut self, most_ns: i64, count: u64) {
@@ -171,7 +186,14 @@ impl Histogram {
     /// bucket (conservative for upper limits, at most 1/1024 too large), never beyond the exact
     /// maximum. `None` when n does not support it ([`Probability::is_supported`]).
     pub fn quantile(&self, p: Probability) -> Option<i64> {
-        p.is_supported(self.n).then(|| self.order_statistic(p.rank(self.n)))?
+        self.quantile_below(p, 0)
+    }
+
+    /// The same where `later` more values are taken for larger than all of these; `None` where the
+    /// quantile is one of them.
+    pub fn quantile_below(&self, p: Probability, later: u64) -> Option<i64> {
+        let n = self.n.saturating_add(later);
+        p.is_supported(n).then(|| self.order_statistic(p.rank(n)))?
     }
 
     /// The value of the given rank (1 = smallest), rounded up within its bucket; `None` outside

@@ -88,14 +88,8 @@ pub struct Imported {
 impl Imported {
     /// Whether the quantile of n values lies beyond the program's histogram.
     pub(crate) fn is_beyond(&self, p: Probability, n: u64) -> bool {
-        p.is_supported(n) && p.rank(n) > n - self.overflow.min(n) && self.told(p).is_none()
-    }
-
-    /// A quantile that stands in `values_ns`.
-    fn told(&self, p: Probability) -> Option<f64> {
-        let values = &self.values_ns;
-        let told = [values.p50, values.p90, values.p99, values.p99_9, values.p99_99];
-        let at = Probability::SUMMARY.iter().position(|summary| *summary == p)?;
-        told[at]
+        p.is_supported(n)
+            && p.rank(n) > n - self.overflow.min(n)
+            && self.values_ns.quantile(p).is_none()
     }
 }

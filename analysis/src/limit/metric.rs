@@ -1,10 +1,9 @@
 //! What a limit can be about, and the figure of a run that it names.
 //!
-//! For `limit`. Judges nothing.
+//! One table: a new metric is a variant and its row. For `limit`; judges nothing.
 
 use punctual_core::time::Span;
 
-use crate::histogram::Histogram;
 use crate::import::imported::{Holds, Imported};
 use crate::quantile::Probability;
 use crate::quantity::decimal::{Decimal, Scaled};
@@ -33,39 +32,71 @@ pub enum Metric {
     JitterRms,
 }
 
-const METRICS: &str =
-    "p50 … p99.9…, max, min, mean, stddev, missed, unrecorded, jitter_pp, jitter_rms";
+/// What kind of figure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of lateness; releases whose lateness is not known may have made it larger.
+    Lateness,
+    /// Of lateness; the smallest, which a later release does not raise.
+    Least,
+    /// About the fitted grid, of cycles that ran; those that went unrecorded may have made it
+    /// larger.
+    Grid,
+    /// A number of releases or cycles.
+    Count,
+}
 
-/// A quantile where `unrecorded` more cycles ran, taken for later than all: with lost cycles a
-/// larger one of those recorded.
-fn of_all(lateness: &Histogram, p: Probability, unrecorded: u64) -> Option<f64> {
-    let n = lateness.count();
-    let value = match unrecorded {
-        0 => lateness.quantile(p),
-        _ if !p.is_supported(n) => None,
-        lost => lateness.order_statistic(p.rank(n.saturating_add(lost))),
-    };
-    value.map(|ns| ns as f64)
+/// A metric that has a name of its own.
+struct Row {
+    metric: Metric,
+    name: &'static str,
+    kind: Kind,
+    /// How many releases it needs at least.
+    needed: u64,
+    figure: fn(&Outcome) -> Option<f64>,
+}
+
+const fn row(
+    metric: Metric,
+    name: &'static str,
+    kind: Kind,
+    needed: u64,
+    figure: fn(&Outcome) -> Option<f64>,
+) -> Row {
+    Row { metric, name, kind, needed, figure }
+}
+
+/// All metrics but the quantiles.
+static ROWS: [Row; 8] = [
+    row(Metric::Max, "max", Kind::Lateness, 1, |of| of.lateness_ns.max),
+    row(Metric::Min, "min", Kind::Least, 1, |of| of.lateness_ns.min),
+    row(Metric::Mean, "mean", Kind::Lateness, 1, |of| of.lateness_ns.mean),
+    row(Metric::Stddev, "stddev", Kind::Lateness, 2, |of| of.lateness_ns.stddev),
+    row(Metric::Missed, "missed", Kind::Count, 1, |of| of.missed.map(|missed| missed as f64)),
+    row(Metric::Unrecorded, "unrecorded", Kind::Count, 1, |of| Some(of.unrecorded as f64)),
+    row(Metric::JitterPp, "jitter_pp", Kind::Grid, 2, |of| of.jitters.grid_pp_ns),
+    row(Metric::JitterRms, "jitter_rms", Kind::Grid, 2, |of| of.jitters.grid_rms_ns),
+];
+
+/// What there is, for errors.
+fn known() -> String {
+    let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    format!("p50 … p99.9…, {}", names.join(", "))
 }
 
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "max" => Self::Max,
-            "min" => Self::Min,
-            "mean" => Self::Mean,
-            "stddev" => Self::Stddev,
-            "missed" => Self::Missed,
-            "unrecorded" => Self::Unrecorded,
-            "jitter_pp" => Self::JitterPp,
-            "jitter_rms" => Self::JitterRms,
-            "" => return Err(format!("no metric before the <; there are {METRICS}")),
-            _ => return Self::parse_quantile(name),
-        })
+        if name.is_empty() {
+            return Err(format!("no metric before the <; there are {}", known()));
+        }
+        match ROWS.iter().find(|row| row.name == name) {
+            Some(row) => Ok(row.metric),
+            None => Self::parse_quantile(name),
+        }
     }
 
     fn parse_quantile(name: &str) -> Result<Self, String> {
-        let unknown = || format!("{name} is no metric; there are {METRICS}");
+        let unknown = || format!("{name} is no metric; there are {}", known());
         // p99_9 is how the JSON key is spelled.
         let percent = name.strip_prefix('p').ok_or_else(unknown)?.replacen('_', ".", 1);
         let Some((number, [])) = Decimal::split(percent.as_bytes()) else { return Err(unknown()) };
@@ -81,16 +112,38 @@ impl Metric {
         }
     }
 
+    /// Its row; `None` for a quantile.
+    fn row(self) -> Option<&'static Row> {
+        ROWS.iter().find(|row| row.metric == self)
+    }
+
+    fn kind(self) -> Kind {
+        self.row().map_or(Kind::Lateness, |row| row.kind)
+    }
+
+    pub(super) fn is_count(self) -> bool {
+        self.kind() == Kind::Count
+    }
+
+    /// Releases whose lateness is not known, which could have made the figure larger where it does
+    /// not say by how much, in words. A quantile takes them for the latest of all.
+    pub(super) fn left_open(self, outcome: &Outcome) -> Option<String> {
+        let censored = match (self, self.kind()) {
+            (Self::Quantile(_), _) | (_, Kind::Least | Kind::Count) => return None,
+            (_, Kind::Grid) => 0,
+            (_, Kind::Lateness) => outcome.censored,
+        };
+        unknown(censored, outcome.unrecorded)
+    }
+
     /// Why another program's data cannot be held to it; `Ok` where they can.
-    fn told(self, outcome: &Outcome, imported: &Imported) -> Result<(), String> {
+    fn imported(self, outcome: &Outcome, imported: &Imported) -> Result<(), String> {
         let holds = imported.holds;
+        let absent = || Err(format!("{self} is not in what {} tells", imported.program));
         match self {
             Self::Missed if outcome.missed.is_some() => Ok(()),
-            Self::Missed => Err(format!("missed is not in what {} tells", imported.program)),
             Self::Unrecorded if outcome.unrecorded > 0 => Ok(()),
-            Self::Unrecorded => {
-                Err(format!("unrecorded is not in what {} tells", imported.program))
-            }
+            Self::Missed | Self::Unrecorded => absent(),
             _ if holds != Holds::Lateness => {
                 Err(format!("{self} is about lateness, and this run holds {}", holds.many()))
             }
@@ -105,67 +158,64 @@ impl Metric {
         }
     }
 
-    /// Whether cycles that went unrecorded could have made the figure larger, and it does not say
-    /// by how much. A quantile takes them for the latest of all.
-    pub(super) fn misses_unrecorded(self) -> bool {
-        match self {
-            Self::Max | Self::Mean | Self::Stddev | Self::JitterPp | Self::JitterRms => true,
-            Self::Quantile(_) | Self::Min | Self::Missed | Self::Unrecorded => false,
-        }
-    }
-
-    pub(super) fn is_count(self) -> bool {
-        matches!(self, Self::Missed | Self::Unrecorded)
-    }
-
     /// The figure, in ns or as a count; why there is none otherwise.
     pub(super) fn measured(self, outcome: &Outcome) -> Result<f64, String> {
         if let Some(imported) = &outcome.imported {
-            self.told(outcome, imported)?;
+            self.imported(outcome, imported)?;
         }
-        let rounding_ns = outcome.imported.as_ref().map_or(0.0, |told| told.rounding_ns);
-        let stats = &outcome.lateness_ns;
         let n = outcome.lateness.count();
+        let rounding_ns = outcome.imported.as_ref().map_or(0.0, |imported| imported.rounding_ns);
         let (value, needed) = match self {
+            Self::Quantile(p) => {
+                let lost = outcome.unknown();
+                if n > 0
+                    && p.rank(n.saturating_add(lost)) > n
+                    && let Some(which) = unknown(outcome.censored, outcome.unrecorded)
+                {
+                    return Err(format!("{self} may be one of the {which}"));
+                }
+                let value = outcome.lateness.quantile_below(p, lost);
+                (value.map(|ns| ns as f64), p.samples_needed())
+            }
             // A run that did not run has lost nothing, and shows nothing.
-            Self::Missed | Self::Unrecorded
-                if outcome.cycles == 0 && outcome.missed.is_none_or(|missed| missed == 0) =>
-            {
+            _ if self.is_count() && outcome.cycles == 0 && outcome.missed.unwrap_or(0) == 0 => {
                 (None, 1)
             }
-            Self::Missed => {
-                let missed = outcome.missed.map(|missed| missed as f64);
-                return missed.ok_or_else(|| "missed: the data do not say".to_owned());
-            }
-            Self::Unrecorded => return Ok(outcome.unrecorded as f64),
-            Self::Quantile(p) => {
-                if n > 0 && p.rank(n.saturating_add(outcome.unrecorded)) > n {
-                    return Err(format!(
-                        "{self} may be one of the {} cycles that went unrecorded",
-                        outcome.unrecorded
-                    ));
-                }
-                (of_all(&outcome.lateness, p, outcome.unrecorded), p.samples_needed())
-            }
-            Self::Max => (stats.max.map(|ns| ns + rounding_ns), 1),
-            Self::Min => (stats.min.map(|ns| ns + rounding_ns), 1),
-            Self::Mean => (stats.mean.map(|ns| ns + rounding_ns), 1),
-            Self::Stddev => (stats.stddev, 2),
-            Self::JitterPp => (outcome.jitters.grid_pp_ns, 2),
-            Self::JitterRms => (outcome.jitters.grid_rms_ns, 2),
+            _ => self.row().map_or((None, 1), |row| ((row.figure)(outcome), row.needed)),
         };
-        let is_grid = matches!(self, Self::JitterPp | Self::JitterRms);
-        value.ok_or_else(|| {
-            if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
-                format!("{self} is not in what {} tells", imported.program)
-            } else if is_grid {
-                format!("{self} needs a fitted grid, which this run does not give")
-            } else if outcome.cycles > 0 && n == 0 {
-                format!("{self} needs latenesses, and this run holds none")
-            } else {
-                format!("{self} needs at least {needed} cycles; this run has {n}")
-            }
-        })
+        // The extremes and the mean of another program's data may be rounded down.
+        let rounded = matches!(self, Self::Max | Self::Min | Self::Mean);
+        let value = value.map(|ns| if rounded { ns + rounding_ns } else { ns });
+        value.ok_or_else(|| self.absent(outcome, n, needed))
+    }
+
+    /// Why there is no figure.
+    fn absent(self, outcome: &Outcome, n: u64, needed: u64) -> String {
+        let is_grid = self.kind() == Kind::Grid;
+        if self == Self::Missed && outcome.missed.is_none() {
+            return "missed: the data do not say".to_owned();
+        }
+        if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
+            format!("{self} is not in what {} tells", imported.program)
+        } else if is_grid {
+            format!("{self} needs a fitted grid, which this run does not give")
+        } else if outcome.cycles > 0 && n == 0 {
+            format!("{self} needs latenesses, and this run holds none")
+        } else {
+            format!("{self} needs at least {needed} cycles; this run has {n}")
+        }
+    }
+}
+
+/// Releases whose lateness is not known, in words; `None` where there are none.
+fn unknown(censored: u64, unrecorded: u64) -> Option<String> {
+    match (censored, unrecorded) {
+        (0, 0) => None,
+        (0, lost) => Some(format!("{lost} cycles that went unrecorded")),
+        (missed, 0) => Some(format!("{missed} missed releases that no wake followed")),
+        (missed, lost) => {
+            Some(format!("{lost} cycles that went unrecorded and the {missed} missed releases"))
+        }
     }
 }
 
@@ -173,14 +223,21 @@ impl std::fmt::Display for Metric {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Quantile(p) => p.fmt(f),
-            Self::Max => f.write_str("max"),
-            Self::Min => f.write_str("min"),
-            Self::Mean => f.write_str("mean"),
-            Self::Stddev => f.write_str("stddev"),
-            Self::Missed => f.write_str("missed"),
-            Self::Unrecorded => f.write_str("unrecorded"),
-            Self::JitterPp => f.write_str("jitter_pp"),
-            Self::JitterRms => f.write_str("jitter_rms"),
+            named => f.write_str(named.row().map_or("", |row| row.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_reads_as_it_shows() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(Metric::parse(row.name), Ok(row.metric));
+            assert_eq!(row.metric.to_string(), row.name);
+            assert!(ROWS[..at].iter().all(|other| other.metric != row.metric), "{}", row.name);
         }
     }
 }

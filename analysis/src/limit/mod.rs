@@ -90,13 +90,11 @@ impl Limit {
         };
         let bound = self.bound as f64;
         let ok = if self.or_equal { measured <= bound } else { measured < bound };
-        if ok && outcome.unrecorded > 0 && self.metric.misses_unrecorded() {
+        if let Some(open) = self.metric.left_open(outcome).filter(|_| ok) {
             let reason = format!(
-                "{} of the recorded cycles is {}, but {} more went unrecorded and may have been \
-                 later",
+                "{} of the others is {}, but {open} may have been later",
                 self.metric,
                 Span::from_ns(measured.round() as i64),
-                outcome.unrecorded
             );
             return judgement(false, Some(measured), reason);
         }

@@ -7,18 +7,22 @@ use proptest::prelude::*;
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Period;
 
-/// `n` cycles with latenesses 1, 2, … n µs, then one after a gap of two.
-fn outcome(n: u64) -> Outcome {
+/// `n` cycles of 1 ms with latenesses 1, 2, … n µs, then one after `missed` releases.
+fn recording(n: u64, missed: u64) -> Recording {
     let mut recording =
         Recording::new(Setup { period: Period::from_ns(1_000_000), ..Setup::default() });
     let sample = |cycle, us| Sample { cycle, lateness: Span::from_us(us), flags: Flags::NONE };
     (0..n).for_each(|k| recording.push(&sample(k, k as i64 + 1)));
-    recording.push(&sample(n + 2, 1));
-    recording.finish(0)
+    recording.push(&sample(n + missed, 1));
+    recording
 }
 
 fn judged(text: &str, n: u64) -> Judgement {
-    Limit::parse(text).unwrap().judge(&outcome(n))
+    Limit::parse(text).unwrap().judge(&recording(n, 0).finish(0))
+}
+
+fn judged_with_missed(text: &str, n: u64, missed: u64) -> Judgement {
+    Limit::parse(text).unwrap().judge(&recording(n, missed).finish(0))
 }
 
 #[test]
@@ -26,12 +30,35 @@ fn limits_are_judged() {
     assert!(judged("max<101us", 100).ok && !judged("max<100us", 100).ok);
     assert!(judged("max<=100us", 100).ok);
     assert!(judged(" p50 < 60us", 100).ok && !judged("p50<40us", 100).ok);
-    assert!(judged("missed<3", 10).ok && !judged("missed<=1", 10).ok);
-    assert_eq!(judged("missed<1", 10).measured, Some(2.0));
+    let missed = |text| judged_with_missed(text, 10, 2);
+    assert!(missed("missed<3").ok && !missed("missed<=1").ok);
+    assert_eq!(missed("missed<1").measured, Some(2.0));
     assert!(judged("mean<60us", 100).ok && judged("stddev<60us", 100).ok);
     assert!(judged("jitter_pp<1ms", 100).ok && !judged("jitter_pp<1ns", 100).ok);
     assert_eq!(judged("max<100us", 100).reason, "max is 100 µs, not below 100 µs");
-    assert_eq!(judged("missed<=0", 10).reason, "missed is 2, above 0");
+    assert_eq!(missed("missed<=0").reason, "missed is 2, above 0");
+}
+
+#[test]
+fn missed_releases_break_the_limits_that_their_lateness_breaks() {
+    // Ten wakes of 1 to 10 µs; two releases waited 2.001 and 1.001 ms for the eleventh.
+    let judged = |text| judged_with_missed(text, 10, 2);
+    assert_eq!(judged("max<2ms").reason, "max is 2.00 ms, not below 2.00 ms");
+    assert_eq!(judged("max<2ms").measured, Some(2_001_000.0));
+    assert!(judged("p50<8us").ok && !judged("p90<1ms").ok, "12 of 13 are at most 1.001 ms late");
+    assert!(!judged("mean<100us").ok);
+    // Of one that no wake followed nothing more is known than that it was a period late.
+    let outcome = recording(100, 0).finish_with(3, 0);
+    let judged = |text: &str| Limit::parse(text).unwrap().judge(&outcome);
+    assert!(judged("p90<1ms").ok && judged("p50<1ms").ok && judged("min<1ms").ok);
+    let open = judged("p99<1s");
+    assert_eq!(open.reason, "p99 may be one of the 3 missed releases that no wake followed");
+    assert_eq!((open.ok, open.measured), (false, None));
+    for text in ["max<1s", "mean<1s", "stddev<1s"] {
+        let open = judged(text);
+        assert!(!open.ok && open.reason.contains("but 3 missed releases that no wake"), "{open:?}");
+    }
+    assert!(judged("jitter_pp<1ms").ok, "of cycles that ran");
 }
 
 #[test]
@@ -66,7 +93,10 @@ fn what_went_unrecorded_may_have_been_later() {
     assert_eq!(lost.reason, "p99 may be one of the 200 cycles that went unrecorded");
     for text in ["max<1ms", "mean<1ms", "stddev<1ms", "jitter_pp<1ms", "jitter_rms<1ms"] {
         let judgement = judged(1, text);
-        assert!(!judgement.ok && judgement.reason.contains("1 more went unrecorded"), "{text}");
+        assert!(
+            !judgement.ok && judgement.reason.contains("but 1 cycles that went unrecorded"),
+            "{text}"
+        );
     }
     assert!(judged(1, "min<1ms").ok && judged(1, "missed<1").ok);
     assert!(judged(1, "max<10us").reason.contains("not below"), "broken all the same");

@@ -20,18 +20,20 @@ pub struct Point {
 /// The curve of a histogram whose largest value is `max_ns`; empty for no values.
 ///
 /// The value holds from the point before to this one: a curve of steps, each at its upper end.
-/// Values without a bucket (73 min and more, of either sign) count as the largest.
+/// Values without a bucket (73 min and more, of either sign) count as the largest. Where some are
+/// not known the curve ends at the largest that is.
 pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
     let sum = |sum: u64, count: u64| sum.saturating_add(count);
-    let n = view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, sum);
-    let (Some(first), Some(max_ns), 1..) = (view.buckets.first(), max_ns, n) else {
+    let known = view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, sum);
+    let n = known.saturating_add(view.unknown);
+    let (Some(first), Some(max_ns), 1..) = (view.buckets.first(), max_ns, known) else {
         return Vec::new();
     };
     let mut points = vec![Point { one_in: 1.0, lateness_ns: (first.0 as f64).min(max_ns) }];
     let mut seen = 0u64;
     for &(_, upper, count) in &view.buckets {
         seen = seen.saturating_add(count);
-        if seen >= n {
+        if seen >= known {
             break;
         }
         let one_in = n as f64 / (n - seen) as f64;
@@ -46,7 +48,8 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
             points.push(point);
         }
     }
-    points.push(Point { one_in: n as f64, lateness_ns: max_ns });
+    let one_in = n as f64 / view.unknown.max(1) as f64;
+    points.push(Point { one_in, lateness_ns: max_ns });
     points
 }
 
@@ -54,6 +57,17 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
 mod tests {
     use super::*;
     use crate::histogram::Histogram;
+
+    #[test]
+    fn ends_where_the_known_end() {
+        let known: Vec<i64> = (1..=95).collect();
+        let points = curve(&view(&known).with_unknown(5), Some(95.0));
+        let last = points.last().unwrap();
+        assert_eq!((last.one_in, last.lateness_ns), (20.0, 95.0), "5 of 100 may be later");
+        let median = points.iter().find(|point| point.one_in >= 2.0).unwrap();
+        assert!((49.0..=51.0).contains(&median.lateness_ns), "{median:?}");
+    }
+
     use proptest::prelude::*;
 
     fn view(values: &[i64]) -> HistogramView {

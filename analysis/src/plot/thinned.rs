@@ -6,9 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use punctual_core::sample::{Flags, Sample};
+use punctual_core::sample::Sample;
 
 use super::envelope::Envelope;
+use crate::release::Walk;
 
 /// A cycle later than the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +40,7 @@ pub struct Thinner {
     envelope: Envelope,
     latest: BinaryHeap<Reverse<Outlier>>,
     beyond: u64,
-    previous: Option<u64>,
-    samples: u64,
+    walk: Walk,
 }
 
 /// A time series, thinned.
@@ -65,8 +65,7 @@ impl Thinner {
             envelope: Envelope::new(bounds.stretches),
             latest: BinaryHeap::new(),
             beyond: 0,
-            previous: None,
-            samples: 0,
+            walk: Walk::new(0, bounds.leave_out_cold),
             bounds,
         }
     }
@@ -80,18 +79,12 @@ impl Thinner {
 
     #[inline]
     fn push(&mut self, sample: &Sample) {
-        self.samples += 1;
-        let previous = self.previous.replace(sample.cycle);
-        if self.bounds.leave_out_cold && sample.flags.has(Flags::COLD) {
+        let lateness_ns = sample.lateness.as_ns();
+        let step = self.walk.step(sample, lateness_ns);
+        if step.left_out {
             return;
         }
-        let missed = match previous {
-            Some(previous) if !sample.flags.has(Flags::FIRST) => {
-                sample.cycle.saturating_sub(previous).saturating_sub(1)
-            }
-            _ => 0,
-        };
-        let lateness_ns = sample.lateness.as_ns();
+        let missed = step.gap.map_or(0, |gap| gap.missed());
         self.envelope.push(sample.cycle, lateness_ns, missed);
         if self.bounds.outlier_above_ns.is_some_and(|above| lateness_ns > above) {
             self.keep(Outlier { lateness_ns, cycle: sample.cycle });
@@ -116,7 +109,7 @@ impl Thinner {
             outliers,
             outliers_in_all: self.beyond,
             outlier_above_ns: self.bounds.outlier_above_ns,
-            samples: self.samples,
+            samples: self.walk.samples(),
         }
     }
 }
@@ -124,6 +117,7 @@ impl Thinner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::sample::Flags;
     use punctual_core::time::Span;
 
     fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {

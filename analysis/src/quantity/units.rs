@@ -80,68 +80,67 @@ pub(super) fn find(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.names.contains(&name))
 }
 
+/// What messages say of a dimension.
+struct Words {
+    name: &'static str,
+    units: &'static str,
+    example_unit: &'static str,
+    example: &'static str,
+}
+
+const fn words(
+    name: &'static str,
+    units: &'static str,
+    example_unit: &'static str,
+    example: &'static str,
+) -> Words {
+    Words { name, units, example_unit, example }
+}
+
 impl Dimension {
+    /// One row each: its name with the article, the units to offer, the unit of an example, a whole
+    /// example.
+    const fn words(self) -> Words {
+        match self {
+            Self::Duration => words("a duration", "ns, us, ms, s, min, h, d", "us", "500us"),
+            Self::Torque => words("a torque", "Nm, mNm, ozin, kgcm", "ozin", "23ozin"),
+            Self::Angle => words("an angle", "deg, rad", "deg", "0.9deg"),
+            Self::Speed => {
+                words("a rotational speed", "rev/s, rpm, rad/s, deg/s", "rev/s", "15rev/s")
+            }
+            Self::Rate => words("a rate", "Hz, kHz", "Hz", "10kHz"),
+            Self::Share => words("a share", "10% or 0.1", "%", "10%"),
+            Self::Length => words("a length", "m, mm, um, in", "mm", "10um"),
+            Self::LinearSpeed => words(
+                "a speed along a line",
+                "m/s, m/min, mm/s, mm/min, in/min",
+                "m/min",
+                "10m/min",
+            ),
+            Self::BitRate => {
+                words("a rate of data", "bit/s, kbit/s, Mbit/s, Gbit/s", "Mbit/s", "1Gbit/s")
+            }
+            Self::Size => words("an amount of memory", "B, kB, MB, KiB, MiB", "KiB", "8KiB"),
+        }
+    }
+
     /// Its name with the article.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Duration => "a duration",
-            Self::Torque => "a torque",
-            Self::Angle => "an angle",
-            Self::Speed => "a rotational speed",
-            Self::Rate => "a rate",
-            Self::Share => "a share",
-            Self::Length => "a length",
-            Self::LinearSpeed => "a speed along a line",
-            Self::BitRate => "a rate of data",
-            Self::Size => "an amount of memory",
-        }
+        self.words().name
     }
 
     /// The units to offer.
     pub fn units(self) -> &'static str {
-        match self {
-            Self::Duration => "ns, us, ms, s, min, h, d",
-            Self::Torque => "Nm, mNm, ozin, kgcm",
-            Self::Angle => "deg, rad",
-            Self::Speed => "rev/s, rpm, rad/s, deg/s",
-            Self::Rate => "Hz, kHz",
-            Self::Share => "10% or 0.1",
-            Self::Length => "m, mm, um, in",
-            Self::LinearSpeed => "m/s, m/min, mm/s, mm/min, in/min",
-            Self::BitRate => "bit/s, kbit/s, Mbit/s, Gbit/s",
-            Self::Size => "B, kB, MB, KiB, MiB",
-        }
+        self.words().units
     }
 
     /// The unit of an example.
     pub(super) fn example_unit(self) -> &'static str {
-        match self {
-            Self::Duration => "us",
-            Self::Torque => "ozin",
-            Self::Angle => "deg",
-            Self::Speed => "rev/s",
-            Self::Rate => "Hz",
-            Self::Share => "%",
-            Self::Length => "mm",
-            Self::LinearSpeed => "m/min",
-            Self::BitRate => "Mbit/s",
-            Self::Size => "KiB",
-        }
+        self.words().example_unit
     }
 
     /// A whole example.
     pub(super) fn example(self) -> &'static str {
-        match self {
-            Self::Duration => "500us",
-            Self::Torque => "23ozin",
-            Self::Angle => "0.9deg",
-            Self::Speed => "15rev/s",
-            Self::Rate => "10kHz",
-            Self::Share => "10%",
-            Self::Length => "10um",
-            Self::LinearSpeed => "10m/min",
-            Self::BitRate => "1Gbit/s",
-            Self::Size => "8KiB",
-        }
+        self.words().example
     }
 }

@@ -6,6 +6,7 @@
 use crate::claim::ask::{Ask, Event};
 use crate::claim::dependence::{Exceedances, Tails};
 use crate::claim::judge::Counted;
+use crate::release::Gap;
 
 /// What is watched beside lateness.
 #[derive(Clone, Debug, Default)]
@@ -52,11 +53,18 @@ impl Asked {
         }
     }
 
-    /// One release that ran, after `missed` that did not.
+    /// One release that ran.
     #[inline]
-    pub(super) fn push_release(&mut self, missed: u64) {
+    pub(super) fn push_release(&mut self) {
         if let Some(releases) = &mut self.missed {
-            releases.push(0, missed, 0);
+            releases.push(0, 0, 0);
+        }
+    }
+
+    /// Releases that did not.
+    pub(super) fn miss(&mut self, missed: u64) {
+        if let Some(releases) = &mut self.missed {
+            releases.miss(Gap::new(missed, 0, 0, 0));
         }
     }
 
@@ -66,7 +74,7 @@ impl Asked {
         if self.interval.is_some() || self.missed.is_some() {
             for &ns in interval_ns {
                 self.push_interval(ns);
-                self.push_release(0);
+                self.push_release();
             }
         }
     }

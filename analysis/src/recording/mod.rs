@@ -8,7 +8,7 @@ mod outcome;
 mod stretch;
 mod worst;
 
-use punctual_core::sample::{Flags, Sample};
+use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period, Span};
 
 use crate::claim::ask::Ask;
@@ -19,13 +19,14 @@ use crate::extremes::{self, Peaks};
 use crate::gridfit::{GridFit, Line};
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
+use crate::release::{Gap, Lateness, Walk};
 use crate::summary::{Distribution, Stats};
 use asked::Asked;
 pub use asked::AskedTails;
 pub(crate) use asked::MISSED;
-pub use outcome::Outcome;
-use worst::WorstList;
-pub use worst::{WORST_MAX, Worst};
+pub use outcome::{Outcome, Wakes};
+use worst::{Kept, WorstList};
+pub use worst::{Kind, WORST_MAX, Worst};
 
 /// What a sample's lateness is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,8 +63,8 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct Recording {
     setup: Setup,
-    period_ns: i64,
-    lateness: Distribution,
+    walk: Walk,
+    lateness: Lateness,
     interval: Distribution,
     response: Option<Distribution>,
     execution: Option<Distribution>,
@@ -72,13 +73,6 @@ pub struct Recording {
     asked: Asked,
     peaks: Peaks,
     worst: WorstList,
-    previous: Option<Sample>,
-    /// Whether the previous sample was left out, so that no interval starts there.
-    previous_left_out: bool,
-    samples: u64,
-    cold: u64,
-    cold_max: Option<i64>,
-    gaps: u64,
 }
 
 impl Recording {
@@ -87,8 +81,11 @@ impl Recording {
         let period_ns =
             setup.period.map_or(0, |period| i64::try_from(period.as_ns()).unwrap_or(i64::MAX));
         Self {
-            period_ns,
-            lateness: Distribution::default(),
+            walk: Walk::new(period_ns, setup.leave_out_cold).spaced(match &setup.releases {
+                Releases::Fitted(line) => line.spacing_ns(period_ns),
+                Releases::Known | Releases::Unknown => period_ns,
+            }),
+            lateness: Lateness::default(),
             interval: Distribution::default(),
             response: None,
             execution: None,
@@ -97,12 +94,6 @@ impl Recording {
             asked: Asked::default(),
             peaks: Peaks::default(),
             worst: WorstList::default(),
-            previous: None,
-            previous_left_out: false,
-            samples: 0,
-            cold: 0,
-            cold_max: None,
-            gaps: 0,
             setup,
         }
     }
@@ -123,48 +114,57 @@ impl Recording {
     /// Takes in the next sample. Cycles must not decrease.
     #[inline]
     pub fn push(&mut self, sample: &Sample) {
-        self.samples += 1;
-        let first = sample.flags.has(Flags::FIRST);
-        let previous = if first { None } else { self.previous };
-        let missed = previous.map_or(0, |p| sample.cycle.saturating_sub(p.cycle).saturating_sub(1));
-        self.gaps += missed;
-        self.previous = Some(*sample);
-        let left_out = self.is_left_out(sample);
-        let kept = previous.filter(|_| !self.previous_left_out);
-        self.previous_left_out = left_out;
-        if left_out {
+        let deviation_ns = sample.lateness.as_ns();
+        let lateness_ns = match &self.setup.releases {
+            Releases::Known | Releases::Unknown => deviation_ns,
+            Releases::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
+        };
+        let knows_lateness = self.setup.releases != Releases::Unknown;
+        let step = self.walk.step(sample, lateness_ns);
+        if let Some(gap) = step.gap {
+            self.asked.miss(gap.missed());
+            if knows_lateness {
+                self.miss(&gap, sample);
+            }
+        }
+        if step.left_out {
             return;
         }
-        if let Some(previous) = kept {
-            let ns = interval_ns(&previous, sample, self.period_ns);
+        if let Some(ns) = step.interval_ns {
             self.interval.push(ns);
             self.asked.push_interval(ns);
         }
-        self.asked.push_release(missed);
-        let deviation_ns = sample.lateness.as_ns();
+        self.asked.push_release();
         if let Some(grid) = &mut self.grid {
             grid.push(sample.cycle, deviation_ns);
         }
-        let lateness_ns = match &self.setup.releases {
-            Releases::Known => deviation_ns,
-            Releases::Unknown => return,
-            Releases::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
-        };
-        self.lateness.push(lateness_ns);
-        let stalled_ns = previous.map_or(0, |previous| previous.lateness.as_ns());
-        self.exceedances.push(lateness_ns, missed, stalled_ns);
-        self.peaks.push(lateness_ns);
-        self.worst.push(sample.cycle, lateness_ns, deviation_ns);
+        if knows_lateness {
+            self.lateness.push(lateness_ns);
+            self.exceedances.push(lateness_ns, 0, 0);
+            self.peaks.push(lateness_ns);
+            if self.worst.takes(lateness_ns) {
+                let (cycle, kind) = (sample.cycle, Kind::Ran);
+                self.worst.push(Kept { lateness_ns, cycle, deviation_ns, kind });
+            }
+        }
     }
 
-    #[inline]
-    fn is_left_out(&mut self, sample: &Sample) -> bool {
-        let cold = sample.flags.has(Flags::COLD);
-        if cold {
-            self.cold += 1;
-            self.cold_max = self.cold_max.max(Some(sample.lateness.as_ns()));
+    /// Takes in the releases that were missed before `sample`.
+    #[cold]
+    fn miss(&mut self, gap: &Gap, sample: &Sample) {
+        self.lateness.miss(gap);
+        self.exceedances.miss(*gap);
+        let (Some((releases, lateness_ns)), Some(period)) = (gap.longest_wait(), self.setup.period)
+        else {
+            return;
+        };
+        if self.worst.takes(lateness_ns) {
+            let wait_ns = i128::from(releases) * i128::from(period.as_ns());
+            let late_ns = i128::from(sample.lateness.as_ns()) + wait_ns;
+            let deviation_ns = i64::try_from(late_ns).unwrap_or(i64::MAX);
+            let cycle = sample.cycle - releases;
+            self.worst.push(Kept { lateness_ns, cycle, deviation_ns, kind: Kind::Missed });
         }
-        cold && self.setup.leave_out_cold
     }
 
     /// Takes in a response (finish − release), where one was recorded.
@@ -179,17 +179,17 @@ impl Recording {
 
     /// Samples so far, cold ones included.
     pub fn samples(&self) -> u64 {
-        self.samples
+        self.walk.samples()
     }
 
     /// The largest lateness so far, for a progress line.
     pub fn largest_so_far(&self) -> Option<Span> {
-        self.lateness.histogram().max().map(Span::from_ns)
+        self.lateness.max().map(Span::from_ns)
     }
 
     /// Releases without a sample so far: missed, or run but unrecorded.
     pub fn gaps(&self) -> u64 {
-        self.gaps
+        self.walk.gaps()
     }
 
     /// What was counted so far of the event of a claim, for a live view. Copies what is watched,
@@ -198,77 +198,72 @@ impl Recording {
     /// # Errors
     /// In one line, why the data cannot tell.
     pub fn counted_so_far(&self, ask: &Ask) -> Result<Counted, String> {
-        let tails = self.exceedances.clone().finish(self.gaps);
+        let gaps = self.walk.gaps();
+        let tails = self.exceedances.clone().finish(gaps);
         // What went unrecorded is a gap so far, and counts as missed.
-        let of = (self.lateness.histogram().count(), self.samples, 0);
-        asked::counted(ask, &tails, of, &self.asked.so_far(self.gaps))
+        let of = (self.lateness.wakes().histogram().count(), self.walk.samples(), 0);
+        asked::counted(ask, &tails, of, &self.asked.so_far(gaps))
     }
 
     /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases
     /// ran, so they are taken off the gaps in k, and what remains was missed.
     pub fn finish(self, unrecorded: u64) -> Outcome {
-        let missed = self.gaps.saturating_sub(unrecorded);
+        let missed = self.walk.gaps().saturating_sub(unrecorded);
         self.finish_with(missed, unrecorded)
     }
 
     /// The figures, where the recorder itself counted the missed releases (which also covers those
     /// after the last sample).
     pub fn finish_with(self, missed: u64, unrecorded: u64) -> Outcome {
-        let tails = self.exceedances.finish_with(missed, unrecorded);
+        let placement = self.walk.placement(missed, unrecorded);
+        let tails = self.exceedances.placed(missed, &placement).tails(unrecorded);
+        let releases = self.lateness.finish(&placement, unrecorded);
         let (grid, line) = self.grid.as_ref().and_then(GridFit::finish).unzip();
-        let jitters =
-            Jitters::of(&self.lateness, &self.interval, self.response.as_ref(), grid.as_ref());
-        let histogram = self.lateness.histogram();
+        let (response, wakes) = (self.response.as_ref(), &releases.wakes);
+        let jitters = Jitters::of(wakes, &self.interval, response, grid.as_ref());
+        let known = releases.known();
+        let histogram = known.histogram();
         let mut claims = claims(&tails, histogram);
         claims.extend(extremes::claim::claim(&self.peaks, missed, unrecorded));
         Outcome {
-            cycles: self.samples,
-            cold: self.cold,
+            cycles: self.walk.samples(),
+            cold: self.walk.cold(),
             cold_max_ns: match self.setup.releases {
-                Releases::Known => self.cold_max.map(|ns| ns as f64),
+                Releases::Known => self.walk.cold_max_ns().map(|ns| ns as f64),
                 Releases::Unknown | Releases::Fitted(_) => None,
             },
             missed: Some(missed),
+            censored: releases.censored,
             unrecorded,
-            lateness_ns: self.lateness.stats(),
+            lateness_ns: known.stats_below(releases.unknown()),
+            wakes: Wakes::of(&releases.wakes, Some(missed.saturating_add(unrecorded))),
             interval_ns: self.interval.stats(),
-            response_ns: self.response.as_ref().map(Distribution::stats),
+            response_ns: response.map(Distribution::stats),
             execution_ns: self.execution.as_ref().map(Distribution::stats),
             grid,
             jitters,
-            histogram: HistogramView::of(histogram),
+            histogram: HistogramView::of(histogram).with_unknown(releases.unknown()),
             claims,
             worst: self.worst.finish(&self.setup),
             imported: None,
             line,
             asked: self.asked.finish(missed),
             tails,
-            lateness: self.lateness.into_histogram(),
+            lateness: known.into_histogram(),
         }
     }
 
-    /// The nine numbers of lateness so far.
+    /// The nine numbers of lateness so far, of releases that ran or lie in a gap.
     pub fn lateness_so_far(&self) -> Stats {
-        self.lateness.stats()
+        let placement = self.walk.placement(self.walk.gaps(), 0);
+        self.lateness.clone().finish(&placement, 0).known().stats()
     }
-}
-
-/// wake − previous wake − one period, saturating: a missed release shows as at least one period.
-#[inline]
-pub(crate) fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
-    let difference = sample.lateness.as_ns().saturating_sub(previous.lateness.as_ns());
-    if sample.cycle == previous.cycle.wrapping_add(1) {
-        return difference;
-    }
-    let releases = i128::from(sample.cycle) - i128::from(previous.cycle) - 1;
-    let apart = releases * i128::from(period_ns);
-    let apart = apart.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-    difference.saturating_add(apart)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::sample::Flags;
 
     fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }

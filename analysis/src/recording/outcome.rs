@@ -1,7 +1,7 @@
 //! What one run gave, as plain data.
 //!
-//! For the report (the JSON keys are those of schema 1) and for limits and verdicts, which need the
-//! parts that JSON leaves out. Holds; computes nothing.
+//! For the report (the JSON keys are those of the schema) and for limits and verdicts, which need
+//! the parts that JSON leaves out. Holds; computes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
 use crate::import::imported::{Holds, Imported};
 use crate::jitters::Jitters;
-use crate::summary::Stats;
+use crate::summary::{Distribution, Stats};
 
 /// The figures of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -31,10 +31,20 @@ pub struct Outcome {
     pub cold_max_ns: Option<f64>,
     /// Releases that never ran; null for data that do not say.
     pub missed: Option<u64>,
+    /// Those of them of which only is known that they were late by a period at least: no wake
+    /// followed, or cycles went unrecorded among them.
+    #[serde(default)]
+    pub censored: u64,
     /// Cycles that ran but did not fit in the recorder.
     pub unrecorded: u64,
-    /// wake − release.
+    /// Lateness of all releases: wake − release of those that ran; of those that were missed until
+    /// the first wake after them, and a period at least. Where `censored` or `unrecorded` is not 0
+    /// quantiles take those for the latest of all, and `max` is a lower bound. Data that know no
+    /// releases have that of their wakes.
     pub lateness_ns: Stats,
+    /// Lateness of wakes alone, as programs report it that know no releases.
+    #[serde(default)]
+    pub wakes: Wakes,
     /// wake − previous wake − period.
     pub interval_ns: Stats,
     /// finish − release; null when not recorded.
@@ -49,7 +59,7 @@ pub struct Outcome {
     pub histogram: HistogramView,
     /// What the run supports.
     pub claims: Vec<Claim>,
-    /// The latest wakes, latest first.
+    /// The latest releases, latest first.
     pub worst: Vec<Worst>,
     /// What another program's data hold and cannot tell; null for the project's own.
     #[serde(default)]
@@ -68,7 +78,29 @@ pub struct Outcome {
     pub lateness: Histogram,
 }
 
+/// Lateness of the cycles that ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Wakes {
+    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not say.
+    pub left_out: Option<u64>,
+    /// The nine numbers.
+    #[serde(flatten)]
+    pub stats: Stats,
+}
+
+impl Wakes {
+    /// Of a distribution of wakes.
+    pub(crate) fn of(wakes: &Distribution, left_out: Option<u64>) -> Self {
+        Self { left_out, stats: wakes.stats() }
+    }
+}
+
 impl Outcome {
+    /// Releases whose lateness is not known, which may have been later than all others.
+    pub fn unknown(&self) -> u64 {
+        self.censored.saturating_add(self.unrecorded)
+    }
+
     /// What was counted of the event of a claim: exactly for a threshold that was watched, else
     /// between the two nearest that were.
     ///
@@ -128,6 +160,8 @@ mod tests {
             ["bound_ns", "conditions", "confidence", "given", "level", "n", "p", "statement"];
         assert_eq!(keys(&json["claims"][0]), claim);
         assert_eq!(json["claims"][0]["level"], "L0");
-        assert_eq!(keys(&json["worst"][0]), ["at_ns", "cause", "cycle", "lateness_ns"]);
+        assert_eq!(keys(&json["worst"][0]), ["at_ns", "cause", "cycle", "kind", "lateness_ns"]);
+        assert_eq!(json["wakes"]["left_out"], 0);
+        assert_eq!(json["wakes"]["p99"], json["lateness_ns"]["p99"]);
     }
 }

@@ -7,7 +7,7 @@
 
 use punctual_core::sample::{Flags, Sample};
 
-use super::{Recording, Releases};
+use super::{Kept, Kind, Recording, Releases};
 
 /// The most samples at once.
 pub(crate) const STRETCH: usize = 256;
@@ -60,10 +60,9 @@ impl Recording {
     pub fn extend(&mut self, samples: &[Sample]) {
         let mut stretch = Stretch::EMPTY;
         for some in samples.chunks(STRETCH) {
-            let follows = self.previous.filter(|_| !self.previous_left_out);
             let known = matches!(self.setup.releases, Releases::Known);
-            match follows.filter(|_| known) {
-                Some(previous) if stretch.hold(&previous, some) => {
+            match self.walk.follows().filter(|_| known) {
+                Some(previous) if stretch.hold(previous, some) => {
                     self.push_stretch(&stretch, some);
                 }
                 _ => some.iter().for_each(|sample| self.push(sample)),
@@ -75,8 +74,7 @@ impl Recording {
         debug_assert!(samples.iter().all(|sample| sample.flags == Flags::NONE));
         let lateness_ns = &stretch.lateness_ns[..stretch.len];
         let interval_ns = &stretch.interval_ns[..stretch.len];
-        self.samples += stretch.len as u64;
-        self.previous = samples.last().copied();
+        self.walk.stride(stretch.len as u64, samples.last());
         self.interval.extend_near(interval_ns);
         self.asked.extend(interval_ns);
         if let Some(grid) = &mut self.grid {
@@ -87,7 +85,8 @@ impl Recording {
         self.peaks.extend(lateness_ns, largest_ns);
         if self.worst.takes(largest_ns) {
             for (cycle, &ns) in (stretch.first_cycle..).zip(lateness_ns) {
-                self.worst.push(cycle, ns, ns);
+                let kind = Kind::Ran;
+                self.worst.push(Kept { lateness_ns: ns, cycle, deviation_ns: ns, kind });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The latest wakes of a run, by name.
+//! The latest releases of a run, by name.
 //!
 //! For the report, and for what later looks for their causes. Keeps ten; of equals the earlier.
 
@@ -10,29 +10,45 @@ use super::Setup;
 /// How many are kept.
 pub const WORST_MAX: usize = 10;
 
-/// One late wake.
+/// Whether a release ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// It ran.
+    #[default]
+    Ran,
+    /// It was missed.
+    Missed,
+}
+
+/// One late release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
     /// Its cycle.
     pub cycle: u64,
-    /// Instant of the wake, ns: on CLOCK_MONOTONIC, or on the clock that the run follows.
+    /// Instant of its wake, ns: on CLOCK_MONOTONIC, or on the clock that the run follows. For a
+    /// missed release the first wake after it.
     pub at_ns: u64,
+    /// "ran", or "missed": then the first of those that waited for the same wake.
+    #[serde(default)]
+    pub kind: Kind,
     /// Its lateness, ns.
     pub lateness_ns: f64,
     /// What made it late, where that is known.
     pub cause: Option<String>,
 }
 
-/// A late wake as it is kept.
+/// A late release as it is kept.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
-    lateness_ns: i64,
-    cycle: u64,
+pub(super) struct Kept {
+    pub(super) lateness_ns: i64,
+    pub(super) cycle: u64,
     /// wake − (epoch + cycle·period), which is not the lateness where that is about a fitted line.
-    deviation_ns: i64,
+    pub(super) deviation_ns: i64,
+    pub(super) kind: Kind,
 }
 
-/// The latest wakes so far, latest first.
+/// The latest releases so far, latest first.
 #[derive(Clone, Debug)]
 pub(super) struct WorstList {
     kept: Vec<Kept>,
@@ -47,21 +63,18 @@ impl Default for WorstList {
 }
 
 impl WorstList {
-    #[inline]
-    pub(super) fn push(&mut self, cycle: u64, lateness_ns: i64, deviation_ns: i64) {
-        if self.takes(lateness_ns) {
-            self.insert(Kept { lateness_ns, cycle, deviation_ns });
-        }
-    }
-
     /// Whether a lateness would be kept.
     #[inline]
     pub(super) fn takes(&self, lateness_ns: i64) -> bool {
         self.bar_ns.is_none_or(|bar| lateness_ns > bar)
     }
 
+    /// Takes one in that is late enough.
     #[cold]
-    fn insert(&mut self, late: Kept) {
+    pub(super) fn push(&mut self, late: Kept) {
+        if !self.takes(late.lateness_ns) {
+            return;
+        }
         let at = self.kept.partition_point(|kept| kept.lateness_ns >= late.lateness_ns);
         self.kept.insert(at, late);
         self.kept.truncate(WORST_MAX);
@@ -78,6 +91,7 @@ impl WorstList {
             Worst {
                 cycle: kept.cycle,
                 at_ns: release.saturating_add_signed(kept.deviation_ns),
+                kind: kept.kind,
                 lateness_ns: kept.lateness_ns as f64,
                 cause: None,
             }

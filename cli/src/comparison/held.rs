@@ -8,6 +8,7 @@ use super::recorded::{Recorded, RecordedRun};
 use crate::report::{ComparedResult, ComparedSide, Comparison, Pair};
 
 /// One side: one result, or several of the same kind.
+#[derive(Clone)]
 pub(crate) struct Side {
     /// "A", "B", "baseline NAME".
     pub(crate) label: String,
@@ -24,6 +25,7 @@ struct Matched<'a> {
 /// Holds every side after the first against the first. `anyway` takes counts without an order as if
 /// cycles were independent.
 pub(crate) fn hold(sides: &[Side], thresholds_ns: &[i64], anyway: bool) -> Result<Comparison> {
+    let sides = &on_one_footing(sides)?[..];
     let [reference, others @ ..] = sides else { bail!("there is nothing to compare") };
     let matched: Vec<Vec<Matched<'_>>> =
         others.iter().map(|b| matched(reference, b, anyway)).collect();
@@ -64,6 +66,35 @@ pub(crate) fn hold(sides: &[Side], thresholds_ns: &[i64], anyway: bool) -> Resul
         });
     }
     Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs })
+}
+
+/// The sides, all of them by wakes alone where one knows nothing else.
+fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
+    let parts = |side: &Side| -> Vec<bool> {
+        let runs = side.results.iter().flat_map(|result| &result.runs);
+        runs.flat_map(|run| &run.parts).map(|series| series.of_wakes).collect()
+    };
+    let mut sides = sides.to_vec();
+    let of_wakes: Vec<bool> = sides.iter().flat_map(parts).collect();
+    if of_wakes.contains(&true) && of_wakes.contains(&false) {
+        for result in sides.iter_mut().flat_map(|side| &mut side.results) {
+            let from = &result.from;
+            for run in &mut result.runs {
+                for series in &mut run.parts {
+                    let Some(wakes) = series.wakes() else {
+                        bail!(
+                            "{from}: the other side knows wakes alone, and a result without its \
+                             samples does not tell them from its {} missed releases",
+                            series.missed
+                        );
+                    };
+                    run.left_out = run.left_out.saturating_add(series.missed);
+                    *series = wakes;
+                }
+            }
+        }
+    }
+    Ok(sides)
 }
 
 impl Comparison {
@@ -167,10 +198,17 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
             ));
         }
     }
+    let parts = || results().flat_map(|result| &result.runs).flat_map(|run| &run.parts);
+    if parts().any(|series| series.of_wakes) {
+        let left_out: u64 = results().flat_map(|result| &result.runs).map(|run| run.left_out).sum();
+        notes.push(format!(
+            "compared by wakes alone, for not every side knows its releases: {left_out} missed \
+             releases are left out"
+        ));
+    }
     for result in results().filter(|result| result.machine.is_none()) {
         notes.push(format!("{}: the machine is not recorded", result.from));
     }
-    let parts = || results().flat_map(|result| &result.runs).flat_map(|run| &run.parts);
     if anyway && parts().any(|series| !series.ordered) {
         notes.push(
             "histograms do not hold the order of cycles: tested as if cycles were independent, \

@@ -67,8 +67,8 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         .into_iter()
         .enumerate()
         .map(|(run, builder)| {
-            let missed = file.counts(run).map_or(0, |counts| counts.1);
-            builder.unwrap_or_else(|| Builder::new(0, true)).finish(missed)
+            let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
+            builder.unwrap_or_else(|| Builder::new(0, true)).finish_with(missed, unrecorded)
         })
         .collect();
     let lost: Vec<u64> =
@@ -105,6 +105,7 @@ fn grouped(info: &FileInfo, series: Vec<Series>, lost: &[u64]) -> Vec<RecordedRu
                 setup: setup(run),
                 cold_left_out: true,
                 unrecorded,
+                left_out: 0,
                 parts: vec![series],
             });
         }
@@ -129,23 +130,24 @@ fn setup(run: &RunInfo) -> Setup {
 /// Counts without their order.
 fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let run = |run: &Run| {
-        let lateness = &run.outcome.lateness_ns;
-        let mut buckets = run.outcome.histogram.buckets.clone();
-        let mut beyond = run.outcome.histogram.overflow;
-        // What other programs do not tell is in none of their counts.
-        let missed = run.outcome.missed.unwrap_or_default();
-        match run.setup.period_ns.and_then(|ns| i64::try_from(ns).ok()) {
-            // As late as a period at least.
-            Some(period) if missed > 0 => buckets.push((period, period.saturating_add(1), missed)),
-            _ => beyond = beyond.saturating_add(missed),
-        }
-        let mut series = Series::of_buckets(&buckets, beyond, lateness.max.map(|ns| ns as i64));
-        series.missed = missed;
+        let outcome = &run.outcome;
+        let max_ns = outcome.lateness_ns.max.map(|ns| ns as i64);
+        let histogram = &outcome.histogram;
+        let beyond = histogram.overflow.saturating_add(outcome.censored);
+        let mut series = Series::of_buckets(&histogram.buckets, beyond, max_ns);
+        // Other programs and columns of lateness have their wakes alone, unless they say that
+        // nothing was missed.
+        series.of_wakes = match outcome.imported {
+            Some(_) => outcome.missed != Some(0),
+            None => outcome.wakes.left_out.is_none(),
+        };
+        series.missed = if series.of_wakes { 0 } else { outcome.missed.unwrap_or_default() };
         RecordedRun {
             name: run.name.clone(),
             setup: run.setup.clone(),
             cold_left_out: true,
             unrecorded: run.outcome.unrecorded,
+            left_out: 0,
             parts: vec![series],
         }
     };

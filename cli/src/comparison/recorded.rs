@@ -44,6 +44,9 @@ pub(crate) struct RecordedRun {
     /// Cycles that ran and did not fit in the recorder: they are in no count.
     #[serde(default)]
     pub(crate) unrecorded: u64,
+    /// Missed releases that `parts` leave out, where they are of wakes alone.
+    #[serde(default)]
+    pub(crate) left_out: u64,
     /// What it gave: one series for each load that counts in it.
     pub(crate) parts: Vec<Series>,
 }

@@ -19,7 +19,7 @@ use crate::args::BaselinesDir;
 use crate::output::{Dir, Opened};
 
 /// The version of the files.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// The most bytes of one: what the bounds of the series allow is far less.
 const BYTES_MAX: u64 = 256 << 20;
 

@@ -27,7 +27,7 @@ pub(super) fn recorded(
             let condition_name = if merge && condition > 0 { UNDER_LOAD } else { &of.name };
             let name = run_name(plan, stream, condition_name);
             let outcome = &outcomes[plan.run(number, condition)];
-            let part = builder.finish(outcome.missed);
+            let part = builder.finish_with(outcome.missed, outcome.unrecorded);
             if let Some(together) = found.iter_mut().find(|run| run.name == name) {
                 together.unrecorded = together.unrecorded.saturating_add(outcome.unrecorded);
                 together.parts.push(part);
@@ -39,6 +39,7 @@ pub(super) fn recorded(
                 setup: setup.unwrap_or_default(),
                 cold_left_out: !keep_cold,
                 unrecorded: outcome.unrecorded,
+                left_out: 0,
                 parts: vec![part],
             });
         }

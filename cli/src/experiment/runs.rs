@@ -78,6 +78,7 @@ impl Maker<'_> {
             load: self.of.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),
+            censored: outcome.censored,
             lateness_ns: outcome.lateness_ns,
             loads: loads(&self.loads[condition]),
         }

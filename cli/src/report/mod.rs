@@ -1,7 +1,7 @@
-//! What a run of the tool found, as plain data: schema 1 of the result files.
+//! What a run of the tool found, as plain data: schema 2 of the result files.
 //!
 //! For the views, which show it and do no arithmetic. The doc comments are the descriptions in
-//! `docs/schema-1.json`. All times are in nanoseconds, fractional where that says more; null means
+//! `docs/schema-2.json`. All times are in nanoseconds, fractional where that says more; null means
 //! that there was too little data to say, or that the machine does not tell.
 
 mod approach;
@@ -38,7 +38,7 @@ pub(crate) use strategies::of as strategies;
 pub(crate) use verdict::{Answer, of as verdicts};
 
 /// The version of this schema.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 /// The result of one run of punctual: what every result has, and beside it what its kind of
 /// experiment gives.

@@ -106,7 +106,10 @@ pub(crate) struct LoadRow {
     pub(crate) cycles: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
-    /// wake − release.
+    /// Those of them of which only is known that they were late by a period at least.
+    #[serde(default)]
+    pub(crate) censored: u64,
+    /// Lateness of all releases, as in `runs`.
     pub(crate) lateness_ns: Stats,
     /// What it did.
     pub(crate) loads: Vec<Load>,

@@ -185,8 +185,8 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     refused(&run(["compare", &a, &other, "--json", &a]), &["would replace an input"]);
     refused(&run(["compare", &a, &other, "--threshold", "50"]), &["--threshold"]);
     let newer = dir.path("newer.json");
-    fs::write(&newer, r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
-    refused(&run(["compare", &a, newer.to_str().expect("UTF-8")]), &["newer.json", "schema 2"]);
+    fs::write(&newer, r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
+    refused(&run(["compare", &a, newer.to_str().expect("UTF-8")]), &["newer.json", "schema 3"]);
     let cut = dir.path("damaged.punctual");
     let mut bytes = fs::read(&a).expect("readable");
     let middle = bytes.len() / 2;
@@ -301,7 +301,8 @@ fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
     if kept["machine_id"].is_string() {
         refused_as(&|kept| kept["machine_id"] = json!("0"), &["another machine", "identifier"]);
     }
-    refused_as(&|kept| kept["baseline"] = json!(2), &["before.json", "layout 2"]);
+    refused_as(&|kept| kept["baseline"] = json!(1), &["before.json", "layout 1"]);
+    refused_as(&|kept| kept["baseline"] = json!(3), &["before.json", "layout 3"]);
     refused_as(&|kept| kept["tool"] = json!("other"), &["no baseline of punctual's"]);
     refused_as(
         &|kept| kept["recorded"]["runs"][0]["parts"][0]["chunks"] = json!([[[60_000, 1]]]),

@@ -1,5 +1,5 @@
 //! `punctual export`: what it writes is read back by the programs that it is for.
 
 mod formats;
-mod made;
+pub(crate) mod made;
 mod refused;

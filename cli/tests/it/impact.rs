@@ -88,8 +88,8 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     let whole = json(&from(dir.0.to_str().expect("UTF-8")));
     assert_eq!(whole["impact"]["jitter_pp_ns"], 3600.0);
     assert_eq!(whole["step_generation"]["interval_max_abs_ns"], 900);
-    fs::write(dir.path("newer.json"), r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
-    refused(&from(dir.path("newer.json").to_str().expect("UTF-8")), &["schema 2"]);
+    fs::write(dir.path("newer.json"), r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
+    refused(&from(dir.path("newer.json").to_str().expect("UTF-8")), &["schema 3"]);
     fs::write(dir.path("other.json"), "[]").expect("writable");
     refused(&from(dir.path("other.json").to_str().expect("UTF-8")), &["not a result"]);
     fs::write(dir.path("text"), "hello").expect("writable");

@@ -14,6 +14,7 @@ mod export;
 mod follow;
 mod impact;
 mod import;
+mod lateness;
 mod measure;
 mod noise;
 mod outputs;

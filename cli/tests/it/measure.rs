@@ -10,7 +10,7 @@ fn the_result_has_the_keys_of_the_schema_and_its_numbers_add_up() {
     let out = run(["measure", "periodic", "--duration", "600ms", "--json", "-", "--keep-cold"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let result = json(&out);
-    assert_eq!(result["schema"], 1);
+    assert_eq!(result["schema"], 2);
     assert_eq!(result["tool"], "punctual");
     assert_eq!(result["experiment"], "measure periodic");
     assert_eq!(result["incomplete"], false);
@@ -32,7 +32,13 @@ fn the_result_has_the_keys_of_the_schema_and_its_numbers_add_up() {
     assert!(run["lateness_ns"]["p99_99"].is_null(), "600 cycles cannot support it");
     let buckets = run["histogram"]["buckets"].as_array().expect("buckets");
     let counted: u64 = buckets.iter().map(|b| b[2].as_u64().expect("a count")).sum();
-    assert_eq!(counted + run["histogram"]["overflow"].as_u64().expect("a count"), cycles);
+    let [overflow, unknown] =
+        ["overflow", "unknown"].map(|key| run["histogram"][key].as_u64().expect("a count"));
+    let unrecorded = run["unrecorded"].as_u64().expect("a count");
+    assert_eq!(counted + overflow + unknown, cycles + missed + unrecorded, "every release");
+    let left_out = run["wakes"]["left_out"].as_u64().expect("a count");
+    assert_eq!(left_out, missed + unrecorded);
+    assert!(run["wakes"]["max"].as_f64() <= run["lateness_ns"]["max"].as_f64());
     assert!(run["grid"]["jitter_pp_ns"].as_f64().expect("fitted") >= 0.0);
     assert!(run["floor_ns"].as_f64().expect("measured") > 0.0);
     assert!(run["claims"].as_array().expect("claims").iter().any(|c| c["level"] == "L0"));
@@ -111,7 +117,7 @@ fn json_alone_goes_to_standard_output_or_beside_the_page() {
         file.to_str().expect("UTF-8"),
     ]);
     assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
-    assert_eq!(json_file(&file)["schema"], 1);
+    assert_eq!(json_file(&file)["schema"], 2);
 }
 
 #[test]

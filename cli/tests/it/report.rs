@@ -160,8 +160,8 @@ fn what_is_no_result_is_refused_in_a_line() {
     refused(&run(["report", "/nonexistent"]), &["/nonexistent"]);
     refused(&run(["report"]), &["RESULT"]);
     let newer = dir.path("newer.json");
-    fs::write(&newer, r#"{"schema":2,"tool":"punctual"}"#).expect("writable");
-    refused(&run(["report", text(&newer)]), &["newer.json", "schema 2"]);
+    fs::write(&newer, r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
+    refused(&run(["report", text(&newer)]), &["newer.json", "schema 3"]);
     let pipe = dir.path("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
     assert!(made.success());

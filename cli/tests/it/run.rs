@@ -54,7 +54,7 @@ fn programs_that_never_register_are_ended_and_counted() {
     let output = run_file(&dir, text, &["--duration", "60s", "--json", "-"]);
     let report = json(&output);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!((report["experiment"].as_str(), report["schema"].as_u64()), (Some("run"), Some(1)));
+    assert_eq!((report["experiment"].as_str(), report["schema"].as_u64()), (Some("run"), Some(2)));
     assert_eq!(report["incomplete"], true, "all were gone before the time was up");
     let supervised = &report["supervised"];
     assert_eq!(supervised["over"], "all gone");

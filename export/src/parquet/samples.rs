@@ -1,4 +1,4 @@
-//! A table of samples as Parquet: one row a cycle.
+//! A table of samples as Parquet: one row a release.
 
 use std::io::Write;
 
@@ -8,10 +8,10 @@ use punctual_core::sample::Sample;
 use super::group::{Flags, GROUP_ROWS, Group, Numbers};
 use super::schema::{self, Column, Facts, Kind, OPTIONAL, REQUIRED};
 use crate::ExportError;
-use crate::row::{COLUMNS, Row, Rows};
+use crate::row::{COLUMNS, Kind as Became, Row, Rows, Run};
 
 /// The columns of [`COLUMNS`].
-const TABLE: [Column; 10] = [
+const TABLE: [Column; 11] = [
     (COLUMNS[0], Kind::Text, REQUIRED),
     (COLUMNS[1], Kind::Text, REQUIRED),
     (COLUMNS[2], Kind::Int32, REQUIRED),
@@ -22,6 +22,7 @@ const TABLE: [Column; 10] = [
     (COLUMNS[7], Kind::Int64, OPTIONAL),
     (COLUMNS[8], Kind::Bool, REQUIRED),
     (COLUMNS[9], Kind::Bool, REQUIRED),
+    (COLUMNS[10], Kind::Text, REQUIRED),
 ];
 
 /// A table of samples being written.
@@ -29,6 +30,8 @@ pub struct Samples<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: Rows,
     held: Held,
+    /// The runs, beside those of `rows`, which is busy while a group is written.
+    names: Vec<Run>,
 }
 
 /// The rows of a group that is not full yet, by column.
@@ -45,6 +48,8 @@ struct Held {
     has_previous: Vec<i16>,
     first: Vec<bool>,
     cold: Vec<bool>,
+    /// Of following rows what became of each, in order.
+    kinds: Vec<(Became, usize)>,
 }
 
 impl<W: Write + Send> Samples<W> {
@@ -55,31 +60,76 @@ impl<W: Write + Send> Samples<W> {
     pub fn begin(writer: W, rows: Rows) -> Result<Self, ExportError> {
         let schema = schema::table("samples", &TABLE)?;
         let file = SerializedFileWriter::new(writer, schema, schema::properties(&TABLE))?;
-        Ok(Self { file, rows, held: Held::default() })
+        Ok(Self { file, names: rows.runs().to_vec(), rows, held: Held::default() })
     }
 
-    /// Takes in samples of run `run`; writes where a group is full.
+    /// Takes in samples of run `run`, of which `unrecorded` have none so far, and the releases that
+    /// were missed between them; writes where a group is full.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none.
+    /// A writer that fails; a time that is none; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.
-    pub fn extend(&mut self, run: usize, samples: &[Sample]) -> Result<(), ExportError> {
-        for sample in samples {
-            let row = self.rows.row(run, sample)?;
-            self.held.push(run, &row);
-            if self.held.cycle.len() == GROUP_ROWS {
-                self.write()?;
-            }
-        }
-        Ok(())
+    pub fn extend(
+        &mut self,
+        run: usize,
+        samples: &[Sample],
+        unrecorded: u64,
+    ) -> Result<(), ExportError> {
+        let Self { file, rows, held, names } = self;
+        let mut give = |row: &Row| held.take(file, names, run, row);
+        samples.iter().try_for_each(|sample| rows.sample(run, sample, unrecorded, &mut give))
     }
 
-    fn write(&mut self) -> Result<(), ExportError> {
-        let (held, runs) = (&self.held, self.rows.runs());
+    /// Takes in the releases of run `run` that were missed after the last cycle of a segment, where
+    /// `missed` were missed in all.
+    ///
+    /// # Errors
+    /// As [`Self::extend`].
+    ///
+    /// # Panics
+    /// When there is no such run.
+    pub fn ended(&mut self, run: usize, missed: u64, unrecorded: u64) -> Result<(), ExportError> {
+        let Self { file, rows, held, names } = self;
+        rows.ended(run, missed, unrecorded, &mut |row| held.take(file, names, run, row))
+    }
+
+    /// Writes what is still held, and the end of the file with these facts.
+    ///
+    /// # Errors
+    /// A writer that fails.
+    pub fn finish(mut self, facts: Facts) -> Result<(), ExportError> {
+        if !self.held.cycle.is_empty() {
+            self.held.write(&mut self.file, &self.names)?;
+        }
+        schema::say(&mut self.file, facts);
+        Ok(self.file.into_inner()?.flush()?)
+    }
+}
+
+impl Held {
+    /// Takes in a row, and writes where that fills a group.
+    fn take<W: Write + Send>(
+        &mut self,
+        file: &mut SerializedFileWriter<W>,
+        runs: &[Run],
+        run: usize,
+        row: &Row,
+    ) -> Result<(), ExportError> {
+        self.push(run, row);
+        if self.cycle.len() == GROUP_ROWS { self.write(file, runs) } else { Ok(()) }
+    }
+
+    /// Writes all rows as a group.
+    fn write<W: Write + Send>(
+        &mut self,
+        file: &mut SerializedFileWriter<W>,
+        runs: &[Run],
+    ) -> Result<(), ExportError> {
+        let held = &*self;
         let stretches = held.stretches.iter().map(|&(run, rows)| (&runs[run], rows));
-        let mut group = Group(self.file.next_row_group()?);
+        let mut group = Group(file.next_row_group()?);
         group.texts(stretches.clone().map(|(run, rows)| (run.run.as_str(), rows)))?;
         group.texts(stretches.clone().map(|(run, rows)| (run.condition.as_str(), rows)))?;
         group.numbers(stretches.map(|(run, rows)| (run.cpu.cast_signed(), rows)))?;
@@ -90,25 +140,12 @@ impl<W: Write + Send> Samples<W> {
         group.some::<Numbers>(&held.gap_before, &held.has_previous)?;
         group.all::<Flags>(&held.first)?;
         group.all::<Flags>(&held.cold)?;
+        group.texts(held.kinds.iter().map(|&(kind, rows)| (kind.name(), rows)))?;
         group.close()?;
-        self.held.clear();
+        self.clear();
         Ok(())
     }
 
-    /// Writes what is still held, and the end of the file with these facts.
-    ///
-    /// # Errors
-    /// A writer that fails.
-    pub fn finish(mut self, facts: Facts) -> Result<(), ExportError> {
-        if !self.held.cycle.is_empty() {
-            self.write()?;
-        }
-        schema::say(&mut self.file, facts);
-        Ok(self.file.into_inner()?.flush()?)
-    }
-}
-
-impl Held {
     fn push(&mut self, run: usize, row: &Row) {
         match self.stretches.last_mut() {
             Some((last, rows)) if *last == run => *rows += 1,
@@ -122,6 +159,10 @@ impl Held {
         self.has_previous.push(row.interval_ns.is_some().into());
         self.first.push(row.first);
         self.cold.push(row.cold);
+        match self.kinds.last_mut() {
+            Some((kind, rows)) if *kind == row.kind => *rows += 1,
+            _ => self.kinds.push((row.kind, 1)),
+        }
     }
 
     /// Empties it and keeps its memory.
@@ -135,5 +176,6 @@ impl Held {
         self.has_previous.clear();
         self.first.clear();
         self.cold.clear();
+        self.kinds.clear();
     }
 }

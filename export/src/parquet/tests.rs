@@ -8,7 +8,7 @@ use punctual_core::time::Span;
 
 use super::{GROUP_ROWS, Samples, histograms};
 use crate::distribution::Distribution;
-use crate::row::{COLUMNS, Row, Rows, Run};
+use crate::row::{COLUMNS, Kind, Row, Rows, Run};
 
 fn runs() -> Vec<Run> {
     let run = |run: &str, condition: &str, cpu| Run {
@@ -42,14 +42,21 @@ fn samples_come_back_across_row_groups() {
         let run = usize::from(block % 3 == 0);
         let samples: Vec<Sample> = (block * 500..n.min(block * 500 + 500))
             .map(|k| Sample {
-                cycle: k + block,
+                cycle: k + block * 2,
                 lateness: Span::from_ns((k * 7_919 % 90_001) as i64 - 3),
-                flags: if k % 500 == 0 { Flags::FIRST.with(Flags::COLD) } else { Flags::NONE },
+                flags: if k % 5_000 == 0 { Flags::FIRST.with(Flags::COLD) } else { Flags::NONE },
             })
             .collect();
-        table.extend(run, &samples).unwrap();
-        expected.extend(samples.iter().map(|sample| (run, rows.row(run, sample).unwrap())));
+        table.extend(run, &samples, 0).unwrap();
+        for sample in &samples {
+            let mut give = |row: &Row| {
+                expected.push((run, *row));
+                Ok(())
+            };
+            rows.sample(run, sample, 0, &mut give).unwrap();
+        }
     }
+    assert!(expected.iter().any(|(_, row)| row.kind == Kind::Missed), "gaps between blocks");
     table.finish(vec![("punctual.schema", "1".to_owned())]).unwrap();
     let (read, facts, groups) = read(bytes);
     assert_eq!((read.len(), groups), (expected.len(), 2));
@@ -72,6 +79,7 @@ fn same(read: &Read, run: &Run, row: &Row) {
         optional(row.gap_before),
         Field::Bool(row.first),
         Field::Bool(row.cold),
+        Field::Str(row.kind.name().to_owned()),
     ];
     let columns: Vec<(String, Field)> =
         read.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect();

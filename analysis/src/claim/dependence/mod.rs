@@ -5,11 +5,8 @@
 //! steps from 100 ns to 1 s, the caller's, and four quantiles of the first samples, so that there
 //! is always a threshold inside the body. A threshold is touched only when the series crosses it.
 //!
-//! A missed release never ran, so it has no lateness of its own. It is given the one that it would
-//! have had at the wake that ended the stall: the stalled cycle's, less the periods in between. And
-//! at least one period, for a loop of that period gained nothing from it.
+//! Missed releases count with their lateness ([`crate::release`]).
 
-mod placed;
 mod pooled;
 mod stretch;
 mod tails;
@@ -19,7 +16,7 @@ pub use pooled::Pooled;
 pub use tails::{Tail, Tails};
 use watch::Watch;
 
-pub(crate) use placed::Placed;
+use crate::release::{Falling, Gap, Placement};
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
@@ -53,13 +50,11 @@ pub struct Exceedances {
     period_ns: i64,
 }
 
-/// One recorded cycle, and the releases missed just before it.
+/// What came next.
 #[derive(Clone, Copy, Debug)]
-struct Pushed {
-    lateness_ns: i64,
-    missed: u64,
-    /// Lateness of the cycle that they were missed after.
-    stalled_ns: i64,
+enum Pushed {
+    Ran(i64),
+    Missed(Gap),
 }
 
 impl Exceedances {
@@ -95,10 +90,22 @@ impl Exceedances {
     }
 
     /// Takes in one recorded cycle, and how many releases were missed just before it, after a cycle
-    /// that was `stalled_ns` late. (How many count in all is given at the end.)
+    /// that was `before_ns` late. (How many count in all is given at the end.)
     #[inline]
-    pub fn push(&mut self, lateness_ns: i64, missed: u64, stalled_ns: i64) {
-        let pushed = Pushed { lateness_ns, missed, stalled_ns };
+    pub fn push(&mut self, lateness_ns: i64, missed: u64, before_ns: i64) {
+        if missed > 0 {
+            self.miss(Gap::new(missed, before_ns, lateness_ns, self.period_ns));
+        }
+        self.take(Pushed::Ran(lateness_ns));
+    }
+
+    /// Takes in the releases of a gap.
+    pub(crate) fn miss(&mut self, gap: Gap) {
+        self.take(Pushed::Missed(gap));
+    }
+
+    #[inline]
+    fn take(&mut self, pushed: Pushed) {
         if self.warm {
             self.watch(pushed);
         } else {
@@ -113,7 +120,11 @@ impl Exceedances {
     #[cold]
     fn choose(&mut self) {
         let held = std::mem::take(&mut self.warm_up);
-        let mut sorted: Vec<i64> = held.iter().map(|held| held.lateness_ns).collect();
+        let ran = |pushed: &Pushed| match *pushed {
+            Pushed::Ran(lateness_ns) => Some(lateness_ns),
+            Pushed::Missed(_) => None,
+        };
+        let mut sorted: Vec<i64> = held.iter().filter_map(ran).collect();
         sorted.sort_unstable();
         if !sorted.is_empty() {
             for share in ADAPTIVE {
@@ -155,10 +166,11 @@ impl Exceedances {
 
     #[inline]
     fn watch(&mut self, pushed: Pushed) {
-        if pushed.missed > 0 {
-            self.watch_missed(pushed);
-        }
-        let level = self.level_of(pushed.lateness_ns);
+        let lateness_ns = match pushed {
+            Pushed::Ran(lateness_ns) => lateness_ns,
+            Pushed::Missed(gap) => return self.watch_missed(&gap),
+        };
+        let level = self.level_of(lateness_ns);
         if level != self.level {
             self.move_to(level);
         }
@@ -167,16 +179,25 @@ impl Exceedances {
     }
 
     /// The missed releases, a threshold at a time.
-    fn watch_missed(&mut self, Pushed { missed, stalled_ns, .. }: Pushed) {
-        self.gap_longest = self.gap_longest.max(missed);
-        let mut placed = Placed::new(missed, stalled_ns, self.period_ns);
-        while let Some(lateness_ns) = placed.lateness_ns() {
+    #[cold]
+    fn watch_missed(&mut self, gap: &Gap) {
+        self.gap_longest = self.gap_longest.max(gap.missed());
+        for piece in gap.pieces() {
+            self.each_level(piece, |watching, level, count| {
+                watching.move_to(level);
+                watching.index = watching.index.saturating_add(count);
+            });
+        }
+    }
+
+    /// Gives releases with how many thresholds they exceed, all that exceed the same ones at once.
+    fn each_level(&mut self, mut piece: Falling, mut give: impl FnMut(&mut Self, usize, u64)) {
+        while let Some(lateness_ns) = piece.next_ns() {
             let level = self.level_of(lateness_ns);
-            self.move_to(level);
-            // All that exceed the same thresholds, at once.
             let highest = level.checked_sub(1).map(|at| self.watches[at].threshold_ns());
             let alike_ns = highest.map_or(i64::MIN, |below| below.saturating_add(1));
-            self.index = self.index.saturating_add(placed.take(alike_ns));
+            let count = piece.take_from(alike_ns).count();
+            give(self, level, count);
         }
     }
 
@@ -204,152 +225,44 @@ impl Exceedances {
 
     /// The same as counts, to be added to those of other recordings.
     pub fn counted(mut self, missed: u64) -> Pooled {
+        self.close();
+        let censored = missed.saturating_sub(self.index.saturating_sub(self.recorded));
+        self.placed(missed, &Placement { gaps: true, trailing: Vec::new(), censored })
+    }
+
+    /// Nothing comes any more.
+    fn close(&mut self) {
         if !self.warm {
             self.choose();
         }
         self.move_to(0);
+    }
+
+    /// The same, where more is known of the releases that lie in no gap.
+    pub(crate) fn placed(mut self, missed: u64, placement: &Placement) -> Pooled {
+        self.close();
+        for piece in placement.trailing.iter().flat_map(|end| end.pieces) {
+            self.each_level(piece, |watching, level, count| {
+                watching.watches[..level].iter_mut().for_each(|watch| watch.counts.miss(count));
+            });
+        }
+        // Of gaps that are not known to be missed releases nothing is censored: all of them count.
+        let unplaced = if placement.gaps {
+            placement.censored
+        } else {
+            missed.saturating_sub(self.index.saturating_sub(self.recorded))
+        };
         Pooled {
             counts: self.watches.into_iter().map(|watch| watch.counts).collect(),
             releases: self.index,
             recorded: self.recorded,
             gap_longest: self.gap_longest,
             missed,
-            unplaced: missed.saturating_sub(self.index.saturating_sub(self.recorded)),
+            unplaced,
+            unplaced_from_ns: if self.period_ns > 0 { self.period_ns } else { i64::MAX },
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn tails(latenesses: impl IntoIterator<Item = i64>, asked: &[i64]) -> Tails {
-        let mut exceedances = Exceedances::new(0, asked);
-        latenesses.into_iter().for_each(|ns| exceedances.push(ns, 0, 0));
-        exceedances.finish(0)
-    }
-
-    #[test]
-    fn the_ladder_holds_a_tenth_of_every_period() {
-        let ladder: Vec<i64> = ladder().collect();
-        assert_eq!((ladder[0], ladder[1], ladder[ladder.len() - 1]), (100, 200, 1_000_000_000));
-        assert!(crate::verdict::periods_ns().all(|ns| ladder.contains(&(ns / 10))));
-    }
-
-    #[test]
-    fn neighbours_are_a_cluster_and_loners_are_not() {
-        // Bursts of ten late cycles at irregular distances: θ = 1/10. One every 50: no dependence.
-        let mut state = 1u64;
-        let clustered = (0..5_000).flat_map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let is_late = (state >> 33).is_multiple_of(50);
-            [if is_late { 90_000 } else { 5_000 }; 10]
-        });
-        let theta = tails(clustered, &[]).theta_at(50_000);
-        assert!((0.06..=0.11).contains(&theta), "{theta}");
-        let alone = (0..50_000).map(|i| if i % 50 == 0 { 90_000 } else { 5_000 });
-        let theta = tails(alone, &[]).theta_at(50_000);
-        assert!(theta > 0.9, "{theta}");
-    }
-
-    #[test]
-    fn one_burst_among_many_cycles_counts_as_one() {
-        let burst = (0..100_000).map(|i| if (500..540).contains(&i) { 90_000 } else { 5_000 });
-        let tails = tails(burst, &[]);
-        assert_eq!(tails.exceedances(50_000), Some(40));
-        assert!(tails.theta_at(50_000) <= 1.0 / 40.0);
-        // A threshold that everything exceeds says nothing about dependence.
-        assert_eq!(tails.theta_at(2_000), 1.0);
-    }
-
-    #[test]
-    fn a_gap_of_missed_releases_is_one_cluster() {
-        let mut exceedances = Exceedances::new(0, &[]);
-        (0..10_000)
-            .for_each(|i| exceedances.push(5_000, if i % 1_000 == 999 { 20 } else { 0 }, 5_000));
-        let tails = exceedances.finish(200);
-        assert_eq!((tails.n(), tails.exceedances(1_000_000)), (10_200, Some(200)));
-        assert!(tails.theta_at(1_000_000) <= 0.05, "{}", tails.theta_at(1_000_000));
-    }
-
-    #[test]
-    fn cycles_that_went_unrecorded_may_all_have_been_late_and_together() {
-        let lost = |unrecorded| {
-            let mut exceedances = Exceedances::new(1_000_000, &[]);
-            (0..10_000).for_each(|i| exceedances.push(5_000, if i == 4_000 { 40 } else { 0 }, 0));
-            exceedances.finish_with(40 - unrecorded, unrecorded)
-        };
-        let (none, some) = (lost(0), lost(30));
-        assert_eq!((none.n(), some.n()), (10_040, 10_040));
-        // A missed release is a period late at least; of one that nobody saw nothing is known, nor
-        // which of the forty were missed.
-        assert_eq!(none.exceedances(2_000_000), Some(0));
-        assert_eq!(some.exceedances(2_000_000), Some(40));
-        assert_eq!(some.exceedances_within(2_000_000), (0, 40));
-        assert_eq!(some.exceedances_within(500_000), (10, 40));
-        assert!(none.theta_at(2_000_000) == 1.0 && some.theta_at(2_000_000) <= 1.0 / 40.0);
-        let p = |tails: &Tails| tails.p_upper(2_000_000).unwrap();
-        assert!(p(&none) < 1e-3 && p(&some) > 40.0 / 10_040.0, "{} {}", p(&none), p(&some));
-    }
-
-    #[test]
-    fn a_missed_release_is_as_late_as_what_was_left_of_the_stall() {
-        // 10.4 ms late at 1 ms: ten releases went by, 9.4 to 0.4 ms before the wake.
-        let mut exceedances = Exceedances::new(1_000_000, &[]);
-        exceedances.push(10_400_000, 0, 0);
-        exceedances.push(5_000, 10, 10_400_000);
-        let tails = exceedances.finish(10);
-        let above = |ns| tails.exceedances(ns);
-        assert_eq!(
-            (above(10_000_000), above(5_000_000), above(2_000_000)),
-            (Some(1), Some(6), Some(9))
-        );
-        // To a loop of this period, or a shorter one, all of them were lost.
-        assert_eq!((above(500_000), above(100_000)), (Some(11), Some(11)));
-    }
-
-    proptest! {
-        #[test]
-        fn missed_releases_agree_with_replaying_them(
-            period in 1i64..2_000_000,
-            cycles in prop::collection::vec((0i64..20_000_000, 0u64..30), 1..300),
-            trailing in 0u64..5,
-        ) {
-            let mut exceedances = Exceedances::new(period, &[]);
-            let (mut all, mut previous, mut missed) = (Vec::new(), 0, trailing);
-            for (at, &(ns, before)) in cycles.iter().enumerate() {
-                let before = if at == 0 { 0 } else { before };
-                exceedances.push(ns, before, previous);
-                all.extend((1..=before as i64).map(|j| (previous - j * period).max(period)));
-                all.push(ns);
-                (previous, missed) = (ns, missed + before);
-            }
-            let tails = exceedances.finish(missed);
-            prop_assert_eq!(tails.n(), all.len() as u64 + trailing);
-            for tail in tails.tails() {
-                let counted = all.iter().filter(|&&ns| ns > tail.threshold_ns).count() as u64;
-                prop_assert_eq!(tails.exceedances(tail.threshold_ns), Some(counted + trailing));
-            }
-        }
-
-        #[test]
-        fn counts_agree_with_counting(
-            values in prop::collection::vec(
-                prop_oneof![-500i64..500, 0i64..2_000_000, any::<i64>()],
-                0..6_000,
-            ),
-            asked in prop::collection::vec(-1_000i64..1_000_000, 0..4),
-        ) {
-            let tails = tails(values.iter().copied(), &asked);
-            prop_assert!(tails.tails().is_sorted_by(|a, b| a.threshold_ns < b.threshold_ns));
-            for tail in tails.tails() {
-                let counted = values.iter().filter(|&&ns| ns > tail.threshold_ns).count();
-                prop_assert_eq!(tail.exceedances, counted as u64);
-                let theta = tails.theta_at(tail.threshold_ns);
-                prop_assert!(theta > 0.0 && theta <= 1.0);
-            }
-            prop_assert!(asked.iter().all(|&ns| tails.exceedances(ns).is_some()));
-        }
-    }
-}
+mod tests;

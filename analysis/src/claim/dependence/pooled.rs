@@ -21,7 +21,10 @@ pub struct Pooled {
     #[serde(default)]
     pub(super) gap_longest: u64,
     pub(super) missed: u64,
+    /// Missed releases of which only is known that they were this late at least, ns.
     pub(super) unplaced: u64,
+    #[serde(default)]
+    pub(super) unplaced_from_ns: i64,
 }
 
 /// More thresholds than any recording watches.
@@ -52,6 +55,11 @@ impl Pooled {
         self.recorded += other.recorded;
         self.gap_longest = self.gap_longest.max(other.gap_longest);
         self.missed += other.missed;
+        self.unplaced_from_ns = match (self.unplaced, other.unplaced) {
+            (0, _) => other.unplaced_from_ns,
+            (_, 0) => self.unplaced_from_ns,
+            _ => self.unplaced_from_ns.min(other.unplaced_from_ns),
+        };
         self.unplaced += other.unplaced;
     }
 
@@ -66,6 +74,7 @@ impl Pooled {
             recorded: self.recorded,
             missed: self.missed,
             unplaced: self.unplaced,
+            unplaced_from_ns: self.unplaced_from_ns,
             unrecorded,
             lost_together: longest.max(hidden),
             unordered: false,

@@ -15,7 +15,7 @@ pub struct Tail {
     /// How many of those may not have been: they are in a bucket that the threshold cuts. 0 where
     /// every cycle was recorded.
     pub unsure: u64,
-    /// Missed releases that would have been above it, as far as the gaps in k tell.
+    /// Missed releases that were above it, as far as their lateness is known.
     pub missed: u64,
     /// Extremal index with its uncertainty taken off, in (0, 1]; `None` when there are too few
     /// clusters to tell.
@@ -34,8 +34,10 @@ pub struct Tails {
     pub(crate) recorded: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
-    /// Those of them after which no cycle was recorded: each exceeds every threshold.
+    /// Those of them of which only is known that they were `unplaced_from_ns` late at least: each
+    /// may exceed every threshold.
     pub(crate) unplaced: u64,
+    pub(crate) unplaced_from_ns: i64,
     /// Cycles that ran and did not fit in the recorder. Any of them may have been late, and so
     /// nobody knows which gaps in k were missed releases.
     pub(crate) unrecorded: u64,
@@ -113,19 +115,14 @@ impl Tails {
         if let Some(tail) = below.last().filter(|tail| tail.threshold_ns == threshold_ns) {
             return (self.surely_exceeding(tail), self.exceeding(tail));
         }
-        // Releases that no cycle followed exceed every threshold.
-        let least = above.first().map_or(self.unplaced, |tail| self.surely_exceeding(tail));
+        let none = || self.surely_missed(threshold_ns, 0);
+        let least = above.first().map_or_else(none, |tail| self.surely_exceeding(tail));
         (least, most.unwrap_or_else(|| self.n()))
     }
 
     /// Exceedances of one of the thresholds at most.
     pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
         tail.exceedances.saturating_add(self.lost(tail.missed))
-    }
-
-    /// Releases without a sample that may have been later than all that were recorded.
-    pub(crate) fn beyond_all(&self) -> u64 {
-        self.lost(0)
     }
 
     /// Releases without a sample that exceed a threshold at most, where the gaps in k give `missed`
@@ -137,11 +134,31 @@ impl Tails {
         }
     }
 
-    /// Exceedances of one of the thresholds at least. Gaps in k may be cycles that went unrecorded,
-    /// so no more are counted as missed than were.
+    /// Exceedances of one of the thresholds at least.
     fn surely_exceeding(&self, tail: &Tail) -> u64 {
-        let missed = tail.missed.saturating_add(self.unplaced).min(self.missed);
-        (tail.exceedances - tail.unsure).saturating_add(missed)
+        (tail.exceedances - tail.unsure)
+            .saturating_add(self.surely_missed(tail.threshold_ns, tail.missed))
+    }
+
+    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. Of a
+    /// release that is censored, or in a gap where cycles went unrecorded, is known only that it
+    /// was a period late.
+    fn surely_missed(&self, threshold_ns: i64, placed: u64) -> u64 {
+        let censored = if self.unrecorded > 0 { self.missed } else { self.unplaced };
+        let censored = if threshold_ns < self.unplaced_from_ns { censored } else { 0 };
+        let placed = if self.unrecorded > 0 { 0 } else { placed };
+        placed.saturating_add(censored).min(self.missed)
+    }
+
+    /// Releases whose lateness is not known: censored, or among those that went unrecorded. They
+    /// are taken for the latest.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.lost(0)
+    }
+
+    /// Missed releases that are known to have been late by a period at least, and no more.
+    pub(crate) fn censored(&self) -> u64 {
+        if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
     }
 
     /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold

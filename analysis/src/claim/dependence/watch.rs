@@ -92,11 +92,16 @@ impl Watch {
 }
 
 impl Counts {
+    /// Counts missed releases that exceed the threshold and have no place among the others.
+    pub(super) fn miss(&mut self, count: u64) {
+        self.missed = self.missed.saturating_add(count);
+    }
+
     /// Adds those of another series.
     pub(super) fn add(&mut self, other: &Self) {
         self.asked |= other.asked;
         self.exceedances += other.exceedances;
-        self.missed += other.missed;
+        self.missed = self.missed.saturating_add(other.missed);
         self.series += other.series;
         self.neighbours += other.neighbours;
         self.gaps += other.gaps;

@@ -167,8 +167,7 @@ impl Evidence<'_> {
         let lower = lower.and_then(|rank| rank.checked_sub(self.tails.unrecorded()));
         let percent = p.to_string();
         let percent = percent.trim_start_matches('p');
-        let values = &self.imported.values_ns;
-        let told = [values.p50, values.p90, values.p99, values.p99_9, values.p99_99][at];
+        let told = self.imported.values_ns.quantiles()[at];
         let lower = lower.filter(|&rank| rank <= placed);
         let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
             // Only a number that the program told itself stands here; it says nothing of doubt.

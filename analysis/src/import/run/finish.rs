@@ -10,7 +10,7 @@ use crate::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
 use crate::import::imported::{Holds, Imported};
 use crate::jitters::Jitters;
 use crate::quantile::Probability;
-use crate::recording::{AskedTails, Outcome};
+use crate::recording::{AskedTails, Outcome, Wakes};
 use crate::summary::Stats;
 
 /// Where a run comes from, the same for all runs of a file.
@@ -78,8 +78,13 @@ impl RunBuilder {
             cold: 0,
             cold_max_ns: None,
             missed: self.missed,
+            censored: 0,
             unrecorded: self.unrecorded,
             lateness_ns: of(Holds::Lateness),
+            wakes: Wakes {
+                left_out: self.missed.map(|missed| missed.saturating_add(self.unrecorded)),
+                stats: of(Holds::Lateness),
+            },
             interval_ns: of(Holds::Interval),
             response_ns: (self.holds == Holds::Response).then(|| values_ns.clone()),
             execution_ns: None,
@@ -141,14 +146,14 @@ impl RunBuilder {
     }
 
     fn stats(&self, upper: &Histogram, n: u64, beyond: u64) -> Stats {
-        let [p50, p90, p99, p99_9, p99_99] = std::array::from_fn(|at| {
+        let quantiles = std::array::from_fn(|at| {
             let p = Probability::SUMMARY[at];
             let in_a_bucket = p.is_supported(n) && p.rank(n) <= n - beyond;
             let found = || in_a_bucket.then(|| upper.quantile(p).map(|ns| ns as f64)).flatten();
             self.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
         });
         let (min, mean, max, stddev) = (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns);
-        Stats { min, mean, stddev, p50, p90, p99, p99_9, p99_99, max }
+        Stats { min, mean, stddev, max, ..Stats::default() }.with_quantiles(quantiles)
     }
 
     /// For each threshold the most values that may exceed it, and how many of them may not.
@@ -202,7 +207,7 @@ impl RunBuilder {
             }
             None => self.joined(),
         };
-        HistogramView { unit_ns: 1, buckets, overflow, clusters: Vec::new() }
+        HistogramView { unit_ns: 1, buckets, overflow, ..HistogramView::default() }
     }
 
     fn joined(&self) -> Vec<(i64, i64, u64)> {
@@ -223,6 +228,9 @@ impl RunBuilder {
         cannot_know.extend(self.cannot_know.iter().cloned());
         if overflow > 0 && self.limit_ns.is_some() {
             cannot_know.push("how far beyond its histogram the overflow lies".to_owned());
+        }
+        if self.holds == Holds::Lateness && self.missed != Some(0) {
+            cannot_know.push("missed releases: figures of lateness are of wakes alone".to_owned());
         }
         if !self.order_known {
             cannot_know

@@ -37,14 +37,22 @@ pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Ve
             Table::Csv => {
                 let mut table = csv::Samples::begin(out, rows)?;
                 while let Some(block) = file.next_block() {
-                    table.extend(block.run, block.samples)?;
+                    table.extend(block.run, block.samples, block.unrecorded)?;
+                }
+                for run in 0..info.runs.len() {
+                    let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
+                    table.ended(run, missed, unrecorded)?;
                 }
                 table.finish()?;
             }
             Table::Parquet => {
                 let mut table = parquet::Samples::begin(out, rows)?;
                 while let Some(block) = file.next_block() {
-                    table.extend(block.run, block.samples)?;
+                    table.extend(block.run, block.samples, block.unrecorded)?;
+                }
+                for run in 0..info.runs.len() {
+                    let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
+                    table.ended(run, missed, unrecorded)?;
                 }
                 table.finish(facts_of(&info, file.ending(), source.stored())?)?;
             }
@@ -147,8 +155,13 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
         buckets: Vec::new(),
         overflow: outcome.histogram.overflow,
     };
+    // What is not known counts as later than every bucket.
+    let open = |of: Distribution| Distribution {
+        overflow: of.overflow.saturating_add(outcome.histogram.unknown),
+        ..of
+    };
     if outcome.lateness.count() > 0 {
-        return Ok(of.with(&outcome.lateness));
+        return Ok(open(of.with(&outcome.lateness)));
     }
     let mut last = None;
     let mut buckets = Vec::new();
@@ -160,5 +173,5 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
         buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
         last = Some(upper);
     }
-    Ok(Distribution { buckets, ..of })
+    Ok(open(Distribution { buckets, ..of }))
 }

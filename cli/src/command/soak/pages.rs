@@ -169,7 +169,7 @@ pub(super) fn line(
     let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };
     let (setup, total) = (&pool.setup().runs[row.run], &pool.totals()[row.run]);
     let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
-    let all = total.lateness().stats();
+    let all = total.lateness_ns();
     let loads: Vec<String> = loads
         .iter()
         .map(|load| match load.rate {

@@ -25,10 +25,11 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         ">CPU of the loop",
     ];
     let rows: Vec<Vec<String>> = runs(page).iter().map(|(name, run)| row(name, run)).collect();
-    let mut body = table("How late a wake is (lateness: wake − release)", &heads, &rows);
-    body += "<p class=\"muted\">A dash means that n is too small for this figure. Missed releases \
-             never ran and have no lateness; unrecorded cycles ran, but the memory for samples \
-             was full: they are in no other number here.</p>";
+    let mut body = table("How late a wake is, or a missed release", &heads, &rows);
+    body += "<p class=\"muted\">A dash stands where n is too small to say. A release that ran is \
+             late until its wake, one that was missed until the first wake after it, and a period \
+             at least. Unrecorded cycles ran, but the memory for samples was full: quantiles take \
+             them for the latest. ≥ stands where some are not known.</p>";
     body += &details("The same recordings by the names of others", &other_names(page));
     body += &details("Cycles that were left out, faults, preemption, floor", &beside(page));
     Some(Section { id: "figures", heading: "Figures", body })
@@ -60,7 +61,7 @@ fn row(name: &str, run: &Run) -> Vec<String> {
         format::ns(lateness.p99),
         format::ns(lateness.p99_9),
         format::ns(lateness.p99_99),
-        format::ns(lateness.max),
+        format::largest(lateness.max, outcome.unknown()),
         format::told(outcome.missed),
         format::count(outcome.unrecorded),
         run.cpu_load.map_or_else(|| "-".to_owned(), format::share),

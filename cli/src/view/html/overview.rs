@@ -61,7 +61,7 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         format::count(judged(run)),
         format::ns(lateness.p50),
         format::ns(lateness.p99_9),
-        format::ns(lateness.max),
+        format::largest(lateness.max, run.outcome.unknown()),
         format::told(run.outcome.missed),
         limits.to_owned(),
     ]

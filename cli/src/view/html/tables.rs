@@ -1,6 +1,7 @@
 //! Tables below the plots: latest cycles, loads, claims, limits.
 
 use punctual_analysis::claim::Claim;
+use punctual_analysis::recording::Kind;
 
 use super::figures;
 use super::markup::{details, table};
@@ -23,7 +24,7 @@ fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
     all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
 }
 
-/// The latest cycles of each run.
+/// The latest releases of each run.
 pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let heads = ["run", ">cycle", ">woke at (CLOCK_MONOTONIC)", ">lateness", "cause"];
     let mut rows = Vec::new();
@@ -31,14 +32,17 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
         for worst in &run.outcome.worst {
             rows.push(vec![
                 name.clone(),
-                format::count(worst.cycle),
+                match worst.kind {
+                    Kind::Ran => format::count(worst.cycle),
+                    Kind::Missed => format!("{} (missed)", format::count(worst.cycle)),
+                },
                 format!("{} ns", format::count(worst.at_ns)),
                 format::ns(Some(worst.lateness_ns)),
                 worst.cause.clone().unwrap_or_else(|| "not looked for".to_owned()),
             ]);
         }
     }
-    let body = table("The latest cycles of each run, latest first", &heads, &rows);
+    let body = table("The latest releases of each run, latest first", &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "worst", heading: "Worst cycles", body })
 }
 
@@ -57,7 +61,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 format::count(row.cycles),
                 format::ns(row.lateness_ns.p50),
                 format::ns(row.lateness_ns.p99_9),
-                format::ns(row.lateness_ns.max),
+                format::largest(row.lateness_ns.max, row.censored),
                 format::count(row.missed),
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
@@ -70,7 +74,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 format::count(run.outcome.cycles),
                 format::ns(lateness.p50),
                 format::ns(lateness.p99_9),
-                format::ns(lateness.max),
+                format::largest(lateness.max, run.outcome.unknown()),
                 format::told(run.outcome.missed),
                 run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);

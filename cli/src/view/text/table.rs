@@ -25,7 +25,8 @@ pub(super) fn of(report: &Report) -> String {
             Some(_) => run.outcome.cycles,
             None => run.outcome.lateness.count(),
         };
-        let worst = format!("{} {:>10}", format::ns(lateness.max), format::count(judged));
+        let most = format::largest(lateness.max, run.outcome.unknown());
+        let worst = format!("{most} {:>10}", format::count(judged));
         let other = imported.filter(|told| told.holds != Holds::Lateness);
         let name = match other {
             Some(told) => format!("{} ({})", run.name, told.holds.many()),
@@ -55,6 +56,23 @@ fn notes(report: &Report) -> String {
                 "worst of the {} cold cycles left out {}",
                 format::count(run.outcome.cold),
                 format::ns(cold)
+            ));
+        }
+        let missed = run.outcome.missed.unwrap_or_default();
+        if let (1.., None) = (missed, &run.outcome.imported) {
+            let wakes = &run.outcome.wakes.stats;
+            parts.push(format!(
+                "of wakes alone, without the {} missed: 1 in 1000 {}, worst {}",
+                format::count(missed),
+                format::ns(wakes.p99_9),
+                format::ns(wakes.max)
+            ));
+        }
+        if run.outcome.censored > 0 {
+            parts.push(format!(
+                "{} releases were missed and no wake followed: later than a period, by how much is \
+                 not known",
+                format::count(run.outcome.censored)
             ));
         }
         if run.outcome.unrecorded > 0 {
@@ -123,7 +141,7 @@ pub(super) fn rows(report: &Report) -> String {
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
     let parts: Vec<String> = rows
         .iter()
-        .map(|row| format!("{} {}", row.load, format::ns(row.lateness_ns.max)))
+        .map(|row| format!("{} {}", row.load, format::largest(row.lateness_ns.max, row.censored)))
         .collect();
     let mut page = format::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
     let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();

@@ -6,7 +6,9 @@ use std::process::Command;
 use punctual_testkit::skip;
 use serde_json::{Value, json};
 
-use super::made::{EPOCH_NS, N, PERIOD_NS, exported, read_back, recorded, result, samples};
+use super::made::{
+    EPOCH_NS, MISSED, N, PERIOD_NS, exported, missed, read_back, recorded, result, samples,
+};
 use crate::support::{Dir, run, stderr, stdout};
 
 const NAMES: [&str; 3] = ["idle", "cpu:under load", "timer:under load"];
@@ -29,7 +31,10 @@ fn expected(runs: &[u64], conditions: &[&str]) -> Value {
     let quantiles: Vec<i64> = [0.0, 0.01, 0.5, 0.9, 0.99, 1.0]
         .map(|p: f64| late[(p * (late.len() - 1) as f64).floor() as usize])
         .to_vec();
+    let mut missed: Vec<i64> = runs.iter().flat_map(|&run| missed(run)).collect();
+    missed.sort_unstable();
     json!({
+        "missed": missed, "censored": 0,
         "n": all.len(), "conditions": conditions, "cpu": runs[0],
         "min": late[0], "max": late[late.len() - 1], "quantiles": quantiles, "wakes": wakes,
         "intervals": all.len() - runs.len(),
@@ -59,9 +64,10 @@ fn duckdb_reads_the_samples_of_a_parquet() {
     let Some(read) = read_back("parquet", &file) else { return };
     assert_eq!(read["runs"], both());
     let big = "BIGINT";
-    let types = ["VARCHAR", "VARCHAR", "INTEGER", big, big, big, big, big, "BOOLEAN", "BOOLEAN"];
+    let (text, flag) = ("VARCHAR", "BOOLEAN");
+    let types = [text, text, "INTEGER", big, big, big, big, big, flag, flag, text];
     assert_eq!(read["types"], json!(types));
-    assert_eq!(read["facts"]["punctual.schema"], "1");
+    assert_eq!(read["facts"]["punctual.schema"], "2");
     assert_eq!(read["facts"]["punctual.incomplete"], "false");
     let runs = read["facts"]["punctual.runs"].as_str().expect("the setups");
     let runs: Value = serde_json::from_str(runs).expect("JSON");
@@ -83,14 +89,15 @@ fn histograms_are_tables_too() {
     let rows = read["rows"].as_array().expect("rows");
     let of = |run: &str| rows.iter().filter(|row| row[0] == run).collect::<Vec<_>>();
     let count = |rows: &[&Value]| rows.iter().filter_map(|row| row[4].as_u64()).sum::<u64>();
-    assert_eq!((count(&of("idle")), count(&of("under load"))), (N, 2 * N));
+    let releases = N + MISSED;
+    assert_eq!((count(&of("idle")), count(&of("under load"))), (releases, 2 * releases));
     let first = of("idle")[0];
     assert_eq!((&first[2], &first[3], &first[4]), (&json!(-40), &json!(-39), &json!(1)));
     // Without the samples: as coarse as the result, and what was cold is left out.
     fs::remove_file(dir.path("samples.punctual")).expect("it was there");
     let file = exported(&dir, &["--csv", "--histogram", result]);
     let Some(read) = read_back("histogram_csv", &file) else { return };
-    assert_eq!(read, json!({ "idle": N - 10, "under load": 2 * (N - 10) }));
+    assert_eq!(read, json!({ "idle": releases - 10, "under load": 2 * (releases - 10) }));
 }
 
 #[test]
@@ -104,13 +111,14 @@ fn the_hdr_package_reads_every_count() {
     // 2026-11-21T20:01:07.5Z.
     assert_eq!(read["started"], 1_795_291_267.5);
     let idle = &read["runs"]["idle"];
-    assert_eq!((&idle["n"], &idle["seconds"]), (&json!(N), &json!(3.0)));
-    assert_eq!(read["runs"]["under_load"]["n"], 2 * N);
+    assert_eq!((&idle["n"], &idle["seconds"]), (&json!(N + MISSED), &json!(3.0)));
+    assert_eq!(read["runs"]["under_load"]["n"], 2 * (N + MISSED));
     for pair in idle["counts"].as_array().expect("counts") {
         let (upper, count) = (pair[0].as_i64().expect("ns"), pair[1].as_u64().expect("a count"));
         let width = if upper < 2_048 { 1 } else { 1 << (upper.ilog2() - 10) };
         let inside = |ns: i64| ns.max(0) <= upper && ns.max(0) > upper - width;
-        let ours = samples(0).iter().filter(|s| inside(s.lateness.as_ns())).count();
+        let wakes = samples(0).into_iter().map(|sample| sample.lateness.as_ns());
+        let ours = wakes.chain(missed(0)).filter(|&ns| inside(ns)).count();
         assert_eq!(count, ours as u64, "up to {upper} ns");
     }
 }
@@ -137,8 +145,8 @@ fn prometheus_and_its_client_read_the_metrics() {
             };
             samples.iter().find(wanted).and_then(|s| s[2].as_f64())
         };
-        let warm: Vec<i64> =
-            super::made::samples(0)[10..].iter().map(|s| s.lateness.as_ns()).collect();
+        let warm = super::made::samples(0).into_iter().skip(10).map(|s| s.lateness.as_ns());
+        let warm: Vec<i64> = warm.chain(missed(0)).collect();
         let up_to = |ns: i64| Some(warm.iter().filter(|&&late| late <= ns).count() as f64);
         assert_eq!(of("bucket", "0.000000255"), up_to(255));
         assert_eq!(of("bucket", "0.000008191"), up_to(8_191));

@@ -16,8 +16,10 @@ use crate::support::{Dir, json_file, run, stderr};
 
 /// Samples of each run.
 pub(super) const N: u64 = 3_000;
+/// Releases that were missed in each run.
+pub(super) const MISSED: u64 = 2;
 /// Period of each run, ns.
-pub(super) const PERIOD_NS: u64 = 1_000_000;
+pub(crate) const PERIOD_NS: u64 = 1_000_000;
 /// Instant of release 0, ns.
 pub(super) const EPOCH_NS: u64 = 5_000_000_000;
 
@@ -39,6 +41,12 @@ pub(super) fn samples(run: u64) -> Vec<Sample> {
     (0..N).map(sample).collect()
 }
 
+/// The latenesses of the releases of run `run` that were missed: what was left of the late wake,
+/// and a period at least.
+pub(super) fn missed(run: u64) -> [i64; MISSED as usize] {
+    [1_000_000, 1_500_000 + run as i64]
+}
+
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -47,6 +55,13 @@ impl Sink for Nowhere {
 
 /// Writes a sample file of runs with these names, each a part of the run after the colon, if any.
 pub(super) fn recording(path: &Path, names: &[&str]) {
+    let all: Vec<(Vec<Sample>, u64)> =
+        (0..names.len()).map(|at| (samples(at as u64), MISSED)).collect();
+    recording_of(path, names, &all);
+}
+
+/// The same of these samples, with how many releases each run missed.
+pub(crate) fn recording_of(path: &Path, names: &[&str], all: &[(Vec<Sample>, u64)]) {
     let runs: Vec<Value> = names
         .iter()
         .enumerate()
@@ -72,9 +87,12 @@ pub(super) fn recording(path: &Path, names: &[&str]) {
         drains.push((drain, view));
     }
     let mut drainage = Drainage::new(drains, Nowhere, Some(file));
-    for (at, recorder) in recorders.iter_mut().enumerate() {
-        samples(at as u64).into_iter().for_each(|sample| recorder.push(sample));
-        drainage.empty();
+    for (recorder, (samples, missed)) in recorders.iter_mut().zip(all) {
+        recorder.miss(*missed);
+        for some in samples.chunks(1 << 12) {
+            some.iter().for_each(|sample| recorder.push(*sample));
+            drainage.empty();
+        }
     }
     let (_, trouble) = drainage.finish(false);
     assert!(trouble.is_none(), "{trouble:?}");
@@ -93,7 +111,7 @@ pub(super) fn result(dir: &Dir, names: &[&str]) -> PathBuf {
     let result = dir.path("result.json");
     let out = run(["analyse", &text(&dir.path("samples.punctual")), "--json", &text(&result)]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert_eq!(json_file(&result)["schema"], 1);
+    assert_eq!(json_file(&result)["schema"], 2);
     result
 }
 

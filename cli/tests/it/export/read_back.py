@@ -12,9 +12,13 @@ SHARES = [0.0, 0.01, 0.5, 0.9, 0.99, 1.0]
 def by_run(frame):
     """What a frame of samples says of each run."""
     found = {}
-    for run, rows in frame.groupby("run", sort=False):
+    for run, all_rows in frame.groupby("run", sort=False):
+        rows = all_rows[all_rows["kind"] == "ran"]
         late = rows["lateness_ns"]
+        missed = all_rows[all_rows["kind"] == "missed"]
         found[run] = {
+            "missed": sorted(int(ns) for ns in missed["lateness_ns"]),
+            "censored": int((all_rows["kind"] == "censored").sum()),
             "n": int(len(rows)),
             "conditions": sorted(set(rows["condition"])),
             "cpu": int(rows["cpu"].iloc[0]),
@@ -47,7 +51,7 @@ def parquet(path):
     facts = rows("SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)")
     counted = rows(
         "SELECT run, count(*), min(lateness_ns), max(lateness_ns), sum(release_ns + lateness_ns)::"
-        "VARCHAR FROM read_parquet(?) GROUP BY run ORDER BY run"
+        "VARCHAR FROM read_parquet(?) WHERE kind = 'ran' GROUP BY run ORDER BY run"
     )
     types = rows("DESCRIBE SELECT * FROM read_parquet(?)")
     encodings = rows("SELECT DISTINCT encodings FROM parquet_metadata(?)")

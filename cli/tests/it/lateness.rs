@@ -1,0 +1,188 @@
+//! One number has one value: lateness over releases, in every view of one recording.
+//!
+//! The recording has late wakes that took releases with them, a body that ran too long and releases
+//! that no wake followed. What is right is worked out here, release by release.
+
+use punctual::core::sample::{Flags, Sample};
+use punctual::core::time::Span;
+use serde_json::Value;
+
+use crate::export::made::{PERIOD_NS, recording_of};
+use crate::support::{Dir, json, run, stderr, stdout};
+
+/// Cycles that ran.
+const N: u64 = 12_000;
+/// Releases at the end that no wake followed.
+const CENSORED: u64 = 3;
+
+/// The samples: now and then a wake 2.5 to 40.5 periods late, or a body of 20 periods.
+fn samples() -> Vec<Sample> {
+    let period = PERIOD_NS as i64;
+    let mut cycle = 0;
+    (0..N)
+        .map(|k| {
+            let stall = if k % 900 == 450 { 2 + k as i64 % 39 } else { 0 };
+            let body = if k % 1_700 == 850 { 20 } else { 0 };
+            let calm = 5_000 + (k * 7_919 % 60_000) as i64;
+            let lateness = if stall > 0 { stall * period + period / 2 } else { calm };
+            let flags = if k == 0 { Flags::FIRST } else { Flags::NONE };
+            let sample = Sample { cycle, lateness: Span::from_ns(lateness), flags };
+            // Releases up to this wake were missed, and those during the body.
+            cycle += 1 + stall as u64 + body;
+            sample
+        })
+        .collect()
+}
+
+/// Every lateness that is known, in rising order, by the definition.
+fn known(samples: &[Sample]) -> Vec<i64> {
+    let due = |k: u64| (k * PERIOD_NS) as i64;
+    let wakes: Vec<i64> =
+        samples.iter().map(|sample| due(sample.cycle) + sample.lateness.as_ns()).collect();
+    let (mut all, mut at) = (Vec::new(), 0);
+    for k in 0..=samples.last().expect("some").cycle {
+        if let Ok(ran) = samples.binary_search_by_key(&k, |sample| sample.cycle) {
+            all.push(samples[ran].lateness.as_ns());
+            continue;
+        }
+        while wakes[at] < due(k) {
+            at += 1;
+        }
+        all.push((wakes[at] - due(k)).max(PERIOD_NS as i64));
+    }
+    all.sort_unstable();
+    all
+}
+
+/// The value at rank ⌈p·n⌉ of n, those not known being the latest.
+fn quantile(known: &[i64], p: f64) -> i64 {
+    let n = known.len() as f64 + CENSORED as f64;
+    known[(p * n - 1e-9).ceil() as usize - 1]
+}
+
+/// A number that is at most a bucket above the right one.
+fn near(found: &Value, right: i64) -> f64 {
+    let ns = found.as_f64().unwrap_or_else(|| panic!("{found}: {right} is known"));
+    let above = ns - right as f64;
+    assert!((0.0..=right as f64 / 1_024.0 + 1.0).contains(&above), "{ns} for {right}");
+    ns
+}
+
+#[test]
+fn every_view_of_a_recording_has_the_same_lateness() {
+    let dir = Dir::new("lateness");
+    let (samples, path) = (samples(), dir.path("samples.punctual"));
+    let known = known(&samples);
+    let missed = known.len() as u64 - N + CENSORED;
+    recording_of(&path, &["idle"], &[(samples.clone(), missed)]);
+    let path = path.to_str().expect("UTF-8");
+
+    // JSON.
+    let result = json(&run(["analyse", path, "--json", "-"]));
+    let outcome = &result["runs"][0];
+    assert_eq!(outcome["missed"], missed);
+    assert_eq!(
+        (&outcome["censored"], &outcome["wakes"]["left_out"]),
+        (&CENSORED.into(), &missed.into())
+    );
+    let lateness = &outcome["lateness_ns"];
+    for (key, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        near(&lateness[key], quantile(&known, p));
+    }
+    let p99_ns = near(&lateness["p99"], quantile(&known, 0.99));
+    let max_ns = *known.last().expect("some");
+    assert_eq!(lateness["max"].as_f64(), Some(max_ns as f64));
+    let wakes = |p: f64| {
+        let mut wakes: Vec<i64> = samples.iter().map(|sample| sample.lateness.as_ns()).collect();
+        wakes.sort_unstable();
+        wakes[(p * N as f64 - 1e-9).ceil() as usize - 1]
+    };
+    near(&outcome["wakes"]["p99"], wakes(0.99));
+    assert!(wakes(0.99) < quantile(&known, 0.99) / 10, "the wakes alone look far better");
+
+    // Text: typical, worst with the sign of what is not known.
+    let text = stdout(&run(["analyse", path]));
+    let shown = |ns: f64| Span::from_ns(ns.round() as i64).to_string();
+    for part in [
+        shown(near(&lateness["p50"], quantile(&known, 0.5))),
+        format!("≥ {}", shown(max_ns as f64)),
+    ] {
+        assert!(text.contains(&part), "{part} in {text}");
+    }
+    assert!(text.contains("of wakes alone"), "{text}");
+
+    // Limits: what lies above the number holds, what lies below it does not; no limit on the
+    // largest does.
+    let exit = |option: &str, text: String| run(["analyse", path, option, &text]).status.code();
+    assert_eq!(exit("--limit", format!("p99<{}ns", p99_ns + 1.0)), Some(0));
+    assert_eq!(exit("--limit", format!("p99<{p99_ns}ns")), Some(1));
+    assert_eq!(exit("--limit", "max<1h".to_owned()), Some(1));
+
+    // Claims count the same releases.
+    let above_ns = 3_000_000;
+    let late = known.iter().filter(|&&ns| ns > above_ns).count() as u64;
+    let claim = format!("p(lateness>{above_ns}ns)<0.5");
+    let judged = json(&run(["analyse", path, "--claim", &claim, "--json", "-"]));
+    let judged = &judged["verdict"]["claims"][0];
+    assert_eq!(judged["n"], known.len() as u64 + CENSORED);
+    assert_eq!(judged["exceedances"], late);
+    assert_eq!(judged["exceedances_at_most"], late + CENSORED);
+
+    exported(path, &known, missed);
+    compared(&dir, path, &result, &known);
+}
+
+/// The table of samples has a row a release, the histogram every known one and an open end.
+fn exported(path: &str, known: &[i64], missed: u64) {
+    let csv = stdout(&run(["export", "--csv", path]));
+    let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let (mut all, mut kinds) = (Vec::new(), [0, 0, 0]);
+    for row in rows {
+        let kind = ["ran", "missed", "censored"].iter().position(|kind| row[10] == *kind);
+        kinds[kind.expect("a kind")] += 1;
+        if row[10] != "censored" {
+            all.push(row[5].parse::<i64>().expect("ns"));
+        }
+    }
+    all.sort_unstable();
+    assert_eq!((kinds, all), ([N, missed - CENSORED, CENSORED], known.to_vec()));
+    let csv = stdout(&run(["export", "--csv", "--histogram", "--keep-cold", path]));
+    let counts: Vec<(&str, u64)> = csv
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let (bounds, count) = line.rsplit_once(',').expect("a count");
+            (bounds, count.parse().expect("a count"))
+        })
+        .collect();
+    assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), known.len() as u64 + CENSORED);
+    assert_eq!(counts.last().expect("rows").1, CENSORED, "{:?}", counts.last());
+}
+
+/// The page and a comparison say what the result says.
+fn compared(dir: &Dir, path: &str, result: &Value, known: &[i64]) {
+    let file = dir.path("result.json");
+    std::fs::write(&file, result.to_string()).expect("writable");
+    let file = file.to_str().expect("UTF-8");
+    let page = dir.path("page.html");
+    let out = run(["report", file, "-o", page.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = std::fs::read_to_string(page).expect("a page");
+    let p99 = result["runs"][0]["lateness_ns"]["p99"].as_f64().expect("known");
+    let p99 = Span::from_ns(p99.round() as i64).to_string();
+    assert!(page.contains(&p99), "{p99}");
+    let out = run(["compare", path, path, "--anyway", "--threshold", "3ms", "--json", "-"]);
+    let compared = json(&out);
+    let of = &compared["compare"]["pairs"][0]["runs"][0];
+    let n = result["runs"][0]["cycles"].as_u64().expect("cycles")
+        + result["runs"][0]["missed"].as_u64().expect("missed");
+    assert_eq!((&of["n_a"], &of["n_b"]), (&n.into(), &n.into()));
+    // The threshold stands at the end of its bucket, at most 1/128 above.
+    let rates = of["rates"].as_array().expect("rates");
+    let near =
+        |rate: &&Value| (3e6..3.03e6).contains(&rate["threshold_ns"].as_f64().unwrap_or(0.0));
+    let rate = rates.iter().find(near).expect("the threshold");
+    let above_ns = rate["threshold_ns"].as_f64().expect("ns") as i64;
+    let late = known.iter().filter(|&&ns| ns > above_ns).count() as u64;
+    assert_eq!(rate["exceedances_a"], late + CENSORED);
+}

@@ -151,7 +151,13 @@ mod tests {
 
     /// Written by version 0.1.0, which gave every kind of result the keys of all kinds.
     #[test]
-    fn results_of_earlier_versions_are_read_by_their_kind() {
+    fn results_are_read_by_their_kind_and_those_of_schema_1_refused_in_a_sentence() {
+        // As that version wrote them; and as if they were of today's schema.
+        let parse = |text: &str| {
+            let why = parse(text).expect_err("an older schema").to_string();
+            assert!(why.contains("schema 1, whose lateness leaves missed releases out"), "{why}");
+            parse(&text.replacen("\"schema\": 1", "\"schema\": 2", 1))
+        };
         let periodic = parse(include_str!("../tests/results/periodic-0.1.0.json"));
         let periodic = periodic.expect("a result");
         assert_eq!(periodic.body.runs().len(), 1);

@@ -145,7 +145,7 @@ fn build(root: &Path, dev: bool) -> Result<PathBuf, String> {
     let mut args = vec!["build", "--package", PACKAGE, "--lib", "--locked"];
     args.push("--message-format=json-render-diagnostics");
     if !dev {
-        args.push("--release");
+        args.extend(["--profile", "dist"]);
     }
     let messages = process::output(&mut process::cargo(root, &args))?;
     archive(&messages).ok_or_else(|| "cargo names no libpunctual.a".to_owned())

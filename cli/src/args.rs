@@ -24,8 +24,8 @@ pub(crate) use run::RunArgs;
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
     /// A sample file of punctual's or a directory of 'punctual check'; a file of another program,
-    /// told by its content (docs/importing.md); or, with --column, CSV with one instant or one
-    /// lateness a line. Each also compressed by gzip; '-' for standard input
+    /// recognised by its content (docs/importing.md); or, with --column, CSV with one instant or
+    /// one lateness a line. Each also compressed by gzip; '-' for standard input
     pub(crate) file: PathBuf,
     /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
     /// the first line is a header, NAME picks the column
@@ -48,7 +48,7 @@ pub(crate) struct ReportPageArgs {
     /// directories; two are set side by side, before and after
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
-    /// Write the page to FILE [default: report.html beside the one RESULT, else here]
+    /// Write the page to FILE [default: report.html next to the one RESULT, else here]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Write each plot as an SVG and a PNG file into DIR too; it is made if need be

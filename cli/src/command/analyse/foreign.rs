@@ -16,14 +16,14 @@ use crate::report::{self, Run, Setup};
 /// Reads a whole file of `format`.
 pub(super) fn read(args: &AnalyseArgs, format: Format, reader: impl Read) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
-    let asked = Asked {
+    let options = Asked {
         thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
             .into_iter()
             .chain(of_intervals)
             .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
-    let import = foreign::read(format, reader, &asked)?;
+    let import = foreign::read(format, reader, &options)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warnings = import.warnings;

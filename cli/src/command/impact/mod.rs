@@ -163,7 +163,7 @@ fn tell(
     Ok(super::exit(&report))
 }
 
-/// The runs that a model is applied to: all, or the one that was asked for.
+/// The runs that a model is applied to: all, or the one that is named.
 fn runs<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
     let shown = stored.path.display();
     let all = stored.report.body.runs();

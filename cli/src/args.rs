@@ -52,7 +52,7 @@ pub(crate) struct ReportPageArgs {
     /// directories; two are set side by side, before and after
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
-    /// Write the page to FILE [default: report.html beside the one RESULT, else here]
+    /// Write the page to FILE [default: report.html next to the one RESULT, else here]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Write each plot as an SVG and a PNG file into DIR too; it is made if need be

@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Analyse(AnalyseArgs),
     /// Make a page to send of one, two or many results
     Report(ReportPageArgs),
-    /// Hold results against each other: what can be told apart, and what it would take
+    /// Compare results with each other: what can be told apart, and what it would take
     Compare(CompareArgs),
     /// The baselines that --baseline kept, for --against
     Baseline {

@@ -31,7 +31,7 @@ pub(crate) fn whole(value: f64) -> String {
     format!("{:.0}", value.round() + 0.0)
 }
 
-/// A period as it was asked for: without figures that say nothing.
+/// A period as it was given: without figures that add nothing.
 pub(crate) fn period(ns: u64) -> String {
     let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
     match unit.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)) {
@@ -80,8 +80,8 @@ pub(crate) fn count(value: u64) -> String {
     shown
 }
 
-/// A count, or `-` where the data do not tell it.
-pub(crate) fn told(value: Option<u64>) -> String {
+/// A count, or `-` where the data do not have it.
+pub(crate) fn count_or_dash(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), count)
 }
 

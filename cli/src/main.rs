@@ -27,7 +27,7 @@ use cli::{Cli, Command};
 /// How a subcommand that could run came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Everything that was asked holds.
+    /// All limits and claims hold.
     Fine,
     /// A limit or claim failed.
     Failed,

@@ -22,12 +22,12 @@ pub(crate) struct Duration(pub(crate) Span);
 pub(crate) enum Phase {
     /// This many ns after multiples of its period.
     At(u64),
-    /// Away from the kernel's tick, as far as that is heard.
+    /// Away from the kernel's tick, as far as that is found.
     Quiet,
 }
 
 impl Phase {
-    /// The offset as far as it is known before anything is heard, ns.
+    /// The offset as far as it is known before anything is measured, ns.
     pub(crate) fn at_ns(self) -> u64 {
         match self {
             Self::At(ns) => ns,
@@ -47,7 +47,7 @@ impl Duration {
 /// `500us`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     quantity::duration(text).map(Duration).map_err(|why| match why {
-        // Which one was meant is not known: a minute is asked for more often than 60 µs.
+        // Which one was meant is not known: a minute is wanted more often than 60 µs.
         QuantityError::NoUnit { text, .. } => {
             format!("{text} needs a unit: {text}s, {text}ms or {text}us")
         }

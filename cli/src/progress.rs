@@ -11,7 +11,7 @@ use punctual_lab::experiment::{Event, Observer, Progress, Standing};
 
 use crate::format;
 
-/// The progress line, as who is told how far an experiment is.
+/// The progress line, as the observer of an experiment.
 #[derive(Debug)]
 pub(crate) struct Line {
     terminal: bool,

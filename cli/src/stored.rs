@@ -16,7 +16,7 @@ use crate::report::{Report, SCHEMA};
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
-/// The name of the samples beside it.
+/// The name of the samples next to it.
 pub(crate) const SAMPLES: &str = "samples.punctual";
 /// The names of a campaign's state, which take turns.
 pub(crate) const STATES: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
@@ -33,7 +33,7 @@ pub(crate) struct Stored {
     pub(crate) path: PathBuf,
     /// What it says. What JSON leaves out (histograms in full resolution, tails) is empty.
     pub(crate) report: Report,
-    /// The samples beside it, where they were kept.
+    /// The samples next to it, where they were kept.
     pub(crate) samples: Option<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     Ok(head == FILE_MAGIC)
 }
 
-/// What is to be said of a sample file that did not end as it should, and of what was done with it:
+/// The note about a sample file that did not end as it should, and of what was done with it:
 /// "read up to there".
 pub(crate) fn ended(ending: Option<&Ending>, done: &str) -> Option<String> {
     match ending {
@@ -167,7 +167,10 @@ mod tests {
         assert_eq!(costs.rows.len(), 10);
         assert!(costs.turn.is_some());
         let compare = parse(include_str!("../tests/results/compare-0.1.0.json"));
-        assert_eq!(compare.expect("a result").body.compare().map(|held| held.pairs.len()), Some(1));
+        assert_eq!(
+            compare.expect("a result").body.compare().map(|compared| compared.pairs.len()),
+            Some(1)
+        );
         let soak = parse(include_str!("../tests/results/soak-0.1.0.json"));
         let Body::Soak(soak) = soak.expect("a result").body else { panic!("its kind") };
         assert_eq!((soak.judged.runs.len(), soak.campaign.boots.len()), (1, 1));

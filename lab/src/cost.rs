@@ -1,6 +1,6 @@
 //! What recording costs: in a hot loop, and inside a real cycle where all is cold.
 //!
-//! For `check` and `measure`, which report it beside their numbers. Measures on the calling thread;
+//! For `check` and `measure`, which report it with their numbers. Measures on the calling thread;
 //! never prints.
 
 use std::sync::atomic::AtomicU64;

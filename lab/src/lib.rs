@@ -2,7 +2,7 @@
 //!
 //! [`experiment`]: how every experiment runs. [`periodic`]: loops on this machine's clock, idle and
 //! under load. [`noise`]: what takes a CPU away from a thread that spins. [`executive`]: what
-//! releasing, dispatching and waiting cost, held against the ways of others ([`baseline`]).
+//! releasing, dispatching and waiting cost, compared with the ways of others ([`baseline`]).
 //! [`cost`]: what recording costs. [`load`]: what makes the machine busy meanwhile. [`quiet`]: the
 //! phase away from the tick. [`tasks`]: the file that names the tasks of a supervisor. [`waits`]:
 //! the ways to wait, by name.

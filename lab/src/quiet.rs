@@ -1,4 +1,4 @@
-//! The quiet place for a loop on one CPU, heard before it starts.
+//! The quiet place for a loop on one CPU, found before it starts.
 //!
 //! For `--phase quiet`. Runs a thread as the loop will run; never prints.
 
@@ -13,16 +13,16 @@ use punctual::session::Thread;
 /// How long to listen: 75 ticks at 250 Hz, 30 at 100 Hz.
 const LISTEN: Span = Span::from_ms(300);
 
-/// The quiet place for a grid of `period` on `cpu`; `None` where no tick is heard, or where the
+/// The quiet place for a grid of `period` on `cpu`; `None` where no tick is seen, or where the
 /// grid comes near it at any phase.
 ///
 /// # Errors
 /// No thread could be had.
 pub fn find(cpu: Option<u32>, policy: Policy, period: Period) -> io::Result<Option<Quiet>> {
-    let hear = move || -> Vec<Gap> {
+    let find = move || -> Vec<Gap> {
         let _session = Thread::enter(cpu, policy);
         listen(&mut MachineClock::best(), LISTEN)
     };
-    let heard = std::thread::Builder::new().spawn(hear)?.join();
-    Ok(place(&heard.unwrap_or_default(), period))
+    let gaps = std::thread::Builder::new().spawn(find)?.join();
+    Ok(place(&gaps.unwrap_or_default(), period))
 }

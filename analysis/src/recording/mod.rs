@@ -51,7 +51,8 @@ pub struct Setup {
     pub period: Option<Period>,
     /// Instant of release 0.
     pub epoch: Instant,
-    /// Leave samples flagged [`Flags::COLD`](punctual_core::sample::Flags::COLD) out of every figure (they are counted).
+    /// Leave samples flagged [`COLD`](punctual_core::sample::Flags::COLD) out of every figure (they
+    /// are counted).
     pub leave_out_cold: bool,
     /// Thresholds to watch beside the 1-2-5 ladder, ns.
     pub thresholds_ns: Vec<i64>,

@@ -1,5 +1,5 @@
-//! Options that several subcommands share: where a report goes, what it is held to, whose facts it
-//! names.
+//! Options that several subcommands share: where a report goes, its limits and claims, whose facts
+//! it names.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use punctual_analysis::limit::Limit;
 
 use crate::parse;
 
-/// Where a report goes, and what it is held to.
+/// Where a report goes, and its limits and claims.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArgs {
     /// Fail (exit 1) unless this holds for every run: 'p99.9<50us', 'max<1ms', 'missed<1',
@@ -46,7 +46,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, requires = "claims")]
     pub(crate) plan: bool,
     /// Extremal index to plan claims with, in (0, 1]: how far late cycles come alone, as the claims
-    /// of an earlier run told it; half of it takes twice the time [default: 1, independent cycles]
+    /// of an earlier run gave it; half of it takes twice the time [default: 1, independent cycles]
     #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::theta)]
     pub(crate) theta: Option<f64>,
 }

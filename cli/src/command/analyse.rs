@@ -29,7 +29,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     output::spare("--json", args.report.json.as_deref(), [args.file.as_path()])?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
-        let report = super::soak::held(&args.file, &args.report.limits, &args.report.claims)?;
+        let report = super::soak::judged(&args.file, &args.report.limits, &args.report.claims)?;
         super::write(&report, json)?;
         return Ok(super::exit(&report));
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         None => recorded(args)?,
     };
     envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
-    envelope.verdict.hold(&runs, &args.report.claims, envelope.incomplete);
+    envelope.verdict.judge_claims(&runs, &args.report.claims, envelope.incomplete);
     let judged = Judged { verdicts: report::verdicts(&runs), runs };
     let report = Report { envelope, body: judged.into() };
     super::write(&report, json)?;
@@ -50,7 +50,7 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     let inside = args.file.join(SAMPLES);
     let path = if inside.is_file() { &inside } else { &args.file };
     let shown = path.display();
-    // A name that cannot be read is refused for that, whatever else was asked.
+    // A name that cannot be read is refused for that, whatever the other options.
     let mut reader = source::open(path)?;
     if args.period.is_some() {
         bail!("--period: a recording states its own; it goes with --column");

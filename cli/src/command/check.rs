@@ -95,7 +95,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         plan,
         machine: &machine,
         choice,
-        asked: &args.report,
+        args: &args.report,
         plans,
         samples: Some(samples),
         follow: None,
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     super::exit_after(&report, trouble)
 }
 
-/// The loads that start on this machine, and what is said of the others.
+/// The loads that start on this machine, and notes about the others.
 fn loads(here: &Facts) -> (Vec<LoadSpec>, Vec<String>) {
     let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
     (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
@@ -161,10 +161,10 @@ fn claims_take(
     experiment::plans(&args.report, &args.plan, args.duration.0, !loads.is_empty(), &plan_of)
 }
 
-/// The CPU to measure: as asked, else as the facts say.
-fn pick(asked: Option<&str>, here: &Facts) -> Result<(u32, Choice)> {
-    let (cpus, choice) = experiment::pick(asked, here)?;
-    match (cpus.first(), cpus.len(), asked) {
+/// The CPU to measure: as requested, else as the facts say.
+fn pick(requested: Option<&str>, here: &Facts) -> Result<(u32, Choice)> {
+    let (cpus, choice) = experiment::pick(requested, here)?;
+    match (cpus.first(), cpus.len(), requested) {
         (Some(cpu), 1, _) => Ok((cpu, choice)),
         (_, _, text) => bail!(
             "--cpu {}: check measures one CPU; 'punctual measure periodic' takes several",

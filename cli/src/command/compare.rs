@@ -1,4 +1,4 @@
-//! `punctual compare A B…`: results held against each other.
+//! `punctual compare A B…`: results compared with each other.
 //!
 //! Reads, compares, prints; the first side is the reference.
 
@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::Exit;
 use crate::args::CompareArgs;
-use crate::comparison::{Recorded, Side, hold, read};
+use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::output::{self, Json};
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     }
     let thresholds: Vec<i64> = args.thresholds.iter().map(|time| time.0.as_ns()).collect();
     let json = Json::open(args.json.as_deref())?;
-    let comparison = hold(&sides, &thresholds, args.anyway)?;
+    let comparison = compare_sides(&sides, &thresholds, args.anyway)?;
     let worse = args.fail_if_worse && comparison.is_worse();
     let mut report = Report::new("compare", CompareBody { compare: comparison });
     if worse {

@@ -33,7 +33,7 @@ fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Writes a report where it was asked for, and its page.
+/// Writes a report where that is requested, and its page.
 fn write(report: &Report, json: Json) -> Result<()> {
     json.write(&view::json::of(report)?, &view::text::page(report, None))
 }
@@ -43,8 +43,8 @@ fn exit(report: &Report) -> Exit {
     if report.envelope.verdict.ok { Exit::Fine } else { Exit::Failed }
 }
 
-/// The exit that the limits ask for, or what went wrong on the way: said last, after all else was
-/// written.
+/// The exit that the limits require, or what went wrong on the way: reported last, after all else
+/// was written.
 fn exit_after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Exit> {
     trouble.map_or_else(|| Ok(exit(report)), Err)
 }

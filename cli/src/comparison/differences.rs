@@ -1,6 +1,6 @@
-//! What is not the same in two results beside their numbers: setup, machine, conventions.
+//! What is not the same in two results apart from their numbers: setup, machine, conventions.
 //!
-//! For `held`. Lists; judges nothing.
+//! For `compared`. Lists; judges nothing.
 
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 

@@ -1,4 +1,4 @@
-//! `--baseline` and `--against` of a measuring subcommand: asked before the run, done after it.
+//! `--baseline` and `--against` of a measuring subcommand: read before the run, done after it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use anyhow::{Context, Result, bail};
 use punctual_host::baseline::Name;
 use punctual_host::facts::Facts;
 
-use super::held::{Side, hold};
+use super::compared::{Side, compare_sides};
 use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
 use crate::args::BaselineArgs;
 use crate::output::{self, Opened};
 use crate::report::Report;
 
-/// What a run is to be held against, and kept as.
+/// What a run is to be compared with, and kept as.
 pub(crate) struct Gate {
     against: Option<Baseline>,
     keep: Option<Keep>,
@@ -81,7 +81,7 @@ impl Gate {
                 results: vec![Recorded::measured(report, runs, "this run")],
             },
         ];
-        let comparison = hold(&sides, &[], false)?;
+        let comparison = compare_sides(&sides, &[], false)?;
         if comparison.is_worse() {
             let worse = comparison.pairs.iter().flat_map(|pair| &pair.runs);
             let worse = worse.filter(|run| {
@@ -104,7 +104,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Keeps the report as the baseline, where that was asked for and it ran to its end.
+    /// Keeps the report as the baseline, where that is requested and it ran to its end.
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {

@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
     let stored = stored::read(path)?;
     if let Some(samples) = &stored.samples {
         let recorded = of_samples(samples, shown.clone())?;
-        // Samples of another run may lie beside it.
+        // Samples of another run may lie next to it.
         if recorded.started_at == stored.report.envelope.started_at {
             return Ok(Recorded { runs: recorded.runs, ..Recorded::head(&stored.report, shown) });
         }

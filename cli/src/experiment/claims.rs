@@ -15,7 +15,7 @@ use crate::report::PlannedRun;
 /// What each claim takes of each run of the plan for a duration; with `merge`, of all conditions
 /// but the first together.
 pub(crate) fn plans(
-    asked: &ReportArgs,
+    args: &ReportArgs,
     how: &PlanArgs,
     duration: Span,
     merge: bool,
@@ -31,7 +31,7 @@ pub(crate) fn plans(
         }
     };
     let theta = how.theta.unwrap_or(1.0);
-    let claims = periodic::plans(&watch(asked, merge), theta, duration, plan_of);
+    let claims = periodic::plans(&watch(args, merge), theta, duration, plan_of);
     claims.into_iter().map(named).collect()
 }
 
@@ -45,13 +45,13 @@ pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
             a.duration_needed_ns.total_cmp(&b.duration_needed_ns)
         };
         let shortest = of_claim.iter().filter(|p| !p.planned.enough).max_by(by_length);
-        output::complain(&said(shortest.unwrap_or(first), duration));
+        output::complain(&sentence(shortest.unwrap_or(first), duration));
         rest = others;
     }
 }
 
 /// What a claim takes, and whether one run of that length can give it, in a sentence.
-fn said(plan: &PlannedRun, duration: Span) -> String {
+fn sentence(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     let needed = planned.needs.first().copied();
     let (n, needed_ns) = needed.map_or((0, 0.0), |need| (need.n, need.duration_ns));
@@ -116,14 +116,14 @@ mod tests {
     }
 
     fn planned(claim: &str, duration: Span) -> Vec<PlannedRun> {
-        let asked = ReportArgs {
+        let args = ReportArgs {
             limits: Vec::new(),
             claims: vec![Ask::parse(claim).expect("a claim")],
             json: None,
             keep_cold: false,
         };
         let how = PlanArgs { plan: false, theta: None };
-        plans(&asked, &how, duration, true, &plan)
+        plans(&args, &how, duration, true, &plan)
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         assert!((2.49..2.52).contains(&hours), "{hours}");
         let long = Span::from_ns(plans[0].duration_needed_ns as i64);
         assert!(planned("p(missed)<1e-6", long)[0].planned.enough);
-        let text = said(&plans[0], Span::from_ms(6_000));
+        let text = sentence(&plans[0], Span::from_ms(6_000));
         for part in [
             "2\u{a0}995\u{a0}733 cycles",
             "50 min at 1 ms",
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn what_nobody_can_wait_for_is_not_recommended() {
         let plans = planned("p(missed)<1e-15", Span::from_ms(60_000));
-        assert!(!said(&plans[0], Span::from_ms(60_000)).contains("--duration"));
+        assert!(!sentence(&plans[0], Span::from_ms(60_000)).contains("--duration"));
         let enough = planned("p(missed)<0.01", Span::from_ms(60_000));
         assert!(enough.iter().all(|plan| plan.planned.enough));
-        assert!(said(&enough[0], Span::from_ms(60_000)).contains("enough if none exceeds it"));
+        assert!(sentence(&enough[0], Span::from_ms(60_000)).contains("enough if none exceeds it"));
     }
 }

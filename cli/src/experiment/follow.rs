@@ -15,7 +15,7 @@ use crate::parse::{FollowName, Phase};
 /// A clock to follow, opened.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// As it was asked for.
+    /// As the option names it.
     pub(crate) name: String,
     /// How it is read; null for the system's clocks.
     pub(crate) read: Option<String>,
@@ -23,19 +23,19 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Opens the clock that is asked for.
+    /// Opens the clock that the option names.
     ///
     /// # Errors
     /// In one line, why it cannot be followed, or not with this phase.
-    pub(crate) fn open(asked: &FollowName, phase: Phase) -> Result<Self> {
-        let name = format::plain(&asked.to_string());
+    pub(crate) fn open(requested: &FollowName, phase: Phase) -> Result<Self> {
+        let name = format::plain(&requested.to_string());
         if phase == Phase::Quiet {
             bail!(
                 "--phase quiet: the kernel's tick keeps to CLOCK_MONOTONIC, and a grid that \
                  follows {name} passes through it"
             );
         }
-        let (reference, read) = match asked {
+        let (reference, read) = match requested {
             FollowName::Tai => (Reference::Tai, None),
             FollowName::Realtime => (Reference::Realtime, None),
             FollowName::Device(path) => {

@@ -33,7 +33,7 @@ pub(crate) struct LoopExperiment<'a> {
     /// The measured CPUs and why those.
     pub(crate) choice: Choice,
     /// What to hold every run to, what it is to show, whether cold cycles count.
-    pub(crate) asked: &'a ReportArgs,
+    pub(crate) args: &'a ReportArgs,
     /// What its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
@@ -65,15 +65,14 @@ impl LoopExperiment<'_> {
     /// # Errors
     /// Why nothing was measured.
     pub(crate) fn run(self) -> Result<MeasuredLoops> {
-        let Self { name, plan, merge, machine, choice, asked, plans, samples, follow, notes } =
-            self;
+        let Self { name, plan, merge, machine, choice, args, plans, samples, follow, notes } = self;
         let started = jiff::Timestamp::now();
         let mut notes = notes;
         notes.extend(follow.as_ref().and_then(Target::warning));
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
-        let watch = watch(asked, merge);
+        let watch = watch(args, merge);
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
         let experiment = Periodic {
             plan,
@@ -96,18 +95,18 @@ impl LoopExperiment<'_> {
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warnings.splice(0..0, notes);
-        let measured = made(envelope, finished, followed, plans, (asked, merge));
+        let measured = made(envelope, finished, followed, plans, (args, merge));
         Ok(MeasuredLoops { trouble, ..measured })
     }
 }
 
 /// What the recordings of a run are to look for.
-pub(crate) fn watch(asked: &ReportArgs, merge: bool) -> Watch {
+pub(crate) fn watch(args: &ReportArgs, merge: bool) -> Watch {
     Watch {
         merge,
-        keep_cold: asked.keep_cold,
-        thresholds_ns: report::thresholds(&asked.limits, &asked.claims),
-        claims: asked.claims.clone(),
+        keep_cold: args.keep_cold,
+        thresholds_ns: report::thresholds(&args.limits, &args.claims),
+        claims: args.claims.clone(),
     }
 }
 
@@ -129,7 +128,7 @@ fn made(
     finished: Finished<periodic::PeriodicOutcome<Recordings>>,
     followed: Option<Follow>,
     plans: Vec<PlannedRun>,
-    (asked, merge): (&ReportArgs, bool),
+    (args, merge): (&ReportArgs, bool),
 ) -> MeasuredLoops {
     let Finished { outcome, loads, clock, .. } = finished;
     let periodic::PeriodicOutcome {
@@ -152,7 +151,7 @@ fn made(
         recording,
         file_error,
     };
-    let cold = if asked.keep_cold { 0 } else { of.plan.cold };
+    let cold = if args.keep_cold { 0 } else { of.plan.cold };
     if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
         envelope.warnings.push(
             "a run was so short that all its cycles were cold and are left out: measure longer, or \
@@ -168,10 +167,10 @@ fn made(
     let follows = follow.as_ref().map(|follow| follow.clock.as_str());
     let maker = Maker { of: &of, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
-    let recorded = recorded(&of.plan, merge, asked.keep_cold, &of.runs, series, &runs);
+    let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
     envelope.warnings.extend(unmeasured(&runs));
-    envelope.verdict = report::judge(&runs, &asked.limits, envelope.incomplete);
-    envelope.verdict.hold(&runs, &asked.claims, envelope.incomplete);
+    envelope.verdict = report::judge(&runs, &args.limits, envelope.incomplete);
+    envelope.verdict.judge_claims(&runs, &args.claims, envelope.incomplete);
     let judged = Judged { verdicts: report::verdicts(&runs), runs };
     let recording =
         of.recording.map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
@@ -182,13 +181,13 @@ fn made(
 /// Runs without a cycle that counts: no lateness is no good one.
 fn unmeasured(runs: &[Run]) -> Vec<String> {
     let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
-    let said = empty.map(|run| {
+    let warnings = empty.map(|run| {
         format!(
             "\"{}\" has no cycles: its loads needed all the time to start; use a longer --duration",
             run.name
         )
     });
-    said.collect()
+    warnings.collect()
 }
 
 #[cfg(test)]
@@ -206,8 +205,8 @@ mod tests {
         let run = |name: &str, recording: Recording| {
             Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
         };
-        let said = unmeasured(&[run("idle", some), run("under load", none)]);
-        assert_eq!(said.len(), 1);
-        assert!(said[0].starts_with("\"under load\" has no cycle"), "{said:?}");
+        let warnings = unmeasured(&[run("idle", some), run("under load", none)]);
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("\"under load\" has no cycle"), "{warnings:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `--phase quiet`: where each loop is put, and what is said of it.
+//! `--phase quiet`: where each loop is put, and the notes about it.
 //!
 //! For the measuring subcommands. Listens on each loop's CPU before the experiment; decides nothing
 //! that `punctual::quiet` does not.
@@ -10,19 +10,19 @@ use punctual_lab::quiet;
 use crate::format;
 use crate::parse::Phase;
 
-/// Puts every loop where `phase` says; what to say of it, one line a loop that was put somewhere
-/// else than at zero by what was heard, or could not be.
+/// Puts every loop where `phase` says; the notes about it, one for each loop that was put
+/// somewhere else than at zero, or could not be.
 pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     if phase != Phase::Quiet {
-        return Ok(said);
+        return Ok(notes);
     }
     for stream in streams {
         let quiet = quiet::find(stream.cpu, stream.policy, stream.period)
             .context("cannot start a thread")?;
         let cpu = stream.cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
         let period = format::period(stream.period.as_ns());
-        said.push(match quiet {
+        notes.push(match quiet {
             Some(quiet) => {
                 stream.phase_ns = quiet.phase_ns;
                 format!(
@@ -38,5 +38,5 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
             ),
         });
     }
-    Ok(said)
+    Ok(notes)
 }

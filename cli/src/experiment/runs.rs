@@ -1,4 +1,4 @@
-//! The runs and rows of a report, from recordings and what the experiment gives beside them.
+//! The runs and rows of a report, from recordings and what the experiment gives with them.
 //!
 //! Where conditions count as one, that one stands in their place, and a row for each.
 

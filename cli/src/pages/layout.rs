@@ -85,7 +85,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     if all.len() <= RUNS_DRAWN {
         return (all, Vec::new());
     }
-    let said = format!(
+    let note = format!(
         "{RUNS_DRAWN} of {} runs are drawn and have claims and worst cycles here, those with the \
          latest wakes; the figures are of all",
         all.len()
@@ -96,7 +96,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     all.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
     all.truncate(RUNS_DRAWN);
     all.sort_unstable();
-    (all, vec![said])
+    (all, vec![note])
 }
 
 /// Of each result its last run that has data: the one under load where there is one.
@@ -106,15 +106,15 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         Some((result, run))
     };
     let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last).collect();
-    let mut said =
+    let mut notes =
         vec!["only the last run of each result is drawn, without its time series".to_owned()];
     if all.len() > OVERVIEW_DRAWN {
-        said.push(format!(
+        notes.push(format!(
             "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables have all",
             all.len()
         ));
     }
-    (all.into_iter().take(OVERVIEW_DRAWN).collect(), said)
+    (all.into_iter().take(OVERVIEW_DRAWN).collect(), notes)
 }
 
 /// The names of the drawn runs, each once, in order of appearance.

@@ -41,7 +41,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of results that were read back; the samples beside them are read again.
+    /// The page of results that were read back; the samples next to them are read again.
     pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
         let labels = layout::labels(&stored);
         let many = stored.len() > 2;

@@ -1,7 +1,7 @@
 //! The samples of a result, read again and thinned for its page.
 //!
 //! One pass in constant memory. A file that is missing, cut off or another run's costs the page
-//! its time series and not its numbers; which it is, is said.
+//! its time series and not its numbers; which it is, is noted.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,7 +23,7 @@ const STRETCHES_OF_ONE: usize = 4_096;
 const OUTLIERS: usize = 4_000;
 const OUTLIERS_OF_ONE: usize = 2_000;
 
-/// What is said where there is no sample file.
+/// The note where there is no sample file.
 pub(super) const NONE: &str =
     "no sample file next to this result: it has its histogram, but no time series";
 

@@ -32,7 +32,7 @@ pub(crate) struct Approach {
     pub(crate) extrapolated: Option<bool>,
 }
 
-/// A corrected exit of spins, held against polling before the run.
+/// A corrected exit of spins, compared with polling before the run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ExitTrial {
     /// `corrected`; or polling is kept: `no_gain`, or `unsteady` where polls or the delay were not

@@ -66,7 +66,7 @@ pub(crate) struct LoopsBody {
     pub(crate) follow: Option<Follow>,
     /// What recording a sample cost; null when nothing was measured.
     pub(crate) recording: Option<Recording>,
-    /// What each claim takes, for each run, as it was said before the start.
+    /// What each claim takes, for each run, as it was reported before the start.
     #[serde(default)]
     pub(crate) plans: Vec<PlannedRun>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct CheckBody {
     pub(crate) loops: LoopsBody,
     /// One row a load, the same cycles as in the run "under load".
     pub(crate) rows: Vec<LoadRow>,
-    /// Held against a baseline; null unless asked.
+    /// Compared with a baseline; null unless requested.
     pub(crate) compare: Option<Comparison>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct PeriodicBody {
     /// The loops.
     #[serde(flatten)]
     pub(crate) loops: LoopsBody,
-    /// Held against a baseline; null unless asked.
+    /// Compared with a baseline; null unless requested.
     pub(crate) compare: Option<Comparison>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) struct RunBody {
 /// Of `compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompareBody {
-    /// Results held against each other.
+    /// Results compared with each other.
     pub(crate) compare: Comparison,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct CompareBody {
 pub(crate) struct ImpactBody {
     /// What the lateness does to the application.
     pub(crate) impact: Impact,
-    /// What rate software can step at; null unless asked.
+    /// What rate software can step at; null unless requested.
     pub(crate) step_generation: Option<StepGeneration>,
 }
 
@@ -248,7 +248,7 @@ impl Body {
         if let Self::Check(check) = self { &check.rows } else { &[] }
     }
 
-    /// What it is held against.
+    /// What it is compared with.
     pub(crate) fn compare(&self) -> Option<&Comparison> {
         match self {
             Self::Check(check) => check.compare.as_ref(),
@@ -258,7 +258,7 @@ impl Body {
         }
     }
 
-    /// Puts what it is held against in its place, where the kind has one.
+    /// Puts what it is compared with in its place, where the kind has one.
     pub(crate) fn set_compare(&mut self, comparison: Comparison) {
         match self {
             Self::Check(check) => check.compare = Some(comparison),

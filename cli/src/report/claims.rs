@@ -1,4 +1,4 @@
-//! Claims in a report: what each takes, said before the start, and whether it was shown.
+//! Claims in a report: what each takes, reported before the start, and whether it was shown.
 //!
 //! Picks runs and words; the arithmetic is `punctual_analysis::claim`'s.
 

@@ -6,13 +6,13 @@ use punctual_analysis::compare::{Family, RunComparison, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Results held against each other.
+/// Results compared with each other.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Comparison {
     /// The tests of all pairs, which hold together (Holm): every verdict and every interval is of a
     /// level that makes them do so.
     pub(crate) family: Family,
-    /// The sides; the first is what the others are held against.
+    /// The sides; the first is what the others are compared with.
     pub(crate) sides: Vec<ComparedSide>,
     /// One for each side after the first.
     pub(crate) pairs: Vec<Pair>,
@@ -42,7 +42,7 @@ pub(crate) struct ComparedResult {
     pub(crate) incomplete: bool,
 }
 
-/// A side, held against the first.
+/// A side, compared with the first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Pair {
     /// Label of the first side.

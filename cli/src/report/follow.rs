@@ -103,21 +103,21 @@ impl Follow {
     /// What a reader should know before believing the numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
-        let said = [
+        let kinds = [
             (self.steps, "stepped", "and the grid went on at its pace"),
             (self.stops, "stood still", "and the grid went on at its pace"),
             (self.unread, "could not be read", "and the grid went on at its pace"),
             (self.late, "was read too late", "and a period may be off by more than the limit"),
             (self.limited, "was beyond the limit of the slew", "and the grid stayed behind it"),
         ];
-        let told = said.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
+        let warnings = kinds.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
             format!("{clock}, which the grid follows, {what} {often}, {then}")
         });
         let unseen = (self.readings == 0).then(|| {
             format!("{clock} was not followed once: the grid has the pace of the first readings")
         });
-        told.chain(unseen).collect()
+        warnings.chain(unseen).collect()
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Overall {
     pub(crate) ok: bool,
     /// One for each limit and run.
     pub(crate) limits: Vec<JudgedLimit>,
-    /// One for each claim that was asked and run.
+    /// One for each claim and run.
     #[serde(default)]
     pub(crate) claims: Vec<JudgedClaim>,
     /// Why not, one line each.
@@ -58,10 +58,10 @@ pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall
 }
 
 impl Overall {
-    /// Holds every run to every claim, beside what was judged already. One that is not shown fails,
-    /// whether it is false or too little was seen. A run that ended early is held to bounds that
-    /// are right whenever one stops.
-    pub(crate) fn hold(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
+    /// Judges every run by every claim, in addition to what was judged already. One that is not
+    /// shown fails, whether it is false or too little was seen. A run that ended early is judged by
+    /// bounds that are right whenever one stops.
+    pub(crate) fn judge_claims(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
         let ended = if incomplete { Ended::AtAnyTime } else { Ended::AsPlanned };
         for run in runs {
             for ask in claims {

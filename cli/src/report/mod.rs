@@ -40,8 +40,8 @@ pub(crate) use verdict::{Answer, of as verdicts};
 /// The version of this schema.
 pub(crate) const SCHEMA: u32 = 2;
 
-/// The result of one run of punctual: what every result has, and beside it what its kind of
-/// experiment gives.
+/// The result of one run of punctual: what every result has, and what its kind of
+/// experiment adds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Report {
     /// What every result has.
@@ -88,7 +88,7 @@ pub(crate) struct Envelope {
 pub(crate) struct Choice {
     /// The CPUs, as the kernel lists them.
     pub(crate) cpus: String,
-    /// Why: "isolated", "last allowed, none isolated", "as asked".
+    /// Why: "isolated", "last allowed, none isolated", "as requested".
     pub(crate) why: String,
 }
 

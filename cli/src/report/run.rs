@@ -93,7 +93,7 @@ pub(crate) struct Load {
     pub(crate) rate: Option<f64>,
     /// The unit of the rate: "polygons/s".
     pub(crate) unit: String,
-    /// What else it said.
+    /// What else it reported.
     pub(crate) note: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Session {
 /// A request that the kernel refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Refused {
-    /// What was asked.
+    /// What was requested.
     pub(crate) attempt: String,
     /// With what: a symbol of errno(3).
     pub(crate) errno: String,

@@ -1,4 +1,4 @@
-//! Ways to keep periodic tasks, as others do it: what the executive's table is held against.
+//! Ways to keep periodic tasks, as others do it: what the executive's table is compared with.
 //!
 //! Each is written to be as quick as its design lets it be, in arrays without allocation, and is
 //! tested against one slow model: the same releases in the same order. [`ArtLinux`]: the sorted

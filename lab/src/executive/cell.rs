@@ -24,7 +24,7 @@ const WALKED_MAX: usize = 10_000;
 pub(super) struct Cell {
     /// How many tasks.
     pub n: usize,
-    /// Whether all cache lines of the design are flushed before each measured stretch.
+    /// Whether all cache lines of the design are flushed before each measured part.
     pub cold: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Row {
     pub design: String,
     /// How many tasks.
     pub n: usize,
-    /// Whether all cache lines of the design were flushed before each measured stretch.
+    /// Whether all cache lines of the design were flushed before each measured part.
     pub cold: bool,
     /// Cycles measured in parts, and as many measured as a whole.
     pub cycles: usize,

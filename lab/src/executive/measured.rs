@@ -10,7 +10,7 @@ use punctual::os::cache;
 use super::stamps::Stamps;
 use crate::baseline::{Design, Visit};
 
-/// One stretch, in ticks: the middle of each block.
+/// One measured part, in ticks: the middle of each block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cost {
     block: Vec<u64>,
@@ -57,7 +57,7 @@ pub(super) struct Costs {
 
 /// A design, and what it cost so far.
 pub(super) trait Measured {
-    /// Runs pairs of cycles for about `ticks`, one at least; before each measured stretch all cache
+    /// Runs pairs of cycles for about `ticks`, one at least; before each measured part all cache
     /// lines of the design are flushed when it is to be cold.
     fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64);
 

@@ -1,5 +1,5 @@
-//! What the executive costs: to release many tasks, to dispatch the first, to let one wait, held
-//! against the ways of others.
+//! What the executive costs: to release many tasks, to dispatch the first, to let one wait,
+//! compared with the ways of others.
 //!
 //! For `measure executive`. Measures on the calling thread, in blocks that take turns, so that a
 //! drift of the machine hits all designs alike; never prints.

@@ -114,10 +114,10 @@ mod tests {
     fn the_floor_is_taken_off_both_sides() {
         let rows = [row("punctual", 100, 30.0), row("ant", 100, 60.0), row("ant", 50, 9.0)];
         let figures = ratios(&rows);
-        let told = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
-        let told: Vec<_> = figures.iter().map(told).collect();
+        let shown = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
+        let shown: Vec<_> = figures.iter().map(shown).collect();
         let of = |what: &str, reached| (what.to_owned(), 2.0, Some(4.0), reached);
-        assert_eq!(told, [of("release", false), of("cycle", true)]);
+        assert_eq!(shown, [of("release", false), of("cycle", true)]);
     }
 
     #[test]

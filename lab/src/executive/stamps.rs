@@ -1,6 +1,6 @@
 //! Stamps in ticks of the finest clock that may be trusted.
 //!
-//! For short stretches: nothing is anchored. The counter is read in order, so that what stands
+//! For short spans: nothing is anchored. The counter is read in order, so that what stands
 //! between two stamps happens between them.
 
 use punctual::clocks::MachineClock;

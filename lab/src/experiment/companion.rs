@@ -1,4 +1,4 @@
-//! What runs beside the measuring threads of an experiment: the watchdog, and the look at the
+//! What runs next to the measuring threads of an experiment: the watchdog, and the look at the
 //! machine.
 //!
 //! Keeps to the housekeeping CPUs.

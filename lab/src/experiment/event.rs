@@ -1,4 +1,4 @@
-//! What an experiment tells while it runs.
+//! What an experiment reports while it runs.
 
 use punctual::core::time::Span;
 
@@ -19,7 +19,7 @@ pub struct Progress {
     pub missed: u64,
 }
 
-/// Something that is told.
+/// Something that is reported.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// About ten times a second: how far it is.
@@ -35,7 +35,7 @@ pub enum Event<'a> {
     Ended,
 }
 
-/// Who is told.
+/// Who takes it in.
 pub trait Observer {
     /// Takes in an event. Called on the thread that coordinates; the loops do not wait for it.
     fn event(&mut self, event: &Event<'_>);

@@ -68,8 +68,8 @@ impl<'l> Loading<'l> {
         Self { conditions, bounds, launcher, running: None, observer }
     }
 
-    /// Tells the observer how far the experiment is, and how its claims stand.
-    pub fn tell(&mut self, progress: &Progress, standing: Option<&Standing>) {
+    /// Reports to the observer how far the experiment is, and how its claims stand.
+    pub fn report(&mut self, progress: &Progress, standing: Option<&Standing>) {
         let condition = self.conditions.get(progress.condition).map_or("", |of| of.name.as_str());
         self.observer.event(&Event::Progress { progress, condition, standing });
     }
@@ -120,7 +120,7 @@ impl Background for Loading<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.tell(progress, None);
+        self.report(progress, None);
     }
 }
 
@@ -134,7 +134,7 @@ pub fn bounds(here: &Facts) -> Bounds {
 }
 
 /// Starts each load for a moment: those that start, and why the others do not. For loads that were
-/// not asked for by name, so that a machine without one of them is measured all the same.
+/// not requested by name, so that a machine without one of them is measured all the same.
 pub fn startable(
     specs: Vec<LoadSpec>,
     launcher: &dyn Launcher,

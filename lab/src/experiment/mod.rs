@@ -35,7 +35,7 @@ pub use standing::{Standing, Standings, StandingsWriter};
 
 /// An experiment with all its choices made.
 pub trait Experiment: Sized {
-    /// What it gives, beside what every experiment does.
+    /// What it gives, apart from what every experiment does.
     type Outcome;
 
     /// Its threads, as far as they could take a CPU away from everybody else.
@@ -44,7 +44,7 @@ pub trait Experiment: Sized {
     /// Its conditions: the name of each, and the loads that run under it.
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)>;
 
-    /// Why it cannot run as it was asked for, where that can be told beforehand.
+    /// Why it cannot run as requested, where that is known beforehand.
     ///
     /// # Errors
     /// That reason.
@@ -61,7 +61,7 @@ pub trait Experiment: Sized {
 
 /// What an experiment runs in.
 pub struct Context<'a, 'l> {
-    /// Its loads, and the way to tell how far it is.
+    /// Its loads, and the way to report how far it is.
     pub loading: &'a mut Loading<'l>,
     /// Set when it is to end early.
     pub stop: &'a AtomicBool,
@@ -73,7 +73,7 @@ pub struct Setting<'a> {
     pub here: &'a Facts,
     /// How a load's process is started.
     pub launcher: &'a dyn Launcher,
-    /// Who is told how far it is.
+    /// Who learns how far it is.
     pub observer: &'a mut dyn Observer,
 }
 
@@ -104,7 +104,7 @@ pub struct Finished<T> {
     pub clock: ClockFacts,
     /// Whether all memory was locked.
     pub memory_locked: bool,
-    /// Whether idle states were held off.
+    /// Whether idle states were kept away.
     pub idle_states_held: bool,
     /// What the kernel refused, once each.
     pub refused: Vec<Refusal>,
@@ -134,7 +134,7 @@ pub enum End {
 /// Why nothing could be measured.
 #[derive(Debug)]
 pub enum ExperimentError {
-    /// It could take the machine away, or cannot run as it was asked for.
+    /// It could take the machine away, or cannot run as requested.
     Refused(Risk),
     /// A signal cannot be caught.
     Signal(Errno),

@@ -41,8 +41,8 @@ pub struct Taken {
 /// Why an experiment is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Risk {
-    /// No CPU is left beside its threads, and real-time throttling is off: nothing could end one
-    /// that does not yield.
+    /// No CPU is left for anything but its threads, and real-time throttling is off: nothing could
+    /// end one that does not yield.
     NoCpuLeft,
     /// It spins through its period and has no time to rest.
     NoRest {
@@ -51,7 +51,7 @@ pub enum Risk {
         /// The shortest that it may have.
         shortest: Span,
     },
-    /// The clock is too slow for what was asked for: so many of its stamps must fit.
+    /// The clock is too slow for what was requested: so many of its stamps must fit.
     TooFine {
         /// The option: "--period".
         option: &'static str,

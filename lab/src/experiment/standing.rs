@@ -1,4 +1,4 @@
-//! How the claims stand while an experiment runs: computed on the drain's thread, told with the
+//! How the claims stand while an experiment runs: computed on the drain's thread, reported with the
 //! progress.
 //!
 //! The loops' threads know nothing of it: the drain's thread puts a standing here some times a
@@ -69,7 +69,7 @@ impl Standings {
 }
 
 impl Standing {
-    /// How many times what was asked the bound is.
+    /// How many times what was claimed the bound is.
     fn distance(&self) -> f64 {
         self.p_upper / self.ask.p()
     }

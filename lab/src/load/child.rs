@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use super::exec;
 use super::kinds::{Row, gears, own, stress_ng};
 use super::launcher::Launcher;
-use super::life::{self, Stop};
+use super::lifecycle::{self, Stop};
 use super::protocol::{LIMIT, Line, say};
 use super::setup::Setup;
-use super::work::{Crew, Prepared};
+use super::work::{Prepared, Workers};
 
 /// Between two counts.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
@@ -40,17 +40,17 @@ fn run(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) -> Result<
     match setup.name.as_str() {
         exec::NAME => Err(exec::become_program(&setup)),
         stress_ng::PROGRAM | gears::NAME => {
-            life::check_parent(&setup)?;
+            lifecycle::check_parent(&setup)?;
             be_ordinary(&setup, out)?;
             if setup.name == gears::NAME {
-                gears::guard(&setup, launcher, out)
+                gears::run(&setup, launcher, out)
             } else {
-                stress_ng::guard(&setup, launcher, out)
+                stress_ng::run(&setup, launcher, out)
             }
         }
         _ => {
-            life::end_with_parent(&setup)?;
-            let orders = life::listen(|| ());
+            lifecycle::end_with_parent(&setup)?;
+            let orders = lifecycle::listen(|| ());
             be_ordinary(&setup, out)?;
             let (row, prepared) = prepare(&setup)?;
             work(&setup, row, prepared, &orders, out)
@@ -59,7 +59,7 @@ fn run(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) -> Result<
 }
 
 fn be_ordinary(setup: &Setup, out: &mut dyn Write) -> Result<(), String> {
-    life::be_ordinary(setup)?.map_or(Ok(()), |note| say(out, &Line::Note(note)))
+    lifecycle::be_ordinary(setup)?.map_or(Ok(()), |note| say(out, &Line::Note(note)))
 }
 
 fn prepare(setup: &Setup) -> Result<(&'static Row, Prepared), String> {
@@ -81,29 +81,29 @@ fn work(
     }
     say(out, &Line::Ready)?;
     let began = Instant::now();
-    let crew = Crew::start(&setup.name, prepared.work)?;
+    let workers = Workers::start(&setup.name, prepared.work)?;
     let mut over = false;
     let mut stopped = false;
     while !stopped {
         let left = setup.limit.saturating_sub(began.elapsed());
-        let asked = life::stopped(orders, COUNT_EVERY.min(left));
-        stopped = asked || left.is_zero();
+        let requested = lifecycle::stopped(orders, COUNT_EVERY.min(left));
+        stopped = requested || left.is_zero();
         // The count first: what is done between the two readings must not raise the rate.
-        let count = crew.count();
+        let count = workers.count();
         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         say(out, &Line::Count { count, at_ns, unit: row.unit.to_owned() })?;
-        if let Some(why) = crew.take_failure() {
+        if let Some(why) = workers.take_failure() {
             say(out, &Line::Note(format!("a worker gave up: {why}")))?;
         }
-        if stopped && !asked {
+        if stopped && !requested {
             say(out, &Line::Note(LIMIT.to_owned()))?;
         }
-        if !over && !stopped && crew.is_over() {
+        if !over && !stopped && workers.is_over() {
             over = true;
             say(out, &Line::Note("all workers ended early".to_owned()))?;
         }
     }
-    crew.stop();
+    workers.stop();
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::life;
+use super::lifecycle;
 use super::setup::Setup;
 
 /// The name of this step among the loads.
@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "exec";
 
 /// Becomes `setup.words`; returns only when that fails, with the reason.
 pub(super) fn become_program(setup: &Setup) -> String {
-    if let Err(why) = life::end_with_parent(setup) {
+    if let Err(why) = lifecycle::end_with_parent(setup) {
         return why;
     }
     let Some((program, args)) = setup.words.split_first() else {

@@ -5,7 +5,7 @@
 //! `--load`, [`Running`] is the parent's side, [`run_child`] the child's.
 //!
 //! Rates of different loads are not comparable, and that of one load only on one machine: they show
-//! that it ran, and how much it was held back.
+//! that it ran, and how much it was slowed.
 //!
 //! What holds for all: never more workers than the CPUs given, at most 256 MiB of memory and 64 MiB
 //! of disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the
@@ -15,11 +15,9 @@ mod bounds;
 mod child;
 mod error;
 mod exec;
-mod guard;
-mod keeper;
 mod kinds;
 mod launcher;
-mod life;
+mod lifecycle;
 mod part;
 mod program;
 mod protocol;
@@ -27,6 +25,8 @@ mod report;
 mod runner;
 mod setup;
 mod spec;
+mod subprocess;
+mod supervisor;
 mod work;
 
 pub use bounds::{Bounds, LIMIT_MAX};

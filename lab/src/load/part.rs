@@ -13,10 +13,10 @@ pub(super) struct Part {
     pub(super) name: String,
     /// The process; none when something is not installed.
     pub(super) setup: Option<Setup>,
-    /// What it counts, for a report of one that has not said so itself.
+    /// What it counts, for a report of one that has not named it itself.
     pub(super) unit: &'static str,
     /// What is not installed.
     pub(super) note: Option<String>,
-    /// It has so long to end when it is asked to.
+    /// How long it may take to end when that is requested.
     pub(super) grace: Duration,
 }

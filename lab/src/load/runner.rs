@@ -1,4 +1,4 @@
-//! The parent's side: starts loads, hears their counts, ends them.
+//! The parent's side: starts loads, takes their counts, ends them.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use std::thread::JoinHandle;
 
 use super::bounds::Bounds;
 use super::error::LoadError;
-use super::keeper::{self, Order, Shared};
 use super::kinds::Start;
 use super::launcher::Launcher;
 use super::part::{GRACE, Part};
 use super::report::{LoadReport, rate_per_s};
 use super::setup::Setup;
 use super::spec::LoadSpec;
+use super::supervisor::{self, Launch, Shared};
 
 /// A part as long as it runs.
-struct Heard {
+struct RunningPart {
     name: String,
     unit: &'static str,
     note: Option<String>,
-    heard: Shared,
+    observed: Shared,
 }
 
 /// Loads that run; they end when it is dropped, and with this process in any case.
 pub struct Running {
-    parts: Vec<Heard>,
+    parts: Vec<RunningPart>,
     pids: Vec<u32>,
-    /// The keeper ends the loads when this is dropped.
+    /// The supervisor ends the loads when this is dropped.
     stop: Option<Sender<()>>,
-    keeper: Option<JoinHandle<()>>,
+    supervisor: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -48,38 +48,39 @@ impl Running {
         bounds: &Bounds,
     ) -> Result<Self, LoadError> {
         bounds.check()?;
-        let mut running = Self { parts: Vec::new(), pids: Vec::new(), stop: None, keeper: None };
-        let mut orders = Vec::new();
+        let mut running =
+            Self { parts: Vec::new(), pids: Vec::new(), stop: None, supervisor: None };
+        let mut launches = Vec::new();
         for spec in specs {
             for part in parts(spec, bounds)? {
-                let heard = Shared::default();
+                let observed = Shared::default();
                 if let Some(setup) = part.setup {
                     let command: Command = launcher.command(&setup.to_args());
-                    let (name, heard) = (part.name.clone(), Arc::clone(&heard));
-                    orders.push(Order { name, command, heard, grace: part.grace });
+                    let (name, observed) = (part.name.clone(), Arc::clone(&observed));
+                    launches.push(Launch { name, command, observed, grace: part.grace });
                 }
                 let (name, unit, note) = (part.name, part.unit, part.note);
-                running.parts.push(Heard { name, unit, note, heard });
+                running.parts.push(RunningPart { name, unit, note, observed });
             }
         }
-        if !orders.is_empty() {
-            running.keep(orders)?;
+        if !launches.is_empty() {
+            running.supervise(launches)?;
         }
         Ok(running)
     }
 
-    fn keep(&mut self, orders: Vec<Order>) -> Result<(), LoadError> {
-        let failed = |why: String| LoadError::Start { name: "keeper".to_owned(), why };
-        let (to_keeper, stop) = channel();
+    fn supervise(&mut self, launches: Vec<Launch>) -> Result<(), LoadError> {
+        let failed = |why: String| LoadError::Start { name: "supervisor".to_owned(), why };
+        let (to_supervisor, stop) = channel();
         let (to_us, started) = channel();
-        let keeper = std::thread::Builder::new()
-            .name("load-keeper".to_owned())
-            .spawn(move || keeper::keep(orders, &to_us, &stop))
+        let supervisor = std::thread::Builder::new()
+            .name("load-supervisor".to_owned())
+            .spawn(move || supervisor::supervise(launches, &to_us, &stop))
             .map_err(|why| failed(why.to_string()))?;
-        self.stop = Some(to_keeper);
-        self.keeper = Some(keeper);
+        self.stop = Some(to_supervisor);
+        self.supervisor = Some(supervisor);
         let started = started.recv().map_err(|_| failed("its thread ended".to_owned()))?;
-        // On an error the drop of `self` waits until the keeper has ended what did start.
+        // On an error the drop of `self` waits until the supervisor has ended what did start.
         self.pids = started?;
         Ok(())
     }
@@ -103,9 +104,9 @@ impl Running {
 
     fn end(&mut self) {
         drop(self.stop.take());
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has ended, and the kernel has ended its loads with it.
-            let _ = keeper.join();
+        if let Some(supervisor) = self.supervisor.take() {
+            // A supervisor that panicked has ended, and the kernel has ended its loads with it.
+            let _ = supervisor.join();
         }
     }
 }
@@ -134,9 +135,9 @@ fn parts(spec: &LoadSpec, bounds: &Bounds) -> Result<Vec<Part>, LoadError> {
     })
 }
 
-fn reports(part: &Heard) -> Vec<LoadReport> {
-    let heard = keeper::lock(&part.heard);
-    let notes: Vec<&str> = part.note.iter().chain(&heard.notes).map(String::as_str).collect();
+fn reports(part: &RunningPart) -> Vec<LoadReport> {
+    let observed = supervisor::lock(&part.observed);
+    let notes: Vec<&str> = part.note.iter().chain(&observed.notes).map(String::as_str).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     let report = |rate: Option<f64>, unit: &str| LoadReport {
         name: part.name.clone(),
@@ -144,11 +145,11 @@ fn reports(part: &Heard) -> Vec<LoadReport> {
         unit: format!("{unit}/s"),
         note: note.clone(),
     };
-    if heard.counts.is_empty() {
+    if observed.counts.is_empty() {
         let mut none = report(None, part.unit);
         none.note.get_or_insert_with(|| "nothing was counted yet".to_owned());
         return vec![none];
     }
-    let rated = heard.counts.iter();
+    let rated = observed.counts.iter();
     rated.map(|counted| report(rate_per_s(counted.count, counted.at_ns), &counted.unit)).collect()
 }

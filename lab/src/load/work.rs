@@ -1,4 +1,4 @@
-//! Workers of a load: threads that do one thing until told to stop, and count it.
+//! Workers of a load: threads that do one thing until they are to stop, and count it.
 //!
 //! Each counts for itself, so that counting makes no traffic between CPUs beyond its own line.
 
@@ -48,20 +48,20 @@ impl Ticket {
 }
 
 /// Workers that run.
-pub(super) struct Crew {
+pub(super) struct Workers {
     stop: Arc<AtomicBool>,
     counts: Vec<Arc<Count>>,
     threads: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<String>>>,
 }
 
-impl Crew {
+impl Workers {
     /// Starts a thread for each piece of work, named after the load.
     ///
     /// # Errors
     /// When a thread cannot be made.
     pub(super) fn start(name: &str, work: Vec<Work>) -> Result<Self, String> {
-        let mut crew = Self {
+        let mut workers = Self {
             stop: Arc::default(),
             counts: Vec::new(),
             threads: Vec::new(),
@@ -69,18 +69,18 @@ impl Crew {
         };
         for work in work {
             let count = Arc::new(Count::default());
-            let ticket = Ticket { stop: Arc::clone(&crew.stop), count: Arc::clone(&count) };
-            let failure = Arc::clone(&crew.failure);
+            let ticket = Ticket { stop: Arc::clone(&workers.stop), count: Arc::clone(&count) };
+            let failure = Arc::clone(&workers.failure);
             let thread = std::thread::Builder::new().name(format!("load-{name}"));
             let thread = thread.spawn(move || {
                 if let Err(why) = work(&ticket) {
                     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
                 }
             });
-            crew.threads.push(thread.map_err(|why| format!("a worker's thread: {why}"))?);
-            crew.counts.push(count);
+            workers.threads.push(thread.map_err(|why| format!("a worker's thread: {why}"))?);
+            workers.counts.push(count);
         }
-        Ok(crew)
+        Ok(workers)
     }
 
     /// All counts together.
@@ -110,16 +110,16 @@ pub(super) mod tests {
 
     /// Runs prepared work in this process until it counted something, and gives what it counted.
     pub(crate) fn run_until_counted(prepared: Prepared) -> u64 {
-        let crew = Crew::start("test", prepared.work).expect("threads");
-        while crew.count() == 0 && !crew.is_over() {
+        let workers = Workers::start("test", prepared.work).expect("threads");
+        while workers.count() == 0 && !workers.is_over() {
             std::thread::yield_now();
         }
-        crew.stop();
-        assert_eq!(crew.take_failure(), None);
-        while !crew.is_over() {
+        workers.stop();
+        assert_eq!(workers.take_failure(), None);
+        while !workers.is_over() {
             std::thread::yield_now();
         }
-        crew.count()
+        workers.count()
     }
 
     #[test]
@@ -131,10 +131,11 @@ pub(super) mod tests {
             Ok(())
         });
         assert!(run_until_counted(Prepared::new(vec![fine])) >= 2);
-        let crew = Crew::start("test", vec![Box::new(|_| Err("full".into()))]).expect("threads");
-        while !crew.is_over() {
+        let workers =
+            Workers::start("test", vec![Box::new(|_| Err("full".into()))]).expect("threads");
+        while !workers.is_over() {
             std::thread::yield_now();
         }
-        assert_eq!((crew.take_failure(), crew.take_failure()), (Some("full".into()), None));
+        assert_eq!((workers.take_failure(), workers.take_failure()), (Some("full".into()), None));
     }
 }

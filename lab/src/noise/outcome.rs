@@ -43,7 +43,7 @@ pub struct CpuNoise {
     pub priority: Option<u8>,
     /// How long it was spun.
     pub spun_ns: u64,
-    /// Mean time from one read of the clock to the next, gaps left out: no gap is told finer.
+    /// Mean time from one read of the clock to the next, gaps left out: no gap is known finer.
     pub read_ns: Option<f64>,
     /// Gaps.
     pub gaps: u64,

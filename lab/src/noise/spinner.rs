@@ -46,7 +46,7 @@ pub(super) struct Spinner<'a> {
     pub(super) recorder: Recorder<'a>,
     pub(super) seen: &'a Seen,
     pub(super) stop: &'a AtomicBool,
-    /// Is told when the thread is set up.
+    /// Receives one message when the thread is set up.
     pub(super) ready: Sender<()>,
     /// Gives the grid of windows once all threads are.
     pub(super) start: Receiver<Releases>,
@@ -68,9 +68,9 @@ pub(super) struct Ended {
 }
 
 /// Marks all windows as done when the thread ends.
-struct Farewell<'a>(&'a Seen);
+struct EndMark<'a>(&'a Seen);
 
-impl Drop for Farewell<'_> {
+impl Drop for EndMark<'_> {
     fn drop(&mut self) {
         self.0.done.store(u64::MAX, Ordering::Release);
     }
@@ -79,7 +79,7 @@ impl Drop for Farewell<'_> {
 impl Spinner<'_> {
     /// Spins through all windows, or until it is to stop.
     pub(super) fn run(mut self, mut clock: MachineClock) -> Ended {
-        let _farewell = Farewell(self.seen);
+        let _mark = EndMark(self.seen);
         let session = Thread::enter(Some(self.cpu), self.policy);
         self.seen.tid.store(process::tid(), Ordering::Release);
         // Whoever waits for it may be gone, and then there is no start.

@@ -27,8 +27,8 @@ use crate::experiment::{Background, Loading, Lookout, Progress, keep_to};
 
 /// Gaps that a ring holds: a window full of the shortest that a threshold can be.
 const RING_GAPS: usize = 1 << 16;
-/// How often progress is told.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// How often progress is reported.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// What the threads go by.
 pub(super) struct Threads<'a> {
@@ -92,7 +92,7 @@ impl Threads<'_> {
             let tids = seen.iter().map(|seen| seen.tid.load(Ordering::Acquire));
             let pinned: Vec<(i32, u32)> = tids.zip(self.cpus.iter().copied()).collect();
             let end = grid.first() + self.windows.length();
-            let lookout = self.tell(&done, (&views, end), loading, (&pinned, &seen));
+            let lookout = self.report_progress(&done, (&views, end), loading, (&pinned, &seen));
             let collected = collecting.join().unwrap_or_else(|why| resume_unwind(why));
             let ended = spinners.into_iter().map(ScopedJoinHandle::join);
             let ended = ended.map(|ended| ended.unwrap_or_else(|why| resume_unwind(why)));
@@ -152,8 +152,9 @@ impl Threads<'_> {
         Ok((thread, done))
     }
 
-    /// Tells how far the threads are and looks at the machine, until `done` has no sender any more.
-    fn tell(
+    /// Reports how far the threads are and looks at the machine, until `done` has no sender any
+    /// more.
+    fn report_progress(
         &self,
         done: &Receiver<()>,
         (views, end): (&[View<'_>], Instant),
@@ -163,7 +164,7 @@ impl Threads<'_> {
         let mut lookout = Lookout::new(pinned);
         // One that is over loses its CPU as it should.
         let all_spin = || seen.iter().all(|seen| seen.done() < self.windows.count);
-        while done.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
+        while done.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
             let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
             loading.progress(&Progress {
                 left: left.max(Span::ZERO),

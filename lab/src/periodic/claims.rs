@@ -1,6 +1,6 @@
 //! What the claims of an experiment take: cycles and time, from its plan.
 //!
-//! Pure. Never changes a plan: no run becomes longer than it was asked to be.
+//! Pure. Never changes a plan: no run becomes longer than was requested.
 
 use std::ops::Range;
 

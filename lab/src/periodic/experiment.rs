@@ -28,7 +28,7 @@ use crate::load::LoadSpec;
 /// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
 const COLD_PUSHES: u32 = 200;
 
-/// Stamps that a period must have room for: one at the wake, and the loop's own work beside it.
+/// Stamps that a period must have room for: one at the wake, and the loop's own work besides.
 const STAMPS_IN_A_PERIOD: f64 = 4.0;
 
 /// A periodic experiment with all its choices made.
@@ -121,8 +121,8 @@ impl<D: Destination> Experiment for Periodic<'_, D> {
         let granted = prepared.granted()?;
         let grids = prepared.grids().to_vec();
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
-        let mut beside = Beside { loading: context.loading, destination: &*destination };
-        let outcome = prepared.run(begun.sink, begun.file, &mut beside, context.stop)?;
+        let mut background = WithStandings { loading: context.loading, destination: &*destination };
+        let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
         let Outcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
         let taken = taken(&plan, &runs);
@@ -143,12 +143,12 @@ fn taken(plan: &Plan, runs: &[RunOutcome]) -> Vec<Taken> {
 }
 
 /// The loads of the experiment, and its progress with how the claims stand.
-struct Beside<'a, 'l, D> {
+struct WithStandings<'a, 'l, D> {
     loading: &'a mut Loading<'l>,
     destination: &'a D,
 }
 
-impl<D: Destination> Background for Beside<'_, '_, D> {
+impl<D: Destination> Background for WithStandings<'_, '_, D> {
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
         self.loading.begin(condition, length)
     }
@@ -159,7 +159,7 @@ impl<D: Destination> Background for Beside<'_, '_, D> {
 
     fn progress(&mut self, progress: &Progress) {
         let standing = self.destination.standing(progress.condition);
-        self.loading.tell(progress, standing.as_ref());
+        self.loading.report(progress, standing.as_ref());
     }
 }
 

@@ -4,17 +4,17 @@
 //! latency test, cyclictest). Runs threads, never prints; what it learns is returned, and on the
 //! way handed to a sink, sample by sample. Analysis is somebody else's.
 
-mod beside;
 mod claims;
-mod crew;
+mod context;
+mod drain;
 mod experiment;
 mod followed;
 mod outcome;
 mod plan;
 mod prepared;
 mod recordings;
-mod site;
 mod stream;
+mod threads;
 mod timescale;
 
 pub use claims::{RunClaim, plans};

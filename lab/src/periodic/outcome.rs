@@ -14,7 +14,7 @@ use punctual::session::Refusal;
 use super::followed::Followed;
 use crate::experiment::{ClockFacts, End};
 
-/// What one stream did under one condition, beside its samples.
+/// What one stream did under one condition, apart from its samples.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
     /// Cycles recorded.

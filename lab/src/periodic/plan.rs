@@ -42,7 +42,7 @@ pub struct Condition {
     pub loads: Vec<LoadSpec>,
 }
 
-/// A stretch of the experiment under one condition.
+/// A part of the experiment under one condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Index of the condition.

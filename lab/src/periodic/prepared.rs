@@ -1,6 +1,6 @@
 //! A periodic experiment that is set up, and its run: threads up, blocks in turn, all put back.
 //!
-//! For callers: the entrance of this room. Decides nothing about loads (its [`Background`] does)
+//! For callers: the entrance of this module. Decides nothing about loads (its [`Background`] does)
 //! and nothing about numbers.
 
 use std::io::{self, Write};
@@ -21,13 +21,13 @@ use punctual::os::signal;
 use punctual::session::Thread;
 use punctual::watchdog::Watched;
 
-use super::beside::{drain_thread, watchdog_thread};
-use super::crew::Crew;
+use super::context::RunContext;
+use super::drain::{drain_thread, watchdog_thread};
 use super::followed::{Followed, Moment};
 use super::outcome::{Outcome, RunOutcome};
 use super::plan::{Plan, Stream};
-use super::site::Site;
 use super::stream::Tally;
+use super::threads::StreamThreads;
 use crate::experiment::{Background, ClockFacts, End};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
@@ -129,13 +129,13 @@ impl Prepared {
     ) -> io::Result<Outcome<S>> {
         let Self { plan, mut clock, cost, begun, grids, follower, storage } = self;
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
-        // Without it a sleeping loop is told of a stop only at its next wake.
+        // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
         let (recorders, drains, views) = split_all(&storage);
         let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
-        let site = Site {
+        let context = RunContext {
             plan: &plan,
             grids: &grids,
             watched: &watched,
@@ -148,12 +148,12 @@ impl Prepared {
             // Whatever happens in here, the watchdog ends and no loop goes on.
             let _over = Guard { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
-            let (bell, drain) = drain_thread(scope, &site, drainage, &over.early)?;
-            watchdog_thread(scope, &site, &views, &over.done)?;
-            let crew = Crew::start(scope, &site, recorders)?;
-            let tallies = crew.conduct(&site, &views, &bell, background);
+            let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
+            watchdog_thread(scope, &context, &views, &over.done)?;
+            let threads = StreamThreads::start(scope, &context, recorders)?;
+            let tallies = threads.run_blocks(&context, &views, &handle, background);
             over.early.store(tallies.end != End::Finished, Ordering::Release);
-            drop(bell);
+            drop(handle);
             Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
         })?;
         clock.discipline();
@@ -176,14 +176,14 @@ fn grids(plan: &Plan, now: Instant) -> Vec<Releases> {
     plan.streams.iter().map(|s| Releases::aligned(now, s.period, s.phase_ns)).collect()
 }
 
-/// How the experiment ends, for the threads beside it.
+/// How the experiment ends, for the threads next to it.
 struct Over {
     done: AtomicBool,
     /// Before its time.
     early: AtomicBool,
 }
 
-/// Ends the threads beside the coordinator when it leaves, by whichever way.
+/// Ends the threads next to the coordinator when it leaves, by whichever way.
 struct Guard<'a> {
     over: &'a Over,
     stop: &'a AtomicBool,

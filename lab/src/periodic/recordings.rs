@@ -29,7 +29,7 @@ pub struct Watch {
 pub struct Recordings {
     /// By run, as the plan counts them.
     pub runs: Vec<Recording>,
-    /// By stream: all conditions but the first, together. Empty unless asked for.
+    /// By stream: all conditions but the first, together. Empty unless requested.
     pub merged: Vec<Recording>,
     /// By run, as `runs`: what a comparison needs.
     pub series: Vec<Builder>,

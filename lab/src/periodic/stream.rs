@@ -1,4 +1,4 @@
-//! One stream of the periodic experiment: a thread that runs segments when told.
+//! One stream of the periodic experiment: a thread that runs segments as ordered.
 //!
 //! Waits for orders between segments, where it may allocate; inside a segment it is the executive's
 //! alone.
@@ -51,7 +51,7 @@ pub(super) enum Answer {
     Done { stream: usize, condition: usize, ended: Ended, tally: Box<Tally> },
 }
 
-/// What a stream used in a segment, beside what its recorder holds.
+/// What a stream used in a segment, apart from what its recorder holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// CPU time of the thread, in ns.
@@ -104,10 +104,10 @@ pub(super) struct Worker<'a> {
     pub(super) answers: Sender<Answer>,
 }
 
-/// Says so when its thread ends by a panic: others wait for its answers.
-struct Farewell(Sender<Answer>);
+/// Reports it when its thread ends by a panic: others wait for its answers.
+struct PanicNotice(Sender<Answer>);
 
-impl Drop for Farewell {
+impl Drop for PanicNotice {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _nobody = self.0.send(Answer::Gone);
@@ -116,10 +116,10 @@ impl Drop for Farewell {
 }
 
 impl Worker<'_> {
-    /// Obeys orders until there are no more, on the timescale of `clock`. An answer that nobody
-    /// waits for any more is dropped.
+    /// Carries out orders until there are no more, on the timescale of `clock`. An answer that
+    /// nobody waits for any more is dropped.
     pub(super) fn run<C: Timescale>(mut self, mut clock: C) {
-        let _farewell = Farewell(self.answers.clone());
+        let _notice = PanicNotice(self.answers.clone());
         let session = Thread::enter(self.stream.cpu, self.stream.policy);
         let tid = process::tid();
         let mut waits = self.strategies(&mut clock, tid);
@@ -168,7 +168,7 @@ impl Worker<'_> {
             let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
             if Wait::<C>::learned(&wait).is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
-                // what they are held against.
+                // what they are compared with.
                 wait = wait.with_exit(Exit::calibrate(clock));
                 self.rehearse(clock, &mut wait, tid);
             }

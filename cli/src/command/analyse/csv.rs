@@ -96,9 +96,9 @@ fn pass(
     Ok(outcome)
 }
 
-/// The claims that such data can be held to: latenesses alone do not tell what was missed between
+/// The claims that such data can show: latenesses alone do not show what was missed between
 /// two of them.
 fn watched(args: &AnalyseArgs, releases: Releases) -> Vec<Ask> {
-    let told = |ask: &&Ask| releases != Releases::Known || ask.event() != Event::Missed;
-    args.report.claims.iter().filter(told).copied().collect()
+    let shown = |ask: &&Ask| releases != Releases::Known || ask.event() != Event::Missed;
+    args.report.claims.iter().filter(shown).copied().collect()
 }

@@ -57,7 +57,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     Ok(super::exit(&report))
 }
 
-/// The runs that a model is applied to: all, or the one of that name.
+/// The runs that a model is applied to: all, or the one that is named.
 fn runs<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
     let shown = stored.path.display();
     let all = stored.report.body.runs();

@@ -152,7 +152,7 @@ fn needed<T>(
     read(option, text.with_context(|| format!("{option} is needed"))?, parse)
 }
 
-/// What the drive needs: as said, else as its row says, else enough for nearly every drive.
+/// What the drive needs: as given, else as its row has it, else enough for nearly every drive.
 fn drive(args: &StepperArgs) -> Result<DriveTimings> {
     let known = match &args.drive {
         None => DriveTimings::default(),

@@ -1,4 +1,5 @@
-//! `punctual measure executive`: what the executive's table costs, held against the ways of others.
+//! `punctual measure executive`: what the executive's table costs, compared with the ways of
+//! others.
 //!
 //! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
 //! loop adds to the bare wait.

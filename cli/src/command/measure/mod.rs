@@ -17,7 +17,7 @@ pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 pub(crate) enum Measure {
     /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
     Periodic(periodic::Args),
-    /// The ways to wait held against each other on this machine: how late each is, what it costs
+    /// The ways to wait compared with each other on this machine: how late each is, what it costs
     Wait(wait::Args),
     /// What takes CPUs away from threads that only spin: gaps by CPU, and on all CPUs at once
     Noise(noise::Args),

@@ -93,10 +93,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// The CPUs to measure: as asked, else all that this process may use and those that are isolated.
-fn pick(asked: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
-    if asked.is_some() {
-        return experiment::pick(asked, here);
+/// The CPUs to measure: as requested, else all that this process may use and those that are
+/// isolated.
+fn pick(requested: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+    if requested.is_some() {
+        return experiment::pick(requested, here);
     }
     let mine = affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_default();
     let cpus: CpuList = here.isolation.isolated().iter().chain::<Vec<u32>>(mine).collect();

@@ -128,7 +128,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         merge: false,
         machine: &machine,
         choice,
-        asked: &args.report,
+        args: &args.report,
         plans,
         samples,
         follow,
@@ -146,7 +146,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 
 /// The choices of a periodic experiment.
 pub(crate) struct LoopChoices<'a> {
-    /// The CPUs, as asked.
+    /// The CPUs, as requested.
     pub(crate) cpu: Option<&'a str>,
     /// One or more periods.
     pub(crate) period: &'a [parse::Duration],

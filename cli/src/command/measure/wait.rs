@@ -1,4 +1,4 @@
-//! `punctual measure wait`: the ways to wait, held against each other on this machine.
+//! `punctual measure wait`: the ways to wait, compared with each other on this machine.
 //!
 //! One loop; the ways take turns in short blocks, so that a drift of the machine hits all alike.
 //! Each is a run of the report, and a row of `strategies`.
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         merge: false,
         machine: &machine,
         choice,
-        asked: &args.report,
+        args: &args.report,
         plans,
         samples: None,
         follow: None,

@@ -28,7 +28,7 @@ pub(crate) struct SoakArgs {
     /// The campaign's name [default: its directory's]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) name: Option<String>,
-    /// Go on although the machine, or what is asked, is not as before; it is kept apart
+    /// Go on although the machine, or an option, is not as before; it is kept apart
     #[arg(long)]
     pub(crate) allow_change: bool,
     /// How long to measure, all stretches over all boots together [default: without end]
@@ -71,8 +71,8 @@ pub(crate) struct SoakArgs {
     )]
     pub(crate) save_every: parse::Duration,
     /// Fail (exit 1) unless this holds for the whole campaign: 'p99.9<50us', 'max<1ms',
-    /// 'missed<1'; looked at each time the state is saved, and said once it is broken for good; may
-    /// be given again
+    /// 'missed<1'; checked each time the state is saved, and reported once it is broken for good;
+    /// may be given again
     #[arg(
         long = "limit",
         value_name = "LIMIT",

@@ -1,6 +1,6 @@
 //! A campaign while it is measured: what the drain's thread feeds and others look at.
 //!
-//! One lock, held for the time of a copy at most; nothing is written to disk under it.
+//! One lock, taken for the time of a copy at most; nothing is written to disk under it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

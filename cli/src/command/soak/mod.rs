@@ -5,10 +5,10 @@
 //! cost.
 
 mod args;
-mod asked;
+mod checkpointer;
+mod config;
 mod directory;
-mod hold;
-mod keeper;
+mod limits;
 mod live;
 mod pages;
 mod place;
@@ -35,9 +35,9 @@ use crate::format;
 use crate::output::{self, Json};
 use crate::report::Report;
 use crate::stored::RESULT;
-use asked::Asked;
+use checkpointer::Checkpointer;
+use config::CampaignConfig;
 use directory::{Directory, Found};
-use keeper::Keeper;
 use live::{Shared, unix_s};
 use pages::Here;
 use session::{Ended, Session};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let machine = Machine::of(args.root.root.as_deref())?;
     let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
     // Everything that can be refused is, before a directory is made or written to.
-    let mut planned = Asked::of(args, &BTreeMap::new())?;
+    let mut planned = CampaignConfig::of(args, &BTreeMap::new())?;
     let existing = args.resume.as_ref().or(args.campaign.as_ref()).filter(|dir| is_campaign(dir));
     if existing.is_none() {
         plan(&planned, here)?;
@@ -74,51 +74,51 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let trouble = found.as_ref().and_then(|found| found.trouble.clone());
     let mut campaign = match found {
         Some(Found { campaign, .. }) => {
-            planned = Asked::of(args, &campaign.asked)?;
+            planned = CampaignConfig::of(args, &campaign.asked)?;
             refuse_change(&campaign, &planned, args, root, facts)?;
             campaign
         }
         None => begin(args, &path, &planned, root, facts)?,
     };
-    let asked = planned;
-    let PlannedLoops { plan, choice } = plan(&asked, here)?;
+    let config = planned;
+    let PlannedLoops { plan, choice } = plan(&config, here)?;
     let warnings = judge(&plan, here)?;
     signal::catch_stop().context("cannot catch SIGINT")?;
     let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
-    for change in asked.changes(&campaign.asked) {
+    for change in config.changes(&campaign.asked) {
         campaign.note(unix_s(), &format!("option changed: {change}"));
     }
-    campaign.asked = asked.words();
+    campaign.asked = config.words();
     campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
     let shared = Shared::new(campaign);
     let aside = matches!(json, Json::Stdout);
-    let keeper = Keeper::new(&shared, &asked, directory, args.stop_on_fail, aside);
-    tell(&keeper, machine.foreign.iter().chain(&warnings), trouble, cut_off);
-    say_where(&keeper, &path, &asked);
-    keeper.checkpoint();
-    if keeper.unsaved().is_some() {
+    let checkpointer = Checkpointer::new(&shared, &config, directory, args.stop_on_fail, aside);
+    report_start(&checkpointer, machine.foreign.iter().chain(&warnings), trouble, cut_off);
+    report_place(&checkpointer, &path, &config);
+    checkpointer.checkpoint();
+    if checkpointer.unsaved().is_some() {
         bail!("{}: the state cannot be saved there", path.display());
     }
     let here = Here { choice: Some(choice), machine: Some(facts.clone()), ..Here::default() };
     let (stretches, over) = mpsc::sync_channel(1);
-    let session = Session { root, plan, keeper: &keeper, here, stretches };
+    let session = Session { root, plan, checkpointer: &checkpointer, here, stretches };
     let (ended, here) = measure(session, over, args)?;
-    finish(&keeper, &asked, ended?, &here, json)
+    finish(&checkpointer, &config, ended?, &here, json)
 }
 
-/// Says what is to be known before the first stretch.
-fn tell<'a>(
-    keeper: &Keeper<'_>,
+/// Reports what is to be known before the first stretch.
+fn report_start<'a>(
+    checkpointer: &Checkpointer<'_>,
     warnings: impl Iterator<Item = &'a String>,
     trouble: Option<String>,
     cut_off: bool,
 ) {
-    warnings.for_each(|warning| keeper.note(warning));
+    warnings.for_each(|warning| checkpointer.note(warning));
     if let Some(why) = trouble {
-        keeper.note(&format!("a state file is damaged, the other one is used: {why}"));
+        checkpointer.note(&format!("a state file is damaged, the other one is used: {why}"));
     }
     if cut_off {
-        keeper.note("the last session was cut off: what came after its last save is lost");
+        checkpointer.note("the last session was cut off: what came after its last save is lost");
     }
 }
 
@@ -134,9 +134,9 @@ fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
 }
 
 /// The loops of a campaign, within what it can hold.
-fn plan(asked: &Asked, here: &Facts) -> Result<PlannedLoops> {
-    let shortest = asked.duration.map_or(asked.every, |duration| duration.min(asked.every));
-    let planned = asked.loops(shortest).plan(here)?;
+fn plan(config: &CampaignConfig, here: &Facts) -> Result<PlannedLoops> {
+    let shortest = config.duration.map_or(config.every, |duration| duration.min(config.every));
+    let planned = config.loops(shortest).plan(here)?;
     if planned.plan.runs() > RUNS_MAX {
         bail!("--cpu, --period and --load ask for more than {RUNS_MAX} runs: too many to keep");
     }
@@ -159,19 +159,19 @@ fn take(args: &SoakArgs) -> Result<(Directory, Option<Found>)> {
 fn begin(
     args: &SoakArgs,
     path: &Path,
-    asked: &Asked,
+    config: &CampaignConfig,
     root: &Root,
     facts: &Facts,
 ) -> Result<Campaign> {
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
-    Ok(Campaign::new(&name, asked.words(), place::machine(root, facts), unix_s()))
+    Ok(Campaign::new(&name, config.words(), place::machine(root, facts), unix_s()))
 }
 
 /// Another machine, or other loops, are refused unless that is meant.
 fn refuse_change(
     campaign: &Campaign,
-    asked: &Asked,
+    config: &CampaignConfig,
     args: &SoakArgs,
     root: &Root,
     facts: &Facts,
@@ -189,7 +189,7 @@ fn refuse_change(
             "the campaign was measured on another machine ({what}); --allow-change keeps both apart"
         );
     }
-    let changes = asked.changes(&campaign.asked);
+    let changes = config.changes(&campaign.asked);
     if !changes.is_empty() {
         let what = changes.join("; ");
         bail!("the campaign has other options ({what}); --allow-change keeps both apart");
@@ -197,38 +197,38 @@ fn refuse_change(
     Ok(())
 }
 
-fn say_where(keeper: &Keeper<'_>, path: &Path, asked: &Asked) {
-    let live = keeper.shared().lock();
+fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignConfig) {
+    let live = checkpointer.shared().lock();
     let (name, boot) = (live.campaign.name.clone(), live.campaign.boot());
     let measured_ns = live.campaign.measured_ns();
     drop(live);
-    let until = match asked.duration {
+    let until = match config.duration {
         Some(duration) => format!("{duration} in all"),
         None => "without end".to_owned(),
     };
     let measured = format::long(measured_ns as f64);
     let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
-    keeper.say(&format!(
+    checkpointer.print(&format!(
         "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \
          later: punctual soak --resume {shown}"
     ));
 }
 
-/// Runs a session with the keeper's thread beside it. What is learnt comes back also when it ends
-/// in an error.
+/// Runs a session with the checkpointer's thread next to it. What is learnt comes back also when it
+/// ends in an error.
 fn measure(
     mut session: Session<'_>,
     over: mpsc::Receiver<Here>,
     args: &SoakArgs,
 ) -> Result<(Result<Ended>, Here)> {
-    let keeper = session.keeper;
+    let checkpointer = session.checkpointer;
     let every = Duration::from_nanos(args.save_every.0.as_ns().unsigned_abs());
     let housekeeping = session.plan.housekeeping.clone();
     std::thread::scope(|scope| {
-        keeper.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
+        checkpointer.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
         let ended = session.run();
         let Session { here, stretches, .. } = session;
-        // The keeper's thread ends with it.
+        // The checkpointer's thread ends with it.
         drop(stretches);
         Ok((ended, here))
     })
@@ -236,21 +236,21 @@ fn measure(
 
 /// The end of a session: all is written, and the page shown.
 fn finish(
-    keeper: &Keeper<'_>,
-    asked: &Asked,
+    checkpointer: &Checkpointer<'_>,
+    config: &CampaignConfig,
     ended: Ended,
     here: &Here,
     json: Json,
 ) -> Result<Exit> {
-    keeper.shared().lock().campaign.end(unix_s());
-    keeper.checkpoint();
-    keeper.write_result(here);
-    let mut report = pages::report(&keeper.shared().snapshot(), asked, here);
+    checkpointer.shared().lock().campaign.end(unix_s());
+    checkpointer.checkpoint();
+    checkpointer.write_result(here);
+    let mut report = pages::report(&checkpointer.shared().snapshot(), config, here);
     if ended == Ended::Finished {
         report.envelope.incomplete = false;
     }
     print(&report, json).and_then(|exit| {
-        keeper.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
+        checkpointer.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
     })
 }
 
@@ -263,23 +263,23 @@ fn print(report: &Report, json: Json) -> Result<Exit> {
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), [dir])?;
     let json = Json::open(args.json.as_deref())?;
-    print(&stored(dir, |kept| Asked::of(args, kept))?, json)
+    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, json)
 }
 
-/// The report of a campaign as it is on disk, held to these limits and claims; where there are
-/// none, to its own.
-pub(crate) fn held(dir: &Path, limits: &[Limit], claims: &[Ask]) -> Result<Report> {
-    stored(dir, |kept| Asked::kept(kept, limits, claims))
+/// The report of a campaign as it is on disk, judged by these limits and claims; where there are
+/// none, by its own.
+pub(crate) fn judged(dir: &Path, limits: &[Limit], claims: &[Ask]) -> Result<Report> {
+    stored(dir, |kept| CampaignConfig::kept(kept, limits, claims))
 }
 
 fn stored(
     dir: &Path,
-    asked: impl Fn(&BTreeMap<String, String>) -> Result<Asked>,
+    config: impl Fn(&BTreeMap<String, String>) -> Result<CampaignConfig>,
 ) -> Result<Report> {
     let found = directory::read(dir)?;
     let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
-    let asked = asked(&found.campaign.asked).with_context(|| dir.display().to_string())?;
-    let mut report = pages::report(&found.campaign, &asked, &Here::default());
+    let config = config(&found.campaign.asked).with_context(|| dir.display().to_string())?;
+    let mut report = pages::report(&found.campaign, &config, &Here::default());
     report.envelope.warnings.extend(found.trouble);
     Ok(report)
 }

@@ -6,8 +6,8 @@ use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::judge::Holds;
 use punctual_host::facts::Facts;
 
-use super::asked::Asked;
-use super::hold;
+use super::config::CampaignConfig;
+use super::limits;
 use super::live::run_name;
 use crate::format;
 use crate::report::{
@@ -34,20 +34,20 @@ pub(crate) struct Here {
 }
 
 /// The report of a campaign as it is.
-pub(super) fn report(campaign: &Campaign, asked: &Asked, here: &Here) -> Report {
+pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) -> Report {
     let measured_ns = campaign.measured_ns();
-    let duration_ns = asked.duration.map(|duration| duration.as_ns().unsigned_abs());
+    let duration_ns = config.duration.map(|duration| duration.as_ns().unsigned_abs());
     let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
     let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
         let loads = if here.pool == Some(at) { here.loads.get(number) } else { None };
         run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
     };
-    let runs: Vec<Run> = hold::runs(campaign).map(of).collect();
-    let mut verdict = report::judge(&runs, &asked.limits, incomplete);
-    for (at, number, pool, total) in hold::runs(campaign) {
+    let runs: Vec<Run> = limits::runs(campaign).map(of).collect();
+    let mut verdict = report::judge(&runs, &config.limits, incomplete);
+    for (at, number, pool, total) in limits::runs(campaign) {
         let setup = &pool.setup().runs[number];
-        for ask in &asked.claims {
-            let judged = hold::claim(ask, total, setup.period_ns);
+        for ask in &config.claims {
+            let judged = limits::claim(ask, total, setup.period_ns);
             let name = run_name(campaign, at, setup);
             if judged.holds != Holds::Yes {
                 let why = format!("{name}: {}: {}", judged.statement, judged.reason);
@@ -152,8 +152,8 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
         boots_unlisted: campaign.boots().unlisted(),
         setups: campaign.pools().iter().map(kept).collect(),
         stretches: campaign.rows().to_vec(),
-        maxima: hold::runs(campaign).map(maxima).collect(),
-        outliers: hold::runs(campaign).flat_map(late).collect(),
+        maxima: limits::runs(campaign).map(maxima).collect(),
+        outliers: limits::runs(campaign).flat_map(late).collect(),
         events: campaign.events().listed().to_vec(),
         events_unlisted: campaign.events().unlisted(),
         broken: campaign.broken.clone(),

@@ -23,7 +23,7 @@ use punctual_host::root::Root;
 use punctual_lab::experiment::{End, Event, Finished, Observer};
 use punctual_lab::periodic::{Begun, Destination, Periodic, Plan, Prepared, RunOutcome};
 
-use super::keeper::Keeper;
+use super::checkpointer::Checkpointer;
 use super::live::{Feed, Running, time_of_day_ns, unix_s};
 use super::pages::{self, Here};
 use super::place;
@@ -40,9 +40,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// All that was asked for is measured.
+    /// All of the duration is measured.
     Finished,
-    /// It was told to stop, or a limit was broken.
+    /// It was to stop, or a limit was broken.
     Stopped,
 }
 
@@ -50,9 +50,9 @@ pub(super) enum Ended {
 pub(super) struct Session<'a> {
     pub(super) root: &'a Root,
     pub(super) plan: Plan,
-    pub(super) keeper: &'a Keeper<'a>,
+    pub(super) checkpointer: &'a Checkpointer<'a>,
     pub(super) here: Here,
-    /// Where the keeper hears that a stretch is over.
+    /// To the checkpointer, whenever a stretch is over.
     pub(super) stretches: SyncSender<Here>,
 }
 
@@ -68,7 +68,7 @@ impl Observer for OnTerminal {
 }
 
 impl Session<'_> {
-    /// Runs stretches until the campaign is complete or is told to stop.
+    /// Runs stretches until the campaign is complete or has to stop.
     ///
     /// # Errors
     /// When loops cannot be started, or loads fail again and again.
@@ -90,8 +90,8 @@ impl Session<'_> {
                 continue;
             };
             failures += 1;
-            self.keeper.note(&why);
-            if failures == FAILURES_MAX || self.keeper.is_empty() {
+            self.checkpointer.note(&why);
+            if failures == FAILURES_MAX || self.checkpointer.is_empty() {
                 bail!(why);
             }
             pause(PAUSE, signal::stop_flag());
@@ -100,19 +100,19 @@ impl Session<'_> {
 
     /// How long the next stretch is; `None` when all is measured.
     fn next_length(&self) -> Option<Span> {
-        let asked = self.keeper.asked();
-        let measured = self.keeper.shared().lock().campaign.measured_ns();
+        let config = self.checkpointer.config();
+        let measured = self.checkpointer.shared().lock().campaign.measured_ns();
         let periods = self.plan.streams.iter().map(|stream| stream.period.as_ns());
         // Less than that is not worth a cycle.
         let least = periods.max().unwrap_or(0).saturating_add(10_000_000);
-        let left = asked.duration.map(|all| all.as_ns().unsigned_abs().saturating_sub(measured));
+        let left = config.duration.map(|all| all.as_ns().unsigned_abs().saturating_sub(measured));
         match left {
             Some(left) if left < least => None,
             Some(left) => {
                 let left = Span::from_ns(i64::try_from(left).unwrap_or(i64::MAX));
-                Some(left.min(asked.every))
+                Some(left.min(config.every))
             }
-            None => Some(asked.every),
+            None => Some(config.every),
         }
     }
 
@@ -120,7 +120,8 @@ impl Session<'_> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
         let facts = Facts::collect(self.root);
         let from_unix_s = unix_s();
-        let mut place = Place { keeper: self.keeper, facts: &facts, from_unix_s, pool: 0 };
+        let mut place =
+            Place { checkpointer: self.checkpointer, facts: &facts, from_unix_s, pool: 0 };
         let loops = Periodic {
             plan: self.plan.clone(),
             follow: None,
@@ -130,7 +131,7 @@ impl Session<'_> {
         let mut line = OnTerminal(io::stderr().is_terminal().then(Line::new));
         let finished = experiment::run(loops, &facts, &mut line).map_err(words::error)?;
         let pool = place.pool;
-        let running = self.keeper.shared().lock().running.as_ref().map(Running::measured_ns);
+        let running = self.checkpointer.shared().lock().running.as_ref().map(Running::measured_ns);
         self.learn(&finished, &facts, pool);
         let extent = Extent {
             from_unix_s,
@@ -141,10 +142,10 @@ impl Session<'_> {
         let rows = self.finish(&finished, &extent);
         for row in &rows {
             let loads = self.here.loads.get(row.run).map_or(&[][..], Vec::as_slice);
-            let line = pages::line(&self.keeper.shared().lock().campaign, row, loads);
-            self.keeper.say(&line);
+            let line = pages::line(&self.checkpointer.shared().lock().campaign, row, loads);
+            self.checkpointer.print(&line);
         }
-        // Where the keeper is still at the last one, it saves this one with the next.
+        // Where the checkpointer is still at the last one, it saves this one with the next.
         let _busy = self.stretches.try_send(self.here.clone());
         Ok(finished.end)
     }
@@ -152,7 +153,7 @@ impl Session<'_> {
     /// The stretch is over: takes it in, with the recorders' own counters.
     fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<Row> {
         let ahead_ns = time_of_day_ns();
-        let mut live = self.keeper.shared().lock();
+        let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
         let rows = live.campaign.add(running.stretch, extent);
         for (at_ns, what) in &finished.disturbances {
@@ -162,7 +163,7 @@ impl Session<'_> {
         rows
     }
 
-    /// What the process knows beside the numbers.
+    /// What the process knows apart from the numbers.
     fn learn<T>(&mut self, finished: &Finished<T>, facts: &Facts, pool: usize) {
         self.here.machine = Some(facts.clone());
         self.here.clock = Some(experiment::clock(&finished.clock));
@@ -177,7 +178,7 @@ impl Session<'_> {
 
 /// Where the samples of a stretch go: into the campaign.
 struct Place<'a> {
-    keeper: &'a Keeper<'a>,
+    checkpointer: &'a Checkpointer<'a>,
     facts: &'a Facts,
     from_unix_s: i64,
     /// Which setup it is, once it has begun.
@@ -195,10 +196,10 @@ impl<'a> Destination for Place<'a> {
         granted: &[Policy],
     ) -> Result<Begun<Feed<'a>, File>, Box<dyn Error + Send + Sync>> {
         let plan = prepared.plan();
-        let asked = self.keeper.asked();
+        let config = self.checkpointer.config();
         let mut runs = Vec::new();
         let mut starts = Vec::new();
-        let mut live = self.keeper.shared().lock();
+        let mut live = self.checkpointer.shared().lock();
         for ((stream, grid), &policy) in plan.streams.iter().zip(prepared.grids()).zip(granted) {
             let (policy, priority) = policy_words(policy);
             for condition in &plan.conditions {
@@ -217,7 +218,7 @@ impl<'a> Destination for Place<'a> {
                     period: grid.period(),
                     epoch: grid.first(),
                     time_of_day_ns: time_of_day_ns(),
-                    leave_out_cold: !asked.keep_cold,
+                    leave_out_cold: !config.keep_cold,
                     boot: live.campaign.boot(),
                 });
             }
@@ -225,8 +226,8 @@ impl<'a> Destination for Place<'a> {
         let setup = place::setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
         let watched = Watched {
-            lateness_ns: report::thresholds(&asked.limits, &asked.claims),
-            interval_ns: asked.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
+            lateness_ns: report::thresholds(&config.limits, &config.claims),
+            interval_ns: config.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
         let stretch = live.campaign.stretch(pool, &starts, &watched);
         let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
@@ -234,10 +235,10 @@ impl<'a> Destination for Place<'a> {
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");
-            self.keeper.note(&format!("kept apart from what was before: {what}"));
+            self.checkpointer.note(&format!("kept apart from what was before: {what}"));
         }
         self.pool = pool;
-        Ok(Begun { sink: Feed(self.keeper.shared()), file: None })
+        Ok(Begun { sink: Feed(self.checkpointer.shared()), file: None })
     }
 }
 
@@ -254,7 +255,7 @@ fn effort(run: &RunOutcome) -> Effort {
     }
 }
 
-/// Waits, unless it is told to stop meanwhile.
+/// Waits, unless it has to stop meanwhile.
 fn pause(time: Duration, stop: &AtomicBool) {
     let step = Duration::from_millis(100);
     let mut left = time;

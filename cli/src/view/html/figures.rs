@@ -31,11 +31,11 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
              at least. Unrecorded cycles ran, but the memory for samples was full: quantiles take \
              them for the latest. ≥ stands where some are not known.</p>";
     body += &details("The same recordings by the names of others", &other_names(page));
-    body += &details("Cycles that were left out, faults, preemption, floor", &beside(page));
+    body += &details("Cycles that were left out, faults, preemption, floor", &other_figures(page));
     Some(Section { id: "figures", heading: "Figures", body })
 }
 
-/// Every run with its name on the page; those of one name beside each other.
+/// Every run with its name on the page; those of one name next to each other.
 pub(super) fn runs(page: &Page) -> Vec<(String, &Run)> {
     let several = page.results.len() > 1;
     let mut runs: Vec<(&str, &Run)> = Vec::new();
@@ -62,7 +62,7 @@ fn row(name: &str, run: &Run) -> Vec<String> {
         format::ns(lateness.p99_9),
         format::ns(lateness.p99_99),
         format::largest(lateness.max, outcome.unknown()),
-        format::told(outcome.missed),
+        format::count_or_dash(outcome.missed),
         format::count(outcome.unrecorded),
         run.cpu_load.map_or_else(|| "-".to_owned(), format::share),
     ]
@@ -96,7 +96,7 @@ fn other_names(page: &Page) -> String {
     table("By other names", &heads, &rows)
 }
 
-fn beside(page: &Page) -> String {
+fn other_figures(page: &Page) -> String {
     let heads = [
         "run",
         ">cycles in all",

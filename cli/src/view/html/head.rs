@@ -98,14 +98,14 @@ fn card(shown: &Shown, labelled: bool) -> String {
     if labelled {
         html += &format!("<h3>{}</h3>", escape(&shown.label));
     }
-    let asked = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
+    let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
     if !report.envelope.verdict.ok {
         html += "<p class=\"banner bad\">A limit or claim failed:</p><ul>";
         for reason in &report.envelope.verdict.reasons {
             html += &format!("<li>{}</li>", escape(reason));
         }
         html += "</ul>";
-    } else if asked > 0 {
+    } else if criteria > 0 {
         html += "<p class=\"banner good\">Every limit and claim holds.</p>";
     }
     html += "<dl class=\"verdicts\">";

@@ -45,7 +45,7 @@ pub(super) fn table(caption: &str, heads: &[&str], rows: &[Vec<String>]) -> Stri
     html + "</tbody></table></div>"
 }
 
-/// Something that is shown when it is asked for.
+/// Something that is shown when a reader opens it.
 pub(super) fn details(summary: &str, body: &str) -> String {
     format!("<details><summary>{}</summary>{body}</details>", escape(summary))
 }

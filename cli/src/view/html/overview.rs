@@ -47,8 +47,8 @@ fn link(shown: &Shown) -> Option<String> {
 fn row(shown: &Shown, run: &Run) -> Vec<String> {
     let report = &shown.report;
     let lateness = &run.outcome.lateness_ns;
-    let asked = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
-    let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, asked == 0) {
+    let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
+    let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
         (_, false, _) => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",
@@ -62,7 +62,7 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         format::ns(lateness.p50),
         format::ns(lateness.p99_9),
         format::largest(lateness.max, run.outcome.unknown()),
-        format::told(run.outcome.missed),
+        format::count_or_dash(run.outcome.missed),
         limits.to_owned(),
     ]
 }

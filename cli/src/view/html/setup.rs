@@ -58,9 +58,11 @@ fn instruments(report: &Report) -> String {
     let mut parts = Vec::new();
     if let Some(session) = &report.envelope.session {
         let locked = if session.memory_locked { "memory locked" } else { "memory not locked" };
-        let held = session.idle_states_held;
+        let kept_away = session.idle_states_held;
         parts.push(locked.to_owned());
-        parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
+        parts.push(
+            if kept_away { "idle states held off" } else { "idle states as they are" }.into(),
+        );
     }
     if let Some(clock) = &report.envelope.clock {
         parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));

@@ -46,7 +46,7 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     (!rows.is_empty()).then_some(Section { id: "worst", heading: "Worst cycles", body })
 }
 
-/// What ran beside the loop, and the worst under each.
+/// What ran next to the loop, and the worst under each.
 pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     let results = &source.page.results;
@@ -75,7 +75,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 format::ns(lateness.p50),
                 format::ns(lateness.p99_9),
                 format::largest(lateness.max, run.outcome.unknown()),
-                format::told(run.outcome.missed),
+                format::count_or_dash(run.outcome.missed),
                 run.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);
         }
@@ -128,7 +128,7 @@ pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
     any.then_some(Section { id: "claims", heading: "Claims", body })
 }
 
-/// Each limit, and each claim that was asked for, on each run.
+/// Each limit, and each claim, on each run.
 pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
     let heads = ["limit or claim", "run", "result", "why"];
     let results = &source.page.results;

@@ -1,4 +1,4 @@
-//! Histograms of lateness: log both ways, in steps, so that a single late cycle is seen beside
+//! Histograms of lateness: log both ways, in steps, so that a single late cycle is seen next to
 //! millions.
 
 use punctual_plot::chart::{Chart, Mark, Series};

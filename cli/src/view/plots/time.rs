@@ -17,7 +17,8 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
         let marks = Times::of(page, line).map(|times| marks(&times)).unwrap_or_default();
         Series { name: line.name.clone(), ink: line.ink, marks }
     };
-    let part = |line: &Line| Times::of(page, line).map(|times| said(&times)).unwrap_or_default();
+    let part =
+        |line: &Line| Times::of(page, line).map(|times| described(&times)).unwrap_or_default();
     Chart {
         title: format!("Lateness over time: {}", panel.title),
         titled: false,
@@ -43,7 +44,7 @@ fn marks(times: &Times<'_>) -> Vec<Mark> {
 }
 
 /// What is drawn, in words.
-pub(crate) fn said(times: &Times<'_>) -> String {
+pub(crate) fn described(times: &Times<'_>) -> String {
     let thinned = times.thinned;
     let width = match thinned.envelope.width() {
         1 => "Every cycle".to_owned(),

@@ -1,4 +1,4 @@
-//! Claims that were asked for: what they take, and whether they were shown.
+//! The claims: what they take, and whether they were shown.
 
 use punctual_analysis::claim::judge::Holds;
 

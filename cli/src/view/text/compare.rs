@@ -50,7 +50,7 @@ fn side(side: &ComparedSide) -> String {
 
 fn of_pair(pair: &Pair) -> String {
     let mut page =
-        format!("\n{} held against {}\n", format::plain(&pair.b), format::plain(&pair.a));
+        format!("\n{} compared with {}\n", format::plain(&pair.b), format::plain(&pair.a));
     for difference in &pair.differences {
         let text = format!("  differs: {}: {} → {}", difference.what, difference.a, difference.b);
         page += &(format::wrap(&format::plain(&text), 4) + "\n");

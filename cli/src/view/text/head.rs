@@ -75,8 +75,10 @@ fn conditions(report: &Report) -> String {
     if let Some(session) = &report.envelope.session {
         parts
             .push(if session.memory_locked { "memory locked" } else { "memory not locked" }.into());
-        let held = session.idle_states_held;
-        parts.push(if held { "idle states held off" } else { "idle states as they are" }.into());
+        let kept_away = session.idle_states_held;
+        parts.push(
+            if kept_away { "idle states held off" } else { "idle states as they are" }.into(),
+        );
     }
     if let Some(clock) = &report.envelope.clock {
         parts.push(format!("stamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));

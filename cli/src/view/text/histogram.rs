@@ -1,4 +1,5 @@
-//! The histogram in a terminal: log scale both ways, so that the rare tail is seen beside the body.
+//! The histogram in a terminal: log scale both ways, so that the rare tail is seen next to the
+//! body.
 
 use punctual_analysis::histogram::display::{Column, columns};
 
@@ -11,7 +12,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// The most columns to a decade in a line; fewer where many decades have to fit.
 const TO_A_DECADE: usize = 7;
 
-/// What the edge of a decade takes beside its columns: ` 100 µs `.
+/// What the edge of a decade takes next to its columns: ` 100 µs `.
 const EDGE: usize = 8;
 
 /// One line a run: decades with their bars, then the clusters.

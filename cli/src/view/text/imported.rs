@@ -10,13 +10,13 @@ use crate::report::Report;
 /// A paragraph for each kind of run.
 pub(super) fn of(report: &Report) -> String {
     let mut page = String::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut paragraphs: Vec<String> = Vec::new();
     for run in report.body.runs() {
         let Some(imported) = &run.outcome.imported else { continue };
         let text = paragraph(imported);
-        if !told.contains(&text) {
+        if !paragraphs.contains(&text) {
             page += &text;
-            told.push(text);
+            paragraphs.push(text);
         }
         if imported.overflow > 0 {
             let where_ends = imported

@@ -20,16 +20,16 @@ pub(super) fn of(report: &Report) -> String {
     );
     for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();
-        let lateness = imported.map_or(&run.outcome.lateness_ns, |told| &told.values_ns);
+        let lateness = imported.map_or(&run.outcome.lateness_ns, |imported| &imported.values_ns);
         let judged = match imported {
             Some(_) => run.outcome.cycles,
             None => run.outcome.lateness.count(),
         };
         let most = format::largest(lateness.max, run.outcome.unknown());
         let worst = format!("{most} {:>10}", format::count(judged));
-        let other = imported.filter(|told| told.holds != Holds::Lateness);
+        let other = imported.filter(|imported| imported.holds != Holds::Lateness);
         let name = match other {
-            Some(told) => format!("{} ({})", run.name, told.holds.many()),
+            Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),
         };
         // Writing to a String cannot fail.
@@ -38,7 +38,7 @@ pub(super) fn of(report: &Report) -> String {
             "  {name:NAME$}{:>10} {:>11} {worst:>21} {:>8}",
             format::ns(lateness.p50),
             format::ns(lateness.p99_9),
-            format::told(run.outcome.missed),
+            format::count_or_dash(run.outcome.missed),
         );
     }
     page + &notes(report)

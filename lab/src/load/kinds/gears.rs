@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::Ending;
 
-use crate::load::guard::Program;
 use crate::load::launcher::Launcher;
-use crate::load::life::{self, Stop};
+use crate::load::lifecycle::{self, Stop};
 use crate::load::program;
 use crate::load::protocol::{LIMIT, Line, say};
 use crate::load::setup::Setup;
+use crate::load::subprocess::Program;
 
 /// The name of this part among the loads' processes.
 pub(in crate::load) const NAME: &str = "gears";
@@ -27,11 +27,11 @@ pub(super) const UNIT: &str = "frames";
 const PROGRAMS: [&str; 2] = ["Xvfb", "glxgears"];
 /// Threads with which Mesa draws when it has no graphics hardware (its own limit is 32).
 const THREADS_MAX: usize = 16;
-/// How often the guard looks at its orders.
+/// How often it looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
 /// Xvfb has so long to say its display.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// Xvfb removes its socket and its lock file when it is asked to end, and has so long for it.
+/// Xvfb removes its socket and its lock file when its end is requested, and has so long for it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The programs that are not installed.
@@ -59,7 +59,7 @@ fn set(socket: &Socket, path: Option<PathBuf>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When one cannot be started.
-pub(in crate::load) fn guard(
+pub(in crate::load) fn run(
     setup: &Setup,
     launcher: &dyn Launcher,
     out: &mut dyn Write,
@@ -67,7 +67,7 @@ pub(in crate::load) fn guard(
     let socket = Socket::default();
     let left = Arc::clone(&socket);
     // When the parent has gone Xvfb is killed, and cannot remove its socket itself.
-    let orders = life::listen(move || {
+    let orders = lifecycle::listen(move || {
         if let Some(path) = set(&left, None) {
             let _ = std::fs::remove_file(path);
         }
@@ -96,7 +96,7 @@ pub(in crate::load) fn guard(
     result
 }
 
-/// The display's number, which is the first line of digits that Xvfb says.
+/// The display's number, which is the first line of digits that Xvfb writes.
 fn display(screen: &mut Program) -> Result<u32, String> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = String::new();
@@ -110,8 +110,8 @@ fn display(screen: &mut Program) -> Result<u32, String> {
             None => {}
         }
     }
-    let said = if last.is_empty() { String::new() } else { format!(", but {last}") };
-    Err(format!("Xvfb did not print its display within {} s{said}", PATIENCE.as_secs()))
+    let wrote = if last.is_empty() { String::new() } else { format!(", but {last}") };
+    Err(format!("Xvfb did not print its display within {} s{wrote}", PATIENCE.as_secs()))
 }
 
 /// Passes frames on until an order, the limit or the end of the picture.
@@ -125,7 +125,7 @@ fn watch(
     let limit = Instant::now() + setup.limit;
     let (mut count, mut at_ns) = (0u64, 0u64);
     let mut last = String::new();
-    while !life::stopped(orders, LOOK) {
+    while !lifecycle::stopped(orders, LOOK) {
         if Instant::now() >= limit {
             say(out, &Line::Note(LIMIT.to_owned()))?;
             break;

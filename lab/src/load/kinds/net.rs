@@ -60,8 +60,8 @@ fn ip(args: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("ip {args}: {}", said.lines().next().unwrap_or("failed")))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {args}: {}", errors.lines().next().unwrap_or("failed")))
 }
 
 /// Gives `device` its address, switches it on and opens a socket, all in this thread's namespace.

@@ -143,9 +143,9 @@ impl StressArgs {
     /// Bytes for each of `count` instances of `vm`. Releases differ in whether they divide the
     /// number themselves, so this is within bounds either way.
     fn vm_bytes(&self, count: usize) -> u64 {
-        let asked = self.options.iter().find(|(name, _)| name == "--vm-bytes");
+        let given = self.options.iter().find(|(name, _)| name == "--vm-bytes");
         let share = (MEMORY_BYTES / count.max(1)) as u64;
-        asked.and_then(|(_, value)| bytes(value)).map_or(share, |asked| asked.min(share))
+        given.and_then(|(_, value)| bytes(value)).map_or(share, |given| given.min(share))
     }
 }
 
@@ -247,8 +247,8 @@ mod tests {
         let end = "--timeout 2s --temp-path /t --metrics-brief";
         assert_eq!(words("-c 0 --fork=1", 4), Ok(format!("--cpu 4 --fork 1 {end}")));
         assert_eq!(words("--vm 2", 2), Ok(format!("--vm-bytes 134217728 --vm 2 {end}")));
-        let asked = words("--vm 1 --vm-bytes 1m", 2);
-        assert_eq!(asked, Ok(format!("--vm-bytes 1048576 --vm 1 {end}")));
+        let given = words("--vm 1 --vm-bytes 1m", 2);
+        assert_eq!(given, Ok(format!("--vm-bytes 1048576 --vm 1 {end}")));
         assert!(words("--cpu 3", 2).is_err());
     }
 

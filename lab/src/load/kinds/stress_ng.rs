@@ -1,7 +1,7 @@
 //! Load `stress-ng`: stressors of the program of that name, within bounds, and what it counts.
 //!
-//! It counts at its end, so an orderly stop asks it to end and reads what it says. A stressor that
-//! it ended by force it leaves out; that one is reported all the same, without a rate.
+//! It counts at its end, so an orderly stop requests its end and reads what it writes. A stressor
+//! that it ended by force it leaves out; that one is reported all the same, without a rate.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use super::row::{Row, Start};
 use super::stress_args::{StressArgs, stressors};
 use crate::load::bounds::Bounds;
 use crate::load::error::LoadError;
-use crate::load::guard::Program;
 use crate::load::launcher::Launcher;
-use crate::load::life;
+use crate::load::lifecycle;
 use crate::load::part::{self, Part};
 use crate::load::program;
 use crate::load::protocol::{LIMIT, Line, say};
 use crate::load::setup::Setup;
+use crate::load::subprocess::Program;
 
 /// Its row in the table of loads.
 pub(super) const ROW: Row = Row {
@@ -31,15 +31,15 @@ pub(super) const ROW: Row = Row {
 
 /// The program.
 pub(in crate::load) const PROGRAM: &str = "stress-ng";
-/// How often the guard looks at its orders.
+/// How often it looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
-/// After it was asked to end it has so long to do so and to say its counts.
+/// After its end is requested it has so long for it and for its counts.
 const GRACE: Duration = Duration::from_secs(4);
 /// After its end its last lines have so long to come through the pipe; usually they need none.
 const REST: Duration = Duration::from_secs(1);
-/// In the line that it says when it starts its stressors.
+/// In the line that it writes when it starts its stressors.
 const BEGINS: &str = "dispatching hogs";
-/// One that does not say so within this time is taken to work.
+/// One that does not write it within this time is taken to work.
 const START: Duration = Duration::from_secs(10);
 
 /// Bogo operations of one stressor.
@@ -76,54 +76,54 @@ fn part(args: &StressArgs, bounds: &Bounds) -> Result<Part, LoadError> {
     })
 }
 
-/// Runs it until an order, the limit or its own end. Ready is said when it says that it begins:
-/// loading it from a disk alone can take longer than a short run.
+/// Runs it until an order, the limit or its own end. Ready is reported when it writes that it
+/// begins: loading it from a disk alone can take longer than a short run.
 ///
 /// # Errors
 /// When it cannot be started.
-pub(in crate::load) fn guard(
+pub(in crate::load) fn run(
     setup: &Setup,
     launcher: &dyn Launcher,
     out: &mut dyn Write,
 ) -> Result<(), String> {
-    let orders = life::listen(|| ());
+    let orders = lifecycle::listen(|| ());
     let path = program::find(PROGRAM).ok_or("stress-ng is not installed")?;
     let mut program = Program::start(setup, launcher, &path, &setup.words, &[])?;
     let begun = Instant::now();
-    let mut said = Said::default();
-    let mut asked = None;
+    let mut output = Output::default();
+    let mut requested = None;
     loop {
         while let Some(line) = program.line(Duration::ZERO) {
-            said.hear(line, out)?;
+            output.take(line, out)?;
         }
         if program.is_over() {
             break;
         }
         if begun.elapsed() > START {
-            said.ready(out)?;
+            output.ready(out)?;
         }
-        match asked {
-            None if life::stopped(&orders, LOOK) => {
+        match requested {
+            None if lifecycle::stopped(&orders, LOOK) => {
                 program.end(Ending::Interrupt);
-                asked = Some(Instant::now());
+                requested = Some(Instant::now());
             }
             None if begun.elapsed() >= setup.limit => {
                 say(out, &Line::Note(LIMIT.to_owned()))?;
                 program.end(Ending::Interrupt);
-                asked = Some(Instant::now());
+                requested = Some(Instant::now());
             }
             Some(at) if at.elapsed() > GRACE => break,
-            Some(_) => drop(life::stopped(&orders, LOOK)),
+            Some(_) => drop(lifecycle::stopped(&orders, LOOK)),
             None => {}
         }
     }
     for line in program.rest(REST) {
-        said.hear(line, out)?;
+        output.take(line, out)?;
     }
-    // One that ended at once was started: what it said is told below.
-    said.ready(out)?;
-    said.tell_uncounted(&setup.words, out)?;
-    if asked.is_none() {
+    // One that ended at once was started: what it wrote is reported below.
+    output.ready(out)?;
+    output.report_uncounted(&setup.words, out)?;
+    if requested.is_none() {
         say(out, &Line::Note("stress-ng ended before it was stopped".to_owned()))?;
     }
     Ok(())
@@ -134,9 +134,9 @@ fn unit(stressor: &str) -> String {
     format!("{stressor} {}", ROW.unit)
 }
 
-/// What it has said so far.
+/// What it has written so far.
 #[derive(Default)]
-struct Said {
+struct Output {
     /// Whether the parent knows that it works.
     ready: bool,
     /// The stressors that it counted.
@@ -144,9 +144,9 @@ struct Said {
     last: String,
 }
 
-impl Said {
+impl Output {
     /// Takes in one line, and passes on what the parent must know.
-    fn hear(&mut self, line: String, out: &mut dyn Write) -> Result<(), String> {
+    fn take(&mut self, line: String, out: &mut dyn Write) -> Result<(), String> {
         if line.contains(BEGINS) {
             self.ready(out)?;
         }
@@ -164,7 +164,7 @@ impl Said {
     }
 
     /// Names the stressors among `words` that were not counted: nothing in no time has no rate.
-    fn tell_uncounted(&self, words: &[String], out: &mut dyn Write) -> Result<(), String> {
+    fn report_uncounted(&self, words: &[String], out: &mut dyn Write) -> Result<(), String> {
         let is_missing = |name: &&str| !self.counted.iter().any(|counted| counted == name);
         let uncounted: Vec<&str> = stressors(words).filter(is_missing).collect();
         for stressor in &uncounted {
@@ -185,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Output of stress-ng 0.15.06, shortened to its kinds of lines; 0.13 says `info:` throughout.
-    const SAID: &str = "\
+    const OUTPUT: &str = "\
 stress-ng: info:  [7159] setting to a 3 second run per stressor
 stress-ng: info:  [7159] dispatching hogs: 1 cpu, 1 fork, 1 vm
 stress-ng: metrc: [7159] stressor  bogo ops real time  usr time  sys time  bogo ops/s  bogo ops/s
@@ -196,7 +196,7 @@ stress-ng: info:  [7159] successful run completed in 1.17s";
 
     #[test]
     fn counts_are_read_from_real_output() {
-        let read: Vec<Metric> = SAID.lines().filter_map(metric).collect();
+        let read: Vec<Metric> = OUTPUT.lines().filter_map(metric).collect();
         let cpu = Metric { stressor: "cpu".into(), operations: 1019, seconds: 1.16 };
         let fork = Metric { stressor: "fork".into(), operations: 155, seconds: 1.16 };
         assert_eq!(read, [cpu, fork]);
@@ -204,9 +204,11 @@ stress-ng: info:  [7159] successful run completed in 1.17s";
 
     #[test]
     fn it_is_ready_once_it_begins_and_then_counts() {
-        let (mut said, mut out) = (Said::default(), Vec::new());
-        SAID.lines().for_each(|line| said.hear(line.to_owned(), &mut out).expect("into memory"));
-        said.ready(&mut out).expect("into memory");
+        let (mut output, mut out) = (Output::default(), Vec::new());
+        OUTPUT
+            .lines()
+            .for_each(|line| output.take(line.to_owned(), &mut out).expect("into memory"));
+        output.ready(&mut out).expect("into memory");
         let counts = "count 1019 1160000000 cpu bogo ops\ncount 155 1160000000 fork bogo ops\n";
         assert_eq!(String::from_utf8(out).expect("text"), format!("ready\n{counts}"));
     }
@@ -214,18 +216,18 @@ stress-ng: info:  [7159] successful run completed in 1.17s";
     #[test]
     fn what_was_not_counted_is_named() {
         let words = ["--cpu", "1", "--fork", "2"].map(str::to_owned);
-        let said = |counted: &[&str]| {
+        let output = |counted: &[&str]| {
             let counted = counted.iter().map(|&name| name.to_owned()).collect();
-            let said = Said { ready: true, counted, last: "bye".to_owned() };
+            let output = Output { ready: true, counted, last: "bye".to_owned() };
             let mut out = Vec::new();
-            said.tell_uncounted(&words, &mut out).expect("into memory");
+            output.report_uncounted(&words, &mut out).expect("into memory");
             String::from_utf8(out).expect("text")
         };
-        assert_eq!(said(&["cpu", "fork"]), "");
+        assert_eq!(output(&["cpu", "fork"]), "");
         let fork = "count 0 0 fork bogo ops\nnote stress-ng gave no count of fork\n";
-        assert_eq!(said(&["cpu"]), fork);
+        assert_eq!(output(&["cpu"]), fork);
         let none = "note stress-ng gave no counts; its last line: bye\n";
-        assert_eq!(said(&[]), format!("count 0 0 cpu bogo ops\ncount 0 0 fork bogo ops\n{none}"));
+        assert_eq!(output(&[]), format!("count 0 0 cpu bogo ops\ncount 0 0 fork bogo ops\n{none}"));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What runs beside the loops: the drain, which also looks for disturbances, and the watchdog.
+//! What runs next to the loops: the drain, which also looks for disturbances, and the watchdog.
 //!
 //! For the coordinator. Both keep to the housekeeping CPUs.
 
@@ -14,8 +14,8 @@ use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
 use punctual::watchdog::{Charge, Watched};
 
+use super::context::RunContext;
 use super::plan::Stream;
-use super::site::Site;
 use crate::experiment::{Lookout, keep_to, watchdog};
 
 /// What the drain has when all is over.
@@ -25,13 +25,13 @@ pub(super) struct Drained<S> {
     pub(super) disturbances: Vec<(u64, Disturbance)>,
 }
 
-/// The coordinator's bell: rings the drain and waits until all rings are empty. So the samples of
-/// one block reach the sink before those of the next.
-pub(super) struct Bell(Sender<Sender<()>>);
+/// The coordinator's way to the drain: waits until all rings are empty. So the samples of one
+/// block reach the sink before those of the next.
+pub(super) struct DrainHandle(Sender<Sender<()>>);
 
-impl Bell {
-    /// Rings, and waits. Returns at once when the drain is gone.
-    pub(super) fn ring(&self) {
+impl DrainHandle {
+    /// Has the rings emptied, and waits for it. Returns at once when the drain is gone.
+    pub(super) fn flush(&self) {
         let (answer, emptied) = channel();
         if self.0.send(answer).is_ok() {
             let _gone = emptied.recv();
@@ -39,32 +39,33 @@ impl Bell {
     }
 }
 
-/// Empties the rings every [`INTERVAL`] and when its bell rings, until the bell is gone; looks at
-/// the machine each time.
+/// Empties the rings every [`INTERVAL`] and when a flush is requested, until its handle is gone;
+/// looks at the machine each time.
 pub(super) fn drain_thread<'scope, 'env, S, W>(
     scope: &'scope Scope<'scope, 'env>,
-    site: &Site<'env>,
+    context: &RunContext<'env>,
     mut drainage: Drainage<'env, S, W>,
     early: &'env AtomicBool,
-) -> io::Result<(Bell, ScopedJoinHandle<'scope, Drained<S>>)>
+) -> io::Result<(DrainHandle, ScopedJoinHandle<'scope, Drained<S>>)>
 where
     S: Sink + Send + 'scope,
     W: Write + Send + 'scope,
     'env: 'scope,
 {
-    let (bell, rung): (_, Receiver<Sender<()>>) = channel();
-    let (plan, pinned) = (site.plan, site.pinned);
+    let (requests, requested): (_, Receiver<Sender<()>>) = channel();
+    let (plan, pinned) = (context.plan, context.pinned);
     let thread = Builder::new().spawn_scoped(scope, move || {
         keep_to(&plan.housekeeping);
         let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
         let mut lookout = Lookout::new(&threads());
         loop {
-            let answer =
-                match rung.recv_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs())) {
-                    Ok(answer) => Some(answer),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => break,
-                };
+            let answer = match requested
+                .recv_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs()))
+            {
+                Ok(answer) => Some(answer),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             drainage.empty();
             if let Some(answer) = answer {
                 let _gone = answer.send(());
@@ -74,7 +75,7 @@ where
         let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
         Drained { sink, file_error, disturbances: lookout.happened() }
     })?;
-    Ok((Bell(bell), thread))
+    Ok((DrainHandle(requests), thread))
 }
 
 /// How long a loop may get nowhere: longer than any period, longer than RT throttling (50 ms).
@@ -86,16 +87,16 @@ fn bound(stream: &Stream) -> Span {
 /// Watches all streams until `done`.
 pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
-    site: &Site<'env>,
+    context: &RunContext<'env>,
     views: &'env [View<'env>],
     done: &'env AtomicBool,
 ) -> io::Result<()> {
-    let plan = site.plan;
+    let plan = context.plan;
     let charge = |((stream, watched), views): ((&Stream, &'env Watched), &'env [View<'env>])| {
         let progress = || watched.beats() + views.iter().map(View::count).sum::<u64>();
         Charge { watched, progress, bound: bound(stream) }
     };
     let views = views.chunks(plan.conditions.len());
-    let charges = plan.streams.iter().zip(site.watched).zip(views).map(charge).collect();
-    watchdog(scope, &plan.housekeeping, charges, (site.stop, done))
+    let charges = plan.streams.iter().zip(context.watched).zip(views).map(charge).collect();
+    watchdog(scope, &plan.housekeeping, charges, (context.stop, done))
 }

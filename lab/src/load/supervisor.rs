@@ -1,8 +1,9 @@
-//! The keeper: a thread that starts the processes of loads, hears them and ends them.
+//! The supervisor: a thread that starts the processes of loads, reads what they report, ends them.
 //!
 //! The kernel ties a process to the *thread* that started it (PR_SET_PDEATHSIG, prctl(2)). This
 //! thread lives exactly as long as the loads, so that the caller may start them from any thread.
-//! It sleeps while they run; a reader for each wakes when its load says a count, 10 times a second.
+//! It sleeps while they run; a reader for each wakes when its load reports a count, 10 times a
+//! second.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -29,86 +30,86 @@ pub(super) struct Counted {
     pub(super) at_ns: u64,
 }
 
-/// What a load has said so far.
+/// What a load has reported so far.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct Observed {
     pub(super) counts: Vec<Counted>,
     pub(super) notes: Vec<String>,
     failed: Option<String>,
 }
 
-/// Shared between a reader, the keeper and whoever asks.
-pub(super) type Shared = Arc<Mutex<Heard>>;
+/// Shared between a reader, the supervisor and whoever wants a report.
+pub(super) type Shared = Arc<Mutex<Observed>>;
 
-/// What was heard, also from a thread that panicked: each line is taken in whole.
-pub(super) fn lock(heard: &Shared) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+/// What was observed, also from a thread that panicked: each line is taken in whole.
+pub(super) fn lock(observed: &Shared) -> MutexGuard<'_, Observed> {
+    observed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A process to start.
-pub(super) struct Order {
+pub(super) struct Launch {
     pub(super) name: String,
     pub(super) command: Command,
-    pub(super) heard: Shared,
-    /// It has so long to end when it is asked to.
+    pub(super) observed: Shared,
+    /// How long it may take to end when that is requested.
     pub(super) grace: Duration,
 }
 
-/// Starts all, says so, waits until `stop` has no sender any more, and ends all.
-pub(super) fn keep(
-    orders: Vec<Order>,
+/// Starts all, reports that, waits until `stop` has no sender any more, and ends all.
+pub(super) fn supervise(
+    launches: Vec<Launch>,
     started: &Sender<Result<Vec<u32>, LoadError>>,
     stop: &Receiver<()>,
 ) {
     // A caller under a real-time policy must not hand it to threads that only read; when this is
     // refused they read all the same.
     let _ = scheduler::set(0, Policy::Other);
-    let mut kept = Vec::new();
-    let result = start_all(orders, &mut kept);
+    let mut processes = Vec::new();
+    let result = start_all(launches, &mut processes);
     let failed = result.is_err();
-    let said = started.send(result);
-    if !failed && said.is_ok() {
+    let received = started.send(result);
+    if !failed && received.is_ok() {
         let _ = stop.recv();
     }
-    end_all(kept);
+    end_all(processes);
 }
 
-fn start_all(orders: Vec<Order>, kept: &mut Vec<Kept>) -> Result<Vec<u32>, LoadError> {
-    for order in orders {
-        kept.push(Kept::start(order)?);
+fn start_all(launches: Vec<Launch>, processes: &mut Vec<Process>) -> Result<Vec<u32>, LoadError> {
+    for launch in launches {
+        processes.push(Process::start(launch)?);
     }
     let deadline = Instant::now() + READY;
-    for one in &*kept {
+    for one in &*processes {
         one.wait_ready(deadline)?;
     }
-    Ok(kept.iter().map(|one| one.child.id()).collect())
+    Ok(processes.iter().map(|one| one.child.id()).collect())
 }
 
-fn end_all(mut kept: Vec<Kept>) {
-    for one in &mut kept {
-        one.ask();
+fn end_all(mut processes: Vec<Process>) {
+    for one in &mut processes {
+        one.request_end();
     }
-    let asked = Instant::now();
-    for one in kept {
-        one.end(asked);
+    let requested = Instant::now();
+    for one in processes {
+        one.end(requested);
     }
 }
 
 /// A process that runs, leader of a group of its own so that Ctrl-C does not reach it before the
 /// caller has decided, and so that whatever it started ends with it.
-struct Kept {
+struct Process {
     name: String,
     child: Child,
-    heard: Shared,
+    observed: Shared,
     grace: Duration,
     ready: Receiver<()>,
     over: Receiver<()>,
     reader: JoinHandle<()>,
 }
 
-impl Kept {
-    fn start(order: Order) -> Result<Self, LoadError> {
-        let Order { name, mut command, heard, grace } = order;
+impl Process {
+    fn start(launch: Launch) -> Result<Self, LoadError> {
+        let Launch { name, mut command, observed, grace } = launch;
         let failed = |why: String| LoadError::Start { name: name.clone(), why };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|why| failed(why.to_string()))?;
@@ -116,7 +117,7 @@ impl Kept {
         let (to_over, over) = channel();
         let group = child.id().cast_signed();
         let out = child.stdout.take();
-        let shared = Arc::clone(&heard);
+        let shared = Arc::clone(&observed);
         let reader = std::thread::Builder::new().name("load-reader".to_owned()).spawn(move || {
             if let Some(out) = out {
                 read(out, &shared, &to_ready);
@@ -127,7 +128,7 @@ impl Kept {
             drop(to_over);
         });
         match reader {
-            Ok(reader) => Ok(Self { name, child, heard, grace, ready, over, reader }),
+            Ok(reader) => Ok(Self { name, child, observed, grace, ready, over, reader }),
             Err(why) => {
                 let _ = process::end_group(group, Ending::Kill);
                 let _ = child.wait();
@@ -142,24 +143,24 @@ impl Kept {
             Ok(()) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => "it was not ready in time".to_owned(),
             Err(RecvTimeoutError::Disconnected) => {
-                let failed = lock(&self.heard).failed.take();
+                let failed = lock(&self.observed).failed.take();
                 failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
             }
         };
         Err(LoadError::Start { name: self.name.clone(), why })
     }
 
-    /// Asks it to end.
-    fn ask(&mut self) {
+    /// Requests its end.
+    fn request_end(&mut self) {
         if let Some(pipe) = &mut self.child.stdin {
-            // A process that has ended cannot be asked any more.
+            // A process that has ended reads nothing any more.
             let _ = writeln!(pipe, "{STOP}");
         }
     }
 
-    /// Waits for its end, brings it about when the grace since `asked` is over, and buries it.
-    fn end(mut self, asked: Instant) {
-        let left = (asked + self.grace).saturating_duration_since(Instant::now());
+    /// Waits for its end, forces it when the grace since `requested` is over, and reaps it.
+    fn end(mut self, requested: Instant) {
+        let left = (requested + self.grace).saturating_duration_since(Instant::now());
         let killed = self.over.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
         if killed {
             let _ = process::end_group(self.child.id().cast_signed(), Ending::Kill);
@@ -169,45 +170,45 @@ impl Kept {
         let _ = self.reader.join();
         drop(self.child.stdin.take());
         let status = self.child.wait();
-        let mut heard = lock(&self.heard);
+        let mut observed = lock(&self.observed);
         if killed {
-            heard.notes.push("it had to be killed".to_owned());
-        } else if let Some(why) = heard.failed.take() {
-            heard.notes.push(format!("it failed: {why}"));
+            observed.notes.push("it had to be killed".to_owned());
+        } else if let Some(why) = observed.failed.take() {
+            observed.notes.push(format!("it failed: {why}"));
         } else if let Ok(status) = status
             && !status.success()
         {
-            heard.notes.push(format!("it ended by itself: {status}"));
+            observed.notes.push(format!("it ended by itself: {status}"));
         }
     }
 }
 
-/// Takes in what a load says, until it ends.
-fn read(out: ChildStdout, heard: &Shared, ready: &Sender<()>) {
+/// Takes in what a load reports, until it ends.
+fn read(out: ChildStdout, observed: &Shared, ready: &Sender<()>) {
     for line in BufReader::new(out).lines().map_while(Result::ok) {
         let Some(line) = Line::parse(&line) else { continue };
         if line == Line::Ready {
             // Nobody waits any more when the start was given up.
             let _ = ready.send(());
         }
-        take_in(&mut lock(heard), line);
+        take_in(&mut lock(observed), line);
     }
 }
 
-fn take_in(heard: &mut Heard, line: Line) {
+fn take_in(observed: &mut Observed, line: Line) {
     match line {
         Line::Ready => {}
         Line::Note(note) => {
-            if !heard.notes.contains(&note) {
-                heard.notes.push(note);
+            if !observed.notes.contains(&note) {
+                observed.notes.push(note);
             }
         }
-        Line::Failed(why) => heard.failed = Some(why),
+        Line::Failed(why) => observed.failed = Some(why),
         Line::Count { count, at_ns, unit } => {
             let counted = Counted { unit, count, at_ns };
-            match heard.counts.iter_mut().find(|before| before.unit == counted.unit) {
+            match observed.counts.iter_mut().find(|before| before.unit == counted.unit) {
                 Some(before) => *before = counted,
-                None => heard.counts.push(counted),
+                None => observed.counts.push(counted),
             }
         }
     }
@@ -219,29 +220,29 @@ mod tests {
 
     #[test]
     fn the_last_count_of_each_unit_stays() {
-        let mut heard = Heard::default();
+        let mut observed = Observed::default();
         let count = |count, unit: &str| Line::Count { count, at_ns: 5, unit: unit.to_owned() };
         let lines = [count(1, "a"), count(2, "b"), count(3, "a")];
-        lines.into_iter().for_each(|line| take_in(&mut heard, line));
-        take_in(&mut heard, Line::Note("x".into()));
-        take_in(&mut heard, Line::Note("x".into()));
-        let counts: Vec<_> = heard.counts.iter().map(|c| (c.count, c.unit.as_str())).collect();
+        lines.into_iter().for_each(|line| take_in(&mut observed, line));
+        take_in(&mut observed, Line::Note("x".into()));
+        take_in(&mut observed, Line::Note("x".into()));
+        let counts: Vec<_> = observed.counts.iter().map(|c| (c.count, c.unit.as_str())).collect();
         assert_eq!(counts, [(3, "a"), (2, "b")]);
-        assert_eq!(heard.notes, ["x"]);
+        assert_eq!(observed.notes, ["x"]);
     }
 
     #[test]
     fn a_process_that_ends_at_once_did_not_start() {
-        let order = Order {
+        let launch = Launch {
             name: "x".to_owned(),
             command: Command::new("true"),
-            heard: Shared::default(),
+            observed: Shared::default(),
             grace: Duration::ZERO,
         };
         let (started, result) = channel();
         let (_stop, stopped) = channel();
-        keep(vec![order], &started, &stopped);
-        let result = result.recv().expect("said");
+        supervise(vec![launch], &started, &stopped);
+        let result = result.recv().expect("a result");
         assert!(matches!(result, Err(LoadError::Start { name, .. }) if name == "x"));
     }
 }

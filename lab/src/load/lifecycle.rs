@@ -18,7 +18,7 @@ use super::setup::Setup;
 /// Seconds between the limit, at which a load ends by itself, and the alarm.
 const ALARM_AFTER_S: u64 = 5;
 
-/// The parent asked for an orderly end.
+/// The parent requested an orderly end.
 pub(super) struct Stop;
 
 /// Ends with the parent from now on, and at the latest by the alarm.

@@ -16,14 +16,14 @@ use punctual::os::scheduler::Policy;
 use punctual::os::signal;
 use punctual::session::Refusal;
 
-use super::beside::Bell;
+use super::context::RunContext;
+use super::drain::DrainHandle;
 use super::plan::Plan;
-use super::site::Site;
 use super::stream::{Answer, Order, Tally, Worker};
 use crate::experiment::{Background, End, Progress};
 
 /// The streams' threads, as the coordinator talks to them.
-pub(super) struct Crew {
+pub(super) struct StreamThreads {
     orders: Vec<Sender<Order>>,
     answers: Receiver<Answer>,
 }
@@ -37,35 +37,35 @@ pub(super) struct Tallies {
     pub(super) end: End,
 }
 
-impl Crew {
+impl StreamThreads {
     /// Starts a thread for each stream.
     pub(super) fn start<'scope, 'env: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
-        site: &Site<'env>,
+        context: &RunContext<'env>,
         recorders: Vec<Recorder<'env>>,
     ) -> io::Result<Self> {
         let (to_coordinator, answers) = channel();
         let mut recorders = recorders.into_iter();
         let mut orders = Vec::new();
-        for (number, stream) in site.plan.streams.iter().enumerate() {
+        for (number, stream) in context.plan.streams.iter().enumerate() {
             let (give, take) = channel();
             orders.push(give);
             let worker = Worker {
                 number,
                 stream,
-                grid: site.grids[number],
-                cold: site.plan.cold,
-                waits: (0..site.plan.conditions.len())
-                    .map(|condition| site.plan.wait(stream, condition))
+                grid: context.grids[number],
+                cold: context.plan.cold,
+                waits: (0..context.plan.conditions.len())
+                    .map(|condition| context.plan.wait(stream, condition))
                     .collect(),
-                recorders: recorders.by_ref().take(site.plan.conditions.len()).collect(),
-                watched: &site.watched[number],
-                stop: site.stop,
+                recorders: recorders.by_ref().take(context.plan.conditions.len()).collect(),
+                watched: &context.watched[number],
+                stop: context.stop,
                 orders: take,
                 answers: to_coordinator.clone(),
             };
-            let clock = site.clock.clone();
-            match site.follower {
+            let clock = context.clock.clone();
+            match context.follower {
                 None => Builder::new().spawn_scoped(scope, move || worker.run(clock))?,
                 Some(follower) => {
                     let clock = follower.clock(clock);
@@ -77,16 +77,16 @@ impl Crew {
     }
 
     /// Waits for all streams to be ready, then runs the blocks.
-    pub(super) fn conduct(
+    pub(super) fn run_blocks(
         self,
-        site: &Site<'_>,
+        context: &RunContext<'_>,
         views: &[View<'_>],
-        bell: &Bell,
+        drain: &DrainHandle,
         background: &mut dyn Background,
     ) -> Tallies {
-        let streams = site.plan.streams.len();
+        let streams = context.plan.streams.len();
         let mut tallies = Tallies {
-            runs: vec![Tally::default(); site.plan.runs()],
+            runs: vec![Tally::default(); context.plan.runs()],
             policies: vec![Policy::Other; streams],
             refused: Vec::new(),
             tids: vec![0; streams],
@@ -95,17 +95,17 @@ impl Crew {
         for _ in 0..streams {
             match self.answers.recv() {
                 Ok(Answer::Gone) | Err(_) => return Tallies { end: End::Stopped, ..tallies },
-                Ok(answer) => tallies.note(site.plan, answer),
+                Ok(answer) => tallies.note(context.plan, answer),
             }
         }
-        if let Ok(mut pinned) = site.pinned.lock() {
-            let cpus = site.plan.streams.iter().map(|stream| stream.cpu);
+        if let Ok(mut pinned) = context.pinned.lock() {
+            let cpus = context.plan.streams.iter().map(|stream| stream.cpu);
             *pinned =
                 tallies.tids.iter().zip(cpus).filter_map(|(&t, cpu)| Some((t, cpu?))).collect();
         }
         let mut edge = Instant::from_ns(now_ns(ClockId::Monotonic));
-        let end = edge + site.plan.length();
-        for block in &site.plan.blocks {
+        let end = edge + context.plan.length();
+        for block in &context.plan.blocks {
             edge = edge + block.length;
             if let Err(why) = background.begin(block.condition, block.length) {
                 tallies.end = End::Load(why);
@@ -115,32 +115,32 @@ impl Crew {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(Order { condition: block.condition, end: edge });
             }
-            let ended = self.await_block(site, &mut tallies, || {
+            let ended = self.await_block(context, &mut tallies, || {
                 background.progress(&survey(views, block.condition, end));
             });
             background.end(block.condition);
-            bell.ring();
+            drain.flush();
             if ended == Ended::Stopped {
                 tallies.end = End::Stopped;
                 break;
             }
         }
         // From here on the threads end, and lose their CPUs as they should.
-        if let Ok(mut pinned) = site.pinned.lock() {
+        if let Ok(mut pinned) = context.pinned.lock() {
             pinned.clear();
         }
-        bell.ring();
+        drain.flush();
         tallies
     }
 
     fn await_block(
         &self,
-        site: &Site<'_>,
+        context: &RunContext<'_>,
         tallies: &mut Tallies,
         mut survey: impl FnMut(),
     ) -> Ended {
         let mut ended = Ended::Finished;
-        let mut waiting = site.plan.streams.len();
+        let mut waiting = context.plan.streams.len();
         while waiting > 0 {
             match self.answers.recv_timeout(Duration::from_millis(100)) {
                 Ok(Answer::Gone) => return Ended::Stopped,
@@ -148,13 +148,13 @@ impl Crew {
                     if let Answer::Done { ended: Ended::Stopped, .. } = answer {
                         ended = Ended::Stopped;
                     }
-                    tallies.note(site.plan, answer);
+                    tallies.note(context.plan, answer);
                     waiting -= 1;
                 }
                 Err(RecvTimeoutError::Timeout) => survey(),
                 Err(RecvTimeoutError::Disconnected) => return Ended::Stopped,
             }
-            if site.stop.load(Ordering::Relaxed) {
+            if context.stop.load(Ordering::Relaxed) {
                 // A thread that is not in a sleep, or gone, needs no waking.
                 for &tid in &tallies.tids {
                     let _awake = signal::interrupt(tid);

@@ -1,4 +1,4 @@
-//! Sides held against the first one: runs matched by name, one family of tests, what to say beside.
+//! Sides compared with the first one: runs matched by name, one family of tests, and notes.
 
 use anyhow::{Result, bail};
 use punctual_analysis::compare::{Part, Runs, Verdict, compare, together};
@@ -22,9 +22,13 @@ struct Matched<'a> {
     parts: [Vec<Part<'a>>; 2],
 }
 
-/// Holds every side after the first against the first. `anyway` takes counts without an order as if
+/// Compares every side after the first with the first. `anyway` takes counts without an order as if
 /// cycles were independent.
-pub(crate) fn hold(sides: &[Side], thresholds_ns: &[i64], anyway: bool) -> Result<Comparison> {
+pub(crate) fn compare_sides(
+    sides: &[Side],
+    thresholds_ns: &[i64],
+    anyway: bool,
+) -> Result<Comparison> {
     let sides = &on_one_footing(sides)?[..];
     let [reference, others @ ..] = sides else { bail!("there is nothing to compare") };
     let matched: Vec<Vec<Matched<'_>>> =
@@ -84,7 +88,7 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
                     let Some(wakes) = series.wakes() else {
                         bail!(
                             "{from}: the other side knows wakes alone, and a result without its \
-                             samples does not tell them from its {} missed releases",
+                             samples does not state them from its {} missed releases",
                             series.missed
                         );
                     };

@@ -11,7 +11,7 @@ use punctual::watchdog::Watched;
 use super::plan::Plan;
 
 /// What all threads of an experiment share.
-pub(super) struct Site<'a> {
+pub(super) struct RunContext<'a> {
     pub(super) plan: &'a Plan,
     pub(super) grids: &'a [Releases],
     pub(super) watched: &'a [Watched],

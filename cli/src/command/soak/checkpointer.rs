@@ -1,7 +1,7 @@
-//! Keeps a campaign safe while it goes on: saves it, holds it to its limits, says what happens.
+//! The checkpointer of a campaign: saves it, checks its limits, reports what happens.
 //!
 //! A thread of its own, on the housekeeping CPUs. A disk that cannot be written ends nothing: it is
-//! said once, the campaign goes on in memory, and each time it is tried again.
+//! reported once, the campaign goes on in memory, and each time it is tried again.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +13,21 @@ use punctual::os::affinity::{self, CpuMask};
 use punctual::os::signal;
 use punctual_analysis::campaign::plain;
 
-use super::asked::Asked;
+use super::config::CampaignConfig;
 use super::directory::Directory;
-use super::hold;
+use super::limits;
 use super::live::{Shared, unix_s};
 use super::pages::{self, Here};
 use crate::stored::RESULT;
 use crate::view;
 
-/// The most limits and claims that are told as broken.
+/// The most limits and claims that are reported as broken.
 const BROKEN_MAX: usize = 64;
 
-/// The campaign, its directory, and what it is held to.
-pub(crate) struct Keeper<'a> {
+/// The campaign, its directory, and its limits and claims.
+pub(crate) struct Checkpointer<'a> {
     shared: &'a Shared,
-    asked: &'a Asked,
+    config: &'a CampaignConfig,
     directory: Mutex<Directory>,
     /// Whether the last save failed.
     failing: AtomicBool,
@@ -38,25 +38,25 @@ pub(crate) struct Keeper<'a> {
     aside: bool,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> Checkpointer<'a> {
     pub(crate) fn new(
         shared: &'a Shared,
-        asked: &'a Asked,
+        config: &'a CampaignConfig,
         directory: Directory,
         stop_on_fail: bool,
         aside: bool,
     ) -> Self {
         let directory = Mutex::new(directory);
         let (failing, unwritten) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { shared, asked, directory, failing, unwritten, stop_on_fail, aside }
+        Self { shared, config, directory, failing, unwritten, stop_on_fail, aside }
     }
 
     pub(crate) fn shared(&self) -> &'a Shared {
         self.shared
     }
 
-    pub(crate) fn asked(&self) -> &'a Asked {
-        self.asked
+    pub(crate) fn config(&self) -> &'a CampaignConfig {
+        self.config
     }
 
     /// Whether nothing was recorded yet.
@@ -64,8 +64,8 @@ impl<'a> Keeper<'a> {
         self.shared.lock().campaign.rows().is_empty()
     }
 
-    /// Says one line where lines go. Nobody there to read costs nothing else.
-    pub(crate) fn say(&self, line: &str) {
+    /// Prints one line where lines go. A closed output is no error.
+    pub(crate) fn print(&self, line: &str) {
         let _nobody = if self.aside {
             writeln!(io::stderr(), "{line}")
         } else {
@@ -73,7 +73,7 @@ impl<'a> Keeper<'a> {
         };
     }
 
-    /// Says what happened, and keeps it.
+    /// Prints what happened, and keeps it.
     pub(crate) fn note(&self, what: &str) {
         let mut live = self.shared.lock();
         live.campaign.note(unix_s(), what);
@@ -81,17 +81,17 @@ impl<'a> Keeper<'a> {
         drop(live);
         let now =
             jiff::Timestamp::from_second(unix_s()).map_or_else(|_| "-".into(), |t| t.to_string());
-        self.say(&format!("{now} {name}: {}", plain(what)));
+        self.print(&format!("{now} {name}: {}", plain(what)));
     }
 
-    /// Looks at the limits, and saves.
+    /// Checks the limits, and saves.
     pub(crate) fn checkpoint(&self) {
         let mut campaign = self.shared.snapshot();
-        for why in hold::broken(&campaign, self.asked) {
-            // The figure in it moves: what is before it tells which limit and run.
+        for why in limits::broken(&campaign, self.config) {
+            // The figure in it moves: what is before it names the limit and the run.
             let which = |text: &str| text.split(": ").take(2).collect::<Vec<_>>().join(": ");
-            let told = campaign.broken.iter().any(|broken| which(broken) == which(&why));
-            if told || campaign.broken.len() >= BROKEN_MAX {
+            let known = campaign.broken.iter().any(|broken| which(broken) == which(&why));
+            if known || campaign.broken.len() >= BROKEN_MAX {
                 continue;
             }
             let why = plain(&why);
@@ -131,9 +131,9 @@ impl<'a> Keeper<'a> {
     }
 
     /// Writes the campaign as a result, for other subcommands. Where the state cannot be saved
-    /// either, that is said already.
+    /// either, that is reported already.
     pub(crate) fn write_result(&self, here: &Here) {
-        let report = pages::report(&self.shared.snapshot(), self.asked, here);
+        let report = pages::report(&self.shared.snapshot(), self.config, here);
         let dir = self.directory().dir().clone();
         let written = view::json::of(&report).and_then(|json| dir.replace(RESULT, json));
         let before = self.unwritten.swap(written.is_err(), Ordering::Relaxed);

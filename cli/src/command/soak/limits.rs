@@ -1,7 +1,7 @@
 //! Limits and claims while a campaign goes on: which are broken for good.
 //!
 //! A maximum or a count that is beyond its limit stays so. A quantile, or the probability of a
-//! claim, is broken once a bound that holds at every look says so with 95 % confidence, or the
+//! claim, is broken once a bound that holds at every look shows it with 95 % confidence, or the
 //! claim's own. All else is judged at the end.
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
@@ -11,21 +11,21 @@ use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge};
 use punctual_analysis::limit::{Limit, Metric};
 use punctual_analysis::recording::Outcome;
 
-use super::asked::Asked;
+use super::config::CampaignConfig;
 use super::live::run_name;
 
 /// How sure it must be that a quantile is beyond its limit.
 const CONFIDENCE: f64 = 0.95;
 
 /// What is broken for good, in words; each run and limit once.
-pub(super) fn broken(campaign: &Campaign, asked: &Asked) -> Vec<String> {
+pub(super) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<String> {
     let mut broken = Vec::new();
     for (at, run, pool, total) in runs(campaign) {
         let name = run_name(campaign, at, &pool.setup().runs[run]);
         let outcome = total.outcome();
-        let limits = asked.limits.iter().filter_map(|limit| limit_broken(limit, &outcome));
+        let limits = config.limits.iter().filter_map(|limit| limit_broken(limit, &outcome));
         broken.extend(limits.map(|why| format!("{name}: {why}")));
-        for ask in &asked.claims {
+        for ask in &config.claims {
             let judged = claim(ask, total, pool.setup().runs[run].period_ns);
             if judged.holds == Holds::No {
                 broken.push(format!("{name}: {}: {}", judged.statement, judged.reason));
@@ -49,15 +49,15 @@ fn limit_broken(limit: &Limit, outcome: &Outcome) -> Option<String> {
     if judgement.ok || judgement.measured.is_none() {
         return None;
     }
-    let said = || format!("{}: {}", judgement.text, judgement.reason);
+    let reason = || format!("{}: {}", judgement.text, judgement.reason);
     match limit.metric() {
-        Metric::Max | Metric::Missed | Metric::Unrecorded => Some(said()),
+        Metric::Max | Metric::Missed | Metric::Unrecorded => Some(reason()),
         Metric::Quantile(p) => {
             let above_ns = limit.threshold_ns()?;
             let later = exceedances(outcome, above_ns);
             let theta = outcome.tails.theta_at(above_ns);
             let least = p_lower_dependent(later, outcome.tails.n(), theta, CONFIDENCE);
-            (least > 1.0 - p.share()).then(said)
+            (least > 1.0 - p.share()).then(reason)
         }
         _ => None,
     }

@@ -1,7 +1,7 @@
-//! What a campaign was asked for: kept in it as options with their values, so that it goes on as it
-//! began.
+//! The configuration of a campaign: kept in it as options with their values, so that it goes on as
+//! it began.
 //!
-//! Options given now come before those kept; what differs in how loops run is said, and refused
+//! Options given now come before those kept; what differs in how loops run is reported, and refused
 //! unless `--allow-change`.
 
 use std::collections::BTreeMap;
@@ -27,9 +27,9 @@ const VALUE_MAX: usize = 400;
 const DECIDING: [&str; 9] =
     ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
 
-/// Everything that was asked for.
+/// Everything that a campaign is configured with.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CampaignConfig {
     cpu: Option<String>,
     period: Vec<Duration>,
     policy: PolicyName,
@@ -43,14 +43,14 @@ pub(crate) struct Asked {
     pub(crate) duration: Option<Span>,
     /// Whether cold cycles count.
     pub(crate) keep_cold: bool,
-    /// What all of it is held to.
+    /// The limits on all of it.
     pub(crate) limits: Vec<Limit>,
-    /// And what it is to show.
+    /// And the claims that it is to show.
     pub(crate) claims: Vec<Ask>,
 }
 
-impl Asked {
-    /// What is asked now, on top of what a campaign keeps.
+impl CampaignConfig {
+    /// The options given now, on top of those that a campaign keeps.
     ///
     /// # Errors
     /// When what it keeps cannot be read, or a value is too long to keep.
@@ -71,7 +71,7 @@ impl Asked {
         } else {
             args.claims.clone()
         };
-        let asked = Self {
+        let config = Self {
             cpu: args.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
             period,
             policy: kept
@@ -97,8 +97,8 @@ impl Asked {
             limits,
             claims,
         };
-        asked.check()?;
-        Ok(asked)
+        config.check()?;
+        Ok(config)
     }
 
     /// What a campaign keeps, with these limits and claims in the place of its own where there are

@@ -1,7 +1,7 @@
 //! A program of somebody else's as a part of a load: tied to it, listened to, ended.
 //!
-//! The program belongs to the load's process group, and is tied to the load by [`super::exec`]. A
-//! guard lives as long as the main thread of its process, which the kernel's tie refers to.
+//! The program belongs to the load's process group, and is tied to the load by [`super::exec`]. The
+//! load lives as long as the main thread of its process, which the kernel's tie refers to.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::exec;
 use super::launcher::Launcher;
 use super::setup::Setup;
 
-/// Lines that wait to be read; a program that says more waits too.
+/// Lines that wait to be read; a program that writes more waits too.
 const LINES: usize = 1024;
 
 /// A program that runs.
@@ -48,23 +48,23 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().map_err(|why| format!("{}: {why}", path.display()))?;
-        let (said, lines) = sync_channel(LINES);
+        let (sender, lines) = sync_channel(LINES);
         if let Some(out) = child.stdout.take() {
-            listen(out, said.clone());
+            listen(out, sender.clone());
         }
         if let Some(errors) = child.stderr.take() {
-            listen(errors, said);
+            listen(errors, sender);
         }
         Ok(Self { child, lines })
     }
 
-    /// The next line that it says, on either output; `None` when it says nothing within `wait`.
+    /// The next line that it writes, on either output; `None` when there is none within `wait`.
     pub(super) fn line(&self, wait: Duration) -> Option<String> {
         self.lines.recv_timeout(wait).ok()
     }
 
-    /// What it says until both of its outputs have ended, for `patience` at most: for one that has
-    /// ended, whose last lines may still be on their way.
+    /// What it writes until both of its outputs have ended, for `patience` at most: for one that
+    /// has ended, whose last lines may still be on their way.
     pub(super) fn rest(&self, patience: Duration) -> impl Iterator<Item = String> {
         let deadline = Instant::now() + patience;
         std::iter::from_fn(move || {
@@ -77,7 +77,7 @@ impl Program {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks it for its end.
+    /// Requests its end.
     pub(super) fn end(&mut self, how: Ending) {
         if !self.is_over() {
             // It is not yet waited for, so that the number is still its own.
@@ -86,11 +86,11 @@ impl Program {
     }
 }
 
-fn listen(source: impl Read + Send + 'static, said: SyncSender<String>) {
+fn listen(source: impl Read + Send + 'static, sender: SyncSender<String>) {
     std::thread::spawn(move || {
         let lines = BufReader::new(source).lines().map_while(Result::ok);
         for line in lines {
-            if said.send(line).is_err() {
+            if sender.send(line).is_err() {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual::core::time::{Period, Span};
 use punctual::core::wait::Spin;
 use punctual::loops::{LoopBuilder, LoopPhase};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::wait_policy::Way;
 use punctual::{Loop, RtThread, WaitPolicy};
 
@@ -132,7 +132,7 @@ impl Options {
             None => RtThread::any(),
         };
         thread = match self.policy()? {
-            Policy::Fifo(priority) => thread.fifo(priority),
+            SchedPolicy::Fifo(priority) => thread.fifo(priority),
             _ => thread.other(),
         };
         thread = match self.watchdog_ns {
@@ -168,10 +168,10 @@ impl Options {
     }
 
     /// The scheduling policy to ask for.
-    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
+    pub(crate) fn policy(&self) -> Result<SchedPolicy, Failure> {
         match u8::try_from(self.priority) {
-            Ok(0) => Ok(Policy::Other),
-            Ok(priority @ 1..=98) => Ok(Policy::Fifo(priority)),
+            Ok(0) => Ok(SchedPolicy::Other),
+            Ok(priority @ 1..=98) => Ok(SchedPolicy::Fifo(priority)),
             _ => Err(Failure::invalid(format!(
                 "priority must be from 1 to 98, or 0 for SCHED_OTHER (got {})",
                 self.priority

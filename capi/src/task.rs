@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use punctual::core::executive::many::{self, Flow};
-use punctual::periodic::{Phase, Policy, Task};
+use punctual::periodic::{OnOverrun, Phase, Task};
 
 use crate::border::{self, Failure};
 use crate::options::period;
@@ -79,13 +79,13 @@ const CONTINUE: c_int = 0;
 const BREAK: c_int = 2;
 
 /// The policy of this number.
-pub(crate) fn policy(number: i32, burst: u32) -> Result<Policy, Failure> {
+pub(crate) fn policy(number: i32, burst: u32) -> Result<OnOverrun, Failure> {
     Ok(match number {
-        POLICY_SKIP => Policy::Skip,
-        POLICY_BURST => Policy::Burst(burst),
-        POLICY_DELAY => Policy::Delay,
-        POLICY_TERMINATE => Policy::Terminate,
-        POLICY_STOP => Policy::Stop,
+        POLICY_SKIP => OnOverrun::Skip,
+        POLICY_BURST => OnOverrun::Burst(burst),
+        POLICY_DELAY => OnOverrun::Delay,
+        POLICY_TERMINATE => OnOverrun::Terminate,
+        POLICY_STOP => OnOverrun::Stop,
         other => return Err(Failure::invalid(format!("no policy is numbered {other}"))),
     })
 }

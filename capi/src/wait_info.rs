@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 use punctual::core::wait::adaptive::Phase;
 use punctual::core::wait::{Approach, Learned};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::Quiet;
 
 use crate::border;
@@ -69,7 +69,7 @@ impl WaitInfo {
     pub(crate) fn of(
         phase_ns: u64,
         quiet: Option<Quiet>,
-        policy: Policy,
+        policy: SchedPolicy,
         approach: Approach,
         learned: Option<Learned>,
     ) -> Self {
@@ -80,7 +80,9 @@ impl WaitInfo {
             hops: approach.hops,
             corrected: u32::from(approach.corrected),
             priority: match policy {
-                Policy::Fifo(priority) | Policy::RoundRobin(priority) => i32::from(priority),
+                SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
+                    i32::from(priority)
+                }
                 _ => 0,
             },
             ..Self::blank()

@@ -17,7 +17,7 @@ pub struct Class {
     /// Its first run, and the one after its last: `first < end`.
     pub runs: (u32, u32),
     /// Whether it is released a period after the last finish at the earliest, so that its phase
-    /// moves: of one task with [`Policy::Delay`] alone.
+    /// moves: of one task with [`OnOverrun::Delay`] alone.
     pub moves: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Mask {
 
 /// What happens to a task that was still waiting or running at its next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum OnOverrun {
     /// The releases that passed are missed, exactly counted; the phase stays.
     #[default]
     Skip,
@@ -69,7 +69,7 @@ pub struct Slot {
     /// From release to the latest start that is not counted as late, ns.
     pub start_ns: u64,
     /// What an overrun does.
-    pub policy: Policy,
+    pub policy: OnOverrun,
 }
 
 /// Why slices are no table.
@@ -176,7 +176,7 @@ impl<'t> Table<'t> {
             let alone = class.runs.1 - class.runs.0 == 1
                 && masks.1 - masks.0 == 1
                 && self.masks[masks.0 as usize].bits.count_ones() == 1;
-            let moves = slot.policy == Policy::Delay;
+            let moves = slot.policy == OnOverrun::Delay;
             if moves != class.moves || moves && !alone {
                 return Err(TableError::Slot(rank));
             }

@@ -6,7 +6,7 @@ use std::io;
 
 use punctual::clocks::MachineClock;
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::{Gap, Quiet, listen, place};
 use punctual::session::Thread;
 
@@ -18,7 +18,7 @@ const LISTEN: Span = Span::from_ms(300);
 ///
 /// # Errors
 /// No thread could be had.
-pub fn find(cpu: Option<u32>, policy: Policy, period: Period) -> io::Result<Option<Quiet>> {
+pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result<Option<Quiet>> {
     let find = move || -> Vec<Gap> {
         let _session = Thread::enter(cpu, policy);
         listen(&mut MachineClock::best(), LISTEN)

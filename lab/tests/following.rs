@@ -8,7 +8,7 @@ use punctual::core::time::{Instant, Period, Span};
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{Reading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::experiment::{Background, Progress};
 use punctual_lab::periodic::{
     Condition, Outcome, Plan, Prepared, Stream, WaitKind, follow, interleave,
@@ -67,7 +67,7 @@ fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
         cpu: None,
         period: Period::from_ns(PERIOD_NS).expect("positive"),
         phase_ns: 200_000,
-        policy: Policy::Other,
+        policy: SchedPolicy::Other,
         wait: WaitKind::Sleep,
     };
     let plan = Plan {

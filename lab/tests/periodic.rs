@@ -7,7 +7,7 @@ use punctual::core::time::{Period, Span};
 use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
 use punctual::os::affinity;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::experiment::{Background, End};
 use punctual_lab::periodic::{Condition, Outcome, Plan, Prepared, Stream, WaitKind, interleave};
 use punctual_testkit::skip;
@@ -36,7 +36,7 @@ impl Background for Asked {
     }
 }
 
-fn stream(period_ns: u64, wait: WaitKind, policy: Policy) -> Stream {
+fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     let cpu = affinity::get(0).expect("own").iter().last();
     Stream {
         cpu,
@@ -65,8 +65,8 @@ fn run(plan: Plan, stop: &AtomicBool) -> (Outcome<Kept>, Asked) {
 #[test]
 fn every_release_of_every_block_is_a_cycle_or_missed() {
     let streams = vec![
-        stream(1_000_000, WaitKind::Sleep, Policy::Fifo(20)),
-        stream(5_000_000, WaitKind::Spin, Policy::Fifo(19)),
+        stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20)),
+        stream(5_000_000, WaitKind::Spin, SchedPolicy::Fifo(19)),
     ];
     let (outcome, asked) = run(plan(streams, 2, Span::from_ms(600)), &AtomicBool::new(false));
     assert_eq!(outcome.end, End::Finished);
@@ -96,7 +96,7 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
 
 #[test]
 fn a_stop_ends_even_a_loop_that_sleeps_for_an_hour() {
-    let streams = vec![stream(3_600_000_000_000, WaitKind::Sleep, Policy::Other)];
+    let streams = vec![stream(3_600_000_000_000, WaitKind::Sleep, SchedPolicy::Other)];
     let stop = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
         let running = scope.spawn(|| run(plan(streams, 0, Span::from_ms(7_200_000)), &stop).0);
@@ -110,7 +110,7 @@ fn a_stop_ends_even_a_loop_that_sleeps_for_an_hour() {
 #[test]
 fn a_load_that_does_not_start_ends_the_experiment_with_its_reason() {
     let mut plan =
-        plan(vec![stream(1_000_000, WaitKind::Sleep, Policy::Other)], 9, Span::from_ms(100));
+        plan(vec![stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other)], 9, Span::from_ms(100));
     plan.blocks.retain(|block| block.condition == 9 || block.condition == 0);
     let (outcome, _) = run(plan, &AtomicBool::new(false));
     assert_eq!(outcome.end, End::Load("no such load".into()));
@@ -155,7 +155,8 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     }
     // Of the tests here only this one uses the first CPU: others' threads are not in its way.
     let cpu = allowed.iter().next().expect("two of them");
-    let stream = Stream { cpu: Some(cpu), ..stream(1_000_000, WaitKind::Sleep, Policy::Other) };
+    let stream =
+        Stream { cpu: Some(cpu), ..stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other) };
     let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(2_500)));
     let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use crate::Errno;
 
 /// A scheduling policy, see sched(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum SchedPolicy {
     /// SCHED_OTHER: the default, no real-time policy.
     Other,
     /// SCHED_FIFO: runs until it blocks; priority in [1, 99], 99 first.
@@ -54,12 +54,12 @@ const RESET_ON_FORK: u64 = 1;
 /// runtime; `EINVAL` for a priority outside [1, 99] or an unknown policy; `ESRCH`.
 ///
 /// # Real-time: setup only
-pub fn set(tid: i32, policy: Policy) -> Result<(), Errno> {
+pub fn set(tid: i32, policy: SchedPolicy) -> Result<(), Errno> {
     let (number, priority, flags) = match policy {
-        Policy::Other => (libc::SCHED_OTHER, 0, read(tid)?.flags & RESET_ON_FORK),
-        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority, RESET_ON_FORK),
-        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority, RESET_ON_FORK),
-        Policy::Unknown(_) => return Err(Errno::INVAL),
+        SchedPolicy::Other => (libc::SCHED_OTHER, 0, read(tid)?.flags & RESET_ON_FORK),
+        SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority, RESET_ON_FORK),
+        SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority, RESET_ON_FORK),
+        SchedPolicy::Unknown(_) => return Err(Errno::INVAL),
     };
     let attr = Attr {
         size: ATTR_BYTES,
@@ -119,14 +119,14 @@ pub fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
 /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: thread `tid`, 0 for the calling one.
 ///
 /// # Real-time: setup only
-pub fn get(tid: i32) -> Result<Policy, Errno> {
+pub fn get(tid: i32) -> Result<SchedPolicy, Errno> {
     let attr = read(tid)?;
     let priority = u8::try_from(attr.priority).unwrap_or(u8::MAX);
     Ok(match attr.policy.cast_signed() {
-        libc::SCHED_OTHER => Policy::Other,
-        libc::SCHED_FIFO => Policy::Fifo(priority),
-        libc::SCHED_RR => Policy::RoundRobin(priority),
-        _ => Policy::Unknown(attr.policy),
+        libc::SCHED_OTHER => SchedPolicy::Other,
+        libc::SCHED_FIFO => SchedPolicy::Fifo(priority),
+        libc::SCHED_RR => SchedPolicy::RoundRobin(priority),
+        _ => SchedPolicy::Unknown(attr.policy),
     })
 }
 
@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn nice_and_any_policy_come_back_as_they_were() {
         std::thread::spawn(|| {
-            // SCHED_BATCH, which `Policy` cannot name, with a nice value.
+            // SCHED_BATCH, which `SchedPolicy` cannot name, with a nice value.
             let mut batch = Saved(read(0).expect("own"));
             (batch.0.policy, batch.0.nice) = (libc::SCHED_BATCH.cast_unsigned(), 5);
             restore(0, &batch).expect("lower is always allowed");
             let before = save(0).expect("own");
-            assert_eq!(get(0), Ok(Policy::Unknown(libc::SCHED_BATCH.cast_unsigned())));
-            let granted = set(0, Policy::Fifo(3)).is_ok();
-            assert_eq!(get(0) == Ok(Policy::Fifo(3)), granted);
+            assert_eq!(get(0), Ok(SchedPolicy::Unknown(libc::SCHED_BATCH.cast_unsigned())));
+            let granted = set(0, SchedPolicy::Fifo(3)).is_ok();
+            assert_eq!(get(0) == Ok(SchedPolicy::Fifo(3)), granted);
             restore(0, &before).expect("it was its own");
             let after = save(0).expect("own");
             assert_eq!((after.0.policy, after.0.nice), (before.0.policy, 5));
@@ -174,20 +174,20 @@ mod tests {
     fn what_a_real_time_thread_starts_is_not_real_time() {
         std::thread::spawn(|| {
             let before = save(0).expect("own");
-            let granted = set(0, Policy::Fifo(1)).is_ok();
+            let granted = set(0, SchedPolicy::Fifo(1)).is_ok();
             assert_eq!(resets_on_fork(0), Ok(granted));
             let of_thread = std::thread::spawn(|| get(0)).join().expect("no panic");
-            assert_eq!(of_thread, Ok(Policy::Other));
+            assert_eq!(of_thread, Ok(SchedPolicy::Other));
             let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("there");
             let of_child = get(child.id().cast_signed());
             child.kill().expect("ours");
             child.wait().expect("ours");
-            assert_eq!(of_child, Ok(Policy::Other));
+            assert_eq!(of_child, Ok(SchedPolicy::Other));
             // Taken back also by who may not clear the flag, and cleared by who may.
-            set(0, Policy::Other).expect("lower is always allowed");
-            assert_eq!((get(0), resets_on_fork(0)), (Ok(Policy::Other), Ok(granted)));
+            set(0, SchedPolicy::Other).expect("lower is always allowed");
+            assert_eq!((get(0), resets_on_fork(0)), (Ok(SchedPolicy::Other), Ok(granted)));
             restore(0, &before).expect("it was its own");
-            assert_eq!(get(0), Ok(Policy::Other));
+            assert_eq!(get(0), Ok(SchedPolicy::Other));
         })
         .join()
         .expect("no panic");
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn the_policy_reads_back_and_bad_ones_are_refused() {
-        assert_eq!(get(0), Ok(Policy::Other));
-        set(0, Policy::Other).expect("always allowed");
-        assert_eq!(set(0, Policy::Unknown(9)), Err(Errno::INVAL));
-        assert!(matches!(set(0, Policy::Fifo(0)), Err(Errno::INVAL | Errno::PERM)));
-        assert!(matches!(set(0, Policy::Fifo(100)), Err(Errno::INVAL | Errno::PERM)));
-        assert!(set(-1, Policy::Other).is_err(), "no such thread");
+        assert_eq!(get(0), Ok(SchedPolicy::Other));
+        set(0, SchedPolicy::Other).expect("always allowed");
+        assert_eq!(set(0, SchedPolicy::Unknown(9)), Err(Errno::INVAL));
+        assert!(matches!(set(0, SchedPolicy::Fifo(0)), Err(Errno::INVAL | Errno::PERM)));
+        assert!(matches!(set(0, SchedPolicy::Fifo(100)), Err(Errno::INVAL | Errno::PERM)));
+        assert!(set(-1, SchedPolicy::Other).is_err(), "no such thread");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::core::time::Span;
 use punctual::os::affinity;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::wait_policy::Way;
 use punctual_lab::load::{Bounds, LoadSpec, Reexec, Running};
 
@@ -159,9 +159,9 @@ impl Contest<'_> {
     }
 }
 
-fn policy_name(policy: Policy) -> String {
+fn policy_name(policy: SchedPolicy) -> String {
     match policy {
-        Policy::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+        SchedPolicy::Fifo(priority) => format!("SCHED_FIFO {priority}"),
         _ => "SCHED_OTHER".to_owned(),
     }
 }

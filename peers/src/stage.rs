@@ -20,7 +20,7 @@ use punctual::core::wait::{Adaptive, Wait};
 use punctual::os::affinity::{self, CpuMask};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
-use punctual::os::scheduler::{self, Policy};
+use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::session::{Refusal, Thread};
 use punctual::watchdog::{Charge, Watched, watch};
 use punctual_analysis::histogram::Histogram;
@@ -53,7 +53,7 @@ pub(crate) struct Site {
 
 impl Site {
     /// The policy to ask for.
-    pub(crate) const POLICY: Policy = Policy::Fifo(PRIORITY);
+    pub(crate) const POLICY: SchedPolicy = SchedPolicy::Fifo(PRIORITY);
 }
 
 /// An order: which contender, and for how long.
@@ -66,7 +66,7 @@ pub(crate) struct Stage {
     /// What the kernel refused, and the policy that was granted.
     pub(crate) refused: Vec<Refusal>,
     /// The policy that the thread has.
-    pub(crate) policy: Policy,
+    pub(crate) policy: SchedPolicy,
 }
 
 impl Stage {
@@ -129,7 +129,7 @@ fn guard(site: &Site, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
     if let Some(helper) = site.helper {
         let _anywhere = affinity::set(0, &CpuMask::one(helper));
     }
-    let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+    let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
     let charge = Charge { watched, progress: || watched.beats(), bound: BOUND };
     watch(&[charge], stop, done);
 }
@@ -143,7 +143,7 @@ struct Performer<'a> {
 }
 
 /// What the thread says once it is set up: its policy and what it was refused, or why it is not.
-type Ready = Result<(Policy, Vec<Refusal>), String>;
+type Ready = Result<(SchedPolicy, Vec<Refusal>), String>;
 
 impl Performer<'_> {
     fn run(mut self, ready: &Sender<Ready>, orders: &Receiver<Order>, turns: &Sender<Turn>) {

@@ -18,7 +18,7 @@ use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Spin, Strategy};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::periodic::{self, Periodic, Task};
 use punctual::{quiet, session};
 
@@ -125,7 +125,7 @@ fn main() -> std::io::Result<()> {
     let rounds = asked.unwrap_or(60).div_ceil(2 * WAYS.len()).max(2);
     let _process = session::Process::enter();
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
-    let thread = session::Thread::enter(cpu, Policy::Fifo(90));
+    let thread = session::Thread::enter(cpu, SchedPolicy::Fifo(90));
     let mut clock = MachineClock::best();
     let gaps = quiet::listen(&mut clock, Span::from_ms(300));
     let place = quiet::place(&gaps, Period::from_ns(FRAME_NS / 4).expect("positive"));

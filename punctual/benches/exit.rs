@@ -15,7 +15,7 @@ use punctual::core::clock::Clock;
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::exit::{Exit, FINE, plain};
 use punctual::os::affinity;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::session;
 
 const WAYS: [&str; 3] = ["polling with the hint", "polling alone", "corrected"];
@@ -139,7 +139,7 @@ fn main() -> std::io::Result<()> {
     let rounds = asked.unwrap_or(40);
     let _process = session::Process::enter();
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
-    let thread = session::Thread::enter(cpu, Policy::Fifo(90));
+    let thread = session::Thread::enter(cpu, SchedPolicy::Fifo(90));
     let mut clock = MachineClock::best();
     let mut out = std::io::stdout().lock();
     let link_ns = link_ns(&mut clock);

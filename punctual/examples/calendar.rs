@@ -16,7 +16,7 @@ use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Adaptive, adaptive::Aim};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::periodic::{Periodic, Task};
 use punctual::session;
 
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let both = Beside::new(&units, &periodic)?;
 
     let _process = session::Process::enter();
-    let _thread = session::Thread::enter(None, Policy::Fifo(50));
+    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(50));
     let mut clock = MachineClock::best();
     let from = clock.now() + Span::from_ms(5);
     let (places, table) =

@@ -17,7 +17,7 @@ use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::Spin;
 use punctual::follow::{Follow, PtpClock, Reference, Settings};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::session;
 
 /// The lateness of each cycle, its number, and its release on CLOCK_MONOTONIC.
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let follower = Follow::new(reference).settings(settings).start()?;
 
     let _process = session::Process::enter();
-    let _thread = session::Thread::enter(None, Policy::Fifo(50));
+    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(50));
     let mut clock = follower.clock(MachineClock::best());
     let start = clock.now();
     // Cycles count whole milliseconds of the reference.

@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::clocks::MachineClock;
-    use crate::periodic::{Period, Periodic, Policy, Task};
+    use crate::periodic::{OnOverrun, Period, Periodic, Task};
 
     /// Goes on until it is told to end, and then ends everything.
     struct Stubborn {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_task_beyond_its_release_is_told_and_no_earlier() {
         let task = Task::new("stubborn", Period::hz(100).expect("in range"));
-        let plan = Periodic::new().task(task.policy(Policy::Terminate)).build().expect("fine");
+        let plan = Periodic::new().task(task.policy(OnOverrun::Terminate)).build().expect("fine");
         let token = Arc::new(Token::new());
         let _canceller = Canceller::start(Arc::clone(&token), None).expect("a thread");
         let mut clock = MachineClock::best();

@@ -12,7 +12,7 @@ use punctual_core::releases::Releases;
 use punctual_core::seat::{State, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 /// How often the guard looks.
 pub const TICK: Span = Span::from_ms(2);
@@ -81,7 +81,7 @@ pub struct Charge<'a> {
     releases: Releases,
     /// How long beyond its next release it may run.
     grace: Span,
-    policy: Policy,
+    policy: SchedPolicy,
     guarded: &'a Guarded,
     /// The cycle that is over its time, and for how long by the guard's own ticks: time in which
     /// the guard did not run either is no fault of the task.
@@ -97,7 +97,7 @@ impl<'a> Charge<'a> {
         words: &'a [AtomicU64],
         releases: Releases,
         grace: Span,
-        policy: Policy,
+        policy: SchedPolicy,
         guarded: &'a Guarded,
     ) -> Self {
         Self { words, releases, grace, policy, guarded, over: None, demoted: None }
@@ -142,7 +142,7 @@ impl<'a> Charge<'a> {
         }
         let (to, counter) = match act {
             Act::Nothing => return,
-            Act::Demote => (Policy::Other, &self.guarded.demotions),
+            Act::Demote => (SchedPolicy::Other, &self.guarded.demotions),
             Act::Restore => (self.policy, &self.guarded.restored),
         };
         // One that is gone needs neither.
@@ -206,7 +206,7 @@ mod tests {
         let mut releaser = Releaser::new(&memory, terms).expect("large enough");
         let mut sitter = Sitter::open(&memory).expect("a seat");
         let guarded = Guarded::default();
-        let policy = Policy::Fifo(5);
+        let policy = SchedPolicy::Fifo(5);
         let mut charge = Charge::new(&memory, releases, Span::from_ms(3), policy, &guarded);
         sitter.ask(1);
         releaser.post(0, false);
@@ -231,7 +231,7 @@ mod tests {
         let mut sitter = Sitter::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let bound = hang_bound(10_000_000);
-        let mut charge = Charge::new(&memory, releases, bound, Policy::Fifo(5), &guarded);
+        let mut charge = Charge::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
         sitter.ask(1);
         releaser.post(0, false);
         assert_eq!(sitter.turn(), Turn::Run);

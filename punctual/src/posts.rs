@@ -44,7 +44,7 @@ impl Limits {
 
 /// What an overrun does to a task elsewhere, as far as its releaser does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnOverrun {
+pub enum PostOverrun {
     /// Nothing: the task misses or catches up by itself.
     Nothing,
     /// Its cancel token is set.
@@ -110,7 +110,7 @@ pub struct Post<'a> {
     /// What counts as wrong.
     pub limits: Limits,
     /// What an overrun does.
-    pub on_overrun: OnOverrun,
+    pub on_overrun: PostOverrun,
     /// Where the task sleeps.
     pub scope: Scope,
 }
@@ -160,7 +160,7 @@ impl Post<'_> {
             }
         }
         self.harvest(now);
-        let posted = self.releaser.post(cycle, self.on_overrun == OnOverrun::Cancel);
+        let posted = self.releaser.post(cycle, self.on_overrun == PostOverrun::Cancel);
         bump(&self.told.posted);
         if posted.wake {
             // A word of our own memory: nothing can be wrong with it.
@@ -168,7 +168,7 @@ impl Post<'_> {
         }
         if posted.overran.is_some() {
             bump(&self.told.overran);
-            if self.on_overrun == OnOverrun::Stop {
+            if self.on_overrun == PostOverrun::Stop {
                 return Flow::Stop;
             }
         }
@@ -213,7 +213,7 @@ impl Posts<'_> {
     /// # Real-time: setup only
     pub fn end(&self) {
         for post in &self.all {
-            if post.on_overrun == OnOverrun::Cancel {
+            if post.on_overrun == PostOverrun::Cancel {
                 post.releaser.cancel();
             }
             post.releaser.end();

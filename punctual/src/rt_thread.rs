@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
 use crate::wait_policy::WaitPolicy;
@@ -23,7 +23,7 @@ const WATCHDOG: Span = Span::from_ms(2_000);
 #[derive(Clone, Debug, PartialEq)]
 pub struct RtThread {
     pub(crate) cpu: Option<u32>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SchedPolicy,
     pub(crate) wait: WaitPolicy,
     pub(crate) watchdog: Option<Option<Span>>,
     pub(crate) lock_memory: bool,
@@ -38,7 +38,7 @@ impl RtThread {
     pub const fn any() -> Self {
         Self {
             cpu: None,
-            policy: Policy::Fifo(90),
+            policy: SchedPolicy::Fifo(90),
             wait: WaitPolicy::adaptive(),
             watchdog: None,
             lock_memory: true,
@@ -59,7 +59,7 @@ impl RtThread {
     /// # Real-time: setup only
     #[must_use]
     pub const fn fifo(mut self, priority: u8) -> Self {
-        self.policy = Policy::Fifo(priority);
+        self.policy = SchedPolicy::Fifo(priority);
         self
     }
 
@@ -68,7 +68,7 @@ impl RtThread {
     /// # Real-time: setup only
     #[must_use]
     pub const fn other(mut self) -> Self {
-        self.policy = Policy::Other;
+        self.policy = SchedPolicy::Other;
         self
     }
 
@@ -151,11 +151,11 @@ impl RtThread {
     /// # Real-time: setup only
     pub fn check(&self, period: Period) -> Result<(), Error> {
         match self.policy {
-            Policy::Fifo(1..=98) | Policy::RoundRobin(1..=98) | Policy::Other => {}
-            Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
+            SchedPolicy::Fifo(1..=98) | SchedPolicy::RoundRobin(1..=98) | SchedPolicy::Other => {}
+            SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
                 return Err(Kind::Priority(priority).into());
             }
-            Policy::Unknown(number) => return Err(Kind::Policy(number).into()),
+            SchedPolicy::Unknown(number) => return Err(Kind::Policy(number).into()),
         }
         self.wait.check(period)?;
         if let Some(Some(bound)) = self.watchdog

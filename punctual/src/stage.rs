@@ -5,12 +5,12 @@
 
 use punctual_core::time::Span;
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::periodic::{BuildError, Plan};
 
 /// The guard's priority: above every loop.
-pub(crate) const GUARD: Policy = Policy::Fifo(99);
+pub(crate) const GUARD: SchedPolicy = SchedPolicy::Fifo(99);
 
 /// The SCHED_FIFO priorities that an executive may have: below the guard's.
 pub(crate) struct Priorities {

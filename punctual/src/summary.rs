@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use punctual_core::page::{Counts, View};
 use punctual_core::time::Span;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
 use crate::quantile;
@@ -78,7 +78,7 @@ pub struct Summary {
     /// Each task; one for a single loop.
     pub tasks: Vec<Stats>,
     /// The policy that its thread had at the end.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// What the kernel refused.
     pub refused: Vec<Refusal>,
     /// Which settings could not be kept on this machine, and why.

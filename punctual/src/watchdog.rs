@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns, thread_cpu_ns};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 /// How often the watchdog looks.
 const TICK: Span = Span::from_ms(50);
@@ -164,12 +164,13 @@ pub fn watch<P: Fn() -> u64>(charges: &[Charge<'_, P>], stop: &AtomicBool, done:
             if idle.tick(cpu_ns, (charge.progress)(), now - last, bound) {
                 let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
                 let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
-                    let demoted = tid.is_some_and(|tid| scheduler::set(tid, Policy::Other).is_ok());
+                    let demoted =
+                        tid.is_some_and(|tid| scheduler::set(tid, SchedPolicy::Other).is_ok());
                     if demoted { Force::Demoted } else { Force::Told }
                 } else {
                     for thread in charges.iter().filter_map(|charge| charge.watched.thread()) {
                         // One that is gone needs no demotion.
-                        let _gone = scheduler::set(thread, Policy::Other);
+                        let _gone = scheduler::set(thread, SchedPolicy::Other);
                     }
                     Force::Starved
                 };
@@ -227,7 +228,7 @@ mod tests {
             scope.spawn(move || watch(&charges, stop, done));
             let stuck = scope.spawn(move || {
                 // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop does.
-                let _session = crate::session::Thread::enter(None, Policy::Fifo(1));
+                let _session = crate::session::Thread::enter(None, SchedPolicy::Fifo(1));
                 watched.arm(punctual_os::process::tid());
                 while !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -238,7 +239,7 @@ mod tests {
             done.store(true, Ordering::Release);
             policy
         });
-        assert_eq!(policy, Ok(Policy::Other));
+        assert_eq!(policy, Ok(SchedPolicy::Other));
         assert_eq!(watched.ended(), Some(Force::Demoted));
     }
 

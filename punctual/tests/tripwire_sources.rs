@@ -20,7 +20,7 @@ use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
 use punctual::follow::{Follow, Follower, Reading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
 use punctual::periodic::{Periodic, Task};
@@ -141,7 +141,7 @@ fn neither_a_calendar_beside_tasks_nor_a_followed_clock_allocates_or_faults() {
     drop(std::hint::black_box(Box::new(7)));
     assert_eq!(ALLOCATOR.disarm(), 2, "the tripwire sees what it should");
     let process = Process::enter();
-    let _thread = Thread::enter(None, Policy::Fifo(10));
+    let _thread = Thread::enter(None, SchedPolicy::Fifo(10));
     let period = Period::from_ns(500_000).expect("positive");
     for (name, (allocations, faults)) in [
         ("both, sleep", both(Sleep)),

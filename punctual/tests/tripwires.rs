@@ -19,10 +19,10 @@ use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Periodic, Policy as Overrun, Task};
+use punctual::periodic::{OnOverrun as Overrun, Periodic, Task};
 use punctual::session;
 
 #[global_allocator]
@@ -39,7 +39,7 @@ impl Observe for Recording<'_> {
 
 fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
     let process = session::Process::enter();
-    let _thread = session::Thread::enter(None, Policy::Fifo(10));
+    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(10));
     let storage: Vec<AtomicU64> = (0..words(1024)).map(|_| AtomicU64::new(0)).collect();
     let (record, _drain, view) = split(&storage).expect("large enough");
     let mut clock = MachineClock::best();
@@ -85,7 +85,7 @@ impl Dispatch for Counts {
 /// The loop of many tasks, of every policy that goes on, some of which overrun.
 fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let process = session::Process::enter();
-    let _thread = session::Thread::enter(None, Policy::Fifo(10));
+    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(10));
     let task = |name: &str, us: u64, policy| {
         Task::new(name, Period::ratio(us * 1_000, 1).expect("in range")).policy(policy)
     };

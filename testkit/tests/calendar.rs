@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use punctual::calendar::{Beside, Calendar, Plan, Unit};
-use punctual::periodic::{self, Periodic, Phase, Policy, Task};
+use punctual::periodic::{self, OnOverrun, Periodic, Phase, Task};
 use punctual_core::calendar::State as UnitState;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
@@ -274,8 +274,8 @@ proptest! {
 fn a_time_out_stops_everything_where_that_is_asked() {
     let unit = |name: &str, ready| Unit::new(name, 100).ready_ns(ready).deadline_ns(900);
     let plan = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
-        .unit(unit("culprit", 0).policy(Policy::Skip))
-        .unit(unit("victim", 100).policy(Policy::Stop))
+        .unit(unit("culprit", 0).policy(OnOverrun::Skip))
+        .unit(unit("victim", 100).policy(OnOverrun::Stop))
         .build()
         .expect("a plan");
     let ran = |script: &Scripted| {
@@ -307,7 +307,7 @@ fn what_never_idles_ends_all_the_same() {
     assert!(ran.iter().all(|ran| ran.3 < 21 * FRAME_NS), "{ran:?}");
     let task = |name: &str, budget| {
         let period = Period::ratio(100, 1).expect("in range");
-        Task::new(name, period).budget_ns(budget).phase(Phase::At(0)).policy(Policy::Burst(9))
+        Task::new(name, period).budget_ns(budget).phase(Phase::At(0)).policy(OnOverrun::Burst(9))
     };
     let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
     let plan = all.build().expect("a plan");

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::periodic::{Periodic, Phase, Policy, Task};
+use punctual::periodic::{OnOverrun, Periodic, Phase, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, State};
 use punctual_core::executive::Ended;
@@ -117,12 +117,12 @@ fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
 
 #[test]
 fn a_task_of_the_stop_policy_ends_everything() {
-    let all = Periodic::new().task(task("a", 200).policy(Policy::Stop)).task(task("b", 400));
+    let all = Periodic::new().task(task("a", 200).policy(OnOverrun::Stop)).task(task("b", 400));
     let (ended, seen, _) = run(all, vec![], vec![((0, 1), 250)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((0, 1)));
     // Kept from running for a whole period by another: its release was missed all the same.
-    let all = Periodic::new().task(task("a", 200).policy(Policy::Stop)).task(task("b", 400));
+    let all = Periodic::new().task(task("a", 200).policy(OnOverrun::Stop)).task(task("b", 400));
     let (ended, seen, _) = run(all, vec![], vec![((1, 0), 450)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((1, 0)));
@@ -164,7 +164,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
             Flow::Continue
         }
     }
-    for (policy, steps) in [(Policy::Terminate, 20), (Policy::Skip, 50)] {
+    for (policy, steps) in [(OnOverrun::Terminate, 20), (OnOverrun::Skip, 50)] {
         let plan = Periodic::new().task(task("a", 200).policy(policy)).build().expect("a plan");
         let table = plan.table(Instant::from_ns(0));
         let mut storage = plan.storage();

@@ -18,7 +18,7 @@ use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
-use punctual::periodic::{Periodic, Policy, Task};
+use punctual::periodic::{OnOverrun, Periodic, Task};
 use punctual_testkit::sim::{Noise, SimClock};
 
 struct Runs(u64);
@@ -63,10 +63,10 @@ fn runs<W: Wait<SimClock<Late>>>(wait: W) {
         Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
     };
     let plan = Periodic::new()
-        .task(task("skip", 1, Policy::Skip))
-        .task(task("burst", 2, Policy::Burst(3)))
-        .task(task("delay", 5, Policy::Delay))
-        .task(task("terminate", 7, Policy::Terminate))
+        .task(task("skip", 1, OnOverrun::Skip))
+        .task(task("burst", 2, OnOverrun::Burst(3)))
+        .task(task("delay", 5, OnOverrun::Delay))
+        .task(task("terminate", 7, OnOverrun::Terminate))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

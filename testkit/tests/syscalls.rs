@@ -20,7 +20,7 @@ use punctual::follow::{Follow, Reading, Reference};
 use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
-use punctual::periodic::{Periodic, Policy, Task};
+use punctual::periodic::{OnOverrun, Periodic, Task};
 use punctual_testkit::skip;
 
 /// What a loop that runs its tasks to their end may call (none of it where it only spins).
@@ -45,9 +45,9 @@ fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
         Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
     };
     let plan = Periodic::new()
-        .task(task("fast", 1, Policy::Skip))
-        .task(task("burst", 2, Policy::Burst(3)))
-        .task(task("delay", 5, Policy::Delay))
+        .task(task("fast", 1, OnOverrun::Skip))
+        .task(task("burst", 2, OnOverrun::Burst(3)))
+        .task(task("delay", 5, OnOverrun::Delay))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -103,7 +103,7 @@ impl UnitRecord {
             unit = unit.policy(said);
         }
         let callback = self.run.map(|run| Callback::new(run, self.data));
-        let terminates = said == punctual::periodic::Policy::Terminate;
+        let terminates = said == punctual::periodic::OnOverrun::Terminate;
         Ok(Added { task: task.unwrap_or_else(|| name.clone()), name, unit, callback, terminates })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use punctual::periodic::{BuildError, Period, Periodic, Plan, Policy, Successor, Task};
+use punctual::periodic::{BuildError, OnOverrun, Period, Periodic, Plan, Successor, Task};
 
 use super::live::Live;
 use crate::border::Failure;
@@ -135,7 +135,7 @@ impl Built {
             rooms: by_rank.iter().map(|(_, entry)| Arc::clone(&entry.room)).collect(),
             ranks,
             shortest: tasks().map(Task::period).min(),
-            terminates: tasks().any(|task| task.policy_of() == Policy::Terminate),
+            terminates: tasks().any(|task| task.policy_of() == OnOverrun::Terminate),
             plan,
         }
     }

@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::workers;
 
 use crate::border;
@@ -41,7 +41,7 @@ impl Outcome {
             demoted: outcome.demoted.0,
             restored: outcome.demoted.1,
             priority: match outcome.policy {
-                Policy::Fifo(priority) => i32::from(priority),
+                SchedPolicy::Fifo(priority) => i32::from(priority),
                 _ => 0,
             },
             ..Self::blank()

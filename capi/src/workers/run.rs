@@ -11,7 +11,7 @@ use punctual::core::executive::many::{Cycle, Flow};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Strategy, Wait};
 use punctual::loops::{strategy, warm_up};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::session::{Attempt, Thread};
 use punctual::workers::{self, Finished, Why};
 
@@ -65,7 +65,7 @@ impl Crew {
         said: &'r AtomicI32,
         (options, epoch_ns): (&Options, u64),
     ) -> Result<workers::Crew<'r>, Failure> {
-        let Policy::Fifo(priority) = options.policy()? else {
+        let SchedPolicy::Fifo(priority) = options.policy()? else {
             return Err(Failure::invalid("workers need a priority: from 2 to 98"));
         };
         let all = setup.workers().priority(priority).epoch(Instant::from_ns(epoch_ns));
@@ -110,7 +110,7 @@ fn enter(setup: &mut Setup, options: &Options) -> Result<(ProcessSession, Thread
     let share = ProcessSession::ask(memory, options.hold_idle_states != 0);
     let mut refused = share.refused().to_vec();
     if let Some(cpu) = setup.cpu {
-        let there = Thread::enter(Some(cpu), Policy::Other);
+        let there = Thread::enter(Some(cpu), SchedPolicy::Other);
         let affinity = there.refused().iter().filter(|r| matches!(r.attempt, Attempt::Affinity(_)));
         refused.extend(affinity.cloned());
     }
@@ -123,7 +123,7 @@ fn enter(setup: &mut Setup, options: &Options) -> Result<(ProcessSession, Thread
     Ok((share, session))
 }
 
-fn info(epoch_ns: u64, policy: Policy, wait: &Strategy) -> WaitInfo {
+fn info(epoch_ns: u64, policy: SchedPolicy, wait: &Strategy) -> WaitInfo {
     let approach = Wait::<MachineClock>::approach(wait);
     let learned = Wait::<MachineClock>::learned(wait);
     WaitInfo::of(epoch_ns, None, policy, approach, learned)

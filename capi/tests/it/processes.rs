@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::periodic::{Period, Policy, Task};
+use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{Exit, Spec, Supervisor, Watch, What};
 
 use crate::built::{compile, need, program};
 use crate::programs::source;
 
 /// A task of 2 ms that is the program in that mode, with an output of 8 bytes.
-fn spec(mode: &str, policy: Policy) -> Spec {
+fn spec(mode: &str, policy: OnOverrun) -> Spec {
     let name = format!("process-{mode}");
     let built = compile(&name, &program("gcc"), &source("process.c"), &["-std=c11"]);
     let task = Task::new(mode, Period::ratio(2_000_000, 1).expect("in range")).policy(policy);
@@ -29,9 +29,10 @@ fn a_task_is_watched_from_another_process() {
         return;
     }
     let name = format!("capi-watch-{}", std::process::id());
-    let mut empty = spec("empty", Policy::Skip);
+    let mut empty = spec("empty", OnOverrun::Skip);
     empty.command.clear();
-    let ready = Supervisor::new().name(&name).task(spec("good", Policy::Skip)).task(empty).build();
+    let ready =
+        Supervisor::new().name(&name).task(spec("good", OnOverrun::Skip)).task(empty).build();
     let (ready, stop) = (ready.expect("fine"), AtomicBool::new(false));
     let watched = |flags: &[&str], compiler: &str| {
         let built =
@@ -61,7 +62,7 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
     }
     let name = format!("capi-runs-{}", std::process::id());
     let both =
-        Supervisor::new().task(spec("good", Policy::Skip)).task(spec("leaves", Policy::Skip));
+        Supervisor::new().task(spec("good", OnOverrun::Skip)).task(spec("leaves", OnOverrun::Skip));
     let ready = both.name(&name).build().expect("fine");
     let (left, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let ran = || {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::waits::{WAITS, WaitRow};
 
 /// Scheduling policies that a loop can ask for.
@@ -20,11 +20,11 @@ pub(crate) enum PolicyName {
 
 impl PolicyName {
     /// The policy, with this priority where it has one.
-    pub(crate) fn with(self, priority: u8) -> Policy {
+    pub(crate) fn with(self, priority: u8) -> SchedPolicy {
         match self {
-            Self::Other => Policy::Other,
-            Self::Fifo => Policy::Fifo(priority),
-            Self::Rr => Policy::RoundRobin(priority),
+            Self::Other => SchedPolicy::Other,
+            Self::Fifo => SchedPolicy::Fifo(priority),
+            Self::Rr => SchedPolicy::RoundRobin(priority),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::slice;
 use anyhow::{Result, bail};
 use clap::Args;
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
@@ -135,7 +135,7 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
         period: args.period.period()?,
         // A quiet one is settled once it is sure that something is measured.
         phase_ns: args.phase.at_ns(),
-        policy: Policy::Fifo(PRIORITY),
+        policy: SchedPolicy::Fifo(PRIORITY),
         wait: WaitKind::Sleep,
     })
 }

@@ -85,7 +85,7 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
 #[cfg(test)]
 mod tests {
     use punctual::core::time::Period;
-    use punctual::os::scheduler::Policy;
+    use punctual::os::scheduler::SchedPolicy;
     use punctual_analysis::claim::ask::Ask;
     use punctual_lab::periodic::{Condition, Stream, WaitKind, interleave};
 
@@ -96,7 +96,7 @@ mod tests {
             cpu: None,
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
-            policy: Policy::Other,
+            policy: SchedPolicy::Other,
             wait: WaitKind::Sleep,
         };
         // As check: all loads at once while there is little time.

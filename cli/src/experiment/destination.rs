@@ -8,7 +8,7 @@ use std::io;
 
 use anyhow::Result;
 use punctual::drain::SampleFile;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_host::facts::Facts;
 use punctual_lab::experiment::{Standing, Standings};
@@ -55,7 +55,7 @@ impl<'a> Samples<'a> {
     fn begin_file(
         &self,
         prepared: &Prepared,
-        granted: &[Policy],
+        granted: &[SchedPolicy],
     ) -> Result<Option<SampleFile<File>>> {
         let Some(opened) = &self.file else { return Ok(None) };
         let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
@@ -65,7 +65,7 @@ impl<'a> Samples<'a> {
     }
 
     /// What the sample file says of itself.
-    fn describe(&self, prepared: &Prepared, granted: &[Policy]) -> Result<FileInfo> {
+    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
         let plan = prepared.plan();
         let mut runs = Vec::new();
         let streams = plan.streams.iter().zip(prepared.grids()).zip(granted);
@@ -108,7 +108,7 @@ impl Destination for Samples<'_> {
     fn begin(
         &mut self,
         prepared: &Prepared,
-        granted: &[Policy],
+        granted: &[SchedPolicy],
     ) -> Result<Begun<Recordings, File>, Box<dyn Error + Send + Sync>> {
         let file = self.begin_file(prepared, granted)?;
         let conditions = prepared.plan().conditions.len();

@@ -3,7 +3,7 @@
 //! Where conditions count as one, that one stands in their place, and a row for each.
 
 use punctual::core::time::Span;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::recording::{Outcome, Recording};
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{PeriodicOutcome, Plan, Recordings, RunOutcome, Stream};
@@ -110,7 +110,7 @@ impl Maker<'_> {
         }
     }
 
-    fn setup(&self, number: usize, conditions: &[usize], policy: Option<Policy>) -> Setup {
+    fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
         let plan = &self.of.plan;
         let stream = &plan.streams[number];
         let (policy, priority) = policy_words(policy.unwrap_or(stream.policy));

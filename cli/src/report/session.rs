@@ -2,7 +2,7 @@
 //!
 //! For `report`. Plain data.
 
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_host::explain::Explanation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,11 +31,11 @@ pub(crate) struct Refused {
 }
 
 /// The kernel's name of a policy, and its priority.
-pub(crate) fn policy_words(policy: Policy) -> (&'static str, Option<u8>) {
+pub(crate) fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
     match policy {
-        Policy::Other => ("SCHED_OTHER", None),
-        Policy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-        Policy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-        Policy::Unknown(_) => ("unknown", None),
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
     }
 }

@@ -3,7 +3,7 @@
 //! Plain data, made from what the supervisor left; the numbers of a page are
 //! `punctual_analysis::page`'s.
 
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Exit, Figures, Finished, Over, TaskOutcome};
 use punctual::watchdog::Force;
 use punctual_analysis::page;
@@ -137,12 +137,12 @@ fn stats(figures: &Figures) -> Stats {
     page::stats(&figures.counts, &figures.buckets)
 }
 
-fn policy(policy: Policy) -> (String, Option<u8>) {
+fn policy(policy: SchedPolicy) -> (String, Option<u8>) {
     match policy {
-        Policy::Other => ("SCHED_OTHER".to_owned(), None),
-        Policy::Fifo(priority) => ("SCHED_FIFO".to_owned(), Some(priority)),
-        Policy::RoundRobin(priority) => ("SCHED_RR".to_owned(), Some(priority)),
-        Policy::Unknown(number) => (format!("policy {number}"), None),
+        SchedPolicy::Other => ("SCHED_OTHER".to_owned(), None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO".to_owned(), Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR".to_owned(), Some(priority)),
+        SchedPolicy::Unknown(number) => (format!("policy {number}"), None),
     }
 }
 

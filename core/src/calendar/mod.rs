@@ -12,7 +12,7 @@ pub use rehearsal::rehearse;
 pub use state::{Counters, Progress, State, finish, step};
 
 use crate::ready::RANKS_MAX;
-use crate::table::Policy;
+use crate::table::OnOverrun;
 use crate::time::{Instant, Period};
 
 /// The most units of a frame.
@@ -49,9 +49,9 @@ pub enum CalendarError {
     /// The unit at this index starts before the one before it is over.
     Overlap(usize),
     /// The task at this index has a policy that a fixed place does not allow: only
-    /// [`Policy::Skip`], [`Policy::Terminate`] and [`Policy::Stop`] leave all places where they
-    /// are.
-    Policy(usize),
+    /// [`OnOverrun::Skip`], [`OnOverrun::Terminate`] and [`OnOverrun::Stop`] leave all places
+    /// where they are.
+    OnOverrun(usize),
 }
 
 /// Units at their places in a frame; never changes.
@@ -61,7 +61,7 @@ pub struct Calendar<'t> {
     pub(crate) frame: Period,
     pub(crate) frame_ns: u64,
     pub(crate) units: &'t [Unit],
-    pub(crate) tasks: &'t [Policy],
+    pub(crate) tasks: &'t [OnOverrun],
 }
 
 impl<'t> Calendar<'t> {
@@ -77,7 +77,7 @@ impl<'t> Calendar<'t> {
         epoch: Instant,
         frame: Period,
         units: &'t [Unit],
-        tasks: &'t [Policy],
+        tasks: &'t [OnOverrun],
     ) -> Result<Self, CalendarError> {
         let frame_ns = frame.as_ns();
         if units.is_empty() || units.len() > UNITS_MAX {
@@ -104,9 +104,9 @@ impl<'t> Calendar<'t> {
             }
             free_ns = end_ns;
         }
-        let moves = |policy: &Policy| matches!(policy, Policy::Delay | Policy::Burst(_));
+        let moves = |policy: &OnOverrun| matches!(policy, OnOverrun::Delay | OnOverrun::Burst(_));
         if let Some(task) = tasks.iter().position(moves) {
-            return Err(CalendarError::Policy(task));
+            return Err(CalendarError::OnOverrun(task));
         }
         Ok(Self { epoch, frame, frame_ns, units, tasks })
     }

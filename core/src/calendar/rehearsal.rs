@@ -4,7 +4,7 @@
 //! real units are about is never touched.
 
 use super::{Calendar, Progress, State, Unit};
-use crate::table::Policy;
+use crate::table::OnOverrun;
 use crate::time::{Instant, Period};
 
 /// Long enough that nothing is late in it.
@@ -21,7 +21,7 @@ const UNITS: &[Unit] = &[Unit {
     start_ns: FRAME_NS,
     task: 0,
 }];
-const TASKS: &[Policy] = &[Policy::Skip];
+const TASKS: &[OnOverrun] = &[OnOverrun::Skip];
 
 /// Lends a calendar whose unit is due at `now`, and its state.
 ///

@@ -12,7 +12,7 @@ use crate::dispatch::{Job, Overruns, Step};
 use crate::executive::many::Flow;
 use crate::page::Missed;
 use crate::releases::Releases;
-use crate::table::Policy;
+use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 
 /// What a task of a calendar did so far.
@@ -28,7 +28,7 @@ pub struct Counters {
     pub missed: u64,
     /// Voluntary breaks.
     pub breaks: u64,
-    /// Cycles ended by [`Policy::Terminate`] before they were done.
+    /// Cycles ended by [`OnOverrun::Terminate`] before they were done.
     pub terminated: u64,
     /// Starts later than the unit allows: victims.
     pub started_late: u64,
@@ -177,11 +177,11 @@ impl Progress {
 
     /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
     #[inline]
-    fn begin(&mut self, frame: u64, policy: Policy) {
+    fn begin(&mut self, frame: u64, policy: OnOverrun) {
         let passed = frame.saturating_sub(self.next);
         if self.unfinished && frame >= self.next {
             self.counters.over_frame += 1;
-            if policy == Policy::Terminate {
+            if policy == OnOverrun::Terminate {
                 self.counters.terminated += 1;
                 self.unfinished = false;
             }
@@ -277,7 +277,7 @@ pub fn finish(
     if progress.unfinished {
         counters.breaks += 1;
         progress.part = progress.part.saturating_add(1);
-        if overruns.over_budget && calendar.tasks[job.rank] == Policy::Terminate {
+        if overruns.over_budget && calendar.tasks[job.rank] == OnOverrun::Terminate {
             counters.terminated += 1;
             progress.unfinished = false;
         }

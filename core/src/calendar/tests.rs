@@ -28,7 +28,7 @@ struct Place {
 /// The slow model: every place in a list, every cycle in a set.
 struct Model<'m> {
     units: &'m [Unit],
-    policies: &'m [Policy],
+    policies: &'m [OnOverrun],
     frame_ns: u64,
     places: VecDeque<Place>,
     frames: u64,
@@ -111,7 +111,7 @@ impl<'m> Model<'m> {
         let new_frame = !self.used[task].contains(&frame);
         if self.broken[task].is_some() && new_frame {
             self.counters[task].over_frame += 1;
-            if self.policies[task] == Policy::Terminate {
+            if self.policies[task] == OnOverrun::Terminate {
                 self.counters[task].terminated += 1;
                 self.broken[task] = None;
             }
@@ -134,7 +134,7 @@ impl<'m> Model<'m> {
         self.broken[task] = None;
         if flow == Flow::Break {
             self.counters[task].breaks += 1;
-            if over_budget && self.policies[task] == Policy::Terminate {
+            if over_budget && self.policies[task] == OnOverrun::Terminate {
                 self.counters[task].terminated += 1;
             } else {
                 self.broken[task] = Some((cycle, part + 1));
@@ -144,9 +144,9 @@ impl<'m> Model<'m> {
 }
 
 /// A calendar of up to 12 units in a frame of 1 000 ns.
-fn some(random: &mut Random) -> (Vec<Unit>, Vec<Policy>) {
-    let kinds = [Policy::Skip, Policy::Terminate, Policy::Stop];
-    let tasks: Vec<Policy> =
+fn some(random: &mut Random) -> (Vec<Unit>, Vec<OnOverrun>) {
+    let kinds = [OnOverrun::Skip, OnOverrun::Terminate, OnOverrun::Stop];
+    let tasks: Vec<OnOverrun> =
         (0..=random.below(4)).map(|_| kinds[random.below(3) as usize]).collect();
     let mut units = Vec::new();
     let mut at = 0;
@@ -168,7 +168,7 @@ fn some(random: &mut Random) -> (Vec<Unit>, Vec<Policy>) {
 }
 
 /// Runs both for `steps` decisions; tasks are done, break off, overrun and stall at random.
-fn agree(units: &[Unit], policies: &[Policy], seed: u64, steps: u32) {
+fn agree(units: &[Unit], policies: &[OnOverrun], seed: u64, steps: u32) {
     let frame = Period::from_ns(1_000).expect("positive");
     let epoch = Instant::from_ns(5_000 + seed % 777);
     let calendar = Calendar::new(epoch, frame, units, policies).expect("a calendar");
@@ -228,7 +228,7 @@ fn unit(ready_ns: u64, budget_ns: u64) -> Unit {
     Unit { ready_ns, budget_ns, deadline_ns: end_ns, start_ns: 0, task: 0 }
 }
 
-fn refusal(frame_ns: u64, units: &[Unit], tasks: &[Policy]) -> Option<CalendarError> {
+fn refusal(frame_ns: u64, units: &[Unit], tasks: &[OnOverrun]) -> Option<CalendarError> {
     let frame = Period::from_ns(frame_ns).expect("positive");
     Calendar::new(Instant::from_ns(0), frame, units, tasks).err()
 }
@@ -236,7 +236,7 @@ fn refusal(frame_ns: u64, units: &[Unit], tasks: &[Policy]) -> Option<CalendarEr
 #[test]
 fn what_cannot_be_is_refused() {
     use CalendarError as E;
-    let tasks = [Policy::Skip];
+    let tasks = [OnOverrun::Skip];
     assert_eq!(refusal(100, &[], &tasks), Some(E::Units(0)));
     assert_eq!(refusal(100, &[unit(0, 100)], &tasks), None);
     assert_eq!(refusal(100, &[unit(0, 101)], &tasks), Some(E::Unit(0)));
@@ -254,8 +254,8 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refusal(100, &late(20), &tasks), None);
     assert_eq!(refusal(100, &late(110), &tasks), None);
     assert_eq!(refusal(100, &late(111), &tasks), Some(E::Unit(0)));
-    assert_eq!(refusal(100, &[unit(0, 10)], &[Policy::Delay]), Some(E::Policy(0)));
-    assert_eq!(refusal(100, &[unit(0, 10)], &[Policy::Burst(2)]), Some(E::Policy(0)));
+    assert_eq!(refusal(100, &[unit(0, 10)], &[OnOverrun::Delay]), Some(E::OnOverrun(0)));
+    assert_eq!(refusal(100, &[unit(0, 10)], &[OnOverrun::Burst(2)]), Some(E::OnOverrun(0)));
     assert_eq!(refusal(100, &vec![unit(0, 1); UNITS_MAX + 1], &tasks), Some(E::Units(65_537)));
 }
 
@@ -264,7 +264,7 @@ fn at_the_ends_of_the_clock_it_waits_for_ever() {
     let units = [unit(0, 10)];
     let frame = Period::from_ns(Period::MAX_NS).expect("positive");
     let epoch = Instant::from_ns(u64::MAX - 5);
-    let calendar = Calendar::new(epoch, frame, &units, &[Policy::Skip]).expect("a calendar");
+    let calendar = Calendar::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");
     let mut storage = [Progress::default()];
     assert!(State::begin(&calendar, &mut [], epoch).is_none());
     let mut state = State::begin(&calendar, &mut storage, epoch).expect("it fits");

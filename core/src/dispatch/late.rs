@@ -8,7 +8,7 @@ use super::storage::UNTOLD;
 use super::{Job, Overruns, State};
 use crate::page::Missed;
 use crate::releases::Releases;
-use crate::table::{Policy, Table};
+use crate::table::{OnOverrun, Table};
 use crate::time::Instant;
 
 impl State<'_> {
@@ -45,7 +45,7 @@ impl State<'_> {
         let oldest = self.paces[rank].next & !UNTOLD;
         let mut missed = core::mem::take(&mut counters.untold);
         let (cycle, passed) = match slot.policy {
-            Policy::Burst(most) => {
+            OnOverrun::Burst(most) => {
                 let first = last.saturating_add(1).saturating_sub(u64::from(most));
                 (oldest.max(first), 0)
             }
@@ -127,7 +127,7 @@ impl State<'_> {
         counters.over_release += u64::from(overruns.over_release);
         counters.over_deadline += u64::from(overruns.over_deadline);
         match slot.policy {
-            Policy::Delay => self.rearm(table, rank, next, finish),
+            OnOverrun::Delay => self.rearm(table, rank, next, finish),
             _ if overruns.over_release => self.overran(table, rank, finish),
             _ => {}
         }
@@ -154,7 +154,7 @@ impl State<'_> {
         let slot = &table.slots[rank];
         let last = self.released[slot.run as usize].cycle;
         let next = self.paces[rank].next & !UNTOLD;
-        if matches!(slot.policy, Policy::Burst(_)) {
+        if matches!(slot.policy, OnOverrun::Burst(_)) {
             if last >= next {
                 self.ready.add(rank / 64, 1 << (rank % 64));
             }

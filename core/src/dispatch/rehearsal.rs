@@ -6,7 +6,7 @@
 use super::{Counters, Cursor, Pace, Released, State, Storage};
 use crate::earliest::{self, Entry};
 use crate::ready;
-use crate::table::{Class, Mask, Policy, Run, Slot, Table};
+use crate::table::{Class, Mask, OnOverrun, Run, Slot, Table};
 use crate::time::{Instant, Period};
 
 const CLASSES: &[Class] = &[Class { period: PERIOD, runs: (0, 1), moves: false }];
@@ -18,7 +18,7 @@ const SLOTS: &[Slot] = &[Slot {
     deadline_ns: u64::MAX,
     budget_ns: u64::MAX,
     start_ns: u64::MAX,
-    policy: Policy::Skip,
+    policy: OnOverrun::Skip,
 }];
 
 /// Long enough that nothing is late in it.

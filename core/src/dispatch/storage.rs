@@ -6,7 +6,7 @@
 use super::cursor::{Cursor, Released};
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Class, Policy, Slot, Table};
+use crate::table::{Class, OnOverrun, Slot, Table};
 
 /// Set in a task's next cycle while it was not told of some missed releases.
 pub(super) const UNTOLD: u64 = 1 << 63;
@@ -30,7 +30,7 @@ pub struct Counters {
     pub over_release: u64,
     /// Finishes after the deadline.
     pub over_deadline: u64,
-    /// How far the phase moved in all, ns: with [`Policy::Delay`] only.
+    /// How far the phase moved in all, ns: with [`OnOverrun::Delay`] only.
     pub moved_ns: u64,
 }
 
@@ -80,7 +80,7 @@ impl Storage<'_> {
 impl Slot {
     /// A finish that is closer to its release than this is late in no way, ns.
     pub(super) fn calm_ns(&self, class: &Class) -> u64 {
-        if self.policy == Policy::Delay {
+        if self.policy == OnOverrun::Delay {
             // Each finish arms the next release.
             return 0;
         }

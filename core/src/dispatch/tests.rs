@@ -6,7 +6,7 @@ mod looped;
 use super::*;
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Class, Mask, Policy, Run, Slot};
+use crate::table::{Class, Mask, OnOverrun, Run, Slot};
 use crate::time::Period;
 use std::collections::VecDeque;
 use std::vec;
@@ -18,7 +18,7 @@ struct Task {
     num_ns: u64,
     den: u64,
     phase_ns: u64,
-    policy: Policy,
+    policy: OnOverrun,
 }
 
 /// The parts of a table, and its storage.
@@ -32,11 +32,17 @@ struct Parts {
 /// Sorts tasks into classes and runs, as a builder does.
 fn parts(tasks: &[Task]) -> Parts {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
-    let alone = |rank: usize| if tasks[rank].policy == Policy::Delay { rank + 1 } else { 0 };
+    let alone = |rank: usize| if tasks[rank].policy == OnOverrun::Delay { rank + 1 } else { 0 };
     let key = |rank: usize| (tasks[rank].num_ns, tasks[rank].den, alone(rank));
     order.sort_by_key(|&rank| (key(rank), tasks[rank].phase_ns, rank));
-    let blank =
-        Slot { class: 0, run: 0, deadline_ns: 50, budget_ns: 9, start_ns: 3, policy: Policy::Skip };
+    let blank = Slot {
+        class: 0,
+        run: 0,
+        deadline_ns: 50,
+        budget_ns: 9,
+        start_ns: 3,
+        policy: OnOverrun::Skip,
+    };
     let mut made =
         Parts { classes: vec![], runs: vec![], masks: vec![], slots: vec![blank; tasks.len()] };
     let mut before: Option<usize> = None;
@@ -46,7 +52,7 @@ fn parts(tasks: &[Task]) -> Parts {
         let same_run = same_class && before.is_some_and(|b| tasks[b].phase_ns == task.phase_ns);
         let (runs, masks) = (made.runs.len() as u32, made.masks.len() as u32);
         if !same_class {
-            let moves = task.policy == Policy::Delay;
+            let moves = task.policy == OnOverrun::Delay;
             let (num_ns, den) = (task.num_ns, task.den);
             let period = Period::ratio(num_ns, den).expect("in range");
             made.classes.push(Class { period, runs: (runs, runs), moves });
@@ -123,7 +129,7 @@ impl<'m> Model<'m> {
             while !self.held[rank] && self.at(rank, self.next[rank]) <= now {
                 self.waiting[rank].push_back(self.next[rank]);
                 self.next[rank] += 1;
-                self.held[rank] = self.tasks[rank].policy == Policy::Delay;
+                self.held[rank] = self.tasks[rank].policy == OnOverrun::Delay;
             }
         }
     }
@@ -136,7 +142,7 @@ impl<'m> Model<'m> {
             return Err(free.map(|rank| self.at(rank, self.next[rank])).min().unwrap_or(u64::MAX));
         };
         let mut missed = std::mem::take(&mut self.untold[rank]);
-        if let Policy::Burst(most) = self.tasks[rank].policy {
+        if let OnOverrun::Burst(most) = self.tasks[rank].policy {
             while self.waiting[rank].len() > most as usize {
                 self.waiting[rank].pop_front();
                 missed += 1;
@@ -145,7 +151,7 @@ impl<'m> Model<'m> {
         }
         let cycle = self.waiting[rank].pop_front().expect("not empty");
         let mut passed = 0;
-        if !matches!(self.tasks[rank].policy, Policy::Burst(_)) {
+        if !matches!(self.tasks[rank].policy, OnOverrun::Burst(_)) {
             // The oldest one runs; the others are told of to the next.
             passed = self.waiting[rank].drain(..).count() as u64;
             self.untold[rank] += passed;
@@ -157,14 +163,14 @@ impl<'m> Model<'m> {
 
     fn finish(&mut self, rank: usize, cycle: u64, now: u64) {
         match self.tasks[rank].policy {
-            Policy::Delay => {
+            OnOverrun::Delay => {
                 let (planned, task) = (self.at(rank, cycle + 1), self.tasks[rank]);
                 if planned <= now {
                     self.moved[rank] += now - planned + task.num_ns.div_ceil(task.den);
                 }
                 self.held[rank] = false;
             }
-            Policy::Burst(_) => {}
+            OnOverrun::Burst(_) => {}
             _ if self.at(rank, cycle + 1) <= now => {
                 self.release(now);
                 self.untold[rank] += self.waiting[rank].len() as u64;
@@ -281,9 +287,14 @@ fn side_by_side(
     }
 }
 
-fn some(random: &mut Random, policy: Option<Policy>) -> Vec<Task> {
-    let mixed =
-        [Policy::Skip, Policy::Burst(2), Policy::Burst(5), Policy::Delay, Policy::Terminate];
+fn some(random: &mut Random, policy: Option<OnOverrun>) -> Vec<Task> {
+    let mixed = [
+        OnOverrun::Skip,
+        OnOverrun::Burst(2),
+        OnOverrun::Burst(5),
+        OnOverrun::Delay,
+        OnOverrun::Terminate,
+    ];
     (0..=random.below(6))
         .map(|_| {
             let (num_ns, den) =
@@ -297,7 +308,13 @@ fn some(random: &mut Random, policy: Option<Policy>) -> Vec<Task> {
 
 #[test]
 fn every_policy_agrees_with_the_model() {
-    let policies = [Policy::Skip, Policy::Burst(3), Policy::Delay, Policy::Terminate, Policy::Stop];
+    let policies = [
+        OnOverrun::Skip,
+        OnOverrun::Burst(3),
+        OnOverrun::Delay,
+        OnOverrun::Terminate,
+        OnOverrun::Stop,
+    ];
     let mut random = Random(11);
     for seed in 0..60 {
         for policy in policies.into_iter().map(Some).chain([None]) {

@@ -1,8 +1,8 @@
 //! The cancel token: how a task that runs to its end in the executive's thread is told, from
 //! another CPU, that it should come to it.
 //!
-//! For tasks with [`crate::table::Policy::Terminate`]. The executive says what runs and until when
-//! it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is torn out
+//! For tasks with [`crate::table::OnOverrun::Terminate`]. The executive says what runs and until
+//! when it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is torn out
 //! of a task: a termination takes effect when the task returns.
 
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,7 @@ use super::many::Flow;
 use super::source::{Rehearse, Source};
 use crate::dispatch::{Job, Overruns, Step};
 use crate::page::Missed;
-use crate::table::Policy;
+use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 
 /// A source, and who may ask the loop to leave it.
@@ -96,7 +96,7 @@ impl<S: Source> Source for Changing<'_, S> {
     }
 
     #[inline]
-    fn policy(&self, rank: usize) -> Policy {
+    fn policy(&self, rank: usize) -> OnOverrun {
         self.source.policy(rank)
     }
 
@@ -171,8 +171,8 @@ mod tests {
         fn dt_ns(&self, _: &Job) -> u64 {
             7
         }
-        fn policy(&self, _: usize) -> Policy {
-            Policy::Stop
+        fn policy(&self, _: usize) -> OnOverrun {
+            OnOverrun::Stop
         }
         fn finish(&mut self, _: &Job, _: Instant, _: Instant, _: Flow) -> Overruns {
             Overruns::default()
@@ -226,7 +226,7 @@ mod tests {
         let mut source = Changing::new(&mut script, &asked, &turns, Span::from_ms(100));
         let Step::Run(job) = source.step(at(0)) else { panic!("there is a job") };
         assert_eq!((source.coming(), source.dt_ns(&job)), (Some(3), 7));
-        assert_eq!(source.policy(3), Policy::Stop);
+        assert_eq!(source.policy(3), OnOverrun::Stop);
         let fine = source.finish(&job, at(0), at(1), Flow::Continue);
         assert!(source.ends(&job, fine));
         /// Whether what is rehearsed runs, and is bounded as what is meant.

@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use super::cancel::Cancel;
 use super::source::Source;
 use crate::dispatch::Job;
-use crate::table::Policy;
+use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 
 /// One cycle of one task, as the task sees it.
@@ -125,7 +125,7 @@ impl Cycle<'_> {
             missed: job.missed,
             dt: Span::from_ns(i64::try_from(source.dt_ns(job)).unwrap_or(i64::MAX)),
             next: job.next,
-            terminates: source.policy(job.rank) == Policy::Terminate,
+            terminates: source.policy(job.rank) == OnOverrun::Terminate,
             cancel: None,
             thread: PhantomData,
         }
@@ -143,4 +143,11 @@ pub enum Flow {
     Break,
     /// End the executive.
     Stop,
+}
+
+/// A body that returns nothing goes on.
+impl From<()> for Flow {
+    fn from((): ()) -> Self {
+        Self::Continue
+    }
 }

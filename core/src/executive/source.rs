@@ -6,7 +6,7 @@ use super::many::Flow;
 use crate::calendar::{self, Calendar};
 use crate::dispatch::{self, Job, Overruns, State, Step};
 use crate::page::Missed;
-use crate::table::{Policy, Table};
+use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 
 /// What says what is next.
@@ -34,7 +34,7 @@ pub trait Source {
     /// What an overrun of the task of this rank does.
     ///
     /// # Real-time: in loop
-    fn policy(&self, rank: usize) -> Policy;
+    fn policy(&self, rank: usize) -> OnOverrun;
 
     /// Takes note that `job` ran from `start` to `finish` and ended by `flow`.
     ///
@@ -109,7 +109,7 @@ impl Source for Tasks<'_, '_, '_> {
     }
 
     #[inline]
-    fn policy(&self, rank: usize) -> Policy {
+    fn policy(&self, rank: usize) -> OnOverrun {
         self.table.slots[rank].policy
     }
 
@@ -120,7 +120,7 @@ impl Source for Tasks<'_, '_, '_> {
 
     #[inline]
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
-        let stops = self.policy(job.rank) == Policy::Stop;
+        let stops = self.policy(job.rank) == OnOverrun::Stop;
         stops && (job.missed > 0 || job.passed > 0 || overruns.over_release)
     }
 
@@ -174,7 +174,7 @@ impl Source for Units<'_, '_, '_> {
     }
 
     #[inline]
-    fn policy(&self, rank: usize) -> Policy {
+    fn policy(&self, rank: usize) -> OnOverrun {
         self.calendar.tasks[rank]
     }
 
@@ -186,7 +186,7 @@ impl Source for Units<'_, '_, '_> {
     /// Over a frame that never ran, and over a unit beyond its budget; not over a victim.
     #[inline]
     fn ends(&self, job: &Job, overruns: Overruns) -> bool {
-        let stops = self.policy(job.rank) == Policy::Stop;
+        let stops = self.policy(job.rank) == OnOverrun::Stop;
         stops && (job.missed > 0 || overruns.over_budget)
     }
 
@@ -267,7 +267,7 @@ impl Source for Both<'_, '_, '_, '_> {
     }
 
     #[inline]
-    fn policy(&self, rank: usize) -> Policy {
+    fn policy(&self, rank: usize) -> OnOverrun {
         match rank.checked_sub(self.first()) {
             Some(rank) => self.tasks.policy(rank),
             None => self.units.policy(rank),

@@ -7,7 +7,7 @@ use std::thread;
 
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::session::{Refusal, Thread};
 
 use super::cell::{Cell, RESTS, Row};
@@ -27,7 +27,7 @@ pub struct Executive {
     /// Where.
     pub cpu: u32,
     /// The policy to ask for.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// The numbers of tasks, all due at once.
     pub sizes: Vec<u32>,
     /// How long in all, about.

@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope};
 
 use punctual::disturbance::{Disturbance, Observation, compare};
 use punctual::os::affinity::{self, CpuMask};
-use punctual::os::scheduler::{self, Policy};
+use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::watchdog::{Charge, watch};
 
 /// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.
@@ -35,7 +35,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
         keep_to(housekeeping);
         // Above the measuring threads where permitted; below them it still runs, as it has another
         // CPU, or their rests.
-        let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+        let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
         watch(&charges, stop, done);
     })?;
     Ok(())

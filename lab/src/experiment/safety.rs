@@ -3,7 +3,7 @@
 //! Before and after each experiment. Judges by the facts of the machine that runs it. Pure.
 
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
 
@@ -20,7 +20,7 @@ pub struct Demand {
     /// Its CPU; `None` where the kernel chooses.
     pub cpu: Option<u32>,
     /// The policy that it asks for.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// How often it comes.
     pub period: Period,
     /// The share of the CPU that it takes at most, in [0, 1].
@@ -103,7 +103,7 @@ impl Throttling {
 
 impl Demand {
     fn is_real_time(&self) -> bool {
-        matches!(self.policy, Policy::Fifo(_) | Policy::RoundRobin(_))
+        matches!(self.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_))
     }
 
     /// Whether it may keep its CPU from everybody else for long.
@@ -162,7 +162,7 @@ mod tests {
             cpu: Some(cpu),
             period: Period::from_ns(period_ns).expect("positive"),
             phase_ns: 0,
-            policy: Policy::Fifo(90),
+            policy: SchedPolicy::Fifo(90),
             wait,
         };
         let plan = Plan {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process::{self, Ending};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::protocol;
 use super::setup::Setup;
@@ -53,9 +53,11 @@ pub(super) fn check_parent(setup: &Setup) -> Result<(), String> {
 /// When it would run under a real-time policy, or on none of the CPUs.
 pub(super) fn be_ordinary(setup: &Setup) -> Result<Option<String>, String> {
     let mut note = None;
-    if let Err(why) = scheduler::set(0, Policy::Other) {
+    if let Err(why) = scheduler::set(0, SchedPolicy::Other) {
         match scheduler::get(0) {
-            Ok(Policy::Other) => note = Some(format!("runs at the nice value inherited ({why})")),
+            Ok(SchedPolicy::Other) => {
+                note = Some(format!("runs at the nice value inherited ({why})"))
+            }
             other => return Err(format!("SCHED_OTHER was refused ({why}), it has {other:?}")),
         }
     }

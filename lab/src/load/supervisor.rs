@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_os::process::{self, Ending};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::error::LoadError;
 use super::protocol::{Line, STOP};
@@ -63,7 +63,7 @@ pub(super) fn supervise(
 ) {
     // A caller under a real-time policy must not hand it to threads that only read; when this is
     // refused they read all the same.
-    let _ = scheduler::set(0, Policy::Other);
+    let _ = scheduler::set(0, SchedPolicy::Other);
     let mut processes = Vec::new();
     let result = start_all(launches, &mut processes);
     let failed = result.is_err();

@@ -9,7 +9,7 @@ use punctual::core::recorder::Drain;
 use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::os::scheduler::{self, Policy};
+use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::quiet::Gap;
 use punctual::watchdog::Force;
 use punctual_analysis::summary::Distribution;
@@ -85,7 +85,7 @@ impl Collector<'_> {
         let stuck = self.seen.iter().filter(|seen| seen.done() <= window);
         let mut demoted = true;
         for tid in stuck.map(|seen| seen.tid.load(Ordering::Acquire)).filter(|&tid| tid > 0) {
-            demoted &= scheduler::set(tid, Policy::Other).is_ok();
+            demoted &= scheduler::set(tid, SchedPolicy::Other).is_ok();
         }
         Some(if demoted { Force::Demoted } else { Force::Told })
     }

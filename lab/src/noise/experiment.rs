@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::core::time::Span;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::histogram::display::HistogramView;
 use punctual_analysis::summary::Distribution;
 use punctual_host::root::Root;
@@ -29,7 +29,7 @@ pub struct NoiseExperiment {
     /// The CPUs to measure, each once.
     pub cpus: Vec<u32>,
     /// The policy to ask for.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// Two reads of the clock that are this far apart are a gap.
     pub threshold: Span,
     /// How long in all.
@@ -93,7 +93,8 @@ impl Experiment for NoiseExperiment {
         let forced = spun.collected.forced.map(End::Watchdog);
         let stopped = if stop.load(Ordering::Relaxed) { End::Stopped } else { End::Finished };
         let taken = |(&cpu, of): (&u32, &Measurement)| {
-            let real_time = matches!(of.ended.policy, Policy::Fifo(_) | Policy::RoundRobin(_));
+            let real_time =
+                matches!(of.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
             real_time.then_some(Taken { cpu, condition: 0, share: of.ended.cpu_share })
         };
         Ok(Measured {
@@ -159,10 +160,10 @@ fn cpu_noise(
     let ended = &of.ended;
     let spun_ns = ended.spun.as_ns().max(0).unsigned_abs();
     let (policy, priority) = match ended.policy {
-        Policy::Other => ("SCHED_OTHER", None),
-        Policy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-        Policy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-        Policy::Unknown(_) => ("unknown", None),
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
     };
     let between = ended.reads.saturating_sub(of.gaps);
     let between_ns = spun_ns.saturating_sub(of.lost_ns);
@@ -198,7 +199,7 @@ mod tests {
     fn noise(duty: f64) -> NoiseExperiment {
         NoiseExperiment {
             cpus: vec![0, 1],
-            policy: Policy::Fifo(90),
+            policy: SchedPolicy::Fifo(90),
             threshold: Span::from_us(1),
             duration: Span::from_ms(1_000),
             duty,
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(judged(1.0, 950_000).map(|cautions| cautions.len()), Ok(2));
         assert_eq!(judged(0.5, 950_000), Ok(vec![]));
         assert_eq!(judged(0.5, -1), Ok(vec![]));
-        let other = NoiseExperiment { policy: Policy::Other, ..noise(1.0) };
+        let other = NoiseExperiment { policy: SchedPolicy::Other, ..noise(1.0) };
         assert_eq!(judge(&other.demands(), &guest(-1)), Ok(vec![]));
     }
 

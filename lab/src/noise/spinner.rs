@@ -13,7 +13,7 @@ use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::{self, Usage};
 use punctual::session::{Refusal, Thread};
 
@@ -39,7 +39,7 @@ impl Seen {
 /// Everything that a spinning thread needs.
 pub(super) struct Spinner<'a> {
     pub(super) cpu: u32,
-    pub(super) policy: Policy,
+    pub(super) policy: SchedPolicy,
     pub(super) threshold: Span,
     pub(super) windows: Windows,
     /// A gap is a sample: when it began, in ns from the first window on, and how long it was.
@@ -55,7 +55,7 @@ pub(super) struct Spinner<'a> {
 /// What a spinning thread knows at its end.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
-    pub(super) policy: Policy,
+    pub(super) policy: SchedPolicy,
     pub(super) refused: Vec<Refusal>,
     /// All its windows.
     pub(super) spun: Span,

@@ -14,7 +14,7 @@ use punctual::core::recorder::{self, Drain, Recorder, View};
 use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual::session::Thread;
 
@@ -33,7 +33,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// What the threads go by.
 pub(super) struct Threads<'a> {
     pub(super) cpus: &'a [u32],
-    pub(super) policy: Policy,
+    pub(super) policy: SchedPolicy,
     pub(super) threshold: Span,
     pub(super) windows: Windows,
     pub(super) housekeeping: &'a [u32],
@@ -200,10 +200,10 @@ fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
 }
 
 /// The policy of the thread above threads with this one.
-fn above(policy: Policy) -> Policy {
+fn above(policy: SchedPolicy) -> SchedPolicy {
     match policy {
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
-            Policy::Fifo(priority.saturating_add(1).min(99))
+        SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
+            SchedPolicy::Fifo(priority.saturating_add(1).min(99))
         }
         other => other,
     }

@@ -114,7 +114,7 @@ const LENGTH_MAX_NS: f64 = 3.2e18;
 #[cfg(test)]
 mod tests {
     use punctual::core::time::Period;
-    use punctual::os::scheduler::Policy;
+    use punctual::os::scheduler::SchedPolicy;
 
     use super::*;
     use crate::periodic::{Condition, Stream, WaitKind, interleave};
@@ -124,7 +124,7 @@ mod tests {
             cpu: None,
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
-            policy: Policy::Other,
+            policy: SchedPolicy::Other,
             wait: WaitKind::Sleep,
         };
         // As check: all loads at once while there is little time.

@@ -11,7 +11,7 @@ use punctual::core::releases::Releases;
 use punctual::core::time::Span;
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::Reference;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::session::Thread;
 
 use super::followed::{Followed, follow};
@@ -58,7 +58,7 @@ pub trait Destination {
     fn begin(
         &mut self,
         prepared: &Prepared,
-        granted: &[Policy],
+        granted: &[SchedPolicy],
     ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
 
     /// How the claim farthest from being shown stands under a condition. While it runs.
@@ -135,7 +135,7 @@ impl<D: Destination> Experiment for Periodic<'_, D> {
 fn taken(plan: &Plan, runs: &[RunOutcome]) -> Vec<Taken> {
     let of = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
-        let real_time = matches!(run.policy, Policy::Fifo(_) | Policy::RoundRobin(_));
+        let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
         let cpu = plan.streams[stream].cpu.filter(|_| real_time)?;
         Some(Taken { cpu, condition, share: run.cpu_load })
     };

@@ -7,7 +7,7 @@ use std::io;
 use punctual::core::wait::exit::Trial;
 use punctual::core::wait::{Approach, Learned, Stalls};
 use punctual::disturbance::Disturbance;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::Usage;
 use punctual::session::Refusal;
 
@@ -32,7 +32,7 @@ pub struct RunOutcome {
     /// Page faults and context switches of the loop's thread.
     pub usage: Usage,
     /// The policy that the thread really had.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// How the wait approached releases at the end.
     pub approach: Approach,
     /// What came of trying a corrected exit of its spins, where that was tried.

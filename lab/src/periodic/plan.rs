@@ -3,7 +3,7 @@
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
 
 use crate::experiment::{Demand, Risk};
@@ -19,7 +19,7 @@ pub struct Stream {
     /// The offset of its grid from multiples of the period on CLOCK_MONOTONIC, in ns.
     pub phase_ns: u64,
     /// The policy to ask for.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// How it waits.
     pub wait: WaitKind,
 }
@@ -171,7 +171,7 @@ mod tests {
                 cpu: Some(1),
                 period: Period::from_ns(period_ns).expect("positive"),
                 phase_ns: 0,
-                policy: Policy::Fifo(90),
+                policy: SchedPolicy::Fifo(90),
                 wait: WaitKind::Spin,
             }],
             conditions: Vec::new(),

@@ -16,7 +16,7 @@ use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual::session::Thread;
 use punctual::watchdog::Watched;
@@ -106,12 +106,12 @@ impl Prepared {
     ///
     /// # Errors
     /// That no thread could be started.
-    pub fn granted(&self) -> io::Result<Vec<Policy>> {
+    pub fn granted(&self) -> io::Result<Vec<SchedPolicy>> {
         let ask = |stream: &Stream| {
             let (cpu, policy) = (stream.cpu, stream.policy);
             let thread =
                 thread::Builder::new().spawn(move || Thread::enter(cpu, policy).policy())?;
-            Ok(thread.join().unwrap_or(Policy::Other))
+            Ok(thread.join().unwrap_or(SchedPolicy::Other))
         };
         self.plan.streams.iter().map(ask).collect()
     }
@@ -217,7 +217,7 @@ fn outcomes(
     plan: &Plan,
     views: &[View<'_>],
     tallies: &[Tally],
-    policies: &[Policy],
+    policies: &[SchedPolicy],
 ) -> Vec<RunOutcome> {
     views
         .iter()

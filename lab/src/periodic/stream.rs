@@ -20,7 +20,7 @@ use punctual::core::wait::exit::{Exit, Trial};
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::{self, Usage};
 use punctual::session::{Refusal, Thread};
 use punctual::watchdog::Watched;
@@ -44,7 +44,7 @@ pub(super) struct Order {
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It is set up: its thread, the policy it has, what it was refused.
-    Ready { stream: usize, tid: i32, policy: Policy, refused: Vec<Refusal> },
+    Ready { stream: usize, tid: i32, policy: SchedPolicy, refused: Vec<Refusal> },
     /// The thread ends by a panic, which the scope hands on once all have ended.
     Gone,
     /// A segment is over.

@@ -12,7 +12,7 @@ use punctual::core::executive::Ended;
 use punctual::core::recorder::{Recorder, View};
 use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual::session::Refusal;
 
@@ -31,7 +31,7 @@ pub(super) struct StreamThreads {
 /// What the streams answered, added up.
 pub(super) struct Tallies {
     pub(super) runs: Vec<Tally>,
-    pub(super) policies: Vec<Policy>,
+    pub(super) policies: Vec<SchedPolicy>,
     pub(super) refused: Vec<Refusal>,
     tids: Vec<i32>,
     pub(super) end: End,
@@ -87,7 +87,7 @@ impl StreamThreads {
         let streams = context.plan.streams.len();
         let mut tallies = Tallies {
             runs: vec![Tally::default(); context.plan.runs()],
-            policies: vec![Policy::Other; streams],
+            policies: vec![SchedPolicy::Other; streams],
             refused: Vec::new(),
             tids: vec![0; streams],
             end: End::Finished,

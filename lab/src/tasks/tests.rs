@@ -1,7 +1,7 @@
 //! Files as people write them, and as they should not.
 
 use punctual::core::time::Span;
-use punctual::periodic::Policy;
+use punctual::periodic::OnOverrun;
 use punctual::process::When;
 
 use super::*;
@@ -61,8 +61,8 @@ fn a_whole_file_is_what_it_says() {
         (restart.when, restart.most, restart.pause),
         (When::OnFailure, 3, Span::from_ms(50))
     );
-    assert_eq!(sense.spec.task.policy_of(), Policy::Terminate);
-    assert_eq!(act.spec.task.policy_of(), Policy::Burst(2));
+    assert_eq!(sense.spec.task.policy_of(), OnOverrun::Terminate);
+    assert_eq!(act.spec.task.policy_of(), OnOverrun::Burst(2));
     assert!(act.spec.command.is_empty());
     assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
     let supervisor = Tasks { name: None, ..tasks }.supervisor(50_000);

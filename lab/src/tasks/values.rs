@@ -8,7 +8,7 @@ use super::keys::{Keys, Word};
 use punctual::core::time::Span;
 use punctual::core::wait::Spin;
 use punctual::os::affinity::CPUS_MAX;
-use punctual::periodic::{Period, Policy};
+use punctual::periodic::{OnOverrun, Period};
 use punctual::process::{Spec, When};
 use punctual::wait_policy::Way;
 use punctual_analysis::quantity;
@@ -80,23 +80,23 @@ pub(super) fn wait(
 }
 
 /// What an overrun does.
-pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<Policy, FileError> {
+pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, FileError> {
     let number =
         |most: &str| most.parse().ok().filter(|most: &u32| (1..=Spec::BURST_MAX).contains(most));
     match word.get_ref().as_str() {
-        "skip" => Ok(Policy::Skip),
+        "skip" => Ok(OnOverrun::Skip),
         "delay" => Err(text.at(
             word,
             "a process cannot move its phase, which its supervisor keeps: skip, or \"burst N\"",
         )),
-        "terminate" => Ok(Policy::Terminate),
-        "stop" => Ok(Policy::Stop),
+        "terminate" => Ok(OnOverrun::Terminate),
+        "stop" => Ok(OnOverrun::Stop),
         "external" => Err(text.at(
             word,
             "a process that its device paces needs no releases: run it beside the supervisor",
         )),
         other => {
-            other.strip_prefix("burst ").and_then(number).map(Policy::Burst).ok_or_else(|| {
+            other.strip_prefix("burst ").and_then(number).map(OnOverrun::Burst).ok_or_else(|| {
                 text.at(word, "an overrun leads to skip, \"burst N\" (1 to 16), terminate or stop")
             })
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use punctual_lab::load::{Bounds, LoadError, LoadSpec, Running};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
 use crate::common::{
@@ -59,7 +59,7 @@ pub(crate) fn a_load_does_not_run_where_it_cannot() {
 
 pub(crate) fn an_inherited_policy_is_left() {
     let before = scheduler::get(0).expect("own policy");
-    let fifo = Policy::Fifo(1);
+    let fifo = SchedPolicy::Fifo(1);
     if !skip::need("SCHED_FIFO", scheduler::set(0, fifo).is_ok()) {
         return;
     }
@@ -69,7 +69,7 @@ pub(crate) fn an_inherited_policy_is_left() {
     let pid = running.pids()[0];
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten() {
         let tid = task.file_name().to_string_lossy().parse().expect("a number");
-        assert_eq!(scheduler::get(tid), Ok(Policy::Other));
+        assert_eq!(scheduler::get(tid), Ok(SchedPolicy::Other));
     }
 }
 

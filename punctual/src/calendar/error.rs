@@ -3,7 +3,7 @@
 use std::fmt;
 
 use punctual_core::calendar::UNITS_MAX;
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 use punctual_core::time::{Period, Span};
 
 /// A unit and its place in the frame.
@@ -44,7 +44,7 @@ pub enum CalendarError {
     /// A unit is after itself, directly or through others.
     Circle(String),
     /// A unit has a policy that a fixed place does not allow.
-    Policy(String, Policy),
+    OnOverrun(String, OnOverrun),
     /// Two units of one task, named first, have different policies.
     Policies(String, String, String),
     /// A periodic task beside the calendar has no budget.
@@ -89,7 +89,7 @@ impl fmt::Display for CalendarError {
             ),
             Self::Unknown(name, of) => write!(f, "unit {name:?} is after {of:?}, which is no unit"),
             Self::Circle(name) => write!(f, "unit {name:?} is after itself"),
-            Self::Policy(name, policy) => write!(
+            Self::OnOverrun(name, policy) => write!(
                 f,
                 "unit {name:?}: {policy:?} moves releases, and places stay: skip, terminate or stop"
             ),

@@ -43,7 +43,7 @@ mod unit;
 use std::collections::HashMap;
 
 use punctual_core::calendar::UNITS_MAX;
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 use punctual_core::time::Period;
 
 pub use beside::Beside;
@@ -132,8 +132,8 @@ impl Calendar {
         let mut said: HashMap<&str, &Unit> = HashMap::new();
         for unit in &self.units {
             let Some(policy) = unit.policy else { continue };
-            if matches!(policy, Policy::Delay | Policy::Burst(_)) {
-                return Err(CalendarError::Policy(unit.name.clone(), policy));
+            if matches!(policy, OnOverrun::Delay | OnOverrun::Burst(_)) {
+                return Err(CalendarError::OnOverrun(unit.name.clone(), policy));
             }
             let first = said.entry(unit.task()).or_insert(unit);
             if first.policy != Some(policy) {

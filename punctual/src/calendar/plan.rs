@@ -3,7 +3,7 @@
 //! For the builder, which makes it, and for whoever runs it. Never changes once made.
 
 use punctual_core::calendar::{self, Progress, Unit as Place};
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period};
 
 use super::unit::Unit;
@@ -14,7 +14,7 @@ pub struct Plan {
     frame: Period,
     /// By task.
     names: Vec<String>,
-    policies: Vec<Policy>,
+    policies: Vec<OnOverrun>,
     /// In the order of the frame.
     units: Vec<String>,
     places: Vec<Place>,
@@ -36,7 +36,7 @@ impl Plan {
             let unit = &units[index];
             let task = *numbers.entry(unit.task()).or_insert_with(|| {
                 plan.names.push(unit.task().to_owned());
-                plan.policies.push(Policy::Skip);
+                plan.policies.push(OnOverrun::Skip);
                 plan.names.len() - 1
             });
             if let Some(policy) = unit.policy {

@@ -37,14 +37,14 @@ fn each_refusal_names_what_it_is_about() {
     assert_eq!(said(&unknown), "unit \"a\" is after \"b\", which is no unit");
     let circle = of([Unit::new("a", 1).after("b", 0), Unit::new("b", 1).after("a", 0)]);
     assert_eq!(said(&circle), "unit \"a\" is after itself");
-    assert!(said(&of([Unit::new("a", 1).policy(Policy::Delay)])).contains("places stay"));
+    assert!(said(&of([Unit::new("a", 1).policy(OnOverrun::Delay)])).contains("places stay"));
     let two = |one, other| {
         let second = Unit::new("b", 1).ready_ns(5).of("t").policy(other);
         of([Unit::new("a", 1).of("t").policy(one), second])
     };
-    assert!(two(Policy::Stop, Policy::Stop).build().is_ok());
+    assert!(two(OnOverrun::Stop, OnOverrun::Stop).build().is_ok());
     let differ = "units \"a\" and \"b\" of task \"t\" have different policies";
-    assert_eq!(said(&two(Policy::Stop, Policy::Skip)), differ);
+    assert_eq!(said(&two(OnOverrun::Stop, OnOverrun::Skip)), differ);
     let third = Calendar::new(Period::hz(3).expect("in range")).unit(Unit::new("a", 1));
     assert!(said(&third).contains("1000000000/3 ns"));
     let many = (0..=UNITS_MAX).map(|n| Unit::new(n.to_string(), 1));
@@ -55,7 +55,7 @@ fn each_refusal_names_what_it_is_about() {
 fn units_are_laid_out_in_the_order_of_the_frame() {
     let plan = of([
         Unit::new("write", 50).after("compute", 100).of("control").start_ns(7),
-        Unit::new("compute", 200).after("read", 10).of("control").policy(Policy::Terminate),
+        Unit::new("compute", 200).after("read", 10).of("control").policy(OnOverrun::Terminate),
         Unit::new("read", 40).ready_ns(100).deadline_ns(300),
     ])
     .build()

@@ -2,7 +2,7 @@
 //!
 //! For the builder. Plain data with defaults; checks nothing.
 
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 
 /// Where a unit's place begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct Unit {
     pub(super) budget_ns: u64,
     pub(super) deadline_ns: Option<u64>,
     pub(super) start_ns: Option<u64>,
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<OnOverrun>,
 }
 
 impl Unit {
     /// A unit of a name that no other has, ready at the start of the frame, of a task of the same
-    /// name, with its budget as deadline and [`Policy::Skip`]. The budget is its longest execution,
-    /// ns, at least 1.
+    /// name, with its budget as deadline and [`OnOverrun::Skip`]. The budget is its longest
+    /// execution, ns, at least 1.
     ///
     /// # Real-time: setup only
     pub fn new(name: impl Into<String>, budget_ns: u64) -> Self {
@@ -91,12 +91,12 @@ impl Unit {
         self
     }
 
-    /// Sets what a time-out does to its task: [`Policy::Skip`], [`Policy::Terminate`] or
-    /// [`Policy::Stop`]. All units of a task that say so say the same.
+    /// Sets what a time-out does to its task: [`OnOverrun::Skip`], [`OnOverrun::Terminate`] or
+    /// [`OnOverrun::Stop`]. All units of a task that say so say the same.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: OnOverrun) -> Self {
         self.policy = Some(policy);
         self
     }

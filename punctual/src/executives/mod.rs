@@ -64,7 +64,7 @@ use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Flow};
 use punctual_core::page::Counts;
 use punctual_core::time::Instant;
-use punctual_os::scheduler::Policy as Granted;
+use punctual_os::scheduler::SchedPolicy as Granted;
 
 use crate::pages::Pages;
 use crate::periodic::{BuildError, Periodic, Plan, Task};

@@ -13,7 +13,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::parts::{Bodies, Parts, Shared};
 use super::roster::{Desk, Roster};
@@ -155,7 +155,7 @@ impl<'w> One<'w> {
         let bodies = Bodies { all: self.bodies, shared };
         let tasks = Cancelling { tasks: bodies, token: &shared.token };
         let mut many = Many { clock, wait, tasks, observe: self.pages.writers() };
-        let session = Thread::enter(Some(self.cpu), Policy::Fifo(priority));
+        let session = Thread::enter(Some(self.cpu), SchedPolicy::Fifo(priority));
         shared.watched.arm(process::tid());
         let from = many.clock.now();
         let mut running = Running::new(self.plan, epoch, from);

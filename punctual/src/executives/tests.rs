@@ -7,7 +7,7 @@ use punctual_core::wait::Sleep;
 use punctual_os::affinity;
 
 use super::*;
-use crate::periodic::{Period, Phase, Policy};
+use crate::periodic::{OnOverrun, Period, Phase};
 
 fn task(name: &str, period_us: u64) -> Task {
     Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"))
@@ -55,7 +55,7 @@ fn tasks_run_on_the_cpu_they_were_packed_to() {
 fn a_task_that_is_to_be_terminated_is_told_and_others_are_not() {
     let told = AtomicU64::new(0);
     let fleet = Executives::new(&cpus()[..1])
-        .task(task("long", 5_000).policy(Policy::Terminate), |cycle| {
+        .task(task("long", 5_000).policy(OnOverrun::Terminate), |cycle| {
             while !cycle.cancelled() {
                 std::thread::yield_now();
             }

@@ -11,7 +11,7 @@ use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::wait::Sleep;
 
 use super::*;
-use crate::periodic::{Period, Periodic, Policy, Task};
+use crate::periodic::{OnOverrun, Period, Periodic, Task};
 
 /// A clock that stands still but for sleeps and tasks.
 struct Now<'c>(&'c Cell<u64>);
@@ -50,8 +50,8 @@ const PERIODS: [(u64, u64); 6] = [
     (300_000_000, 1),
     (3_333_333, 1),
 ];
-const POLICIES: [Policy; 5] =
-    [Policy::Skip, Policy::Burst(3), Policy::Delay, Policy::Terminate, Policy::Stop];
+const POLICIES: [OnOverrun; 5] =
+    [OnOverrun::Skip, OnOverrun::Burst(3), OnOverrun::Delay, OnOverrun::Terminate, OnOverrun::Stop];
 
 fn steps(policies: usize) -> impl Strategy<Value = Vec<Step>> {
     let add = prop::collection::vec((0..PERIODS.len(), 0..policies), 0..4);
@@ -308,7 +308,7 @@ proptest! {
         for (id, life) in &lives {
             let Some(counters) = life.counters else { continue };
             let mut next = life.first();
-            let moves = life.task.policy_of() == Policy::Delay;
+            let moves = life.task.policy_of() == OnOverrun::Delay;
             for seen in &life.seen {
                 prop_assert_eq!(seen.n - seen.missed, next, "{}: {:?}", id, life.task);
                 // A loop that is late at its end runs what is due by then.

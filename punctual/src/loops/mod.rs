@@ -21,7 +21,7 @@ use punctual_core::releases::Releases;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::exit::Trial;
 use punctual_core::wait::{Approach, Learned, Strategy, Wait};
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::MachineClock;
 use crate::quiet::Quiet;
@@ -207,9 +207,9 @@ impl<C: Clock> Loop<C> {
     /// The policy that its thread has now: the watchdog may have taken it away.
     ///
     /// # Real-time: in loop
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> SchedPolicy {
         match self.handle.forced() {
-            Some(_) => punctual_os::scheduler::get(0).unwrap_or(Policy::Other),
+            Some(_) => punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other),
             None => self.session.policy(),
         }
     }

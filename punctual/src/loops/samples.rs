@@ -14,7 +14,7 @@ use punctual_core::recorder;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 use punctual_os::affinity;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::counting::{Words, words};
 use crate::drain::{Drainage, INTERVAL, SampleFile, Sink};
@@ -33,16 +33,16 @@ pub(super) struct Facts {
     pub(super) cpu: Option<u32>,
     pub(super) period: Period,
     pub(super) phase_ns: u64,
-    pub(super) policy: Policy,
+    pub(super) policy: SchedPolicy,
     pub(super) wait: &'static str,
 }
 
 impl Facts {
     fn json(&self, first: Instant) -> String {
         let (policy, priority) = match self.policy {
-            Policy::Fifo(priority) => ("SCHED_FIFO", priority.to_string()),
-            Policy::RoundRobin(priority) => ("SCHED_RR", priority.to_string()),
-            Policy::Other | Policy::Unknown(_) => ("SCHED_OTHER", "null".to_owned()),
+            SchedPolicy::Fifo(priority) => ("SCHED_FIFO", priority.to_string()),
+            SchedPolicy::RoundRobin(priority) => ("SCHED_RR", priority.to_string()),
+            SchedPolicy::Other | SchedPolicy::Unknown(_) => ("SCHED_OTHER", "null".to_owned()),
         };
         format!(
             "{{\"tool\":\"punctual library\",\"version\":\"{}\",\"runs\":[{{\"name\":\"loop\",\

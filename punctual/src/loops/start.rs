@@ -122,7 +122,7 @@ fn facts(
     thread: &RtThread,
     period: Period,
     phase_ns: u64,
-    policy: punctual_os::scheduler::Policy,
+    policy: punctual_os::scheduler::SchedPolicy,
 ) -> Facts {
     Facts { cpu: thread.cpu, period, phase_ns, policy, wait: thread.wait.name() }
 }

@@ -128,7 +128,7 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     assert!(looped.wait().is_none());
     let summary = looped.finish();
     assert!(matches!(summary.end, End::Forced(_)), "{summary:?}");
-    assert_eq!(summary.policy, Policy::Other);
+    assert_eq!(summary.policy, SchedPolicy::Other);
     let counts = summary.tasks[0].counts;
     assert!(counts.ran == 1 && counts.missed >= 10 && counts.over_release == 1, "{counts:?}");
     // Nothing started after the body: what it kept from running is censored.
@@ -170,7 +170,7 @@ fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
     let before = policy();
     let fifo = |priority| {
         let thread = thread(WaitPolicy::sleep()).without_watchdog();
-        let thread = RtThread { policy: Policy::Fifo(priority), ..thread };
+        let thread = RtThread { policy: SchedPolicy::Fifo(priority), ..thread };
         sleeping(1_000).thread(thread).start().expect("a loop")
     };
     let (first, mut second) = (fifo(5), fifo(6));

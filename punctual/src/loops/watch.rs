@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_core::time::Span;
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::control::Control;
 use crate::watchdog::{Charge, watch};
@@ -33,7 +33,7 @@ impl Watchdog {
         let (shared, over) = (Arc::clone(&control.shared), Arc::clone(&done));
         let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
             // Above the loop where permitted; below it still runs where it has another CPU.
-            let _as_it_is = scheduler::set(0, Policy::Fifo(99));
+            let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
             let progress = || shared.watched.beats();
             watch(&[Charge { watched: &shared.watched, progress, bound }], &shared.stop, &over);
         })?;

@@ -29,7 +29,7 @@ mod task;
 use std::collections::HashMap;
 
 use punctual_core::ready::RANKS_MAX;
-pub use punctual_core::table::Policy;
+pub use punctual_core::table::OnOverrun;
 
 pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
@@ -143,7 +143,7 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
         Phase::At(phase) if phase >= task.period.as_ns() => {
             Err(BuildError::Phase(name(), phase, task.period))
         }
-        _ if task.policy == Policy::Burst(0) => Err(BuildError::Burst(name())),
+        _ if task.policy == OnOverrun::Burst(0) => Err(BuildError::Burst(name())),
         _ => Ok(()),
     }
 }

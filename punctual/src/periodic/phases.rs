@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 
 use super::Period;
 use super::balance::{Class, Group, balance, peak};
@@ -124,7 +124,7 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
         while let Phase::After(of, by_ns) = &tasks[at].phase {
             let unknown = || BuildError::Unknown(tasks[at].name.clone(), of.clone());
             let before = *names.get(of.as_str()).ok_or_else(unknown)?;
-            let moves = |task: &Task| task.policy == Policy::Delay;
+            let moves = |task: &Task| task.policy == OnOverrun::Delay;
             let apart = tasks[before].period != tasks[at].period;
             steps += 1;
             if apart || moves(&tasks[before]) || moves(&tasks[at]) || steps > tasks.len() {

@@ -5,7 +5,7 @@
 use punctual_core::dispatch::{Counters, Cursor, Pace, Released, Storage};
 use punctual_core::earliest::{self, Entry};
 use punctual_core::ready;
-use punctual_core::table::{Class, Mask, Policy, Run, Slot, Table};
+use punctual_core::table::{Class, Mask, OnOverrun, Run, Slot, Table};
 use punctual_core::time::Instant;
 
 use super::phases::Peak;
@@ -57,7 +57,7 @@ impl Plan {
         let urgency = |index: usize| u8::MAX - tasks[index].priority.unwrap_or(0);
         // Within a priority by period and phase, so that the ranks of a run lie side by side.
         ranks.sort_by_key(|&i| (urgency(i), tasks[i].period, phases[i]));
-        let moves = |rank: usize| tasks[ranks[rank]].policy == Policy::Delay;
+        let moves = |rank: usize| tasks[ranks[rank]].policy == OnOverrun::Delay;
         let class = |rank: usize| {
             let alone = if moves(rank) { rank + 1 } else { 0 };
             (tasks[ranks[rank]].period, alone)

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 
 use super::error::BuildError;
 use super::plan::Plan;
@@ -25,8 +25,8 @@ pub struct Successor {
 impl Periodic {
     /// Checks all tasks, and lays them out for an executive that runs `before`: a task goes on
     /// where that plan has one of its name, of the same period, whose phase may move as its own
-    /// may ([`Policy::Delay`]). Then it keeps the phase that it has, to the nanosecond, whatever it
-    /// says here; so it may be after one that is no longer there. The others are new and find
+    /// may ([`OnOverrun::Delay`]). Then it keeps the phase that it has, to the nanosecond, whatever
+    /// it says here; so it may be after one that is no longer there. The others are new and find
     /// their phases among these.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Periodic {
         let goes_on = |task: &Task| {
             let rank = *running.get(task.name())?;
             let same = before.period(rank) == task.period
-                && before.moves(rank) == (task.policy == Policy::Delay);
+                && before.moves(rank) == (task.policy == OnOverrun::Delay);
             same.then_some(rank)
         };
         let fixed = |task: &Task| match goes_on(task) {
@@ -92,7 +92,7 @@ mod tests {
             task("third", 1_000_000, 3).phase(Phase::At(77_777)),
             task("sense", 1_000_000, 1).phase(Phase::At(100_000)),
             task("act", 1_000_000, 1).phase(after("sense")),
-            task("moves", 2_000_000, 1).policy(Policy::Delay).phase(Phase::At(5)),
+            task("moves", 2_000_000, 1).policy(OnOverrun::Delay).phase(Phase::At(5)),
             task("odd", 10_000_000, 7),
         ];
         let before = all(&kept).build().expect("a plan");
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn another_period_or_a_phase_that_may_move_is_a_new_task() {
         let before = all(&[task("a", 100, 1), task("b", 100, 1)]).build().expect("a plan");
-        let next = all(&[task("a", 200, 1), task("b", 100, 1).policy(Policy::Delay)]);
+        let next = all(&[task("a", 200, 1), task("b", 100, 1).policy(OnOverrun::Delay)]);
         let after = next.build_after(&before).expect("a plan");
         assert_eq!(after.ranks, [None, None]);
         let none = Periodic::new().build_after(&before).expect("a plan");

@@ -2,7 +2,7 @@
 //!
 //! For the builder. Plain data with defaults; checks nothing.
 
-use punctual_core::table::Policy;
+use punctual_core::table::OnOverrun;
 
 use super::Period;
 
@@ -29,12 +29,12 @@ pub struct Task {
     pub(crate) budget_ns: Option<u64>,
     pub(crate) deadline_ns: Option<u64>,
     pub(crate) start_ns: Option<u64>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: OnOverrun,
 }
 
 impl Task {
     /// A task of a name that no other has, with a balanced phase, rate-monotonic priority, no
-    /// budget, the period as deadline, and [`Policy::Skip`].
+    /// budget, the period as deadline, and [`OnOverrun::Skip`].
     ///
     /// # Real-time: setup only
     pub fn new(name: impl Into<String>, period: impl Into<Period>) -> Self {
@@ -46,7 +46,7 @@ impl Task {
             budget_ns: None,
             deadline_ns: None,
             start_ns: None,
-            policy: Policy::Skip,
+            policy: OnOverrun::Skip,
         }
     }
 
@@ -67,7 +67,7 @@ impl Task {
     /// What an overrun does.
     ///
     /// # Real-time: setup only
-    pub fn policy_of(&self) -> Policy {
+    pub fn policy_of(&self) -> OnOverrun {
         self.policy
     }
 
@@ -121,7 +121,7 @@ impl Task {
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: OnOverrun) -> Self {
         self.policy = policy;
         self
     }

@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_with_the_names() {
     refused(with(task("a", 1).budget_ns(1_000_001)), &["\"a\"", "1000001 ns", "1000000 ns"]);
     refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "nothing"]);
     refused(with(task("a", 1).deadline_ns(0)), &["\"a\"", "deadline"]);
-    refused(with(task("a", 1).policy(Policy::Burst(0))), &["\"a\"", "burst"]);
+    refused(with(task("a", 1).policy(OnOverrun::Burst(0))), &["\"a\"", "burst"]);
     refused(with(task("a", 1).phase(Phase::At(1_000_000))), &["\"a\"", "1000000 ns"]);
     let after = |of: &str| Phase::After(of.to_owned(), 5);
     refused(with(task("a", 1).phase(after("b"))), &["\"a\"", "\"b\""]);

@@ -16,7 +16,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::futex::{self, Scope};
 use punctual_os::mapping::{Access, Mapping};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{memory, process};
 
 use super::request::Request;
@@ -198,7 +198,7 @@ impl Registration {
                     waited = true;
                     if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
                         // The priority was the supervisor's to give, as long as it guards it.
-                        let _demoted = scheduler::set(0, Policy::Other);
+                        let _demoted = scheduler::set(0, SchedPolicy::Other);
                         return Err(WaitError::Gone);
                     }
                 }

@@ -12,7 +12,7 @@ use punctual_os::Errno;
 
 use super::place::is_name;
 use super::restart::Restart;
-use crate::periodic::{BuildError, Policy, Task};
+use crate::periodic::{BuildError, OnOverrun, Task};
 
 /// A task that is a process.
 #[derive(Clone, Debug)]
@@ -73,13 +73,13 @@ impl Spec {
             return Err(SetupError::Name(name()));
         }
         match self.task.policy {
-            Policy::Delay => {
+            OnOverrun::Delay => {
                 return cannot(
                     "a process cannot move its phase, which its supervisor keeps: use skip or \
                      burst, or a worker thread",
                 );
             }
-            Policy::Burst(most) if most > Self::BURST_MAX => {
+            OnOverrun::Burst(most) if most > Self::BURST_MAX => {
                 return cannot("a burst of a process is at most 16 cycles");
             }
             _ => {}

@@ -11,7 +11,7 @@ mod thread;
 use std::fmt;
 
 use punctual_os::Errno;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 pub use process::Process;
 pub use thread::Thread;
@@ -22,7 +22,7 @@ pub enum Attempt {
     /// To run on this CPU alone.
     Affinity(u32),
     /// This scheduling policy.
-    Scheduler(Policy),
+    Scheduler(SchedPolicy),
     /// To keep all memory of the process in RAM.
     LockMemory,
     /// To keep all CPUs out of deep idle states, by /dev/cpu_dma_latency.
@@ -35,10 +35,12 @@ impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Affinity(cpu) => write!(f, "pin to CPU {cpu}"),
-            Self::Scheduler(Policy::Other) => f.write_str("SCHED_OTHER"),
-            Self::Scheduler(Policy::Fifo(priority)) => write!(f, "SCHED_FIFO {priority}"),
-            Self::Scheduler(Policy::RoundRobin(priority)) => write!(f, "SCHED_RR {priority}"),
-            Self::Scheduler(Policy::Unknown(number)) => write!(f, "scheduling policy {number}"),
+            Self::Scheduler(SchedPolicy::Other) => f.write_str("SCHED_OTHER"),
+            Self::Scheduler(SchedPolicy::Fifo(priority)) => write!(f, "SCHED_FIFO {priority}"),
+            Self::Scheduler(SchedPolicy::RoundRobin(priority)) => write!(f, "SCHED_RR {priority}"),
+            Self::Scheduler(SchedPolicy::Unknown(number)) => {
+                write!(f, "scheduling policy {number}")
+            }
             Self::LockMemory => f.write_str("lock memory"),
             Self::HoldIdleStates => f.write_str("hold idle states off"),
             Self::TimerSlack => f.write_str("timer slack of 1 ns"),
@@ -62,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    fn state() -> (CpuMask, Policy, u64) {
+    fn state() -> (CpuMask, SchedPolicy, u64) {
         (
             affinity::get(0).expect("own"),
             scheduler::get(0).expect("own"),
@@ -74,11 +76,11 @@ mod tests {
     fn a_thread_session_puts_everything_back() {
         let before = state();
         let cpu = before.0.iter().last().expect("one at least");
-        let session = Thread::enter(Some(cpu), Policy::Fifo(5));
+        let session = Thread::enter(Some(cpu), SchedPolicy::Fifo(5));
         assert_eq!(state().0, CpuMask::one(cpu));
         let granted =
-            session.refused().iter().all(|r| r.attempt != Attempt::Scheduler(Policy::Fifo(5)));
-        assert_eq!(session.policy() == Policy::Fifo(5), granted);
+            session.refused().iter().all(|r| r.attempt != Attempt::Scheduler(SchedPolicy::Fifo(5)));
+        assert_eq!(session.policy() == SchedPolicy::Fifo(5), granted);
         assert_eq!(state().1, session.policy());
         drop(session);
         assert_eq!(state(), before);
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_refused_and_the_rest_goes_on() {
-        let session = Thread::enter(Some(affinity::CPUS_MAX - 1), Policy::Other);
+        let session = Thread::enter(Some(affinity::CPUS_MAX - 1), SchedPolicy::Other);
         let refused = session.refused();
         assert_eq!(refused.len(), 1);
         assert_eq!(refused[0].attempt, Attempt::Affinity(affinity::CPUS_MAX - 1));
@@ -107,13 +109,13 @@ mod tests {
     fn the_session_that_lives_keeps_what_it_asked_for_and_the_last_puts_back() {
         let before = state();
         let cpu = before.0.iter().last().expect("one at least");
-        let first = Thread::enter(None, Policy::Fifo(5));
-        let second = Thread::enter(Some(cpu), Policy::Fifo(6));
+        let first = Thread::enter(None, SchedPolicy::Fifo(5));
+        let second = Thread::enter(Some(cpu), SchedPolicy::Fifo(6));
         let with_both = state();
         assert_eq!(with_both.1, second.policy());
         drop(first);
         assert_eq!(state(), with_both, "the second one is at work");
-        let third = Thread::enter(None, Policy::Fifo(7));
+        let third = Thread::enter(None, SchedPolicy::Fifo(7));
         drop(third);
         assert_eq!(state(), with_both);
         drop(second);

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::scheduler::{self, Policy, Saved};
+use punctual_os::scheduler::{self, Saved, SchedPolicy};
 use punctual_os::{Errno, memory, process};
 
 use super::{Attempt, Refusal};
@@ -53,7 +53,7 @@ thread_local! {
 pub struct Thread {
     number: u64,
     refused: Vec<Refusal>,
-    policy: Policy,
+    policy: SchedPolicy,
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -65,7 +65,7 @@ impl Thread {
     /// The CPU first: a policy beyond what another CPU's cgroup allows would be refused there.
     ///
     /// # Real-time: setup only
-    pub fn enter(cpu: Option<u32>, policy: Policy) -> Self {
+    pub fn enter(cpu: Option<u32>, policy: SchedPolicy) -> Self {
         let number = NUMBER.get();
         NUMBER.set(number + 1);
         SESSIONS.with_borrow_mut(|sessions| sessions.push((number, Found::now())));
@@ -79,14 +79,14 @@ impl Thread {
         ask(Attempt::Scheduler(policy), scheduler::set(0, policy));
         ask(Attempt::TimerSlack, process::set_timer_slack_ns(1));
         memory::prefault_stack();
-        let policy = scheduler::get(0).unwrap_or(Policy::Other);
+        let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         Self { number, refused, policy, _of_this_thread: PhantomData }
     }
 
     /// The policy that the thread was given.
     ///
     /// # Real-time: setup only
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> SchedPolicy {
         self.policy
     }
 

@@ -10,8 +10,8 @@ use punctual_core::time::{Instant, Span};
 use super::{Body, Source, Worker, Workers};
 use crate::guard::hang_bound;
 use crate::pages::Pages;
-use crate::periodic::{BuildError, Periodic, Phase, Plan, Policy, Task};
-use crate::posts::{Limits, OnOverrun};
+use crate::periodic::{BuildError, OnOverrun, Periodic, Phase, Plan, Task};
+use crate::posts::{Limits, PostOverrun};
 use crate::stage::Priorities;
 
 /// Workers that fit together, ready to run once.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Placed<'_> {
 /// Who says when a worker runs.
 pub(super) enum Pace<'w> {
     /// The executive: by the rank in its plan.
-    Posted { rank: usize, terms: Terms, on_overrun: OnOverrun, grace: Span },
+    Posted { rank: usize, terms: Terms, on_overrun: PostOverrun, grace: Span },
     /// Itself: its phase may move.
     Own(Box<Plan>),
     /// Its device.
@@ -105,10 +105,10 @@ pub(super) fn of(workers: Workers<'_>) -> Result<Crew<'_>, BuildError> {
         task.clone().phase(Phase::At(phase_ns))
     };
     let is_posted =
-        |worker: &&Worker<'_>| worker.source.is_none() && worker.task.policy != Policy::Delay;
+        |worker: &&Worker<'_>| worker.source.is_none() && worker.task.policy != OnOverrun::Delay;
     // Whoever posts is done at once: an overrun is the worker's, and so is the policy.
     let posted = |worker: &Worker<'_>| {
-        let task = placed(&worker.task).policy(Policy::Skip);
+        let task = placed(&worker.task).policy(OnOverrun::Skip);
         Task { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     };
     let plan = build(&mut workers.all.iter().filter(is_posted).map(posted))?;
@@ -141,10 +141,10 @@ fn pace(plan: &Plan, task: &Task, epoch: Instant, grace: Option<Span>) -> Pace<'
     let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == task.name).unwrap_or(0);
     let period = Span::from_ns(i64::try_from(task.period.as_ns()).unwrap_or(i64::MAX));
     let (burst, on_overrun, grace) = match task.policy {
-        Policy::Burst(most) => (most, OnOverrun::Nothing, None),
-        Policy::Terminate => (0, OnOverrun::Cancel, Some(grace.unwrap_or(period))),
-        Policy::Stop => (0, OnOverrun::Stop, None),
-        _ => (0, OnOverrun::Nothing, None),
+        OnOverrun::Burst(most) => (most, PostOverrun::Nothing, None),
+        OnOverrun::Terminate => (0, PostOverrun::Cancel, Some(grace.unwrap_or(period))),
+        OnOverrun::Stop => (0, PostOverrun::Stop, None),
+        _ => (0, PostOverrun::Nothing, None),
     };
     let grace = grace.unwrap_or_else(|| hang_bound(task.period.as_ns()));
     let terms =
@@ -175,10 +175,12 @@ fn check(worker: &Worker<'_>) -> Result<(), BuildError> {
         return Ok(());
     }
     match (task.policy, &task.phase) {
-        (Policy::Burst(_), _) => cannot("a device paces it: it has no releases to catch up with"),
-        (Policy::Delay, _) => cannot("a device paces it: it has no phase that could move"),
-        (Policy::Terminate, _) => cannot("a device paces it: it has no release to be ended at"),
-        (Policy::Stop, _) => cannot("a device paces it: it has no release to overrun"),
+        (OnOverrun::Burst(_), _) => {
+            cannot("a device paces it: it has no releases to catch up with")
+        }
+        (OnOverrun::Delay, _) => cannot("a device paces it: it has no phase that could move"),
+        (OnOverrun::Terminate, _) => cannot("a device paces it: it has no release to be ended at"),
+        (OnOverrun::Stop, _) => cannot("a device paces it: it has no release to overrun"),
         (_, Phase::At(_) | Phase::After(..)) => cannot("a device paces it: it has no phase"),
         _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
             cannot("a device paces it: without a release nothing is late")

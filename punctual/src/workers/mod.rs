@@ -46,7 +46,7 @@ use punctual_core::executive::many::{Cycle, Flow};
 use punctual_core::page;
 use punctual_core::time::{Instant, Span};
 use punctual_os::Errno;
-use punctual_os::scheduler::Policy as Granted;
+use punctual_os::scheduler::SchedPolicy as Granted;
 
 use crate::periodic::{BuildError, Task};
 use crate::watchdog::Force;

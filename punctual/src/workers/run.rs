@@ -17,7 +17,7 @@ use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::layout::{Crew, Pace, Placed};
 use super::shared::{Shared, posts_of};
@@ -98,7 +98,7 @@ impl Crew<'_> {
                 }
                 Err(why) => {
                     stop.store(true, Ordering::Relaxed);
-                    (Err(no_thread(&why)), Policy::Other, tasks_of)
+                    (Err(no_thread(&why)), SchedPolicy::Other, tasks_of)
                 }
             };
             posts.end();
@@ -159,8 +159,8 @@ impl<'s> Stage<'s> {
 
     /// One worker, from its session to its end.
     fn worker(&self, at: &mut Placed<'_>, shared: &Shared, page: &[AtomicU64]) {
-        let session = Thread::enter(self.cpus.1, Policy::Fifo(at.priority));
-        if let Policy::Fifo(priority) = session.policy() {
+        let session = Thread::enter(self.cpus.1, SchedPolicy::Fifo(at.priority));
+        if let SchedPolicy::Fifo(priority) = session.policy() {
             shared.priority.store(priority.into(), Ordering::Relaxed);
             shared.guarded.arm(process::tid());
         }
@@ -209,13 +209,13 @@ impl<'s> Stage<'s> {
         tasks: Posts<'p>,
         wait: W,
         priority: u8,
-    ) -> (Ended, Policy, Posts<'p>) {
+    ) -> (Ended, SchedPolicy, Posts<'p>) {
         let mut many = Many { clock: self.clock.clone(), wait, tasks, observe: () };
         let table = plan.table(self.epoch);
         let mut storage = plan.storage();
         let from = many.clock.now();
         let state = State::begin(&table, storage.lend(), from);
-        let session = Thread::enter(self.cpus.0, Policy::Fifo(priority));
+        let session = Thread::enter(self.cpus.0, SchedPolicy::Fifo(priority));
         self.watched.arm(process::tid());
         let ended = state
             .map_or(Ended::Finished, |mut state| many.run(&table, &mut state, self.end, self.stop));

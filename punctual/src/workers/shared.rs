@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use punctual_core::page::{Page, View};
 use punctual_core::seat::{Door, Releaser, words};
 use punctual_os::futex::Scope;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::layout::{Pace, Placed};
 use super::{Outcome, thread};
@@ -37,7 +37,7 @@ impl Shared {
     /// The worker as its guard sees it.
     pub(super) fn charge(&self, at: &Placed<'_>) -> Option<Charge<'_>> {
         let Pace::Posted { terms, grace, .. } = &at.pace else { return None };
-        let policy = Policy::Fifo(at.priority);
+        let policy = SchedPolicy::Fifo(at.priority);
         Some(Charge::new(&self.memory, terms.releases, *grace, policy, &self.guarded))
     }
 
@@ -45,7 +45,7 @@ impl Shared {
         let priority = u8::try_from(self.priority.load(Ordering::Relaxed)).unwrap_or(0);
         Outcome {
             name: name.to_owned(),
-            policy: if priority == 0 { Policy::Other } else { Policy::Fifo(priority) },
+            policy: if priority == 0 { SchedPolicy::Other } else { SchedPolicy::Fifo(priority) },
             counts: View::open(page).map(|page| page.counts()).unwrap_or_default(),
             overran: self.told.overran(),
             demoted: (self.guarded.demotions(), self.guarded.restored()),

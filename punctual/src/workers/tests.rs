@@ -7,7 +7,7 @@ use punctual_core::wait::Sleep;
 use punctual_testkit::skip;
 
 use super::*;
-use crate::periodic::{Period, Phase, Policy};
+use crate::periodic::{OnOverrun, Period, Phase};
 
 fn task(name: &str, period_us: u64) -> Task {
     Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"))
@@ -55,7 +55,7 @@ fn a_stop_of_one_ends_all_and_so_does_an_overrun_of_the_stop_policy() {
     assert_eq!(run(all, 60_000).why, Why::Stopped);
     let stop = AtomicBool::new(false);
     let all = Workers::new()
-        .task(task("long", 1_000).policy(Policy::Stop), |_| {
+        .task(task("long", 1_000).policy(OnOverrun::Stop), |_| {
             // Until the executive has seen it and ended.
             while !stop.load(Ordering::Relaxed) {
                 std::thread::yield_now();
@@ -75,7 +75,7 @@ fn a_runaway_alone_is_cancelled_demoted_and_put_back() {
     let stop = AtomicBool::new(false);
     let finished = Workers::new()
         .grace(Span::from_ms(4))
-        .task(task("runaway", 2_000).policy(Policy::Terminate), |cycle| {
+        .task(task("runaway", 2_000).policy(OnOverrun::Terminate), |cycle| {
             // Once: until it is told, and then until another had its turns all the same.
             while first && !(cycle.cancelled() && others.load(Ordering::Relaxed) >= 20) {
                 std::hint::spin_loop();
@@ -112,7 +112,7 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_paces_what_has_none() {
     let delayed = AtomicU64::new(0);
     let mut left = 25u64;
     let crew = Workers::new()
-        .task(task("delayed", 1_000).policy(Policy::Delay), |cycle| {
+        .task(task("delayed", 1_000).policy(OnOverrun::Delay), |cycle| {
             assert_eq!(cycle.missed, 0);
             delayed.fetch_add(1, Ordering::Relaxed);
             Flow::Continue
@@ -141,7 +141,7 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_paces_what_has_none() {
 #[test]
 fn a_task_that_goes_on_until_it_is_told_is_told_of_the_end() {
     // Its next release is far away when all ends.
-    let long = task("long", 500_000).policy(Policy::Terminate);
+    let long = task("long", 500_000).policy(OnOverrun::Terminate);
     let begun = AtomicBool::new(false);
     let all = Workers::new().task(long, |cycle| {
         begun.store(true, Ordering::Relaxed);
@@ -197,10 +197,10 @@ fn what_cannot_be_is_refused_with_its_reason() {
         all.build().expect_err("refused").to_string()
     };
     for (task, why) in [
-        (task("a", 1).policy(Policy::Burst(2)), "catch up"),
-        (task("a", 1).policy(Policy::Delay), "phase"),
-        (task("a", 1).policy(Policy::Terminate), "no release"),
-        (task("a", 1).policy(Policy::Stop), "no release"),
+        (task("a", 1).policy(OnOverrun::Burst(2)), "catch up"),
+        (task("a", 1).policy(OnOverrun::Delay), "phase"),
+        (task("a", 1).policy(OnOverrun::Terminate), "no release"),
+        (task("a", 1).policy(OnOverrun::Stop), "no release"),
         (task("a", 1).phase(Phase::At(0)), "no phase"),
         (task("a", 1).deadline_ns(5), "late"),
     ] {

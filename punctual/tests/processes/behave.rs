@@ -13,7 +13,7 @@ use punctual::core::wait::Sleep;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::os::mapping::{Access, Mapping};
 use punctual::os::{process, scheduler, threads};
-use punctual::periodic::{Period, Policy, Task};
+use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
     Event, Finished, RegisterError, Registration, SEAT_VARIABLE, Spec, Supervisor, TASK_VARIABLE,
     What,
@@ -140,7 +140,7 @@ fn starts_programs(name: &str) {
             let both = [start(&["sleep", "60"]), start(&["setsid", "sleep", "60"])];
             for pid in both {
                 let policy = scheduler::get(pid.cast_signed());
-                assert_eq!(policy, Ok(scheduler::Policy::Other), "not the task's own");
+                assert_eq!(policy, Ok(scheduler::SchedPolicy::Other), "not the task's own");
             }
             note(name, &both);
             if name == "forks-hangs" {
@@ -157,10 +157,10 @@ fn starts_spinners(name: &str) {
     obey(name, |n| {
         if n == 1 {
             let inherited = std::thread::spawn(|| scheduler::get(0)).join().expect("no panic");
-            assert_eq!(inherited, Ok(scheduler::Policy::Other), "not the task's own");
+            assert_eq!(inherited, Ok(scheduler::SchedPolicy::Other), "not the task's own");
             for waits in [false, true] {
                 std::thread::spawn(move || {
-                    scheduler::set(0, scheduler::Policy::Fifo(1)).expect("the test made sure");
+                    scheduler::set(0, scheduler::SchedPolicy::Fifo(1)).expect("the test made sure");
                     loop {
                         if waits {
                             pause_ms(1);
@@ -219,7 +219,7 @@ pub(crate) fn spec(name: &str) -> Spec {
     spec
 }
 
-pub(crate) fn policy(spec: Spec, policy: Policy) -> Spec {
+pub(crate) fn policy(spec: Spec, policy: OnOverrun) -> Spec {
     Spec { task: spec.task.clone().policy(policy), ..spec }
 }
 

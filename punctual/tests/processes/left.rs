@@ -8,9 +8,9 @@ use punctual::core::seat::Source;
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::os::child::{self, Program, Status, Text};
-use punctual::os::scheduler::{self, Policy as Scheduling};
+use punctual::os::scheduler::{self, SchedPolicy as Scheduling};
 use punctual::os::{process, signal, threads};
-use punctual::periodic::{Period, Policy, Task};
+use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
     Cause, Exit, Over, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch, What,
 };
@@ -121,7 +121,7 @@ fn children(pid: u32) -> Vec<i32> {
 fn what_a_task_started_ends_with_it() {
     // One leaves by itself; one overruns, which ends everything, and has to be ended.
     let leaves = (spec("forks-leaves"), Exit::Status(0));
-    let hangs = (policy(spec("forks-hangs"), Policy::Stop), Exit::Signal(9));
+    let hangs = (policy(spec("forks-hangs"), OnOverrun::Stop), Exit::Signal(9));
     for (spec, exit) in [leaves, hangs] {
         let task = spec.task.name().to_owned();
         let (finished, events) = run(Supervisor::new().task(spec), |_, _| false);
@@ -253,7 +253,7 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
 #[test]
 fn a_task_that_is_always_behind_blocks_now_and_then() {
     // It runs the releases that passed, so that the next one is always there already.
-    let behind = policy(spec("behind"), Policy::Burst(4));
+    let behind = policy(spec("behind"), OnOverrun::Burst(4));
     let (finished, events) = run(Supervisor::new().task(behind), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
     assert!(!finished.tasks[0].failed, "{events:?}");

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use punctual::core::seat::Source;
 use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
-use punctual::periodic::Policy;
+use punctual::periodic::OnOverrun;
 use punctual::process::{
     Cause, Event, Exit, Over, RegisterError, Registration, Restart, Spec, Supervisor, WaitError,
     Watch, What, When,
@@ -55,7 +55,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
 
 #[test]
 fn an_overrun_is_terminated_started_again_and_given_up() {
-    let mut hangs = policy(spec("hangs"), Policy::Terminate);
+    let mut hangs = policy(spec("hangs"), OnOverrun::Terminate);
     hangs.restart = Restart { when: When::OnFailure, most: 2, pause: Span::from_ms(1) };
     let (finished, events) = run(Supervisor::new().task(hangs), |_, _| false);
     let [task] = &finished.tasks[..] else { panic!("one task") };
@@ -70,14 +70,14 @@ fn an_overrun_is_terminated_started_again_and_given_up() {
 #[test]
 fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
     let deaf = |of| policy(spec("deaf"), of);
-    let (finished, events) = run(Supervisor::new().task(deaf(Policy::Terminate)), |_, _| false);
+    let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Terminate)), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
     assert_eq!(count(&events, "deaf", |w| *w == What::Killed(Cause::Silent)), 1, "{events:?}");
     assert_eq!((finished.tasks[0].terminated, finished.tasks[0].exit), (1, Some(Exit::Signal(9))));
-    let (finished, _) = run(Supervisor::new().task(deaf(Policy::Stop)), |_, _| false);
+    let (finished, _) = run(Supervisor::new().task(deaf(OnOverrun::Stop)), |_, _| false);
     assert_eq!(finished.over, Over::Overran("deaf".to_owned()));
     let told = |event: &Event, _: &[Event]| event.what == What::Silent;
-    let (finished, events) = run(Supervisor::new().task(deaf(Policy::Skip)), told);
+    let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Skip)), told);
     assert_eq!((finished.over, finished.tasks[0].terminated), (Over::Stopped, 0), "{events:?}");
 }
 
@@ -100,7 +100,7 @@ fn who_leaves_in_good_order_has_not_failed_and_who_never_comes_has() {
 fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
     let mut missing = spec("missing");
     missing.command = vec!["/nowhere/at/all".into()];
-    let stops = policy(spec("hangs-stop"), Policy::Stop);
+    let stops = policy(spec("hangs-stop"), OnOverrun::Stop);
     let (finished, _) = run(Supervisor::new().task(missing).task(stops), |_, _| false);
     assert_eq!(finished.over, Over::Overran("hangs-stop".to_owned()));
     let missing = finished.tasks.iter().find(|task| task.name == "missing").expect("one");
@@ -186,8 +186,8 @@ fn what_cannot_be_is_refused() {
     assert!(refused(Supervisor::new()).contains("no task"));
     assert!(refused(with(spec("a/b"))).contains("no name"));
     assert!(refused(with(spec("a")).task(spec("a"))).contains("\"a\""));
-    assert!(refused(with(policy(spec("a"), Policy::Delay))).contains("phase"));
-    assert!(refused(with(policy(spec("a"), Policy::Burst(17)))).contains("16"));
+    assert!(refused(with(policy(spec("a"), OnOverrun::Delay))).contains("phase"));
+    assert!(refused(with(policy(spec("a"), OnOverrun::Burst(17)))).contains("16"));
     let fifo = Cell::new(0);
     let high = || Spec { fifo: Some(fifo.get()), ..spec("a") };
     for priority in [0, 80, 99] {

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::executive::Executive;
 
 use crate::Exit;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let started = jiff::Timestamp::now();
     let executive = Executive {
         cpu,
-        policy: Policy::Fifo(PRIORITY),
+        policy: SchedPolicy::Fifo(PRIORITY),
         sizes: args.tasks.clone(),
         duration: args.duration.0,
     };

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail};
 use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
             cpu: Some(cpu),
             period,
             phase_ns: args.phase.at_ns(),
-            policy: Policy::Fifo(PRIORITY),
+            policy: SchedPolicy::Fifo(PRIORITY),
             wait: WaitKind::Sleep,
         }],
         conditions: ways.iter().map(condition).collect(),

@@ -16,7 +16,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::time::Period;
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual::process::{Event, Stop};
 use punctual::workers::PRIORITY;
@@ -95,7 +95,7 @@ fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {
-            let policy = Policy::Fifo(tasks.priority.unwrap_or(PRIORITY));
+            let policy = SchedPolicy::Fifo(tasks.priority.unwrap_or(PRIORITY));
             quiet::find(tasks.cpu, policy, shortest).context("cannot start a thread")?
         }
     };

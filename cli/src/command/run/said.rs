@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Cause, Event, Exit, Finished, Over, What};
 use punctual::session::{Attempt, Refusal};
 use punctual::watchdog::Force;
@@ -68,7 +68,7 @@ impl Refusals {
         if let What::Refused(attempt, errno) = &event.what {
             let what = match attempt {
                 // Each task asks for a priority of its own.
-                Attempt::Scheduler(Policy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
+                Attempt::Scheduler(SchedPolicy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
                 other => format!("{other} ({errno})"),
             };
             let tasks = self.0.entry(what).or_default();
@@ -93,7 +93,7 @@ impl Refusals {
         warnings.extend(others.map(|Refusal { attempt, errno }| {
             format!("refused: {attempt} ({errno}) for the thread that releases")
         }));
-        if finished.policy == Policy::Other {
+        if finished.policy == SchedPolicy::Other {
             warnings.push(
                 "the releases came from a SCHED_OTHER thread: anything else on the machine can \
                  make them late; root, or CAP_SYS_NICE, or RLIMIT_RTPRIO would give SCHED_FIFO"

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::Policy;
+use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
 use punctual_host::facts::Facts;
@@ -193,7 +193,7 @@ impl<'a> Destination for Place<'a> {
     fn begin(
         &mut self,
         prepared: &Prepared,
-        granted: &[Policy],
+        granted: &[SchedPolicy],
     ) -> Result<Begun<Feed<'a>, File>, Box<dyn Error + Send + Sync>> {
         let plan = prepared.plan();
         let config = self.checkpointer.config();

@@ -89,7 +89,7 @@ fn a_table_that_follows_another_agrees_with_the_model() {
 #[test]
 fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     let task = |num_ns, policy| Task { num_ns, den: 1, phase_ns: 0, policy };
-    let old = [task(40, Policy::Skip), task(60, Policy::Delay), task(100, Policy::Skip)];
+    let old = [task(40, OnOverrun::Skip), task(60, OnOverrun::Delay), task(100, OnOverrun::Skip)];
     let mut leg = Leg::of(&old, 1_000);
     let table = leg.parts.table(1_000);
     let mut storage = Room::of(&table);
@@ -102,7 +102,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
         let before = Before { table: &table, state: &mut state, ranks };
         State::follow(&next, room.lend(), before, now).err()
     };
-    let one = [task(40, Policy::Skip)];
+    let one = [task(40, OnOverrun::Skip)];
     assert_eq!(refused(&one, 999, &[None]), Some(Misfit::Epoch));
     assert_eq!(refused(&one, 1_000, &[]), Some(Misfit::Ranks));
     for from in [1, 2, 3, u32::MAX] {

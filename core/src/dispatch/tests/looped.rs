@@ -124,7 +124,7 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
         match ended {
             Ended::Finished => assert!(world.model.step(now).is_err_and(|until| until >= end)),
             Ended::Overran(rank) => {
-                assert_eq!(tasks[rank].policy, Policy::Stop);
+                assert_eq!(tasks[rank].policy, OnOverrun::Stop);
                 let overran = state.counters(rank).over_release > 0;
                 assert!(overran, "{rank} at {now}");
                 // At its end; or before it ran, of a cycle that was due twice, which is missed too.
@@ -156,12 +156,12 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
 }
 
 /// Every policy alone, and all but stopping mixed.
-const POLICIES: [Option<Policy>; 6] = [
-    Some(Policy::Skip),
-    Some(Policy::Burst(3)),
-    Some(Policy::Delay),
-    Some(Policy::Terminate),
-    Some(Policy::Stop),
+const POLICIES: [Option<OnOverrun>; 6] = [
+    Some(OnOverrun::Skip),
+    Some(OnOverrun::Burst(3)),
+    Some(OnOverrun::Delay),
+    Some(OnOverrun::Terminate),
+    Some(OnOverrun::Stop),
     None,
 ];
 

@@ -51,8 +51,8 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
     use crate::dispatch::{Counters, Cursor, Pace, Released, State, Step, Storage, finish, step};
     use crate::earliest::{Entry, entries};
-    use crate::table::{Class, Mask, Policy, Run, Slot, Table};
-    let policy = if burst == 0 { Policy::Skip } else { Policy::Burst(burst) };
+    use crate::table::{Class, Mask, OnOverrun, Run, Slot, Table};
+    let policy = if burst == 0 { OnOverrun::Skip } else { OnOverrun::Burst(burst) };
     let max = u64::MAX;
     let slots =
         [Slot { class: 0, run: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];

@@ -10,7 +10,7 @@ use punctual_core::seat::State;
 use punctual_core::time::{Instant, Span};
 
 use super::restart::{Count, Restart};
-use crate::periodic::Policy;
+use crate::periodic::OnOverrun;
 
 pub(super) use act::{Act, Seen};
 pub use end::{Cause, Exit};
@@ -43,7 +43,7 @@ pub(super) struct Life {
     /// Whether it has a program; else it is for who joins.
     program: bool,
     /// What an overrun does.
-    policy: Policy,
+    policy: OnOverrun,
     /// A process that takes none of so many releases is silent.
     silent_after: u64,
     register_within: Span,
@@ -59,7 +59,7 @@ impl Life {
     /// A seat whose program, if it has one, is to be started at once.
     pub(super) fn new(
         program: bool,
-        (policy, silent_after): (Policy, u64),
+        (policy, silent_after): (OnOverrun, u64),
         register_within: Span,
         restart: Restart,
         now: Instant,
@@ -149,7 +149,7 @@ impl Life {
             }
             State::Unknown | State::Empty => self.kill(Cause::Rubbish, now),
             State::Asking | State::Idle | State::Running
-                if overran && self.policy == Policy::Terminate =>
+                if overran && self.policy == OnOverrun::Terminate =>
             {
                 self.kill(Cause::Overran, now)
             }
@@ -172,8 +172,8 @@ impl Life {
         }
         self.silent = true;
         match self.policy {
-            Policy::Terminate => self.kill(Cause::Silent, now),
-            Policy::Stop => Act::Stop,
+            OnOverrun::Terminate => self.kill(Cause::Silent, now),
+            OnOverrun::Stop => Act::Stop,
             _ => Act::Note,
         }
     }

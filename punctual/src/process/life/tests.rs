@@ -20,7 +20,7 @@ fn ended(exit: Exit, state: State) -> Seen {
 
 fn life(when: When) -> Life {
     let restart = Restart { when, most: 1, ..Restart::default() };
-    Life::new(true, (Policy::Terminate, 10), Span::from_ms(1_000), restart, at(0))
+    Life::new(true, (OnOverrun::Terminate, 10), Span::from_ms(1_000), restart, at(0))
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
 
 #[test]
 fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
-    let mut life = Life { policy: Policy::Skip, ..life(When::Never) };
+    let mut life = Life { policy: OnOverrun::Skip, ..life(When::Never) };
     life.tick(&ALIVE, at(0));
     life.tick(&is(State::Asking), at(1));
     let over = Seen { overran: 9, ..is(State::Running) };
@@ -93,7 +93,7 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
 #[test]
 fn a_seat_without_a_program_is_given_once_and_free_again() {
     let restart = Restart::default();
-    let mut life = Life::new(false, (Policy::Skip, 10), Span::from_ms(1_000), restart, at(0));
+    let mut life = Life::new(false, (OnOverrun::Skip, 10), Span::from_ms(1_000), restart, at(0));
     assert_eq!(life.tick(&ALIVE, at(0)), Act::Nothing);
     assert!(life.join(at(1)) && !life.join(at(1)), "one at a time");
     assert_eq!(life.tick(&is(State::Asking), at(2)), Act::Seat);
@@ -114,9 +114,9 @@ fn a_seat_without_a_program_is_given_once_and_free_again() {
 fn who_takes_no_releases_is_told_ended_or_ends_all_as_its_policy_says() {
     let at_release = |state, taken, posted| Seen { taken: Some(taken), posted, ..is(state) };
     for (policy, act) in [
-        (Policy::Terminate, Act::Kill(Cause::Silent)),
-        (Policy::Stop, Act::Stop),
-        (Policy::Skip, Act::Note),
+        (OnOverrun::Terminate, Act::Kill(Cause::Silent)),
+        (OnOverrun::Stop, Act::Stop),
+        (OnOverrun::Skip, Act::Note),
     ] {
         let mut life = Life { policy, ..life(When::Never) };
         life.tick(&ALIVE, at(0));

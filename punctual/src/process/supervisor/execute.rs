@@ -13,7 +13,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::stop::Stop;
 use super::threads::Rounds;
@@ -44,7 +44,7 @@ pub(super) struct Stage<'s> {
 #[derive(Debug)]
 pub(super) struct Executed<'s> {
     pub(super) ended: Ended,
-    pub(super) policy: Policy,
+    pub(super) policy: SchedPolicy,
     pub(super) refused: Vec<Refusal>,
     pub(super) posts: Posts<'s>,
 }
@@ -80,14 +80,14 @@ impl Stage<'_> {
         clock: MachineClock,
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), Kind::Lateness) else {
-            let (ended, policy, refused) = (Ended::Stopped, Policy::Other, Vec::new());
+            let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
             return Executed { ended, policy, refused, posts: tasks };
         };
         let mut many = Many { clock, wait, tasks, observe: page };
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.seats.iter().for_each(Seat::touch);
-        let session = Thread::enter(ready.cpu, Policy::Fifo(ready.priority));
+        let session = Thread::enter(ready.cpu, SchedPolicy::Fifo(ready.priority));
         let from = many.clock.now();
         let state = State::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());

@@ -3,7 +3,7 @@
 //! Plain data; whoever ran it says it to a person.
 
 use punctual_core::page::Counts;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::super::life::Exit;
 use crate::session::Refusal;
@@ -27,7 +27,7 @@ pub struct Finished {
     /// Why it ended.
     pub over: Over,
     /// The policy that its executive really had.
-    pub policy: Policy,
+    pub policy: SchedPolicy,
     /// What its executive's thread was refused.
     pub refused: Vec<Refusal>,
     /// How the executive itself was ended by force, if it was.
@@ -59,7 +59,7 @@ pub struct TaskOutcome {
     /// Its counters and its histogram of lateness.
     pub figures: Figures,
     /// The policy that its thread had last; `None` when it never registered.
-    pub policy: Option<Policy>,
+    pub policy: Option<SchedPolicy>,
     /// How often a process was started, or came, for it.
     pub starts: u64,
     /// How often it registered.

@@ -9,7 +9,7 @@ use punctual_core::time::Instant;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::super::cgroup::Home;
 use super::super::life::{Act, Cause, Seen, Stage};
@@ -142,7 +142,7 @@ impl Lead<'_, '_> {
             Act::Dismiss => {
                 let thread = one.close(seat);
                 // Not a task any more: as any other thread.
-                let _gone = thread.map(|thread| scheduler::set(thread, Policy::Other));
+                let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
                 seat.take_over();
                 let cause = one.life.dismissed_for();
                 self.say(rank, cause.map_or(What::Unregistered, What::Dismissed));
@@ -182,9 +182,9 @@ impl Lead<'_, '_> {
         if let Some(cpu) = seat.cpu {
             ask(Attempt::Affinity(cpu), affinity::set(thread, &CpuMask::one(cpu)));
         }
-        let policy = Policy::Fifo(seat.fifo);
+        let policy = SchedPolicy::Fifo(seat.fifo);
         ask(Attempt::Scheduler(policy), scheduler::set(thread, policy));
-        let granted = scheduler::get(thread).unwrap_or(Policy::Other);
+        let granted = scheduler::get(thread).unwrap_or(SchedPolicy::Other);
         one.policy = Some(granted);
         one.registered += 1;
         seat.guarded.arm(if granted == policy { thread } else { 0 });

@@ -27,8 +27,8 @@ use super::memory::Memory;
 use super::place::is_name;
 use super::spec::{SetupError, Spec};
 use crate::guard::{Guarded, hang_bound};
-use crate::periodic::{BuildError, Periodic, Plan, Policy, Task};
-use crate::posts::{OnOverrun, Told};
+use crate::periodic::{BuildError, OnOverrun, Periodic, Plan, Task};
+use crate::posts::{PostOverrun, Told};
 use crate::stage::Priorities;
 use crate::workers::{PRIORITY, limits, releases};
 
@@ -181,7 +181,7 @@ impl Supervisor {
             rank.map_or(0, |rank| joint.phase_ns(rank))
         };
         let posted = |spec: &Spec| {
-            let task = spec.task.clone().policy(Policy::Skip);
+            let task = spec.task.clone().policy(OnOverrun::Skip);
             let task = Task { budget_ns: None, deadline_ns: None, start_ns: None, ..task };
             let phase = crate::periodic::Phase::At(phase(&task));
             task.phase(phase)
@@ -191,10 +191,10 @@ impl Supervisor {
 
     fn seat(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<Seat, SetupError> {
         let (burst, on_overrun) = match spec.task.policy {
-            Policy::Burst(most) => (most, OnOverrun::Nothing),
-            Policy::Terminate => (0, OnOverrun::Cancel),
-            Policy::Stop => (0, OnOverrun::Stop),
-            _ => (0, OnOverrun::Nothing),
+            OnOverrun::Burst(most) => (most, PostOverrun::Nothing),
+            OnOverrun::Terminate => (0, PostOverrun::Cancel),
+            OnOverrun::Stop => (0, PostOverrun::Stop),
+            _ => (0, PostOverrun::Nothing),
         };
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
@@ -217,7 +217,7 @@ impl Supervisor {
             silent_after: patience_ns.div_ceil(period_ns),
             grace: match on_overrun {
                 // So that who is to end it gets the CPU, where there is but one.
-                OnOverrun::Cancel => TERMINATE_GRACE,
+                PostOverrun::Cancel => TERMINATE_GRACE,
                 _ => hang_bound(period_ns),
             },
             terms,

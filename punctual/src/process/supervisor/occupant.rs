@@ -10,7 +10,7 @@ use punctual_core::time::Instant;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::pidfd;
 use punctual_os::process::Ending;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::super::cgroup::Home;
 use super::super::life::{Exit, Life};
@@ -33,7 +33,7 @@ pub(super) struct Occupant {
     pub(super) connection: Option<UnixStream>,
     /// Known without looking: it could not be started.
     pub(super) ended: Option<Exit>,
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<SchedPolicy>,
     pub(super) starts: u64,
     pub(super) registered: u64,
     pub(super) terminated: u64,

@@ -8,13 +8,13 @@ use punctual_core::page::{Kind, Page};
 use punctual_core::seat::{Door, Outputs, Releaser, Source, Terms};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
-use punctual_os::scheduler::Policy;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::super::memory::Memory;
 use super::super::spec::Spec;
 use super::threads::{Others, Watch};
 use crate::guard::{Charge, Guarded, hang_bound};
-use crate::posts::{Limits, OnOverrun, Post, Told};
+use crate::posts::{Limits, Post, PostOverrun, Told};
 
 /// One seat.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Seat {
     pub(super) spec: Spec,
     pub(super) terms: Terms,
     pub(super) limits: Limits,
-    pub(super) on_overrun: OnOverrun,
+    pub(super) on_overrun: PostOverrun,
     pub(super) fifo: u8,
     pub(super) cpu: Option<u32>,
     pub(super) grace: Span,
@@ -56,7 +56,7 @@ impl Seat {
     /// As the guard has it.
     pub(super) fn charge(&self) -> Charge<'_> {
         let words = self.memory.mapping.words();
-        let policy = Policy::Fifo(self.fifo);
+        let policy = SchedPolicy::Fifo(self.fifo);
         Charge::new(words, self.terms.releases, self.grace, policy, &self.guarded)
     }
 

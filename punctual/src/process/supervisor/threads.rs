@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use punctual_core::time::Span;
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Account};
 
 use crate::guard::Guarded;
@@ -95,7 +95,8 @@ impl<'a> Watch<'a> {
     }
 
     fn examine(&mut self, thread: i32) {
-        if !matches!(scheduler::get(thread), Ok(Policy::Fifo(_) | Policy::RoundRobin(_))) {
+        if !matches!(scheduler::get(thread), Ok(SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_)))
+        {
             return;
         }
         let Some(account) = threads::account(self.process, thread) else { return };
@@ -107,7 +108,7 @@ impl<'a> Watch<'a> {
         };
         // One that is demoted is not there any more: if it takes the policy again, that is news.
         known.there = !known.runs_on(account, self.bound);
-        if !known.there && scheduler::set(thread, Policy::Other).is_ok() {
+        if !known.there && scheduler::set(thread, SchedPolicy::Other).is_ok() {
             self.others.demoted.fetch_add(1, Ordering::Relaxed);
         }
     }

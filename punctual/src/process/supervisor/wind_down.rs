@@ -5,7 +5,7 @@
 //! the time that tasks have, and skips nothing.
 
 use punctual_core::time::{Instant, Span};
-use punctual_os::scheduler::{self, Policy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::super::life::{Act, Cause, Exit};
 use super::lead::{Lead, now};
@@ -68,7 +68,7 @@ impl Lead<'_, '_> {
         for (one, seat) in self.all.iter().zip(&self.ready.seats) {
             // A process that joined lives on, without a guard: it does not keep its priority.
             let thread = one.close(seat);
-            let _gone = thread.map(|thread| scheduler::set(thread, Policy::Other));
+            let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
         }
         self.ready.seats.iter().for_each(Seat::take_over);
     }

@@ -1,11 +1,11 @@
 /*
- * punctual.h: be there at the release, know every cycle.
+ * punctual.h: run periodic loops on Linux, and know how late each cycle was.
  *
- * A loop of one period that says punctual_loop_wait(), works, and says so again; an executive of
- * many periodic tasks in one thread; a calendar of units at fixed places of a frame; workers, which
- * are tasks with a thread each; a process that is a supervisor's task, and a look at such a task;
- * the clock, and a wait for one instant. Linux, x86-64 and AArch64. C11 and C++17 and newer; a
- * small C++ wrapper is in punctual.hpp.
+ * A loop of one period in the caller's thread: punctual_loop_wait(), work, and again; an executive
+ * of many tasks, in one thread, on several CPUs or with threads of their own, with units at fixed
+ * places of a frame where they are wanted; a followed clock for either; a process that is a
+ * supervisor's task, and a look at such a task; the clock, and a wait for one instant. Linux, x86-64
+ * and AArch64. C11 and C++17 and newer; a small C++ wrapper is in punctual.hpp.
  *
  * Answers. A function that can fail returns 0 or a negative errno, never anything else.
  *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
@@ -16,9 +16,9 @@
  *   Nothing here ends the process, throws, prints (but a fault of its own, on standard error) or
  *   installs a signal handler.
  *
- * Time. All instants are nanoseconds on CLOCK_MONOTONIC, all spans nanoseconds; shares are from 0
- *   to 1. A period is an exact fraction of nanoseconds, num/den: 1 kHz is 1000000/1, 3 Hz is
- *   1000000000/3. It is from 1 ns to 2^62 ns (146 years).
+ * Time. All instants are nanoseconds on CLOCK_MONOTONIC, or on the clock that is followed; all spans
+ *   are nanoseconds, shares from 0 to 1. A period is an exact fraction of nanoseconds, num/den:
+ *   1 kHz is 1000000/1, 3 Hz is 1000000000/3. It is from 1 ns to 2^62 ns (146 years).
  *
  * Real time. Each function says where it may be called:
  *     setup only       allocates, takes time, makes system calls: before or after a loop
@@ -124,19 +124,21 @@ typedef struct punctual_cycle {
 typedef struct punctual_stats {
     size_t size;               /* sizeof(punctual_stats) */
     uint64_t ran;              /* cycles */
-    uint64_t missed;           /* releases that never ran, as far as a later cycle told of them */
+    uint64_t missed;           /* releases that never ran, as far as that is known */
     uint64_t started_late;     /* later than the task's start_ns: of a task only */
     uint64_t over_budget;      /* ran longer than the task's budget_ns: of a task only */
     uint64_t over_release;     /* still running at the next release: overruns */
     uint64_t over_deadline;    /* finished after the task's deadline_ns: of a task only */
     uint64_t last_release_ns;  /* the release of the last cycle */
     uint64_t last_cycle;       /* and its n */
-    int64_t min_ns;            /* lateness: the smallest, the largest, the mean; 0 with ran = 0 */
+    int64_t min_ns;            /* lateness: the smallest, the largest, the mean; 0 without releases */
     int64_t max_ns;
     double mean_ns;
     uint64_t stalls;           /* gaps above 1 us inside spins, when the CPU was elsewhere: of a */
     uint64_t longest_stall_ns; /*   loop only */
     uint64_t stalled_ns;       /* all of them together */
+    uint64_t demoted;          /* how often the task's own thread lost its real-time policy because it
+                                  ran on, once the run is over: of a task only */
     uint32_t consistent;       /* whether all but the stalls is of one moment */
     uint32_t forced;           /* 0, or how the watchdog ended the loop: 1 its thread was made
                                   SCHED_OTHER, 2 that was refused, 3 it did not get the CPU */
@@ -154,15 +156,79 @@ int punctual_cycle_init(punctual_cycle *cycle, size_t size) PUNCTUAL_NOEXCEPT;
  */
 int punctual_stats_init(punctual_stats *stats, size_t size) PUNCTUAL_NOEXCEPT;
 
+/* ---- A clock that is followed ------------------------------------------------------------------ */
+
+/*
+ * Another clock than CLOCK_MONOTONIC whose time the releases of loops and executives keep to: a
+ * thread reads it twice a second and steers a map of one time onto the other, by 100 parts in a
+ * million at most. Set it as the `follow` of their options: all their instants are on its time then,
+ * and PUNCTUAL_PHASE_QUIET is zero.
+ */
+typedef struct punctual_follow punctual_follow;
+
+/* Which clock. */
+enum {
+    PUNCTUAL_REFERENCE_TAI = 0, /* CLOCK_TAI: the time of day without leap seconds */
+    PUNCTUAL_REFERENCE_PTP = 1  /* a PTP hardware clock */
+};
+
+/* How well it follows. */
+typedef struct punctual_follow_info {
+    size_t size;           /* sizeof(punctual_follow_info) */
+    double drift_ppb;      /* how much faster it runs than CLOCK_MONOTONIC, parts of 10^9 */
+    int64_t phase_ns;      /* reference minus map at the last reading, */
+    double phase_rms_ns;   /*   the root of its mean square over all readings, */
+    uint64_t phase_max_ns; /*   and its largest amount */
+    uint64_t readings;     /* that were followed */
+    uint64_t steps;        /* of the reference, by a millisecond or more, */
+    int64_t stepped_ns;    /*   and what of them is not followed, in all */
+    uint64_t stops;        /* of the reference */
+    uint64_t limited;      /* readings at which the limit held the map back */
+    uint64_t unread;       /* how often the reference could not be read */
+    uint64_t late;         /* how often a change of pace was known only after it was to begin */
+} punctual_follow_info;
+
+/*
+ * Empties it: punctual_follow_info_init(&info, sizeof info).
+ * Real-time: in loop
+ */
+int punctual_follow_info_init(punctual_follow_info *info, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Follows a clock; device is the path of a PTP clock (/dev/ptp0) and null for TAI. period_ns is the
+ * period of the loops on it, or 0: where the reference steps, what is left of the step over whole
+ * periods is followed, without a period nothing of it. Takes 80 ms. *follow is null where it fails.
+ *   -EINVAL  also a device that is no PTP clock
+ *   -EIO     the clock could not be read
+ *   -EAGAIN  a thread could not be started
+ *   or what open(2) said of the device
+ * Real-time: setup only
+ */
+int punctual_follow_create(punctual_follow **follow, int reference, const char *device,
+                           uint64_t period_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * How well it follows; from any thread.
+ * Real-time: reader side
+ */
+int punctual_follow_status(const punctual_follow *follow,
+                           punctual_follow_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Frees it; null is no error. Loops and executives that were started on it keep it followed until
+ * they end. No other thread may use it at the time or later.
+ * Real-time: setup only
+ */
+int punctual_follow_destroy(punctual_follow *follow) PUNCTUAL_NOEXCEPT;
+
 /* ---- How a thread runs and waits ------------------------------------------------------------- */
 
-/* Where releases lie on CLOCK_MONOTONIC. */
+/* Where releases lie on CLOCK_MONOTONIC, or on the clock that is followed. */
 enum {
-    PUNCTUAL_PHASE_DEFAULT = 0, /* of a loop quiet, of an executive zero */
-    PUNCTUAL_PHASE_QUIET = 1,   /* away from the kernel's tick, which is listened for; zero where
-                                   none is heard, or the period meets it at any phase. A loop's */
-    PUNCTUAL_PHASE_ZERO = 2,    /* multiples of the period: separate processes agree on them */
-    PUNCTUAL_PHASE_AT = 3       /* phase_ns after those */
+    PUNCTUAL_PHASE_QUIET = 0, /* away from the kernel's tick, whose place is measured; zero where no
+                                 tick is found, or the period meets it at any phase */
+    PUNCTUAL_PHASE_ZERO = 1,  /* multiples of the period: separate processes agree on them */
+    PUNCTUAL_PHASE_AT = 2     /* phase_ns after those */
 };
 
 /* How a release is waited for. */
@@ -182,13 +248,26 @@ typedef struct punctual_options {
     uint64_t phase_ns;         /* for PUNCTUAL_PHASE_AT; of a loop below the period */
     uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED, below the period: so long it spins in
                                   each; for PUNCTUAL_WAIT_REARM, at most the period */
-    uint64_t watchdog_ns;      /* stop a loop that gets nowhere for so long, and make its thread
-                                  SCHED_OTHER: at least two periods; 0: no watchdog. It is a thread of
-                                  this process, and ends with it, as the loop does */
+    uint64_t watchdog_ns;      /* stop a loop that makes no progress for so long, and make its thread
+                                  SCHED_OTHER: at least two periods; 0: three periods, and at least
+                                  2 s; UINT64_MAX: nobody watches. The watchdog is a thread of this
+                                  process, and ends with it, as the loop does */
+    uint64_t grace_ns;         /* how long a task with a thread of its own and
+                                  PUNCTUAL_OVERRUN_TERMINATE may go on after it was told, before it
+                                  loses its real-time policy until it returns; 0: its period. Of an
+                                  executive only */
     double budget_share;       /* for PUNCTUAL_WAIT_ADAPTIVE: the share of the CPU that waiting may
                                   take, above 0 and at most 1; 0.1 */
     double late_share;         /* and the share of wakes that may be late, in (0, 1); 0.001 */
-    int32_t phase;             /* a PUNCTUAL_PHASE_ */
+    const int32_t *cpus;       /* several CPUs, with a thread on each, the first one the executive's
+                                  own: each task goes where it fits best; in place of cpu. Read
+                                  during the call. Null; of an executive only */
+    size_t cpu_count;          /* how many; 0 */
+    const char *samples;       /* the path of a sample file, which `punctual analyse` reads, for the
+                                  lateness of every cycle; a file of that name is replaced. Tasks that
+                                  come later or that a device triggers are not in it. Null: none */
+    const punctual_follow *follow; /* the clock whose time releases keep to; null: CLOCK_MONOTONIC */
+    int32_t phase;             /* a PUNCTUAL_PHASE_; PUNCTUAL_PHASE_QUIET */
     int32_t wait;              /* a PUNCTUAL_WAIT_ */
     int32_t cpu;               /* the CPU to run on; -1: any */
     int32_t priority;          /* SCHED_FIFO of 1 to 98; 0: SCHED_OTHER; 90 */
@@ -196,11 +275,11 @@ typedef struct punctual_options {
                                   there is a loop that wants it */
     uint32_t hold_idle_states; /* 1: keep CPUs out of deep idle states meanwhile, by
                                   /dev/cpu_dma_latency: costs power */
-    uint32_t rehearse;         /* 1: a wait that learns does so before the first cycle, where that
+    uint32_t learn_first;      /* 1: a wait that learns does so before the first cycle, where that
                                   takes no longer than 3 s; 0: the first cycles teach it */
     uint32_t strict;           /* 1: what the kernel refuses (priority, CPU, memory, idle states)
-                                  is an error, -EACCES; 0: it is told by _refused(), and the loop
-                                  runs without */
+                                  is an error, -EACCES; 0: _refused() lists it, and the loop runs
+                                  without */
 } punctual_options;
 
 /*
@@ -251,7 +330,8 @@ typedef struct punctual_loop punctual_loop;
  * what the wait takes to learn (3 s at most). *loop is null where it fails.
  *   -EINVAL  an option that cannot be; punctual_last_error() names it
  *   -EACCES  the kernel refused something, and the options are strict
- *   -EAGAIN  no thread for the watchdog
+ *   -EAGAIN  a thread could not be started
+ *   or what open(2) said of the sample file
  * Real-time: setup only
  */
 int punctual_loop_create(punctual_loop **loop, const punctual_options *options) PUNCTUAL_NOEXCEPT;
@@ -309,47 +389,72 @@ int punctual_loop_wait_info(punctual_loop *loop, punctual_wait_info *info) PUNCT
 int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * Ends the loop and puts back what was changed of its thread and process. Null is no error. No
- * other thread may use it at the time or later.
- *   -EPERM  this is not the thread that created it
+ * Ends the loop, completes its sample file, and puts back what was changed of its thread and
+ * process. Null is no error. No other thread may use it at the time or later.
+ *   -EPERM  this is not the thread that created it: the loop goes on
+ *   -EIO    its sample file is not complete; the loop is freed all the same
  * Real-time: setup only
  */
 int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
-/* ---- An executive of many periodic tasks ----------------------------------------------------- */
+/* ---- An executive of many tasks --------------------------------------------------------------- */
 
 /*
- * Tasks of any periods in one thread, each run to its end, the most urgent of those that are due
- * first. Add tasks, build, run; more tasks may come and others go at any time after that, also
- * while it runs.
+ * Tasks of any periods, wherever they run: in the executive's own thread, each to its end, the most
+ * urgent of those that are due first; in a thread on another CPU; or in a thread of their own, where
+ * the kernel preempts them by priority. Units at fixed places of a frame, with the other tasks where
+ * their budgets fit in between. Tasks that a device triggers, and background work where there is
+ * nothing else to do.
+ *
+ * Add tasks and run; tasks may come and go while it runs. Each run builds the executive anew from
+ * what was added, and its counts start anew.
+ *
+ * A task that is a process of its own is not added here: it needs a program, restarts, a safe value
+ * and a time to register in, which `punctual run FILE` reads from a file; its process uses
+ * punctual_register() and punctual_wait() below.
  */
-typedef struct punctual_periodic punctual_periodic;
+typedef struct punctual_executive punctual_executive;
 
 /*
- * The body of a task: is called once a cycle, by the thread that runs the executive (of workers by
- * the task's own), with the data of its punctual_task. The cycle is valid for the call. Returns a
- * PUNCTUAL_ of those below, or a negative number, which ends the run and is what that returns. It
- * must neither throw nor longjmp out. A task that takes long asks punctual_cycle_cancelled(), or
- * looks whether punctual_now_ns() has passed cycle->next_ns, and returns with its outputs in a safe
- * state.
+ * The body of a task: is called once a cycle, by the thread that runs the task, with the data of its
+ * punctual_task. The cycle is valid for the call. Returns a PUNCTUAL_ of those below, or a negative
+ * number, which ends the run and is what that returns. It must neither throw nor longjmp out. A
+ * task that takes long asks punctual_cycle_cancelled(), or looks whether punctual_now_ns() has
+ * passed cycle->next_ns, and returns with its outputs in a safe state. Bodies in different threads
+ * run at the same time: what they share is theirs to guard.
  */
 typedef int (*punctual_task_fn)(void *data, const punctual_cycle *cycle);
 
-/* What a body says at its end; any other positive number is as PUNCTUAL_STOP. */
+/* What a body returns; any other positive number is as PUNCTUAL_STOP. */
 enum {
     PUNCTUAL_CONTINUE = 0, /* this cycle is done */
     PUNCTUAL_STOP = 1,     /* end the run, which returns 0 */
-    PUNCTUAL_BREAK = 2     /* a voluntary break: this cycle goes on in the task's next unit of the
-                              calendar; elsewhere as PUNCTUAL_CONTINUE */
+    PUNCTUAL_BREAK = 2     /* this cycle goes on in the task's next unit of the calendar; elsewhere
+                              as PUNCTUAL_CONTINUE */
 };
 
 /*
- * Whether the cycle that the calling thread runs is to come to its end: 1 when its release has been
- * overrun (of a unit of a calendar: its budget), or the run of workers is to end, and its task has
- * PUNCTUAL_POLICY_TERMINATE. 0 before that, for any other task, and where the thread runs no cycle.
- * A run of an executive or a calendar with such a task has a thread beside it, on another CPU where
- * there is one, that looks every 2 ms; without another CPU, and without the right to a priority
- * above the task's, it may come late. Cannot fail.
+ * A trigger: is called by the thread of its task, with its trigger_data, and blocks until the
+ * task's next cycle. Returns a positive number for a cycle, 0 when there are no more, or a negative
+ * number, which ends the run and is what that returns. It must return, with whatever number, once
+ * punctual_executive_stopped() says so, and must neither throw nor longjmp out.
+ */
+typedef int (*punctual_wait_fn)(void *data);
+
+/*
+ * Background work: one slice of it. Returns PUNCTUAL_CONTINUE for another slice where there is time,
+ * PUNCTUAL_BREAK when there is nothing more to do before the next release, PUNCTUAL_STOP or a
+ * negative number as a body does.
+ */
+typedef int (*punctual_idle_fn)(void *data);
+
+/*
+ * Whether the cycle that the calling thread runs is to come to its end: 1 when its next release has
+ * passed (of a unit of a calendar: its budget is spent), or, of a task in a thread of its own, the
+ * run ends, and the task has PUNCTUAL_OVERRUN_TERMINATE. 0 before that, for any other task, and
+ * where the thread runs no cycle. A monitor beside the executive, on another CPU where there is one,
+ * looks every 2 ms; without another CPU, and without the right to a priority above the task's, it
+ * may come late. Cannot fail.
  * Real-time: in loop
  */
 int punctual_cycle_cancelled(void) PUNCTUAL_NOEXCEPT;
@@ -357,18 +462,33 @@ int punctual_cycle_cancelled(void) PUNCTUAL_NOEXCEPT;
 /* Where a task's releases lie within its period; PUNCTUAL_PHASE_AT is phase_ns after the epoch. */
 enum {
     PUNCTUAL_PHASE_BALANCED = 0, /* where it meets the fewest others */
-    PUNCTUAL_PHASE_AFTER = 4     /* phase_ns after the release of the task named in `after`, which
+    PUNCTUAL_PHASE_AFTER = 3     /* phase_ns after the release of the task named in `after`, which
                                     has the same period */
 };
 
 /* What happens to a task that is still waiting or running at its next release. */
 enum {
-    PUNCTUAL_POLICY_SKIP = 0,      /* releases that passed are missed and counted; the phase stays */
-    PUNCTUAL_POLICY_BURST = 1,     /* up to `burst` of them run one after the other */
-    PUNCTUAL_POLICY_DELAY = 2,     /* the next release is a period after the finish; the phase moves */
-    PUNCTUAL_POLICY_TERMINATE = 3, /* as SKIP, and the task is told by punctual_cycle_cancelled():
-                                      it ends when it returns */
-    PUNCTUAL_POLICY_STOP = 4       /* the run ends with -ETIME */
+    PUNCTUAL_OVERRUN_SKIP = 0,      /* releases that passed are missed and counted; the phase stays */
+    PUNCTUAL_OVERRUN_BURST = 1,     /* up to `burst` of them run one after the other */
+    PUNCTUAL_OVERRUN_DELAY = 2,     /* the next release is a period after the finish; the phase
+                                       moves */
+    PUNCTUAL_OVERRUN_TERMINATE = 3, /* as SKIP, and punctual_cycle_cancelled() tells the task, which
+                                       ends when it returns */
+    PUNCTUAL_OVERRUN_STOP = 4       /* the run ends with -ETIME */
+};
+
+/* Where a task's body runs. */
+enum {
+    PUNCTUAL_PLACE_INLINE = 0, /* in the executive's own thread; with several CPUs in that of the
+                                  CPU where it fits best */
+    PUNCTUAL_PLACE_CPU = 1,    /* in a thread of the executive's on place_cpu, beside the tasks that
+                                  are there too */
+    PUNCTUAL_PLACE_THREAD = 2  /* in a thread of its own, on place_cpu (-1: any), SCHED_FIFO
+                                  place_priority below the executive's (0: by the order of urgency);
+                                  it waits as the options say where it waits for itself
+                                  (PUNCTUAL_OVERRUN_DELAY), and is released by the executive
+                                  otherwise. One that goes on past its release for long loses its
+                                  real-time policy until it returns */
 };
 
 /* A task. */
@@ -378,17 +498,59 @@ typedef struct punctual_task {
     punctual_task_fn run;   /* its body; without default */
     void *data;             /* handed to the body; null */
     const char *after;      /* for PUNCTUAL_PHASE_AFTER: a task's name, copied */
-    uint64_t period_num_ns; /* the period is num/den ns; without default */
+    punctual_wait_fn wait;  /* what triggers it in place of releases; null: it has a period. Such a
+                               task has a thread of its own, and nothing of it is late: its
+                               punctual_stats are of the distance from start to start */
+    void *trigger_data;     /* handed to wait; null */
+    uint64_t period_num_ns; /* the period is num/den ns; without default. With wait: 0, or what is
+                               expected, which cycle->next_ns then tells */
     uint64_t period_den;    /* 1 */
     uint64_t phase_ns;      /* for PUNCTUAL_PHASE_AT and PUNCTUAL_PHASE_AFTER: below the period */
-    uint64_t budget_ns;     /* its longest execution, at most the period; 0: none said */
+    uint64_t budget_ns;     /* its longest execution, at most the period; 0: not known */
     uint64_t deadline_ns;   /* from release to the latest finish; 0: the period */
     uint64_t start_ns;      /* from release to the latest start that is not late; 0: any */
     int32_t phase;          /* PUNCTUAL_PHASE_BALANCED, _AT or _AFTER */
     int32_t priority;       /* 1 to 99, the higher first; 0 for all tasks: rate-monotonic */
-    int32_t policy;         /* a PUNCTUAL_POLICY_ */
-    uint32_t burst;         /* for PUNCTUAL_POLICY_BURST: at least 1 */
+    int32_t on_overrun;     /* a PUNCTUAL_OVERRUN_ */
+    uint32_t burst;         /* for PUNCTUAL_OVERRUN_BURST: at least 1 */
+    int32_t place;          /* a PUNCTUAL_PLACE_ */
+    int32_t place_cpu;      /* for PUNCTUAL_PLACE_CPU and _THREAD; -1 */
+    int32_t place_priority; /* for PUNCTUAL_PLACE_THREAD; 0 */
+    uint32_t reserved;      /* 0 */
 } punctual_task;
+
+/* A unit: a place in the frame of the executive's calendar. */
+typedef struct punctual_unit {
+    size_t size;          /* sizeof(punctual_unit) */
+    const char *name;     /* of its own, UTF-8, copied; without default */
+    const char *of;       /* the task whose unit it is, copied; null: one of the unit's name */
+    punctual_task_fn run; /* the body of its task; null: another unit of the task has it.
+                             cycle->next_ns is when the unit's budget is spent */
+    void *data;           /* handed to the body; null */
+    const char *after;    /* the unit behind whose place its own comes, by gap_ns, copied; null: it
+                             is at_ns after the start of the frame */
+    uint64_t at_ns;       /* 0 */
+    uint64_t gap_ns;      /* 0 */
+    uint64_t budget_ns;   /* its longest execution, which is the length of its place; without
+                             default */
+    uint64_t deadline_ns; /* from the start of its place to its latest finish: from the budget to
+                             the frame; 0: the budget. One that could not start by then is missed */
+    uint64_t start_ns;    /* from the start of its place to its latest start that is not late; 0:
+                             any */
+    int32_t on_overrun;   /* what a time-out does: PUNCTUAL_OVERRUN_SKIP, _TERMINATE or _STOP; units
+                             of one task that say another than SKIP say the same */
+    uint32_t reserved;    /* 0 */
+} punctual_unit;
+
+/* Where a task is. */
+typedef struct punctual_layout {
+    size_t size;       /* sizeof(punctual_layout) */
+    uint64_t phase_ns; /* from the epoch to its release 0; of a unit's task from the start of the
+                          frame to its first unit; UINT64_MAX for one that a device triggers */
+    uint32_t rank;     /* its place in the order of urgency in its thread, 0 the first; UINT32_MAX
+                          for one that is alone in its thread */
+    int32_t cpu;       /* the CPU that it is pinned to; -1: any */
+} punctual_layout;
 
 /*
  * Fills in the defaults: punctual_task_init(&task, sizeof task).
@@ -397,554 +559,220 @@ typedef struct punctual_task {
 int punctual_task_init(punctual_task *task, size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * An executive without tasks. *periodic is null where it fails.
- * Real-time: setup only
- */
-int punctual_periodic_create(punctual_periodic **periodic) PUNCTUAL_NOEXCEPT;
-
-/*
- * One more task, with 34 KiB for its counts and its histogram of lateness; *index, which may be
- * null, numbers it from 0 in the order of adding, never anew. What tasks cannot be together, build
- * says; after that, this does, as build would, and nothing is added then.
- *
- * While it runs, for any thread but its own: the loop takes the new task at its first moment with
- * enough time in hand, within some 100 ms of its beginning and of this call, or once the task that
- * runs then has returned; and so does this. The task begins at its first release after that. The
- * others keep their phases to the nanosecond and lose no release; ranks are counted anew.
- *   -EINVAL   what cannot be of the task itself; while it runs also one that does not go with the
- *             options of the run
- *   -EDEADLK  called by a task of the executive that runs
- *   -EBUSY    in use by another call, or it runs beside a calendar
- *   -EAGAIN   no thread for cancelling
- *   or, once it is built, what punctual_periodic_build() says
- * Real-time: setup only
- */
-int punctual_periodic_add(punctual_periodic *periodic, const punctual_task *task,
-                          uint32_t *index) PUNCTUAL_NOEXCEPT;
-
-/*
- * Takes a task away, for good; while it runs as punctual_periodic_add() adds one: once this has
- * returned, its body is not called any more, also where it was due. The last one may go as well
- * where there is no watchdog; a run without tasks waits for one.
- *   -ENOENT   no task of this index
- *   -EINVAL   what is left does not go with the options of the run
- *   -EDEADLK  called by a task of the executive that runs
- *   -EBUSY    in use by another call, or it runs beside a calendar
- *   or, once it is built, what punctual_periodic_build() says of the others
- * Real-time: setup only
- */
-int punctual_periodic_remove(punctual_periodic *periodic, uint32_t task) PUNCTUAL_NOEXCEPT;
-
-/*
- * Lets the budgets ask for more than the whole CPU: releases will be missed.
- *   -EBUSY  built already, or in use by another call
- * Real-time: setup only
- */
-int punctual_periodic_allow_overload(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
-
-/*
- * Checks all tasks and lays them out: ranks and balanced phases. punctual_last_error() names the
- * tasks that a failure is about.
- *   -EINVAL  budgets, deadlines, phases or priorities that cannot be, or no tasks
- *   -EEXIST  two tasks of one name
- *   -ENOENT  a task after one that is not there
- *   -ENOSPC  the budgets add up to more than the whole CPU
- *   -E2BIG   more tasks than ranks
- *   -EBUSY   built already, or in use by another call
- * Real-time: setup only
- */
-int punctual_periodic_build(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
-
-/*
- * The most releases that fall on one instant, or an upper bound of it.
- *   -EINVAL  also: not built yet
- * Real-time: reader side
- */
-int punctual_periodic_peak(const punctual_periodic *periodic, uint64_t *to) PUNCTUAL_NOEXCEPT;
-
-/*
- * The place of a task in the order of urgency; 0 is the most urgent.
- *   -EINVAL  also: not built yet
- *   -ENOENT  no task of this index
- * Real-time: reader side
- */
-int punctual_periodic_task_rank(const punctual_periodic *periodic, uint32_t task,
-                                uint32_t *to) PUNCTUAL_NOEXCEPT;
-
-/*
- * The phase of a task, ns after the epoch.
- *   -EINVAL  also: not built yet
- *   -ENOENT  no task of this index
- * Real-time: reader side
- */
-int punctual_periodic_task_phase_ns(const punctual_periodic *periodic, uint32_t task,
-                                    uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Runs the tasks in the calling thread, for duration_ns (0: without end), until it is told to stop,
- * or until a task says so. options, which may be null for the defaults, says how the thread runs
- * and waits; period_num_ns stays 0, and the phase is that of the epoch of all tasks: zero, or
- * phase_ns after the clock's zero. Everything is counted anew. Returns 0 at the end of the
- * duration, when told to stop, and when a task returned a positive number; otherwise
- *   what a task returned, if that is negative
- *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
- *   -ETIMEDOUT  the watchdog stopped it
- *   -EINVAL     an option that cannot be, not built yet, or no tasks
- *   -EACCES     the kernel refused something, and the options are strict
- *   -EAGAIN     no thread for the watchdog, or for cancelling
- *   -EBUSY      it runs already
- * Real-time: setup only
- */
-int punctual_periodic_run(punctual_periodic *periodic, const punctual_options *options,
-                          uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
- * Takes effect after the task that runs; where all wait, as with a loop.
- * Real-time: in loop
- */
-int punctual_periodic_stop(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
-
-/*
- * What a task did in the present run, or in the last; from any thread.
- *   -EINVAL  also: not built yet
- *   -ENOENT  no task of this index
- * Real-time: reader side
- */
-int punctual_periodic_task_stats(const punctual_periodic *periodic, uint32_t task,
-                                 punctual_stats *stats) PUNCTUAL_NOEXCEPT;
-
-/*
- * A quantile of a task's lateness, as punctual_loop_quantile_ns(); from any thread.
- *   -EINVAL   a share outside [0, 1], or not built yet
- *   -ENOENT   no task of this index
- *   -ENODATA  no cycle ran yet
- * Real-time: reader side
- */
-int punctual_periodic_task_quantile_ns(const punctual_periodic *periodic, uint32_t task,
-                                       double share, int64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * How releases were approached at the end of the last run.
- *   -ENODATA  none has ended yet
- *   -EBUSY    it runs
- * Real-time: setup only
- */
-int punctual_periodic_wait_info(const punctual_periodic *periodic,
-                                punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
-
-/*
- * What the kernel refused the last run, as punctual_loop_refused().
- *   -ERANGE  it was cut
- *   -EBUSY   it runs
- * Real-time: setup only
- */
-int punctual_periodic_refused(const punctual_periodic *periodic, char *text,
-                              size_t size) PUNCTUAL_NOEXCEPT;
-
-/*
- * Frees it. Null is no error. No other thread may use it at the time or later.
- *   -EBUSY  it runs, or is in use by another call
- * Real-time: setup only
- */
-int punctual_periodic_destroy(punctual_periodic *periodic) PUNCTUAL_NOEXCEPT;
-
-/* ---- Units at fixed places of a frame: a calendar --------------------------------------------- */
-
-/*
- * A frame that comes round for ever, and in it units, each of which has a place that no other
- * overlaps: for whoever knows at which instant each piece of work has to begin. A task has one
- * cycle a frame, and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one
- * and goes on in the next, be it in the next frame; one that is done early hands the rest back. A
- * unit that runs longer than its budget is timed out: it is counted, and told by
- * punctual_cycle_cancelled() where its policy is to be terminated; what comes next starts late.
- * Add units, build, run, all in one thread; between the units may run the tasks of an executive.
- */
-typedef struct punctual_calendar punctual_calendar;
-
-/* A unit. */
-typedef struct punctual_unit {
-    size_t size;          /* sizeof(punctual_unit) */
-    const char *name;     /* of its own, UTF-8, copied; without default */
-    const char *task;     /* the task whose unit it is, copied; null: one of the unit's name */
-    punctual_task_fn run; /* the body of its task, given with one of its units at least; null: as
-                             there. cycle->next_ns is when the unit's budget is spent */
-    void *data;           /* handed to the body; null */
-    const char *after;    /* the unit behind whose place its own comes, copied; null: the frame's
-                             start */
-    uint64_t ready_ns;    /* from there to the start of its place; 0 */
-    uint64_t budget_ns;   /* its longest execution, which is the length of its place; without
-                             default */
-    uint64_t deadline_ns; /* from the start of its place to its latest finish: from the budget to
-                             the frame; 0: the budget. One that could not start by then is missed */
-    uint64_t start_ns;    /* from the start of its place to its latest start that is not late; 0:
-                             any */
-    int32_t policy;       /* what a time-out does: PUNCTUAL_POLICY_SKIP, _TERMINATE or _STOP; units
-                             of one task that say another than SKIP say the same */
-    uint32_t reserved;    /* 0 */
-} punctual_unit;
-
-/* What the units of a task did, beside its punctual_stats. */
-typedef struct punctual_unit_counts {
-    size_t size;            /* sizeof(punctual_unit_counts) */
-    uint64_t ran;           /* units */
-    uint64_t missed;        /* units whose deadline had passed before they could start */
-    uint64_t spare;         /* units handed back: the task was done before them */
-    uint64_t breaks;        /* voluntary breaks */
-    uint64_t terminated;    /* cycles that were ended before they were done */
-    uint64_t missed_frames; /* frames in which the task began no cycle */
-    uint64_t over_frame;    /* cycles that were not done when their task's next frame came */
-} punctual_unit_counts;
-
-/*
  * Fills in the defaults: punctual_unit_init(&unit, sizeof unit).
  * Real-time: setup only
  */
 int punctual_unit_init(punctual_unit *unit, size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * Empties counts: punctual_unit_counts_init(&counts, sizeof counts).
+ * Empties it: punctual_layout_init(&layout, sizeof layout).
  * Real-time: in loop
  */
-int punctual_unit_counts_init(punctual_unit_counts *counts, size_t size) PUNCTUAL_NOEXCEPT;
+int punctual_layout_init(punctual_layout *layout, size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * A calendar of this frame, from 1 ns to 2^62 ns, without units. *calendar is null where it fails.
+ * An executive without tasks. *executive is null where it fails.
  * Real-time: setup only
  */
-int punctual_calendar_create(punctual_calendar **calendar, uint64_t frame_ns) PUNCTUAL_NOEXCEPT;
+int punctual_executive_create(punctual_executive **executive) PUNCTUAL_NOEXCEPT;
 
 /*
- * One more unit; *index, which may be null, numbers it from 0 in the order of adding. What units
- * cannot be together, build says.
- *   -EINVAL  what cannot be of the unit itself
- *   -EBUSY   built already, or in use by another call
- * Real-time: setup only
- */
-int punctual_calendar_add(punctual_calendar *calendar, const punctual_unit *unit,
-                          uint32_t *index) PUNCTUAL_NOEXCEPT;
-
-/*
- * Checks all units and lays them out: places, and 34 KiB a task for its counts and its histogram of
- * lateness. punctual_last_error() names the units that a failure is about, with their places.
- *   -ENOSPC  two units overlap, or one is not within the frame
- *   -EEXIST  two units of one name
- *   -ENOENT  a unit after one that is not there
- *   -EINVAL  budgets, deadlines or policies that cannot be, a task without a body or with two, a
- *            unit after itself, or no units
- *   -E2BIG   more than 65536 units
- *   -EBUSY   built already, or in use by another call
- * Real-time: setup only
- */
-int punctual_calendar_build(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
-
-/*
- * The place of a unit, ns after the start of the frame: from its start to its end.
- *   -EINVAL  also: not built yet
- *   -ENOENT  no unit of this index
- * Real-time: reader side
- */
-int punctual_calendar_place(const punctual_calendar *calendar, uint32_t unit, uint64_t *from_ns,
-                            uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * The longest time between two units, from the last one to the first one of the next frame too.
- *   -EINVAL  also: not built yet
- * Real-time: reader side
- */
-int punctual_calendar_longest_gap_ns(const punctual_calendar *calendar,
-                                     uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Runs the units in the calling thread, for duration_ns (0: without end), until it is told to stop,
- * or until a task says so. Between them, where that is not null, the tasks of an executive that is
- * built and does not run: each is started only where its budget fits before the next unit and 2 us,
- * so that it has to have one. options, which may be null for the defaults, says how the thread runs
- * and waits; period_num_ns stays 0, and the phase is that of the epoch, at which a frame starts:
- * zero, or phase_ns after the clock's zero. Everything is counted anew, that of the executive's
- * tasks too. Returns 0 at the end of the duration, when either is told to stop, and when a task
- * returned PUNCTUAL_STOP; otherwise
- *   what a task returned, if that is negative
- *   -ETIME      a task was timed out or missed a frame, or one of the executive overran, whose
- *               policy is to stop; punctual_last_error() names it
- *   -ETIMEDOUT  the watchdog stopped it
- *   -EINVAL     an option that cannot be, not built yet, or a task beside it without a budget
- *   -ENOSPC     the budget of a task beside it fits into no gap, or all of them ask for more than
- *               the whole CPU
- *   -EEXIST     a task of each has this name
- *   -EACCES     the kernel refused something, and the options are strict
- *   -EAGAIN     no thread for the watchdog, or for cancelling
- *   -EBUSY      it runs already, or the executive does
- * Real-time: setup only
- */
-int punctual_calendar_run(punctual_calendar *calendar, punctual_periodic *beside,
-                          const punctual_options *options, uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Tells the calendar to stop, for good: from any thread, from a task, and from a signal handler.
- * Takes effect after the unit that runs; where none does, as with a loop.
- * Real-time: in loop
- */
-int punctual_calendar_stop(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
-
-/*
- * What the task of this unit did in the present run, or in the last, counted by units; from any
- * thread.
- *   -EINVAL  also: not built yet
- *   -ENOENT  no unit of this index
- * Real-time: reader side
- */
-int punctual_calendar_task_stats(const punctual_calendar *calendar, uint32_t unit,
-                                 punctual_stats *stats) PUNCTUAL_NOEXCEPT;
-
-/*
- * A quantile of the lateness of this unit's task, as punctual_loop_quantile_ns(); from any thread.
- *   -EINVAL   a share outside [0, 1], or not built yet
- *   -ENOENT   no unit of this index
- *   -ENODATA  no unit of it ran yet
- * Real-time: reader side
- */
-int punctual_calendar_task_quantile_ns(const punctual_calendar *calendar, uint32_t unit,
-                                       double share, int64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * What the units of this unit's task did in the last run.
- *   -EINVAL   also: not built yet
- *   -ENOENT   no unit of this index
- *   -ENODATA  none has ended yet
- *   -EBUSY    it runs
- * Real-time: setup only
- */
-int punctual_calendar_task_counts(const punctual_calendar *calendar, uint32_t unit,
-                                  punctual_unit_counts *counts) PUNCTUAL_NOEXCEPT;
-
-/*
- * How releases were approached at the end of the last run.
- *   -ENODATA  none has ended yet
- *   -EBUSY    it runs
- * Real-time: setup only
- */
-int punctual_calendar_wait_info(const punctual_calendar *calendar,
-                                punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
-
-/*
- * What the kernel refused the last run, as punctual_loop_refused().
- *   -ERANGE  it was cut
- *   -EBUSY   it runs
- * Real-time: setup only
- */
-int punctual_calendar_refused(const punctual_calendar *calendar, char *text,
-                              size_t size) PUNCTUAL_NOEXCEPT;
-
-/*
- * Frees it. Null is no error. No other thread may use it at the time or later.
- *   -EBUSY  it runs
- * Real-time: setup only
- */
-int punctual_calendar_destroy(punctual_calendar *calendar) PUNCTUAL_NOEXCEPT;
-
-/* ---- Workers: a thread for each task ----------------------------------------------------------- */
-
-/*
- * Tasks that have a SCHED_FIFO thread each, released by an executive in the calling thread, so that
- * the kernel preempts the less urgent: for tasks that may take longer than the most urgent one can
- * wait. Their priorities are below the executive's, by the order of urgency. A guard above all of
- * them makes a runaway SCHED_OTHER, and it alone, until it returns. Without the right to SCHED_FIFO
- * all run as SCHED_OTHER. Add tasks, build, run.
+ * One more task; *index, which may be null, numbers tasks and units from 0 in the order of adding,
+ * never anew. What tasks cannot be together, build and run say; once it was built, this does, and
+ * adds nothing then.
  *
- * Each body is called by its task's own thread, bodies of different tasks at the same time. With
- * PUNCTUAL_POLICY_TERMINATE a task is told by punctual_cycle_cancelled() at the release that it
- * overran, and made SCHED_OTHER where it goes on for another grace. With PUNCTUAL_POLICY_DELAY it
- * waits for its releases itself.
- */
-typedef struct punctual_workers punctual_workers;
-
-/*
- * What paces a task: is called by its thread, with the data of its punctual_task, and blocks until
- * its next cycle, which a positive number says; 0 for none any more, or a negative number, which
- * ends the run and is what that returns. It must come back, with whatever number, once
- * punctual_workers_ending() says so, and must neither throw nor longjmp out.
- */
-typedef int (*punctual_source_fn)(void *data);
-
-/* What became of a worker, beside its punctual_stats. */
-typedef struct punctual_worker_outcome {
-    size_t size;       /* sizeof(punctual_worker_outcome) */
-    uint64_t overran;  /* releases that found it still running an earlier cycle */
-    uint64_t demoted;  /* how often the guard made it SCHED_OTHER, */
-    uint64_t restored; /* and how often it got its priority back */
-    int32_t priority;  /* what its thread had; 0: SCHED_OTHER */
-    uint32_t reserved; /* 0 */
-} punctual_worker_outcome;
-
-/*
- * Empties an outcome: punctual_worker_outcome_init(&outcome, sizeof outcome).
- * Real-time: in loop
- */
-int punctual_worker_outcome_init(punctual_worker_outcome *outcome, size_t size) PUNCTUAL_NOEXCEPT;
-
-/*
- * Workers without tasks. *workers is null where it fails.
+ * While it runs, for any thread but its loops': the loop takes the new task, which is not triggered
+ * and has no thread of its own, at its first moment with enough time in hand, within some 100 ms,
+ * or once the task that runs then has returned; and then this returns. The task begins at its first
+ * release after that. The others keep every release, their phases and their counts; ranks are
+ * counted anew.
+ *   -EINVAL   what cannot be of the task itself
+ *   -EDEADLK  called by a task of the loop that would take it
+ *   -EBUSY    in use by another call; it runs, and the task needs a thread of its own, or there is
+ *             a calendar
+ *   or, once it is built, what punctual_executive_build() says
  * Real-time: setup only
  */
-int punctual_workers_create(punctual_workers **workers) PUNCTUAL_NOEXCEPT;
+int punctual_executive_add(punctual_executive *executive, const punctual_task *task,
+                           uint32_t *index) PUNCTUAL_NOEXCEPT;
 
 /*
- * One more task, which is released; *index, which may be null, numbers it from 0 in the order of
- * adding. What tasks cannot be together, build says.
- *   -EINVAL  what cannot be of the task itself
- *   -EBUSY   built already, or in use by another call
+ * One more unit of its calendar; *index as with punctual_executive_add(). A task has one cycle a
+ * frame, and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one and goes
+ * on in the next, be it in the next frame. A unit that runs longer than its budget is timed out: it
+ * is counted, punctual_cycle_cancelled() tells it where it is to be terminated, and what comes next
+ * starts late. Other tasks of the executive start only where their budgets fit before the next unit
+ * and 2 us, so that each has to have one. Index and statistics of a unit are those of its task.
+ *   -EINVAL  what cannot be of the unit itself
+ *   -EBUSY   it runs, or is in use by another call
+ *   or, once it is built, what punctual_executive_build() says
  * Real-time: setup only
  */
-int punctual_workers_add(punctual_workers *workers, const punctual_task *task,
-                         uint32_t *index) PUNCTUAL_NOEXCEPT;
+int punctual_executive_add_unit(punctual_executive *executive, const punctual_unit *unit,
+                                uint32_t *index) PUNCTUAL_NOEXCEPT;
 
 /*
- * One more task, which a device paces: it has no releases, so that nothing of it is late, missed
- * or to be cancelled. Its period is nominal: it sets its priority, and cycle->next_ns. Its
- * punctual_stats are of the distance of its starts in place of lateness.
- *   -EINVAL  what cannot be of the task itself, or no source
- *   -EBUSY   built already, or in use by another call
+ * Sets the frame in which its units have their places, and which comes round for ever: num/den ns, a
+ * whole number of nanoseconds.
+ *   -EBUSY  it runs, or is in use by another call
  * Real-time: setup only
  */
-int punctual_workers_add_external(punctual_workers *workers, const punctual_task *task,
-                                  punctual_source_fn source, uint32_t *index) PUNCTUAL_NOEXCEPT;
+int punctual_executive_frame(punctual_executive *executive, uint64_t num_ns,
+                             uint64_t den) PUNCTUAL_NOEXCEPT;
 
 /*
- * Lets the budgets ask for more than a whole CPU: releases will be missed.
- *   -EBUSY  built already, or in use by another call
+ * Sets its background work, in slices of at most slice_ns: one runs in the executive's own thread
+ * where it ends before the next release.
+ *   -EINVAL  also a slice of 0, or no function
+ *   -EBUSY   it runs, or is in use by another call
  * Real-time: setup only
  */
-int punctual_workers_allow_overload(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+int punctual_executive_idle(punctual_executive *executive, uint64_t slice_ns, punctual_idle_fn run,
+                            void *data) PUNCTUAL_NOEXCEPT;
 
 /*
- * Sets the CPU of all workers; -1, which is what they begin with: any. That of the executive is in
- * its options; where both are one, it preempts them.
- *   -EINVAL  below -1
- *   -EBUSY   built already, or in use by another call
+ * Lets the budgets ask for more than the whole CPU: releases will be missed.
+ *   -EBUSY  it runs, or is in use by another call
  * Real-time: setup only
  */
-int punctual_workers_pin(punctual_workers *workers, int32_t cpu) PUNCTUAL_NOEXCEPT;
+int punctual_executive_allow_overload(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
 
 /*
- * Sets how long a task that is to be terminated may go on after it was told, before it is made
- * SCHED_OTHER: its period, where this is not called.
- *   -EBUSY  built already, or in use by another call
+ * Takes a task or unit away, for good; a task in a loop also while that runs, as
+ * punctual_executive_add() adds one: once this has returned, its body is not called any more, also
+ * where it was due. The last one may go as well; a run without tasks waits for one.
+ *   -ENOENT   no task or unit of this index
+ *   -EDEADLK  called by a task of the loop that has it
+ *   -EBUSY    in use by another call; it runs, and the task has a thread of its own or there is a
+ *             calendar
+ *   or, once it is built, what punctual_executive_build() says of the others
  * Real-time: setup only
  */
-int punctual_workers_grace_ns(punctual_workers *workers, uint64_t ns) PUNCTUAL_NOEXCEPT;
+int punctual_executive_remove(punctual_executive *executive, uint32_t index) PUNCTUAL_NOEXCEPT;
 
 /*
- * Checks all tasks and lays them out: balanced phases, and 34 KiB a task for its counts and its
- * histogram. punctual_last_error() names the tasks that a failure is about.
- *   -EINVAL  budgets, deadlines, phases or priorities that cannot be, or no tasks; for a task that
- *            a device paces also a policy, phase, deadline or start of its own
- *   -EEXIST  two tasks of one name
- *   -ENOENT  a task after one that is not there
- *   -ENOSPC  the budgets add up to more than a whole CPU
- *   -E2BIG   more tasks than ranks
- *   -EBUSY   built already, or in use by another call
+ * Checks all of it and lays it out for these options (null: the defaults), so that the layout can be
+ * asked for before a run. Need not be called: a run does the same. punctual_last_error() names the
+ * tasks and units that a failure is about.
+ *   -EINVAL  options, budgets, deadlines, phases or priorities that cannot be; a CPU that this
+ *            process may not use; a unit's task without a body or with two; no tasks
+ *   -EEXIST  two tasks or units of one name
+ *   -ENOENT  a task or unit after one that is not there
+ *   -ENOSPC  the budgets add up to more than the whole CPU; two units overlap, or one is not within
+ *            the frame; the budget of a task fits into no gap between units
+ *   -E2BIG   more tasks than ranks, or more than 65536 units
+ *   -EBUSY   it runs, or is in use by another call
  * Real-time: setup only
  */
-int punctual_workers_build(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+int punctual_executive_build(punctual_executive *executive,
+                             const punctual_options *options) PUNCTUAL_NOEXCEPT;
 
 /*
- * The phase of a task, ns after the epoch.
- *   -EINVAL   also: not built yet
- *   -ENOENT   no task of this index
- *   -ENODATA  a device paces it
- * Real-time: reader side
- */
-int punctual_workers_task_phase_ns(const punctual_workers *workers, uint32_t task,
-                                   uint64_t *to_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Runs the tasks for duration_ns (0: without end), until they are told to stop, or until a task
- * says so. options, which may be null for the defaults, are those of the executive, which is the
- * calling thread: priority is from 2 to 98, period_num_ns and watchdog_ns stay 0 (workers have a
- * watchdog of their own), and the phase is that of the epoch. Everything is counted anew. A body
- * that never returns keeps this from returning. Returns 0 at the end of the duration, when told to
- * stop, and when a task returned PUNCTUAL_STOP; otherwise
- *   what a task or its source returned, if that is negative
- *   -ETIME      a task overran whose policy is to stop; punctual_last_error() names it
- *   -ETIMEDOUT  the watchdog stopped the executive
- *   -EINVAL     an option that cannot be, or not built yet
- *   -EAGAIN     no thread for a task, or beside them: nothing ran
- *   -EACCES     the kernel refused something, and the options are strict
- *   -EBUSY      they run already
- * Real-time: setup only
- */
-int punctual_workers_run(punctual_workers *workers, const punctual_options *options,
-                         uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
-
-/*
- * Tells the workers to stop, for good: from any thread, from a task, and from a signal handler.
- * Takes effect at the next release, and for each task when it returns.
- * Real-time: in loop
- */
-int punctual_workers_stop(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
-
-/*
- * Whether the run is to end: 1 once it was told to, its time is over, or a task ended it, and until
- * the next run. For what paces a task.
- * Real-time: in loop
- */
-int punctual_workers_ending(const punctual_workers *workers, int *to) PUNCTUAL_NOEXCEPT;
-
-/*
- * What a task did in the present run, or in the last; from any thread.
+ * The most releases of its own thread that fall on one instant, or an upper bound of it, as it was
+ * built last.
  *   -EINVAL  also: not built yet
- *   -ENOENT  no task of this index
  * Real-time: reader side
  */
-int punctual_workers_task_stats(const punctual_workers *workers, uint32_t task,
-                                punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+int punctual_executive_peak(const punctual_executive *executive, uint64_t *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Where a task is, or the task of a unit: as it was built last, and as tasks came and went since.
+ *   -EINVAL   also: not built yet
+ *   -ENOENT   no task or unit of this index
+ * Real-time: reader side
+ */
+int punctual_executive_task_layout(const punctual_executive *executive, uint32_t index,
+                                   punctual_layout *layout) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Runs it in the calling thread, for duration_ns from its first release on (0: without end), until
+ * it is told to stop, or until a task says so; may be called again. options, which may be null for
+ * the defaults, says how the executive's own thread runs and waits, and its threads on other CPUs
+ * likewise; period_num_ns stays 0, and the phase is that of the epoch of all tasks. Setup takes
+ * 50 ms for the clock, 300 ms to find a quiet phase, and 3 s at most to learn. A body in a thread of
+ * its own that never returns keeps this from returning. Returns 0 at the end of the duration, when
+ * told to stop, and when a task returned PUNCTUAL_STOP; otherwise
+ *   what a function of its tasks returned, if that is negative
+ *   -ETIME      a task overran whose answer to that is to stop; punctual_last_error() names it
+ *   -ETIMEDOUT  the watchdog stopped it
+ *   -EACCES     the kernel refused something, and the options are strict: nothing ran
+ *   -EAGAIN     a thread could not be started: nothing ran
+ *   -EBUSY      it runs already
+ *   or what punctual_executive_build() says, or open(2) of the sample file: nothing ran
+ * Real-time: setup only
+ */
+int punctual_executive_run(punctual_executive *executive, const punctual_options *options,
+                           uint64_t duration_ns) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
+ * Takes effect after the task that runs; where all wait, as with a loop.
+ * Real-time: in loop
+ */
+int punctual_executive_stop(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
+
+/*
+ * *to is 1 once it was told to stop; once the time of its run is over, or a task ended it, and until
+ * the next run. For triggers, which return then.
+ * Real-time: in loop
+ */
+int punctual_executive_stopped(const punctual_executive *executive, int *to) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What a task, or the task of a unit, did in the present run, or in the last; from any thread. All
+ * 0 before its first one.
+ *   -ENOENT  no task or unit of this index
+ * Real-time: reader side
+ */
+int punctual_executive_task_stats(const punctual_executive *executive, uint32_t index,
+                                  punctual_stats *stats) PUNCTUAL_NOEXCEPT;
 
 /*
  * A quantile of a task's lateness, as punctual_loop_quantile_ns(); from any thread.
- *   -EINVAL   a share outside [0, 1], or not built yet
- *   -ENOENT   no task of this index
+ *   -EINVAL   a share outside [0, 1]
+ *   -ENOENT   no task or unit of this index
  *   -ENODATA  no cycle ran yet
  * Real-time: reader side
  */
-int punctual_workers_task_quantile_ns(const punctual_workers *workers, uint32_t task, double share,
-                                      int64_t *to_ns) PUNCTUAL_NOEXCEPT;
+int punctual_executive_task_quantile_ns(const punctual_executive *executive, uint32_t index,
+                                        double share, int64_t *to_ns) PUNCTUAL_NOEXCEPT;
 
 /*
- * What became of a task in the last run.
- *   -EINVAL   also: not built yet
- *   -ENOENT   no task of this index
+ * How its own thread approached releases at the end of the last run.
  *   -ENODATA  none has ended yet
- *   -EBUSY    they run
+ *   -EBUSY    it runs
  * Real-time: setup only
  */
-int punctual_workers_task_outcome(const punctual_workers *workers, uint32_t task,
-                                  punctual_worker_outcome *outcome) PUNCTUAL_NOEXCEPT;
-
-/*
- * How releases were approached at the end of the last run.
- *   -ENODATA  none has ended yet
- *   -EBUSY    they run
- * Real-time: setup only
- */
-int punctual_workers_wait_info(const punctual_workers *workers,
-                               punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+int punctual_executive_wait_info(const punctual_executive *executive,
+                                 punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
 
 /*
  * What the kernel refused the last run, as punctual_loop_refused().
- *   -ERANGE  it was cut
- *   -EBUSY   they run
+ *   -ENODATA  none has ended yet
+ *   -ERANGE   it was cut
+ *   -EBUSY    it runs
  * Real-time: setup only
  */
-int punctual_workers_refused(const punctual_workers *workers, char *text,
-                             size_t size) PUNCTUAL_NOEXCEPT;
+int punctual_executive_refused(const punctual_executive *executive, char *text,
+                               size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * Frees them. Null is no error. No other thread may use them at the time or later.
- *   -EBUSY  they run
+ * The last run as text: a line for each task with its counts and quantiles, how it ended, what was
+ * refused, what became of the sample file. Cut to size bytes, the closing zero included.
+ *   -ENODATA  none has ended yet
+ *   -ERANGE   it was cut
+ *   -EBUSY    it runs
  * Real-time: setup only
  */
-int punctual_workers_destroy(punctual_workers *workers) PUNCTUAL_NOEXCEPT;
+int punctual_executive_summary(const punctual_executive *executive, char *text,
+                               size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Frees it. Null is no error. No other thread may use it at the time or later.
+ *   -EBUSY  it runs, or is in use by another call
+ * Real-time: setup only
+ */
+int punctual_executive_destroy(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
 
 /* ---- A process that is a task of a supervisor ------------------------------------------------- */
 

@@ -12,7 +12,7 @@ use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Spin, Wait};
 use punctual::os::clock::sleep_until_ns;
 
-use crate::border::{self, Failure};
+use crate::ffi::{self, Failure};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -22,13 +22,13 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 /// Now, ns on CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn punctual_now_ns() -> u64 {
-    border::value(0, || Vdso.now().as_ns())
+    ffi::value(0, || Vdso.now().as_ns())
 }
 
 /// Sleeps until `margin_ns` before `at_ns`, then spins until it.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_wait_until_ns(at_ns: u64, margin_ns: u64) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         let sleep_return_ns = at_ns.saturating_sub(margin_ns);
         if Vdso.now().as_ns() < sleep_return_ns {
             sleep_until_ns(sleep_return_ns).map_err(|errno| Failure::bare(errno.0))?;
@@ -48,9 +48,9 @@ unsafe extern "C" fn punctual_ns_from_timespec(
     from: *const libc::timespec,
     to_ns: *mut u64,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a timespec, says the header.
-        let from = unsafe { border::object(from) }?;
+        let from = unsafe { ffi::object(from) }?;
         let in_second = u64::try_from(from.tv_nsec).ok().filter(|&ns| ns < NS_PER_S);
         let seconds = u64::try_from(from.tv_sec).ok();
         let (Some(in_second), Some(seconds)) = (in_second, seconds) else {
@@ -58,21 +58,21 @@ unsafe extern "C" fn punctual_ns_from_timespec(
         };
         let ns = seconds.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(in_second));
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to_ns, ns.ok_or(Failure::bare(libc::ERANGE))?) }
+        unsafe { ffi::put(to_ns, ns.ok_or(Failure::bare(libc::ERANGE))?) }
     })
 }
 
 /// Nanoseconds as an instant of the kernel's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_timespec_from_ns(from_ns: u64, to: *mut libc::timespec) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         let timespec = libc::timespec {
             // At most 2⁶⁴ / 10⁹, and below 10⁹: both fit.
             tv_sec: (from_ns / NS_PER_S) as libc::time_t,
             tv_nsec: (from_ns % NS_PER_S) as libc::c_long,
         };
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, timespec) }
+        unsafe { ffi::put(to, timespec) }
     })
 }
 
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_panic_inside_is_an_error_outside() {
-        border::tests::panic_next();
+        ffi::tests::panic_next();
         assert_eq!(punctual_wait_until_ns(0, 0), -libc::ENOTRECOVERABLE);
-        border::tests::panic_next();
+        ffi::tests::panic_next();
         assert_eq!(punctual_now_ns(), 0);
         let mut ns = 0;
         let from = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        border::tests::panic_next();
+        ffi::tests::panic_next();
         // SAFETY: both are local.
         let answer = unsafe { punctual_ns_from_timespec(&raw const from, &raw mut ns) };
         assert_eq!(answer, -libc::ENOTRECOVERABLE);

@@ -6,7 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use crate::border;
+use punctual::ErrorKind;
+
+use crate::ffi::{self, Failure};
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
@@ -28,10 +30,31 @@ pub(crate) fn keep(text: String) {
     let _ended = WORDLESS.try_with(|wordless| wordless.set(false));
 }
 
+/// An error of `punctual`'s as C has it.
+pub(crate) fn failure(why: &punctual::Error) -> Failure {
+    let errno = match why.kind() {
+        ErrorKind::SameName => libc::EEXIST,
+        ErrorKind::Unknown => libc::ENOENT,
+        ErrorKind::TooMany => libc::E2BIG,
+        ErrorKind::NoTime => libc::ENOSPC,
+        ErrorKind::Busy => libc::EBUSY,
+        ErrorKind::FromLoop => libc::EDEADLK,
+        ErrorKind::NotRunning => libc::ECANCELED,
+        ErrorKind::Thread => libc::EAGAIN,
+        ErrorKind::Samples => why.errno().unwrap_or(libc::EIO),
+        ErrorKind::Refused => libc::EACCES,
+        ErrorKind::Forced => libc::ETIMEDOUT,
+        ErrorKind::Overran => libc::ETIME,
+        ErrorKind::Panicked => libc::ENOTRECOVERABLE,
+        _ => libc::EINVAL,
+    };
+    Failure::new(errno, why.to_string())
+}
+
 /// The words of the calling thread's last failure.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_last_error() -> *const c_char {
-    border::value(c"".as_ptr(), || {
+    ffi::value(c"".as_ptr(), || {
         if WORDLESS.try_with(Cell::get).unwrap_or(true) {
             return c"".as_ptr();
         }
@@ -42,7 +65,7 @@ extern "C" fn punctual_last_error() -> *const c_char {
 /// What an error means here; takes −errno and errno alike.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_strerror(error: c_int) -> *const c_char {
-    border::value(c"".as_ptr(), || meaning(error).as_ptr())
+    ffi::value(c"".as_ptr(), || meaning(error).as_ptr())
 }
 
 fn meaning(error: c_int) -> &'static CStr {
@@ -52,25 +75,26 @@ fn meaning(error: c_int) -> &'static CStr {
         libc::E2BIG => {
             c"a struct of a newer version that asks for more, or too many tasks or units"
         }
-        libc::EBUSY => c"in use by another call, or built already",
+        libc::EBUSY => c"in use by another call, or running",
         libc::EPERM => c"a loop is waited for and destroyed by the thread that created it",
         libc::ECANCELED => c"told to stop",
         libc::EINTR => c"a signal came before the instant did",
         libc::EEXIST => c"two tasks or units have one name",
-        libc::ENOENT => c"there is no such task or unit",
+        libc::ENOENT => c"there is no such task, unit or file",
         libc::ENOSPC => c"budgets ask for more than the whole CPU, or units for one time",
-        libc::ENODATA => c"no cycle ran yet",
+        libc::ENODATA => c"there is no such number yet, or not of this task",
         libc::ERANGE => c"beyond what the result can hold",
         libc::ETIME => c"a task overran, and its policy is to stop everything",
-        libc::ETIMEDOUT => c"the watchdog ended it",
-        libc::EAGAIN => c"no thread could be had",
+        libc::ETIMEDOUT => c"stopped by the watchdog",
+        libc::EAGAIN => c"a thread could not be started",
+        libc::EIO => c"a file could not be written to its end",
         libc::ENOTRECOVERABLE => c"a fault of the library's own; destroy the object",
-        libc::EACCES => c"refused: by the kernel, strictly asked; or by another user's supervisor",
-        libc::ENOTCONN => c"no supervisor started this process",
-        libc::ECONNREFUSED => c"the supervisor said no, or does not answer",
+        libc::EACCES => c"refused by the kernel, with strict options; or another user's supervisor",
+        libc::ENOTCONN => c"this process was not started by a supervisor",
+        libc::ECONNREFUSED => c"the supervisor refused, or does not answer",
         libc::EPROTO => c"the supervisor is of another version",
-        libc::EPIPE => c"the supervisor is gone",
-        libc::EDEADLK => c"a task cannot change the executive that runs it",
+        libc::EPIPE => c"the supervisor has ended",
+        libc::EDEADLK => c"a task cannot change the loop that runs it",
         libc::EMSGSIZE => c"longer than the task's output",
         _ => c"no error of this library",
     }
@@ -84,7 +108,7 @@ extern "C" fn punctual_version() -> *const c_char {
             Ok(version) => version,
             Err(_) => c"",
         };
-    border::value(c"".as_ptr(), || VERSION.as_ptr())
+    ffi::value(c"".as_ptr(), || VERSION.as_ptr())
 }
 
 #[cfg(test)]
@@ -120,7 +144,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_panic_inside_leaves_a_text_all_the_same() {
-        border::tests::panic_next();
+        ffi::tests::panic_next();
         assert_eq!(text(punctual_version()), "");
     }
 }

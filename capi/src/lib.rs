@@ -1,35 +1,34 @@
-//! punctual for C and C++: the border behind `include/punctual.h`.
+//! punctual for C and C++: what is behind `include/punctual.h`.
 //!
-//! Each exported function is one entry: it goes through [`border::enter`], which no panic leaves,
+//! Each exported function is one entry: it goes through [`ffi::enter`], which no panic leaves,
 //! looks at its arguments there, and calls what `punctual` has. 0 or a negative errno comes back.
-//! Nothing is decided here that Rust callers would miss: what a loop is stands in `punctual`.
-//! Memory that C hands in is read and written in [`mod@border`] and [`mod@record`] alone; beside
-//! these, unsafe code is what a loop borrows of itself, what one thread alone may touch, the call
-//! of a task, the cycle that it runs, and the page that a loop holds a share in.
+//! Nothing is decided here that Rust callers would miss: a loop is `punctual::Loop`, an executive
+//! is `punctual::Executive`, and neither has a loop, a plan or a count of its own here.
+//! Memory that C hands in is read and written in [`mod@ffi`], [`mod@record`] and [`mod@options`]
+//! alone; beside these, unsafe code is what one thread alone may touch, the call of a task, the
+//! cycle that it runs, and the run that a signal handler may stop.
 //!
 //! The documentation of the functions, their real-time labels and their units are those of the
 //! header, and the tests hold both to the same list.
 
 #[cfg(panic = "abort")]
-compile_error!("a panic must become an error at the border: build with panic = \"unwind\"");
+compile_error!("a panic must become an error at the interface: build with panic = \"unwind\"");
 
-mod border;
-mod calendar;
-mod calls;
-mod cancels;
+mod callback;
 mod clock;
+mod current_cycle;
 mod errors;
+mod executive;
+mod ffi;
+mod follow;
+mod layout;
 mod looped;
 mod options;
-mod owned;
-mod periodic;
 mod process;
 mod record;
-mod room;
-mod run;
 mod stats;
 mod task;
-mod turn;
+mod thread_bound;
+mod unit;
 mod wait_info;
 mod watch;
-mod workers;

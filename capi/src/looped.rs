@@ -5,17 +5,37 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::border::{self, Failure};
+use punctual::clocks::MachineClock;
+use punctual::follow::Followed;
+use punctual::{Loop, LoopHandle, Samples};
+
+use crate::errors;
+use crate::ffi::{self, Failure};
 use crate::options::Options;
-use crate::owned::Owned;
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
+use crate::thread_bound::ThreadBound;
 use crate::wait_info::WaitInfo;
-use punctual::{Loop, LoopHandle};
+
+/// A loop on either clock.
+enum AnyLoop {
+    Machine(Loop),
+    Followed(Loop<Followed<MachineClock>>),
+}
+
+/// The same on either.
+macro_rules! on_either {
+    ($any:expr, $own:ident => $result:expr) => {
+        match $any {
+            AnyLoop::Machine($own) => $result,
+            AnyLoop::Followed($own) => $result,
+        }
+    };
+}
 
 /// What a `punctual_loop` is.
 pub(crate) struct Looped {
-    own: Owned<Loop>,
+    own: ThreadBound<AnyLoop>,
     handle: LoopHandle,
     refused: String,
 }
@@ -27,26 +47,36 @@ impl Looped {
             return Ok(());
         }
         self.own.with(|own| {
-            own.count();
+            on_either!(own, own => own.count());
             Ok(())
         })
     }
 
-    fn create(options: &Options) -> Result<Self, Failure> {
-        let looped = options.of_loop()?.start().map_err(failure)?;
-        let (handle, refused) = (looped.handle(), listed(looped.refused()));
-        Ok(Self { own: Owned::new(looped), handle, refused })
+    /// As its options say.
+    ///
+    /// # Safety
+    /// The pointers of the options are what the header says.
+    unsafe fn create(options: &Options) -> Result<Self, Failure> {
+        // SAFETY: as the caller says.
+        let (builder, follow) = unsafe { options.of_loop() }?;
+        let started = match follow {
+            None => builder.start().map(AnyLoop::Machine),
+            Some(follow) => {
+                let clock = Followed::new(MachineClock::best(), &follow);
+                builder.start_on(clock).map(AnyLoop::Followed)
+            }
+        };
+        let own = started.map_err(|why| errors::failure(&why))?;
+        let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
+        Ok(Self { own: ThreadBound::new(own), handle, refused })
     }
-}
 
-/// The library's error as C has it.
-fn failure(why: punctual::Error) -> Failure {
-    let errno = match (why.is_refusal(), why.is_thread()) {
-        (true, _) => libc::EACCES,
-        (_, true) => libc::EAGAIN,
-        _ => libc::EINVAL,
-    };
-    Failure::new(errno, why.to_string())
+    /// Ends it: what became of its sample file.
+    fn finish(self) -> Result<(), Failure> {
+        let summary = on_either!(self.own.into_inner(), own => own.finish());
+        let Some(Samples { path, failed: Some(why), .. }) = summary.samples else { return Ok(()) };
+        Err(Failure::new(libc::EIO, format!("{}: writing stopped: {why}", path.display())))
+    }
 }
 
 /// Refusals as one line.
@@ -57,27 +87,28 @@ pub(crate) fn listed(refused: &[punctual::session::Refusal]) -> String {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_create(to: *mut *mut Looped, options: *const Options) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
         // SAFETY: null or a struct that says its size, says the header.
         let options = unsafe { record::take(options) }?;
-        let made = Box::into_raw(Box::new(Looped::create(&options)?));
+        // SAFETY: its pointers are what the header says.
+        let made = Box::into_raw(Box::new(unsafe { Looped::create(&options) }?));
         // SAFETY: it was writable above.
-        unsafe { border::put(to, made) }
+        unsafe { ffi::put(to, made) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { border::object(looped) }?;
+        let looped = unsafe { ffi::object(looped) }?;
         if !cycle.is_null() {
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::fits(cycle) }?;
         }
-        let ran = looped.own.with(|own| Ok(own.wait()))?;
+        let ran = looped.own.with(|own| Ok(on_either!(own, own => own.wait())))?;
         let ran = ran.ok_or_else(|| {
             let forced = looped.handle.forced().is_some();
             Failure::bare(if forced { libc::ETIMEDOUT } else { libc::ECANCELED })
@@ -102,18 +133,18 @@ unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_stop(looped: *mut Looped) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        unsafe { border::object(looped) }?.handle.stop();
+        unsafe { ffi::object(looped) }?.handle.stop();
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { border::object(looped) }?;
+        let looped = unsafe { ffi::object(looped) }?;
         looped.count()?;
         let stats = Stats::of(&looped.handle.counts()).with_forced(looped.handle.forced());
         let stats = stats.with_stalls(looped.handle.stalls());
@@ -128,25 +159,27 @@ unsafe extern "C" fn punctual_loop_quantile_ns(
     share: f64,
     to_ns: *mut i64,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { border::object(looped) }?;
+        let looped = unsafe { ffi::object(looped) }?;
         looped.count()?;
         let quantile_ns = stats::quantile_ns(|share| looped.handle.quantile(share), share)?;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to_ns, quantile_ns) }
+        unsafe { ffi::put(to_ns, quantile_ns) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitInfo) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { border::object(looped) }?;
+        let looped = unsafe { ffi::object(looped) }?;
         let info = looped.own.with(|own| {
-            let of = own;
-            let (approach, learned) = (of.approach(), of.learned());
-            Ok(WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), approach, learned))
+            let info = on_either!(own, of => {
+                let (approach, learned) = (of.approach(), of.learned());
+                WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), approach, learned)
+            });
+            Ok(info)
         })?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }
@@ -159,27 +192,27 @@ unsafe extern "C" fn punctual_loop_refused(
     to: *mut c_char,
     size: usize,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { border::object(looped) }?;
+        let looped = unsafe { ffi::object(looped) }?;
         // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { border::put_text(to, size, &looped.refused) }
+        unsafe { ffi::put_text(to, size, &looped.refused) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_destroy(looped: *mut Looped) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         if looped.is_null() {
             return Ok(());
         }
         // SAFETY: not null, and then a loop, says the header.
-        let own = &unsafe { border::object(looped) }?.own;
+        let own = &unsafe { ffi::object(looped) }?.own;
         // Its thread's session can be put back on that thread alone; and not from within itself.
         own.with(|_| Ok(()))?;
         // SAFETY: from a box, by `punctual_loop_create`; the caller uses it no more.
-        drop(unsafe { Box::from_raw(looped) });
-        Ok(())
+        let looped = unsafe { Box::from_raw(looped) };
+        looped.finish()
     })
 }
 

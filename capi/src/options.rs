@@ -2,17 +2,20 @@
 //!
 //! Turns the caller's numbers into `punctual`'s types; what cannot be is refused in words.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::core::time::{Period, Span};
+use punctual::core::time::Span;
 use punctual::core::wait::Spin;
-use punctual::loops::{LoopBuilder, LoopPhase};
-use punctual::os::scheduler::SchedPolicy;
+use punctual::follow::Follower;
 use punctual::wait_policy::Way;
-use punctual::{Loop, RtThread, WaitPolicy};
+use punctual::{Loop, LoopBuilder, LoopPhase, Period, RtThread, WaitPolicy};
 
-use crate::border::{self, Failure};
+use crate::errors;
+use crate::ffi::{self, Failure};
+use crate::follow::Follow;
 use crate::record::{self, Record};
 
 /// As in the header.
@@ -20,28 +23,34 @@ use crate::record::{self, Record};
 #[repr(C)]
 pub(crate) struct Options {
     size: usize,
-    pub(crate) period_num_ns: u64,
-    pub(crate) period_den: u64,
+    period_num_ns: u64,
+    period_den: u64,
     phase_ns: u64,
     margin_ns: u64,
-    pub(crate) watchdog_ns: u64,
+    watchdog_ns: u64,
+    grace_ns: u64,
     budget_share: f64,
     late_share: f64,
+    cpus: *const i32,
+    cpu_count: usize,
+    samples: *const c_char,
+    follow: *const Follow,
     phase: i32,
     wait: i32,
     cpu: i32,
     priority: i32,
-    pub(crate) lock_memory: u32,
-    pub(crate) hold_idle_states: u32,
-    pub(crate) rehearse: u32,
+    lock_memory: u32,
+    hold_idle_states: u32,
+    learn_first: u32,
     pub(crate) strict: u32,
 }
 
-const _: () = assert!(size_of::<Options>() == 96);
+const _: () = assert!(size_of::<Options>() == 136);
 
-// SAFETY: `repr(C)`; 8 words and 8 halves of one make 96 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; 13 words and 8 halves of one make 136 bytes, so that there is no padding; any
+// pattern of bits is a pointer.
 unsafe impl Record for Options {
-    const LEAST: usize = 96;
+    const LEAST: usize = 136;
 
     fn blank() -> Self {
         Self {
@@ -51,24 +60,28 @@ unsafe impl Record for Options {
             phase_ns: 0,
             margin_ns: 0,
             watchdog_ns: 0,
+            grace_ns: 0,
             budget_share: 0.1,
             late_share: 1e-3,
-            phase: PHASE_DEFAULT,
+            cpus: std::ptr::null(),
+            cpu_count: 0,
+            samples: std::ptr::null(),
+            follow: std::ptr::null(),
+            phase: PHASE_QUIET,
             wait: WAIT_ADAPTIVE,
             cpu: -1,
             priority: 90,
             lock_memory: 1,
             hold_idle_states: 1,
-            rehearse: 1,
+            learn_first: 1,
             strict: 0,
         }
     }
 }
 
-const PHASE_DEFAULT: i32 = 0;
-const PHASE_QUIET: i32 = 1;
-const PHASE_ZERO: i32 = 2;
-const PHASE_AT: i32 = 3;
+const PHASE_QUIET: i32 = 0;
+const PHASE_ZERO: i32 = 1;
+const PHASE_AT: i32 = 2;
 
 const WAIT_ADAPTIVE: i32 = 0;
 const WAIT_SLEEP: i32 = 1;
@@ -79,79 +92,133 @@ const WAIT_SPIN: i32 = 4;
 /// The latest epoch of an executive: the longest period.
 const EPOCH_MAX_NS: u64 = 1 << 62;
 
+/// As many CPUs as a kernel can be built for.
+const CPUS_MAX: usize = 8192;
+
 /// A period of `num / den` ns, or why it is none.
 pub(crate) fn period(num_ns: u64, den: u64) -> Result<Period, Failure> {
     let bad = || format!("a period of {num_ns}/{den} ns: from 1 ns to 2^62 ns (146 years)");
     Period::ratio(num_ns, den).ok_or_else(|| Failure::invalid(bad()))
 }
 
+/// The number of a CPU.
+pub(crate) fn number(cpu: i32) -> Result<u32, Failure> {
+    u32::try_from(cpu).map_err(|_| Failure::invalid(format!("no CPU is numbered {cpu}")))
+}
+
+/// A priority of SCHED_FIFO; which of them can be, `punctual` says.
+pub(crate) fn fifo(priority: i32) -> Result<u8, Failure> {
+    let bad = || format!("priority must be from 1 to 98, or 0 (got {priority})");
+    u8::try_from(priority).map_err(|_| Failure::invalid(bad()))
+}
+
 fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
+/// How an executive is to run, with nothing of the caller's memory in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) thread: RtThread,
+    pub(crate) wait: WaitPolicy,
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) phase: LoopPhase,
+    pub(crate) grace: Option<Duration>,
+    pub(crate) samples: Option<PathBuf>,
+    pub(crate) follow: Option<Arc<Follower>>,
+}
+
 impl Options {
-    /// As a loop of one period.
-    pub(crate) fn of_loop(&self) -> Result<LoopBuilder, Failure> {
+    /// As a loop of one period, and what it follows.
+    ///
+    /// # Safety
+    /// Its pointers are what the header says.
+    pub(crate) unsafe fn of_loop(&self) -> Result<(LoopBuilder, Option<Arc<Follower>>), Failure> {
+        let period = period(self.period_num_ns, self.period_den)?;
+        // SAFETY: as the caller says.
+        let Config { thread, phase, samples, follow, cpus, .. } = unsafe { self.config() }?;
+        if !cpus.is_empty() {
+            return Err(Failure::invalid("a loop runs on one CPU: set `cpu`, not `cpus`"));
+        }
+        let builder = Loop::builder(period).phase(phase).thread(thread);
+        let builder = match samples {
+            Some(file) => builder.record(file),
+            None => builder,
+        };
+        builder.check().map_err(|why| errors::failure(&why))?;
+        Ok((builder, follow))
+    }
+
+    /// As an executive, whose tasks have the periods.
+    ///
+    /// # Safety
+    /// Its pointers are what the header says.
+    pub(crate) unsafe fn of_executive(&self) -> Result<Config, Failure> {
+        if (self.period_num_ns, self.period_den) != (0, 1) {
+            return Err(Failure::invalid("an executive's tasks have periods, it has none itself"));
+        }
+        if self.phase == PHASE_AT && self.phase_ns > EPOCH_MAX_NS {
+            let text = format!("phase_ns must be at most 2^62 (got {})", self.phase_ns);
+            return Err(Failure::invalid(text));
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.config() }
+    }
+
+    /// All but the period.
+    ///
+    /// # Safety
+    /// Its pointers are what the header says.
+    unsafe fn config(&self) -> Result<Config, Failure> {
         let phase = match self.phase {
-            PHASE_DEFAULT | PHASE_QUIET => LoopPhase::Quiet,
+            PHASE_QUIET => LoopPhase::Quiet,
             PHASE_ZERO => LoopPhase::Zero,
             PHASE_AT => LoopPhase::At(self.phase_ns),
             other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
         };
-        let period = period(self.period_num_ns, self.period_den)?;
-        let builder = Loop::builder(period).phase(phase).thread(self.thread(period)?);
-        builder.check().map_err(|why| Failure::invalid(why.to_string()))?;
-        Ok(builder)
+        let cpus = match (self.cpus.is_null(), self.cpu_count) {
+            (_, 0) => &[],
+            (true, _) => return Err(Failure::invalid("cpus is null, and cpu_count is not 0")),
+            (_, count) if count > CPUS_MAX => {
+                let text = format!("cpu_count must be at most {CPUS_MAX} (got {count})");
+                return Err(Failure::invalid(text));
+            }
+            // SAFETY: not null, and then as many numbers, says the caller.
+            (_, count) => unsafe { std::slice::from_raw_parts(self.cpus, count) },
+        };
+        let cpus: Result<Vec<u32>, Failure> = cpus.iter().map(|&cpu| number(cpu)).collect();
+        // SAFETY: null or a text that ends, says the caller.
+        let samples = unsafe { ffi::path(self.samples) };
+        // SAFETY: null or one that was created, says the caller.
+        let follow = unsafe { self.follow.as_ref() }.map(Follow::share);
+        let (thread, wait) = (self.thread()?, self.wait()?);
+        let grace = (self.grace_ns > 0).then(|| Duration::from_nanos(self.grace_ns));
+        Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow })
     }
 
-    /// The epoch of an executive, ns, and how its thread runs and waits; `shortest` is the period
-    /// that its wait adapts to.
-    pub(crate) fn of_executive(&self, shortest: Period) -> Result<(u64, WaitPolicy), Failure> {
-        if (self.period_num_ns, self.period_den) != (0, 1) {
-            return Err(Failure::invalid("an executive's tasks have periods, it has none itself"));
-        }
-        let epoch_ns = match self.phase {
-            PHASE_DEFAULT | PHASE_ZERO => 0,
-            PHASE_AT if self.phase_ns <= EPOCH_MAX_NS => self.phase_ns,
-            PHASE_AT => {
-                return Err(Failure::invalid(format!("a phase of {} ns: too far", self.phase_ns)));
-            }
-            PHASE_QUIET => {
-                return Err(Failure::invalid("a quiet phase is a loop's, not an executive's"));
-            }
-            other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
+    /// How the thread of a loop or of an executive runs.
+    fn thread(&self) -> Result<RtThread, Failure> {
+        let mut thread = match self.cpu {
+            -1 => RtThread::any(),
+            cpu => RtThread::cpu(number(cpu)?),
         };
-        self.thread(shortest)?;
-        Ok((epoch_ns, self.wait()?))
-    }
-
-    /// How the thread of a loop of this (shortest) period runs.
-    fn thread(&self, period: Period) -> Result<RtThread, Failure> {
-        let mut thread = match self.cpu()? {
-            Some(cpu) => RtThread::cpu(cpu),
-            None => RtThread::any(),
-        };
-        thread = match self.policy()? {
-            SchedPolicy::Fifo(priority) => thread.fifo(priority),
-            _ => thread.other(),
+        thread = match self.priority {
+            0 => thread.other(),
+            priority => thread.fifo(fifo(priority)?),
         };
         thread = match self.watchdog_ns {
-            0 => thread.without_watchdog(),
+            0 => thread,
+            u64::MAX => thread.without_watchdog(),
             ns => thread.watchdog(Duration::from_nanos(ns)),
         };
-        let memory = self.lock_memory != 0;
-        thread = thread.wait(self.wait()?).lock_memory(memory);
+        thread = thread.wait(self.wait()?).lock_memory(self.lock_memory != 0);
         thread = thread.hold_idle_states(self.hold_idle_states != 0);
-        if self.strict != 0 {
-            thread = thread.strict();
-        }
-        thread.check(period).map_err(|why| Failure::invalid(why.to_string()))?;
-        Ok(thread)
+        Ok(if self.strict != 0 { thread.strict() } else { thread })
     }
 
     fn wait(&self) -> Result<WaitPolicy, Failure> {
         let wait = WaitPolicy::from(self.way()?).late_share(self.late_share);
-        Ok(wait.learn_first(self.rehearse != 0))
+        Ok(wait.learn_first(self.learn_first != 0))
     }
 
     fn way(&self) -> Result<Way, Failure> {
@@ -166,34 +233,13 @@ impl Options {
             other => return Err(Failure::invalid(format!("no way to wait is numbered {other}"))),
         })
     }
-
-    /// The scheduling policy to ask for.
-    pub(crate) fn policy(&self) -> Result<SchedPolicy, Failure> {
-        match u8::try_from(self.priority) {
-            Ok(0) => Ok(SchedPolicy::Other),
-            Ok(priority @ 1..=98) => Ok(SchedPolicy::Fifo(priority)),
-            _ => Err(Failure::invalid(format!(
-                "priority must be from 1 to 98, or 0 for SCHED_OTHER (got {})",
-                self.priority
-            ))),
-        }
-    }
-
-    /// The CPU to run on; `None` to leave that to the kernel.
-    pub(crate) fn cpu(&self) -> Result<Option<u32>, Failure> {
-        match (self.cpu, u32::try_from(self.cpu)) {
-            (-1, _) => Ok(None),
-            (_, Ok(cpu)) => Ok(Some(cpu)),
-            (cpu, _) => Err(Failure::invalid(format!("CPU {cpu}: from 0 on, or -1 for any"))),
-        }
-    }
 }
 
 /// Writes the defaults.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_options_init(options: *mut Options, size: usize) -> c_int {
     // SAFETY: null or `size` writable bytes, says the header.
-    border::enter(|| unsafe { record::init(options, size) })
+    ffi::enter(|| unsafe { record::init(options, size) })
 }
 
 #[cfg(test)]
@@ -202,6 +248,7 @@ impl Options {
     pub(crate) fn plain(&mut self, period_ns: u64) {
         (self.period_num_ns, self.phase, self.wait) = (period_ns, PHASE_ZERO, WAIT_SLEEP);
         (self.priority, self.lock_memory, self.hold_idle_states) = (0, 0, 0);
+        self.watchdog_ns = u64::MAX;
     }
 
     /// With a watchdog.
@@ -218,6 +265,21 @@ impl Options {
     pub(crate) fn pin(&mut self, cpu: i32) {
         self.cpu = cpu;
     }
+
+    /// With its samples in this file.
+    pub(crate) fn record(&mut self, file: &std::ffi::CStr) {
+        self.samples = file.as_ptr();
+    }
+
+    /// On the time of this clock.
+    pub(crate) fn on(&mut self, follow: *const Follow) {
+        self.follow = follow;
+    }
+
+    /// All that the kernel may refuse.
+    pub(crate) fn greedy(&mut self) {
+        (self.priority, self.lock_memory, self.hold_idle_states) = (90, 1, 1);
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +290,9 @@ mod tests {
     fn words(change: impl FnOnce(&mut Options)) -> String {
         let mut options = Options { period_num_ns: 1_000_000, ..Options::blank() };
         change(&mut options);
-        options.of_loop().map_or_else(|failure| failure.text.unwrap_or_default(), |_| String::new())
+        // SAFETY: null, or local to the test.
+        let read = unsafe { options.of_loop() };
+        read.map_or_else(|failure| failure.text.unwrap_or_default(), |_| String::new())
     }
 
     #[test]
@@ -237,7 +301,7 @@ mod tests {
         assert!(words(|o| o.period_num_ns = 0).contains("0/1 ns"));
         assert!(words(|o| o.period_num_ns = (1 << 62) + 1).contains("2^62"));
         assert!(words(|o| o.period_den = 0).contains("/0 ns"));
-        assert!(words(|o| o.phase = 4).contains("no phase"));
+        assert!(words(|o| o.phase = 3).contains("no phase"));
         assert!(
             words(|o| (o.phase, o.phase_ns) = (PHASE_AT, 1_000_000))
                 .contains("phase must be below")
@@ -247,25 +311,34 @@ mod tests {
         assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_REARM, 1_000_001)).contains("re-arm"));
         assert!(words(|o| o.budget_share = f64::NAN).contains("budget"));
         assert!(words(|o| o.late_share = 0.0).contains("late"));
-        assert!(words(|o| o.cpu = -2).contains("CPU -2"));
+        assert!(words(|o| o.cpu = -2).contains("CPU is numbered -2"));
         assert!(
             words(|o| o.priority = 100).contains("100") && !words(|o| o.priority = -1).is_empty()
         );
         assert!(words(|o| o.watchdog_ns = 1).contains("watchdog"));
         assert_eq!(words(|o| (o.wait, o.margin_ns, o.priority) = (WAIT_REARM, 0, 0)), "");
+        assert!(words(|o| o.cpu_count = 1).contains("cpus is null"));
+        let one = [0];
+        assert!(words(|o| (o.cpus, o.cpu_count) = (one.as_ptr(), 9_000)).contains("(got 9000)"));
+        assert!(words(|o| (o.cpus, o.cpu_count) = (one.as_ptr(), 1)).contains("one CPU"));
     }
 
     #[test]
     fn an_executive_has_an_epoch_and_no_period() {
-        let shortest = Period::hz(1_000).expect("in range");
-        let epoch = |options: Options| options.of_executive(shortest).map(|(epoch_ns, _)| epoch_ns);
-        assert_eq!(epoch(Options::blank()).expect("fine"), 0);
+        // SAFETY: all its pointers are null, or local.
+        let read = |options: Options| unsafe { options.of_executive() };
+        let epoch = |options: Options| read(options).map(|config| config.phase);
+        assert_eq!(epoch(Options::blank()).expect("fine"), LoopPhase::Quiet);
         let at = Options { phase: PHASE_AT, phase_ns: 5_000_000, ..Options::blank() };
-        assert_eq!(epoch(at).expect("fine"), 5_000_000);
+        assert_eq!(epoch(at).expect("fine"), LoopPhase::At(5_000_000));
+        let cpus = [1, 0];
+        let two = Options { cpus: cpus.as_ptr(), cpu_count: 2, ..Options::blank() };
+        assert_eq!(read(two).expect("fine").cpus, [1, 0]);
+        let none = [0, -1];
         for bad in [
-            Options { phase: PHASE_QUIET, ..Options::blank() },
             Options { period_num_ns: 5, ..Options::blank() },
             Options { phase: PHASE_AT, phase_ns: u64::MAX, ..Options::blank() },
+            Options { cpus: none.as_ptr(), cpu_count: 2, ..Options::blank() },
         ] {
             assert_eq!(epoch(bad).expect_err("bad").errno, libc::EINVAL);
         }
@@ -273,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_panic_inside_is_an_error_outside() {
-        border::tests::panic_next();
+        ffi::tests::panic_next();
         // SAFETY: null is allowed.
         let answer = unsafe { punctual_options_init(std::ptr::null_mut(), 0) };
         assert_eq!(answer, -libc::ENOTRECOVERABLE);

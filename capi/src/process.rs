@@ -6,20 +6,20 @@ use std::ffi::{c_char, c_int, c_void};
 
 use punctual::process::{RegisterError, Registration, WaitError};
 
-use crate::border::{self, Failure};
-use crate::owned::Owned;
+use crate::ffi::{self, Failure};
 use crate::record;
 use crate::stats::Cycle;
+use crate::thread_bound::ThreadBound;
 
 /// What a `punctual_process` is.
 pub(crate) struct Process {
-    own: Owned<Registration>,
+    own: ThreadBound<Registration>,
 }
 
 impl Process {
     fn of(registered: Result<Registration, RegisterError>) -> Result<*mut Self, Failure> {
         let registration = registered.map_err(|why| Failure::new(errno(&why), why.to_string()))?;
-        Ok(Box::into_raw(Box::new(Self { own: Owned::new(registration) })))
+        Ok(Box::into_raw(Box::new(Self { own: ThreadBound::new(registration) })))
     }
 }
 
@@ -40,14 +40,14 @@ pub(crate) fn errno(why: &RegisterError) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_register(to: *mut *mut Process, task: *const c_char) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
-        let task = unsafe { border::text(task, "the task's name") }?;
+        let task = unsafe { ffi::text(task, "the task's name") }?;
         let made = Process::of(Registration::from_env(task.as_deref()))?;
         // SAFETY: it was writable above.
-        unsafe { border::put(to, made) }
+        unsafe { ffi::put(to, made) }
     })
 }
 
@@ -57,27 +57,27 @@ unsafe extern "C" fn punctual_join(
     supervisor: *const c_char,
     task: *const c_char,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
-        let supervisor = unsafe { border::text(supervisor, "the supervisor's name") }?;
+        let supervisor = unsafe { ffi::text(supervisor, "the supervisor's name") }?;
         // SAFETY: as above.
-        let task = unsafe { border::text(task, "the task's name") }?;
+        let task = unsafe { ffi::text(task, "the task's name") }?;
         let (Some(supervisor), Some(task)) = (supervisor, task) else {
             return Err(Failure::invalid("a supervisor and a task are joined by name"));
         };
         let made = Process::of(Registration::join(&supervisor, &task))?;
         // SAFETY: it was writable above.
-        unsafe { border::put(to, made) }
+        unsafe { ffi::put(to, made) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_wait(process: *mut Process, cycle: *mut Cycle) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or registered, says the header.
-        let process = unsafe { border::object(process) }?;
+        let process = unsafe { ffi::object(process) }?;
         if !cycle.is_null() {
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::fits(cycle) }?;
@@ -97,12 +97,12 @@ unsafe extern "C" fn punctual_wait(process: *mut Process, cycle: *mut Cycle) -> 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_cancelled(process: *mut Process, to: *mut c_int) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or registered, says the header.
-        let process = unsafe { border::object(process) }?;
+        let process = unsafe { ffi::object(process) }?;
         let cancelled = process.own.with(|registration| Ok(registration.cancelled()))?;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, c_int::from(cancelled)) }
+        unsafe { ffi::put(to, c_int::from(cancelled)) }
     })
 }
 
@@ -112,9 +112,9 @@ unsafe extern "C" fn punctual_commit(
     bytes: *const c_void,
     size: usize,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or registered, says the header.
-        let process = unsafe { border::object(process) }?;
+        let process = unsafe { ffi::object(process) }?;
         if bytes.is_null() || isize::try_from(size).is_err() {
             return Err(Failure::bare(libc::EINVAL));
         }
@@ -135,12 +135,12 @@ unsafe extern "C" fn punctual_commit(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_unregister(process: *mut Process) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         if process.is_null() {
             return Ok(());
         }
         // SAFETY: not null, and then registered, says the header.
-        let own = &unsafe { border::object(process) }?.own;
+        let own = &unsafe { ffi::object(process) }?.own;
         // Its thread is the one that is released; and not from within itself.
         own.with(|_| Ok(()))?;
         // SAFETY: from a box, by `Process::of`; the caller uses it no more.
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_panic_inside_any_entry_is_an_error_outside() {
         let fault = -libc::ENOTRECOVERABLE;
-        let panics = border::tests::panic_next;
+        let panics = ffi::tests::panic_next;
         // SAFETY: null where nothing is reached.
         unsafe {
             panics();

@@ -9,9 +9,9 @@ use punctual::core::executive::many;
 use punctual::core::page::Counts;
 use punctual::core::time::Span;
 use punctual::core::wait::Stalls;
-use punctual::watchdog::Force;
+use punctual::monitor::Force;
 
-use crate::border::{self, Failure};
+use crate::ffi::{self, Failure};
 use crate::record::{self, Record};
 
 /// As in the header.
@@ -83,15 +83,16 @@ pub(crate) struct Stats {
     stalls: u64,
     longest_stall_ns: u64,
     stalled_ns: u64,
+    demoted: u64,
     consistent: u32,
     forced: u32,
 }
 
-const _: () = assert!(size_of::<Stats>() == 128);
+const _: () = assert!(size_of::<Stats>() == 136);
 
-// SAFETY: `repr(C)`; 15 words and two halves of one make 128 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; 16 words and two halves of one make 136 bytes, so that there is no padding.
 unsafe impl Record for Stats {
-    const LEAST: usize = 128;
+    const LEAST: usize = 136;
 
     fn blank() -> Self {
         Self {
@@ -110,6 +111,7 @@ unsafe impl Record for Stats {
             stalls: 0,
             longest_stall_ns: 0,
             stalled_ns: 0,
+            demoted: 0,
             consistent: 1,
             forced: 0,
         }
@@ -153,6 +155,11 @@ impl Stats {
         Self { forced, ..self }
     }
 
+    /// The same, with how often the monitor took the real-time policy of a task's thread.
+    pub(crate) fn with_demotions(self, demoted: u64) -> Self {
+        Self { demoted, ..self }
+    }
+
     /// The same, with the gaps in the spins of a loop.
     pub(crate) fn with_stalls(self, stalls: Stalls) -> Self {
         Self {
@@ -164,13 +171,21 @@ impl Stats {
     }
 }
 
+#[cfg(test)]
+impl Stats {
+    /// Cycles.
+    pub(crate) fn ran(&self) -> u64 {
+        self.ran
+    }
+}
+
 /// A quantile of a page: EINVAL for a share that is none, ENODATA before the first cycle.
 pub(crate) fn quantile_ns(
     of: impl FnOnce(f64) -> Option<Span>,
     share: f64,
 ) -> Result<i64, Failure> {
     if !(0.0..=1.0).contains(&share) {
-        return Err(Failure::invalid(format!("a share of {share}: from 0 to 1")));
+        return Err(Failure::invalid(format!("share must be from 0 to 1 (got {share})")));
     }
     let lateness = of(share).ok_or(Failure::bare(libc::ENODATA))?;
     Ok(lateness.as_ns())
@@ -180,12 +195,12 @@ pub(crate) fn quantile_ns(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_cycle_init(cycle: *mut Cycle, size: usize) -> c_int {
     // SAFETY: null or `size` writable bytes, says the header.
-    border::enter(|| unsafe { record::init(cycle, size) })
+    ffi::enter(|| unsafe { record::init(cycle, size) })
 }
 
 /// Writes empty counts.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_stats_init(stats: *mut Stats, size: usize) -> c_int {
     // SAFETY: null or `size` writable bytes, says the header.
-    border::enter(|| unsafe { record::init(stats, size) })
+    ffi::enter(|| unsafe { record::init(stats, size) })
 }

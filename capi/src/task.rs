@@ -1,20 +1,17 @@
-//! `punctual_task`: one task of an executive, and the function of the caller's that is its body.
+//! `punctual_task`: one task of an executive, its body, where it runs and what triggers it.
 //!
-//! Turns the caller's numbers into `punctual`'s types, and calls the body.
+//! Turns the caller's numbers into `punctual`'s types; what tasks cannot be together, the builder
+//! says.
 
 use std::ffi::{c_char, c_int, c_void};
 
-use punctual::core::executive::many::{self, Flow};
-use punctual::periodic::{OnOverrun, Phase, Task};
+use punctual::periodic::Phase;
+use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
 
-use crate::border::{self, Failure};
-use crate::options::period;
+use crate::callback::{Body, Callback, Plain};
+use crate::ffi::{self, Failure};
+use crate::options::{fifo, number, period};
 use crate::record::{self, Record};
-use crate::stats::Cycle;
-use crate::turn;
-
-/// The body of a task.
-pub(crate) type Body = unsafe extern "C" fn(*mut c_void, *const Cycle) -> c_int;
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +22,8 @@ pub(crate) struct TaskRecord {
     run: Option<Body>,
     data: *mut c_void,
     after: *const c_char,
+    wait: Option<Plain>,
+    trigger_data: *mut c_void,
     period_num_ns: u64,
     period_den: u64,
     phase_ns: u64,
@@ -33,16 +32,20 @@ pub(crate) struct TaskRecord {
     start_ns: u64,
     phase: i32,
     priority: i32,
-    policy: i32,
+    on_overrun: i32,
     burst: u32,
+    place: i32,
+    place_cpu: i32,
+    place_priority: i32,
+    reserved: u32,
 }
 
-const _: () = assert!(size_of::<TaskRecord>() == 104);
+const _: () = assert!(size_of::<TaskRecord>() == 136);
 
-// SAFETY: `repr(C)`; 11 words and four halves of one make 104 bytes, so that there is no padding;
+// SAFETY: `repr(C)`; 13 words and eight halves of one make 136 bytes, so that there is no padding;
 // any pattern of bits is a pointer, and one that is not null a function's, says the header.
 unsafe impl Record for TaskRecord {
-    const LEAST: usize = 104;
+    const LEAST: usize = 136;
 
     fn blank() -> Self {
         Self {
@@ -51,6 +54,8 @@ unsafe impl Record for TaskRecord {
             run: None,
             data: std::ptr::null_mut(),
             after: std::ptr::null(),
+            wait: None,
+            trigger_data: std::ptr::null_mut(),
             period_num_ns: 0,
             period_den: 1,
             phase_ns: 0,
@@ -59,115 +64,138 @@ unsafe impl Record for TaskRecord {
             start_ns: 0,
             phase: PHASE_BALANCED,
             priority: 0,
-            policy: POLICY_SKIP,
+            on_overrun: OVERRUN_SKIP,
             burst: 0,
+            place: PLACE_INLINE,
+            place_cpu: -1,
+            place_priority: 0,
+            reserved: 0,
         }
     }
 }
 
 const PHASE_BALANCED: i32 = 0;
-const PHASE_AT: i32 = 3;
-const PHASE_AFTER: i32 = 4;
+const PHASE_AT: i32 = 2;
+const PHASE_AFTER: i32 = 3;
 
-pub(crate) const POLICY_SKIP: i32 = 0;
-const POLICY_BURST: i32 = 1;
-const POLICY_DELAY: i32 = 2;
-const POLICY_TERMINATE: i32 = 3;
-const POLICY_STOP: i32 = 4;
+pub(crate) const OVERRUN_SKIP: i32 = 0;
+const OVERRUN_BURST: i32 = 1;
+const OVERRUN_DELAY: i32 = 2;
+const OVERRUN_TERMINATE: i32 = 3;
+const OVERRUN_STOP: i32 = 4;
 
-const CONTINUE: c_int = 0;
-const BREAK: c_int = 2;
+const PLACE_INLINE: i32 = 0;
+const PLACE_CPU: i32 = 1;
+const PLACE_THREAD: i32 = 2;
 
-/// The policy of this number.
-pub(crate) fn policy(number: i32, burst: u32) -> Result<OnOverrun, Failure> {
+/// What an overrun does, by its number.
+pub(crate) fn on_overrun(number: i32, burst: u32) -> Result<OnOverrun, Failure> {
     Ok(match number {
-        POLICY_SKIP => OnOverrun::Skip,
-        POLICY_BURST => OnOverrun::Burst(burst),
-        POLICY_DELAY => OnOverrun::Delay,
-        POLICY_TERMINATE => OnOverrun::Terminate,
-        POLICY_STOP => OnOverrun::Stop,
-        other => return Err(Failure::invalid(format!("no policy is numbered {other}"))),
+        OVERRUN_SKIP => OnOverrun::Skip,
+        OVERRUN_BURST => OnOverrun::Burst(burst),
+        OVERRUN_DELAY => OnOverrun::Delay,
+        OVERRUN_TERMINATE => OnOverrun::Terminate,
+        OVERRUN_STOP => OnOverrun::Stop,
+        other => {
+            return Err(Failure::invalid(format!("no answer to an overrun is numbered {other}")));
+        }
     })
 }
 
-/// The caller's function and its argument.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Callback {
-    run: Body,
-    data: *mut c_void,
+/// The same failure, of a task or unit of this name.
+pub(crate) fn named(what: &str, name: &str, failure: Failure) -> Failure {
+    let text = failure.text.map(|text| format!("{what} {name:?}: {text}"));
+    Failure { text, ..failure }
 }
 
-// SAFETY: the header says that the thread which runs the executive calls the function with that
-// pointer, so that the caller knows which thread that is. Nothing here follows the pointer.
-unsafe impl Send for Callback {}
-// SAFETY: as above; a shared one is read only.
-unsafe impl Sync for Callback {}
+/// Where a task runs, but for how its thread waits, which is as its executive's does.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Inline,
+    Cpu(u32),
+    Thread(Option<u32>, Option<u8>),
+}
 
-impl Callback {
-    /// A function of the caller's, and what it is called with.
-    pub(crate) fn new(run: Body, data: *mut c_void) -> Self {
-        Self { run, data }
+/// A task, its body, and what triggers it where it has no releases.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskSpec {
+    task: Task,
+    place: Place,
+    pub(crate) body: Callback<Body>,
+    pub(crate) trigger: Option<Callback<Plain>>,
+}
+
+impl TaskSpec {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.task.name()
     }
 
-    /// Whether it is the same one, with the same argument.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        std::ptr::fn_addr_eq(self.run, other.run) && std::ptr::eq(self.data, other.data)
-    }
-
-    /// Calls the body: what follows of what it says.
-    pub(crate) fn flow(&self, cycle: &many::Cycle<'_>) -> (Flow, c_int) {
-        let ours = Cycle::of(cycle);
-        // SAFETY: the header says what the function must take, and that it neither throws nor
-        // jumps out.
-        let said = turn::during(cycle, || unsafe { (self.run)(self.data, &raw const ours) });
-        let flow = match said {
-            CONTINUE => Flow::Continue,
-            BREAK => Flow::Break,
-            _ => Flow::Stop,
+    /// The task in an executive that waits so.
+    pub(crate) fn task(&self, wait: WaitPolicy) -> Task {
+        let placement = match self.place {
+            Place::Inline => Placement::inline(),
+            Place::Cpu(cpu) => Placement::cpu(cpu),
+            Place::Thread(cpu, priority) => {
+                let thread = cpu.map_or(RtThread::any(), RtThread::cpu).wait(wait);
+                Placement::thread(match priority {
+                    Some(priority) => thread.fifo(priority),
+                    None => thread,
+                })
+            }
         };
-        (flow, said)
+        self.task.clone().placed(placement)
     }
 }
 
 impl TaskRecord {
-    /// What its functions are called with.
-    pub(crate) fn data(&self) -> *mut c_void {
-        self.data
-    }
-
-    /// The task and its body.
+    /// The task as the builder takes it.
     ///
     /// # Safety
     /// Its texts are null or end with a zero byte.
-    pub(crate) unsafe fn read(&self) -> Result<(String, Task, Callback), Failure> {
+    pub(crate) unsafe fn read(&self) -> Result<TaskSpec, Failure> {
         // SAFETY: as the caller says.
-        let name = unsafe { border::text(self.name, "a task's name") }?;
+        let name = unsafe { ffi::text(self.name, "a task's name") }?;
         let name = name.ok_or_else(|| Failure::invalid("a task without a name"))?;
-        let of_task = |failure: Failure| {
-            let text = failure.text.map(|text| format!("task {name:?}: {text}"));
-            Failure { text, ..failure }
+        // SAFETY: as the caller says.
+        unsafe { self.read_named(&name) }.map_err(|failure| named("task", &name, failure))
+    }
+
+    /// The task of this name.
+    ///
+    /// # Safety
+    /// Its texts are null or end with a zero byte.
+    unsafe fn read_named(&self, name: &str) -> Result<TaskSpec, Failure> {
+        if self.reserved != 0 {
+            return Err(Failure::bare(libc::E2BIG));
+        }
+        let run = self.run.ok_or_else(|| Failure::invalid("no function to run"))?;
+        // One that is triggered needs no period.
+        let mut task = match (self.wait, self.period_num_ns) {
+            (Some(_), 0) => Task::named(name),
+            _ => Task::new(name, period(self.period_num_ns, self.period_den)?),
         };
-        let bad = |text: String| of_task(Failure::invalid(text));
-        let run = self.run.ok_or_else(|| bad("no function to run".to_owned()))?;
-        let period = period(self.period_num_ns, self.period_den).map_err(of_task)?;
-        let mut task = Task::new(&name, period);
         task = task.phase(match self.phase {
             PHASE_BALANCED => Phase::Balanced,
             PHASE_AT => Phase::At(self.phase_ns),
             PHASE_AFTER => {
                 // SAFETY: as the caller says.
-                let after = unsafe { border::text(self.after, "the task that it is after") }
-                    .map_err(of_task)?;
-                let after = after.ok_or_else(|| bad("after no task".to_owned()))?;
+                let after = unsafe { ffi::text(self.after, "the task that it is after") }?;
+                let after = after.ok_or_else(|| Failure::invalid("after no task"))?;
                 Phase::After(after, self.phase_ns)
             }
-            other => return Err(bad(format!("no phase of a task is numbered {other}"))),
+            other => {
+                return Err(Failure::invalid(format!("no phase of a task is numbered {other}")));
+            }
         });
-        task = task.policy(policy(self.policy, self.burst).map_err(of_task)?);
+        task = task.on_overrun(on_overrun(self.on_overrun, self.burst)?);
         match u8::try_from(self.priority) {
             Ok(0) => {}
             Ok(priority @ 1..=99) => task = task.priority(priority),
-            _ => return Err(bad(format!("a priority of {}: from 0 to 99", self.priority))),
+            _ => {
+                let text = format!("priority must be from 0 to 99 (got {})", self.priority);
+                return Err(Failure::invalid(text));
+            }
         }
         let given = |ns: u64| (ns > 0).then_some(ns);
         if let Some(ns) = given(self.budget_ns) {
@@ -179,7 +207,32 @@ impl TaskRecord {
         if let Some(ns) = given(self.start_ns) {
             task = task.start_ns(ns);
         }
-        Ok((name, task, Callback::new(run, self.data)))
+        let body = Callback::new(run, self.data);
+        let trigger = self.wait.map(|wait| Callback::new(wait, self.trigger_data));
+        Ok(TaskSpec { task, place: self.placed()?, body, trigger })
+    }
+
+    /// Where it runs.
+    fn placed(&self) -> Result<Place, Failure> {
+        let cpu = match self.place_cpu {
+            -1 => None,
+            cpu => Some(number(cpu)?),
+        };
+        let priority = match self.place_priority {
+            0 => None,
+            priority => Some(fifo(priority)?),
+        };
+        match (self.place, cpu, priority) {
+            (PLACE_INLINE, None, None) => Ok(Place::Inline),
+            (PLACE_CPU, Some(cpu), None) => Ok(Place::Cpu(cpu)),
+            (PLACE_THREAD, cpu, priority) => Ok(Place::Thread(cpu, priority)),
+            (PLACE_INLINE | PLACE_CPU, _, _) => Err(Failure::invalid(format!(
+                "place_cpu must be set for PUNCTUAL_PLACE_CPU, and place_priority for \
+                 PUNCTUAL_PLACE_THREAD alone (got place_cpu {} and place_priority {})",
+                self.place_cpu, self.place_priority
+            ))),
+            (other, ..) => Err(Failure::invalid(format!("no place is numbered {other}"))),
+        }
     }
 }
 
@@ -187,13 +240,13 @@ impl TaskRecord {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_task_init(task: *mut TaskRecord, size: usize) -> c_int {
     // SAFETY: null or `size` writable bytes, says the header.
-    border::enter(|| unsafe { record::init(task, size) })
+    ffi::enter(|| unsafe { record::init(task, size) })
 }
 
 #[cfg(test)]
 impl TaskRecord {
     /// A task of this body and period, with the defaults of all else.
-    pub(crate) fn of(
+    pub(crate) fn new(
         name: &std::ffi::CStr,
         run: Body,
         data: *mut c_void,
@@ -206,12 +259,28 @@ impl TaskRecord {
         Self { budget_ns, ..self }
     }
 
-    pub(crate) fn policy(self, policy: i32) -> Self {
-        Self { policy, ..self }
+    pub(crate) fn on_overrun(self, on_overrun: i32) -> Self {
+        Self { on_overrun, ..self }
+    }
+
+    pub(crate) fn in_thread(self, place_cpu: i32) -> Self {
+        Self { place: PLACE_THREAD, place_cpu, ..self }
+    }
+
+    pub(crate) fn place(self, place: i32, place_cpu: i32, place_priority: i32) -> Self {
+        Self { place, place_cpu, place_priority, ..self }
+    }
+
+    pub(crate) fn period(self, period_num_ns: u64) -> Self {
+        Self { period_num_ns, ..self }
+    }
+
+    pub(crate) fn triggered(self, wait: Plain) -> Self {
+        Self { wait: Some(wait), trigger_data: self.data, ..self }
     }
 
     pub(crate) fn burst(self, burst: u32) -> Self {
-        Self { policy: POLICY_BURST, burst, ..self }
+        Self { on_overrun: OVERRUN_BURST, burst, ..self }
     }
 
     pub(crate) fn after(self, name: Option<&'static std::ffi::CStr>, phase_ns: u64) -> Self {

@@ -9,7 +9,7 @@ use punctual::core::wait::{Approach, Learned};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::Quiet;
 
-use crate::border;
+use crate::ffi;
 use crate::record::{self, Record};
 
 /// As in the header.
@@ -106,5 +106,5 @@ impl WaitInfo {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_wait_info_init(info: *mut WaitInfo, size: usize) -> c_int {
     // SAFETY: null or `size` writable bytes, says the header.
-    border::enter(|| unsafe { record::init(info, size) })
+    ffi::enter(|| unsafe { record::init(info, size) })
 }

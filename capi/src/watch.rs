@@ -10,7 +10,7 @@ use punctual::core::seat::Source;
 use punctual::process::Watch;
 use punctual::quantile;
 
-use crate::border::{self, Failure};
+use crate::ffi::{self, Failure};
 use crate::process;
 use crate::record;
 use crate::stats::{self, Stats};
@@ -39,20 +39,20 @@ unsafe extern "C" fn punctual_watch_open(
     supervisor: *const c_char,
     task: *const c_char,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
-        let supervisor = unsafe { border::text(supervisor, "the supervisor's name") }?;
+        let supervisor = unsafe { ffi::text(supervisor, "the supervisor's name") }?;
         // SAFETY: as above.
-        let task = unsafe { border::text(task, "the task's name") }?;
+        let task = unsafe { ffi::text(task, "the task's name") }?;
         let (Some(supervisor), Some(task)) = (supervisor, task) else {
             return Err(Failure::invalid("a task of a supervisor is watched by their names"));
         };
         let watch = Watch::open(&supervisor, &task)
             .map_err(|why| Failure::new(process::errno(&why), why.to_string()))?;
         // SAFETY: it was writable above.
-        unsafe { border::put(to, Box::into_raw(Box::new(watch))) }
+        unsafe { ffi::put(to, Box::into_raw(Box::new(watch))) }
     })
 }
 
@@ -62,21 +62,21 @@ unsafe extern "C" fn punctual_watch_period(
     to_num_ns: *mut u64,
     to_den: *mut u64,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let releases = unsafe { border::object(watch) }?.terms().releases;
+        let releases = unsafe { ffi::object(watch) }?.terms().releases;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to_num_ns, releases.period().num_ns()) }?;
+        unsafe { ffi::put(to_num_ns, releases.period().num_ns()) }?;
         // SAFETY: as above.
-        unsafe { border::put(to_den, releases.period().den()) }
+        unsafe { ffi::put(to_den, releases.period().den()) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_watch_stats(watch: *const Watch, to: *mut Stats) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let view = page(unsafe { border::object(watch) }?)?;
+        let view = page(unsafe { ffi::object(watch) }?)?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &Stats::of(&view.counts())) }
     })
@@ -88,22 +88,22 @@ unsafe extern "C" fn punctual_watch_quantile_ns(
     share: f64,
     to_ns: *mut i64,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let view = page(unsafe { border::object(watch) }?)?;
+        let view = page(unsafe { ffi::object(watch) }?)?;
         let quantile_ns = stats::quantile_ns(|share| quantile::of(&view, share), share)?;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to_ns, quantile_ns) }
+        unsafe { ffi::put(to_ns, quantile_ns) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_watch_output_size(watch: *const Watch, to: *mut usize) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let bytes = output_bytes(unsafe { border::object(watch) }?);
+        let bytes = output_bytes(unsafe { ffi::object(watch) }?);
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, bytes) }
+        unsafe { ffi::put(to, bytes) }
     })
 }
 
@@ -114,9 +114,9 @@ unsafe extern "C" fn punctual_watch_output(
     size: usize,
     to_whose: *mut c_int,
 ) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let watch = unsafe { border::object(watch) }?;
+        let watch = unsafe { ffi::object(watch) }?;
         if to.is_null() {
             return Err(Failure::bare(libc::EINVAL));
         }
@@ -136,23 +136,23 @@ unsafe extern "C" fn punctual_watch_output(
             return Ok(());
         }
         // SAFETY: not null, and then writable, says the header.
-        unsafe { border::put(to_whose, whose) }
+        unsafe { ffi::put(to_whose, whose) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_watch_supervised(watch: *const Watch, to: *mut c_int) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
-        let watch = unsafe { border::object(watch) }?;
+        let watch = unsafe { ffi::object(watch) }?;
         // SAFETY: null or writable, says the header.
-        unsafe { border::put(to, c_int::from(watch.is_supervised())) }
+        unsafe { ffi::put(to, c_int::from(watch.is_supervised())) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_watch_close(watch: *mut Watch) -> c_int {
-    border::enter(|| {
+    ffi::enter(|| {
         if !watch.is_null() {
             // SAFETY: from a box, by `punctual_watch_open`; the caller uses it no more.
             drop(unsafe { Box::from_raw(watch) });
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_panic_inside_any_entry_is_an_error_outside() {
         let fault = -libc::ENOTRECOVERABLE;
-        let panics = border::tests::panic_next;
+        let panics = ffi::tests::panic_next;
         // SAFETY: null where nothing is reached.
         unsafe {
             panics();

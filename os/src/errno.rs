@@ -12,6 +12,8 @@ pub struct Errno(pub i32);
 impl Errno {
     /// EPERM: not permitted.
     pub const PERM: Self = Self(libc::EPERM);
+    /// EINTR: a signal was handled meanwhile.
+    pub const INTR: Self = Self(libc::EINTR);
     /// EINVAL: an argument that the kernel does not accept.
     pub const INVAL: Self = Self(libc::EINVAL);
     /// ENOMEM: beyond a limit of memory.

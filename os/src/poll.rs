@@ -26,6 +26,14 @@ impl Interest {
     pub const fn is_there(&self) -> bool {
         self.0.revents != 0
     }
+
+    /// Whether the last wait found something to read here: what was closed at its other end, with
+    /// nothing left to read, is there and not readable.
+    ///
+    /// # Real-time: setup only
+    pub const fn is_readable(&self) -> bool {
+        self.0.revents & libc::POLLIN != 0
+    }
 }
 
 /// `ppoll(interests, distance to until, NULL)`: waits until one of them is there, or `until_ns` on

@@ -22,7 +22,7 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::session::{Refusal, Thread};
-use punctual::watchdog::{Charge, Watched, watch};
+use punctual::monitor::{Progress, Watched, watch};
 use punctual_analysis::histogram::Histogram;
 
 use crate::contender::Contender;
@@ -130,7 +130,7 @@ fn guard(site: &Site, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
         let _anywhere = affinity::set(0, &CpuMask::one(helper));
     }
     let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
-    let charge = Charge { watched, progress: || watched.beats(), bound: BOUND };
+    let charge = Progress { watched, progress: || watched.beats(), bound: BOUND };
     watch(&[charge], stop, done);
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual::calendar::{Beside, Calendar, Plan, Unit};
 use punctual::clocks::MachineClock;
@@ -61,7 +62,9 @@ impl Observe for &mut Seen {
 
 fn calendar() -> Plan {
     let unit = |name: &str, ready_us: u64| {
-        Unit::new(name, 30_000).ready_ns(ready_us * 1_000).deadline_ns(200_000)
+        Unit::new(name, Duration::from_nanos(30_000))
+            .at(Duration::from_micros(ready_us))
+            .deadline(Duration::from_nanos(200_000))
     };
     Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
         .unit(unit("read", 100))

@@ -1,113 +1,42 @@
-//! A calendar and periodic tasks in one loop, for two seconds:
+//! Units at fixed places of a frame, and periodic tasks where they fit in between, for two seconds:
 //! `cargo run --release -p punctual --example calendar`.
 //!
-//! Three units in a frame of a millisecond (read, control, write) keep their places; a filter of
-//! two units breaks off and goes on; a log and a watch run where they fit in between.
+//! Read, control and write keep their places in a frame of a millisecond; a filter of two units
+//! breaks off and goes on; a log and a watch run between them.
+#![allow(clippy::disallowed_macros, reason = "a program prints what a library must not")]
 
-use std::io::Write;
-use std::sync::atomic::AtomicBool;
+use std::cell::Cell;
+use std::time::Duration;
 
-use punctual::calendar::{Beside, Calendar, Unit};
-use punctual::clocks::MachineClock;
-use punctual::core::calendar::State as UnitState;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::{Job, Overruns, State};
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual::core::executive::source::{Tasks, Units};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::{Adaptive, adaptive::Aim};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::periodic::{Periodic, Task};
-use punctual::session;
-
-/// Work that takes a while: the filter is done after three units, one and a half frames.
-struct Work {
-    sum: f64,
-}
-
-impl Dispatch for Work {
-    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
-        for k in 0..200 {
-            self.sum = (self.sum + f64::from(k)).sqrt();
-        }
-        let filter = rank == FILTER;
-        if filter && cycle.part < 2 { Flow::Break } else { Flow::Continue }
-    }
-}
-
-/// The rank of the filter: the tasks are numbered as they come in the frame.
-const FILTER: usize = 2;
-
-/// The worst lateness of each rank.
-struct Worst(Vec<Span>);
-
-impl Observe for Worst {
-    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
-        let worst = &mut self.0[job.rank];
-        *worst = (*worst).max(start - job.release);
-    }
-}
+use punctual::{Calendar, Executive, Flow, Period, Task, Unit};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let frame = Period::from_ns(1_000_000).ok_or("a frame of nothing")?;
-    let unit = |name: &str| Unit::new(name, 60_000).deadline_ns(150_000);
-    let units = Calendar::new(frame)
-        .unit(unit("read"))
-        .unit(unit("control").after("read", 40_000))
-        .unit(unit("filter 1").after("control", 40_000).of("filter"))
-        .unit(unit("write").after("filter 1", 100_000))
-        .unit(unit("filter 2").after("write", 100_000).of("filter"))
-        .build()?;
-    let task = |name: &str, hertz| Period::hz(hertz).map(|period| Task::new(name, period));
-    let periodic = Periodic::new()
-        .task(task("watch", 300).ok_or("no such period")?.budget_ns(30_000))
-        .task(task("log", 70).ok_or("no such period")?.budget_ns(200_000))
-        .build()?;
-    let both = Beside::new(&units, &periodic)?;
-
-    let _process = session::Process::enter();
-    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(50));
-    let mut clock = MachineClock::best();
-    let from = clock.now() + Span::from_ms(5);
-    let (places, table) =
-        (units.calendar(Instant::from_ns(0)), periodic.table(Instant::from_ns(0)));
-    let (mut progress, mut storage) = (units.storage(), periodic.storage());
-    let mut unit_state = UnitState::begin(&places, &mut progress, from).ok_or("no room")?;
-    let mut state = State::begin(&table, storage.lend(), from).ok_or("no room")?;
-    let mut source = both.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
-    let ranks = units.tasks() + periodic.tasks();
-    let aim = Aim::of(Period::from_ns(200_000).ok_or("a period of nothing")?);
-    let mut many = Many {
-        clock,
-        wait: Adaptive::new(aim),
-        tasks: Work { sum: 0.0 },
-        observe: Worst(vec![Span::ZERO; ranks]),
+    let us = Duration::from_micros;
+    let hz = |hertz| Period::hz(hertz).ok_or("no such period");
+    let work = |sum: &Cell<f64>| {
+        (0..200).for_each(|k| sum.set((sum.get() + f64::from(k)).sqrt()));
     };
-    let ended = many.obey(&mut source, from + Span::from_ms(2_000), &AtomicBool::new(false));
+    let [a, b, c, d, e, f] = std::array::from_fn(|_| Cell::new(0.0));
+    let unit = |name: &str| Unit::new(name, us(60)).deadline(us(150));
 
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{ended:?}")?;
-    for task in 0..units.tasks() {
-        let did = unit_state.counters(task);
-        let worst = many.observe.0[task];
-        writeln!(
-            out,
-            "{:8} units {} breaks {} cycles missed {} units missed {} late at most {worst}",
-            units.name(task),
-            did.ran,
-            did.breaks,
-            did.missed,
-            did.missed_units
-        )?;
+    let calendar = Calendar::frame(hz(1_000)?)
+        .unit(unit("read"), move |_| work(&a))
+        .unit(unit("control").after("read", us(40)), move |_| work(&b))
+        .unit(unit("filter 1").after("control", us(40)).of("filter"), move |cycle| {
+            work(&c);
+            // Done after three units, one and a half frames.
+            if cycle.part < 2 { Flow::Break } else { Flow::Continue }
+        })
+        .unit(unit("write").after("filter 1", us(100)), move |_| work(&d))
+        .part(unit("filter 2").after("write", us(100)).of("filter"));
+    let (executive, _ids) = Executive::builder()
+        .calendar(calendar)
+        .task(Task::every("watch", hz(300)?).budget(us(30)), move |_| work(&e))
+        .task(Task::every("log", hz(70)?).budget(us(200)), move |_| work(&f))
+        .build()?;
+    for placed in executive.layout() {
+        println!("{:8} {:?} after the start of its period", placed.name, placed.phase);
     }
-    for rank in 0..periodic.tasks() {
-        let did = state.counters(rank);
-        let worst = many.observe.0[units.tasks() + rank];
-        let name = periodic.name(rank);
-        writeln!(out, "{name:8} cycles {} missed {} late at most {worst}", did.ran, did.missed)?;
-    }
+    println!("{}", executive.run_for(Duration::from_secs(2))?.ok()?);
     Ok(())
 }

@@ -9,8 +9,14 @@ use std::path::PathBuf;
 
 use punctual_core::time::{Period, Span};
 
+use punctual_os::Errno;
+
 use crate::calendar::CalendarError;
+use crate::error_kind::ErrorKind;
+use crate::executive::ExecutiveError;
+use crate::handover::Refused;
 use crate::periodic::BuildError;
+use crate::process::SetupError;
 use crate::session::Refusal;
 use crate::wait_policy::SPIN_PERIOD_MIN;
 
@@ -38,7 +44,11 @@ pub(crate) enum Kind {
     Tasks(BuildError),
     Calendar(CalendarError),
     Forced(&'static str),
-    Panicked(String),
+    Panicked(String, String),
+    Cpu(u32, Errno, Vec<u32>),
+    Setup(SetupError),
+    Change(Refused),
+    Executive(ExecutiveError),
     Overran(String),
 }
 
@@ -51,6 +61,41 @@ impl Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             _ => None,
+        }
+    }
+
+    /// What kind of thing it is, for programs that tell errors apart.
+    ///
+    /// # Real-time: setup only
+    pub fn kind(&self) -> ErrorKind {
+        match &self.kind {
+            Kind::Thread(..) => ErrorKind::Thread,
+            Kind::Samples(..) => ErrorKind::Samples,
+            Kind::Refused(_) => ErrorKind::Refused,
+            Kind::Tasks(BuildError::SameName(_))
+            | Kind::Calendar(CalendarError::SameName(_) | CalendarError::Shared(_)) => {
+                ErrorKind::SameName
+            }
+            Kind::Tasks(BuildError::TooMany(_)) | Kind::Calendar(CalendarError::TooMany(_)) => {
+                ErrorKind::TooMany
+            }
+            Kind::Tasks(BuildError::Unknown(..)) | Kind::Calendar(CalendarError::Unknown(..)) => {
+                ErrorKind::Unknown
+            }
+            Kind::Executive(why) => why.kind(),
+            Kind::Tasks(BuildError::Overload(_))
+            | Kind::Calendar(
+                CalendarError::Outside(..)
+                | CalendarError::Overlap(..)
+                | CalendarError::NoGap(..)
+                | CalendarError::Overload(_),
+            ) => ErrorKind::NoTime,
+            Kind::Change(Refused::Busy) => ErrorKind::Busy,
+            Kind::Change(Refused::Ended) => ErrorKind::NotRunning,
+            Kind::Forced(_) => ErrorKind::Forced,
+            Kind::Panicked(..) => ErrorKind::Panicked,
+            Kind::Overran(_) => ErrorKind::Overran,
+            _ => ErrorKind::Setting,
         }
     }
 
@@ -78,6 +123,18 @@ impl From<Kind> for Error {
 impl From<BuildError> for Error {
     fn from(why: BuildError) -> Self {
         Self { kind: Kind::Tasks(why) }
+    }
+}
+
+impl From<ExecutiveError> for Error {
+    fn from(why: ExecutiveError) -> Self {
+        Self { kind: Kind::Executive(why) }
+    }
+}
+
+impl From<SetupError> for Error {
+    fn from(why: SetupError) -> Self {
+        Self { kind: Kind::Setup(why) }
     }
 }
 
@@ -128,17 +185,22 @@ impl fmt::Display for Error {
                 write!(f, "cannot record samples in {}: {why}", path.display())
             }
             Kind::Refused(refused) => {
-                f.write_str("the kernel refused: ")?;
-                for (at, refusal) in refused.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    write!(f, "{comma}{} ({})", refusal.attempt, refusal.errno)?;
-                }
-                Ok(())
+                let text = |refusal: &Refusal| format!("{} ({})", refusal.attempt, refusal.errno);
+                let all: Vec<String> = refused.iter().map(text).collect();
+                write!(f, "the kernel refused: {}", all.join(", "))
             }
             Kind::Tasks(why) => why.fmt(f),
             Kind::Calendar(why) => why.fmt(f),
             Kind::Forced(how) => write!(f, "the watchdog stopped the loop: {how}"),
-            Kind::Panicked(text) => write!(f, "a task panicked: {text}"),
+            Kind::Panicked(task, text) => write!(f, "task {task:?} panicked: {text}"),
+            Kind::Cpu(cpu, why, allowed) => {
+                let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
+                let allowed = allowed.join(", ");
+                write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
+            }
+            Kind::Setup(why) => why.fmt(f),
+            Kind::Change(why) => why.fmt(f),
+            Kind::Executive(why) => why.fmt(f),
             Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
         }
     }
@@ -150,6 +212,8 @@ impl std::error::Error for Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => Some(why),
             Kind::Tasks(why) => Some(why),
             Kind::Calendar(why) => Some(why),
+            Kind::Setup(why) => Some(why),
+            Kind::Change(why) => Some(why),
             _ => None,
         }
     }

@@ -1,66 +1,132 @@
-//! Run a periodic loop on Linux and know, of every cycle, how late it was.
+//! Run periodic work on Linux with the least lateness that the machine allows, and know how late
+//! every cycle was.
 //!
-//! What people depend on: the hot room (`core`) brought to the machine. [`clocks`] reads the best
-//! clock that the kernel trusts, [`session`] makes the calling thread a real-time one and says what
-//! was refused, [`drain`] takes samples away and writes them to a file that survives a kill,
-//! [`watchdog`] ends a loop that does not yield, [`disturbance`] notices suspend, clock steps and
-//! CPUs that went away. A loop of one period is a [`Loop`],
-//! many tasks are [`periodic`]'s.
+//! | I have | then | example |
+//! |---|---|---|
+//! | one loop, in a thread of mine | [`Loop`]: `wait()`, work, `wait()` | `loop.rs` |
+//! | tasks of several rates | [`Executive`] and its [`Task`]s | `tasks.rs` |
+//! | tasks on several CPUs | [`ExecutiveBuilder::cpus`], [`Placement::cpu`] | `threads.rs` |
+//! | a task that takes long | [`Placement::thread`]: a thread of its own | `threads.rs` |
+//! | a device that says when | [`ExecutiveBuilder::triggered`] by a [`Trigger`] | `threads.rs` |
+//! | work for what time is left | [`ExecutiveBuilder::idle`] | `threads.rs` |
+//! | work at fixed places of a frame | [`Calendar`] and its [`Unit`]s | `calendar.rs` |
+//! | tasks that come and go | [`Handle::add`], [`Handle::remove`] | `changing.rs` |
+//! | releases on TAI, PTP or a bus | [`follow`], [`ExecutiveBuilder::clock`] | `follow.rs` |
+//! | tasks in other programs | [`Process`], and [`process`] on their side | `processes.rs` |
+//!
+//! One loop:
 //!
 //! ```
-//! use std::sync::atomic::{AtomicBool, AtomicU64};
-//! use punctual::core::{gate::Gate, page, releases::Releases, time::*, wait::Sleep};
+//! use punctual::{Loop, Period, RtThread};
 //!
-//! let words: Vec<AtomicU64> = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-//! let page = page::Page::new(&words, page::Kind::Lateness).expect("large enough");
-//! let mut clock = punctual::clocks::MachineClock::best();
-//! let start = punctual::core::clock::Clock::now(&mut clock);
-//! let releases = Releases::aligned(start, Period::hz(1_000).expect("in range"), 0);
-//! let end = start + Span::from_ms(20);
-//! let mut gate = Gate::new(clock, Sleep, page, releases, 0).until(end);
-//! let ended = gate.run(&AtomicBool::new(false));
-//! let counts = page::View::open(&words).expect("a page").counts();
-//! println!("{ended:?}: {} cycles, {} missed", counts.ran, counts.missed);
-//! assert_eq!(counts.ran + counts.missed, releases.at_or_after(end));
+//! const EACH_MS: Period = match Period::hz(1_000) {
+//!     Some(period) => period,
+//!     None => panic!("1000 Hz is a period"),
+//! };
+//! let mut each_ms = Loop::builder(EACH_MS).thread(RtThread::any()).start()?;
+//! while let Some(cycle) = each_ms.wait() {
+//!     // The work of a cycle, for cycle.dt since the last one.
+//!     if cycle.n >= 100 {
+//!         break;
+//!     }
+//! }
+//! println!("{}", each_ms.finish().ok()?);
+//! # Ok::<(), punctual::Error>(())
 //! ```
+//!
+//! Many tasks:
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::{Executive, OnOverrun, Period, Task};
+//!
+//! let hz = |hertz| Period::hz(hertz).expect("in range");
+//! let servo = Task::every("servo", hz(1_000)).budget(Duration::from_micros(200));
+//! let log = Task::every("log", hz(10)).on_overrun(OnOverrun::Burst(3));
+//! let (executive, _ids) = Executive::builder()
+//!     .task(servo, |cycle| {
+//!         // cycle.dt since its last cycle, cycle.missed releases in between.
+//!         let _dt = cycle.dt;
+//!     })
+//!     .task(log, |_| println!("still here"))
+//!     .build()?;
+//! println!("{}", executive.run_for(Duration::from_millis(200))?.ok()?);
+//! # Ok::<(), punctual::Error>(())
+//! ```
+//!
+//! Both run with the same defaults, which [`RtThread`] changes: `SCHED_FIFO` 90, memory locked,
+//! CPUs kept out of deep idle states, releases away from the kernel's tick ([`LoopPhase::Quiet`]),
+//! a wait that learns this machine ([`WaitPolicy`]), a watchdog, and statistics of every release.
+//! What the kernel refuses is left out and listed in the [`Summary`], or is an error
+//! ([`RtThread::strict`]). `record` writes every cycle to a file, which `punctual analyse` reads.
+//!
+//! A cycle that still runs at its next release makes that one missed, and the phase stays;
+//! [`OnOverrun`] says what else can be. After a stall the oldest release runs, with all its
+//! lateness.
 //!
 //! # Real-time
 //! Each public function says where it may be called: *setup only*, *in loop*, *in loop, waits* or
 //! *reader side*.
 #![forbid(unsafe_code)]
 
-pub mod calendar;
-pub mod canceller;
 pub mod clocks;
-pub mod disturbance;
-pub mod drain;
+mod counting;
 mod error;
-pub mod executives;
+mod error_kind;
+mod executive;
 pub mod follow;
-pub mod guard;
-pub mod handover;
-pub mod loops;
-pub mod pages;
-pub mod periodic;
-pub mod posts;
+mod gcd;
+pub mod monitor;
+mod neighbours;
+mod pack;
 pub mod process;
-pub mod quantile;
-pub mod quiet;
+mod recording;
+mod remote;
 mod rt_thread;
 pub mod session;
-mod stage;
 mod summary;
-pub mod wait_policy;
-pub mod watchdog;
-pub mod workers;
+mod task;
 
+// For this project's own tools and experiments: no part of the library's promise.
+#[doc(hidden)]
+pub mod calendar;
+#[doc(hidden)]
+pub mod disturbance;
+#[doc(hidden)]
+pub mod drain;
+#[doc(hidden)]
+pub mod handover;
+#[doc(hidden)]
+pub mod loops;
+#[doc(hidden)]
+pub mod periodic;
+#[doc(hidden)]
+pub mod quantile;
+#[doc(hidden)]
+pub mod quiet;
+#[doc(hidden)]
+pub mod wait_policy;
+
+pub use calendar::Unit;
 pub use error::Error;
-pub use loops::{Cycle, Loop, LoopBuilder, LoopHandle, LoopPhase};
+pub use error_kind::ErrorKind;
+pub use executive::{
+    Calendar, Executive, ExecutiveBuilder, Handle, Placed, Process, Running, StopHandle, TaskId,
+    Trigger,
+};
+pub use loops::{Loop, LoopBuilder, LoopHandle, LoopPhase};
+#[doc(hidden)]
 pub use punctual_core as core;
+pub use punctual_core::executive::many::{Cycle, Flow};
+pub use punctual_core::page::Counts;
+pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
+#[doc(hidden)]
 pub use punctual_os as os;
+pub use quiet::Quiet;
 pub use rt_thread::RtThread;
-pub use summary::{End, Samples, Stats, Summary};
+pub use summary::{Background, End, Samples, Stats, Summary};
+pub use task::{Placement, Task};
 pub use wait_policy::WaitPolicy;
 
 #[cfg(doctest)]

@@ -12,6 +12,8 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Spin;
 
+use crate::gcd::gcd;
+
 /// A gap in a spin: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
@@ -87,7 +89,7 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
     let (tick_ns, tick_phase_ns, share) = tick(gaps)?;
     // Releases and ticks are at all distances that are multiples of this.
-    let common = gcd(period.as_ns(), tick_ns);
+    let common = gcd(period.as_ns().into(), tick_ns.into()) as u64;
     let margin_ns = MARGIN_NS.min(common / 3);
     let clear_ns = (common - margin_ns) / 2;
     if clear_ns < CLEAR_MIN_NS {
@@ -142,10 +144,6 @@ fn steadiest(gaps: &[Gap], tick_ns: u64) -> (u64, usize) {
         }
     }
     best
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
@@ -23,7 +24,8 @@ const WATCHDOG: Span = Span::from_ms(2_000);
 #[derive(Clone, Debug, PartialEq)]
 pub struct RtThread {
     pub(crate) cpu: Option<u32>,
-    pub(crate) policy: SchedPolicy,
+    /// None for the default of where it is used.
+    pub(crate) policy: Option<SchedPolicy>,
     pub(crate) wait: WaitPolicy,
     pub(crate) watchdog: Option<Option<Span>>,
     pub(crate) lock_memory: bool,
@@ -38,7 +40,7 @@ impl RtThread {
     pub const fn any() -> Self {
         Self {
             cpu: None,
-            policy: SchedPolicy::Fifo(90),
+            policy: None,
             wait: WaitPolicy::adaptive(),
             watchdog: None,
             lock_memory: true,
@@ -59,7 +61,7 @@ impl RtThread {
     /// # Real-time: setup only
     #[must_use]
     pub const fn fifo(mut self, priority: u8) -> Self {
-        self.policy = SchedPolicy::Fifo(priority);
+        self.policy = Some(SchedPolicy::Fifo(priority));
         self
     }
 
@@ -68,7 +70,7 @@ impl RtThread {
     /// # Real-time: setup only
     #[must_use]
     pub const fn other(mut self) -> Self {
-        self.policy = SchedPolicy::Other;
+        self.policy = Some(SchedPolicy::Other);
         self
     }
 
@@ -134,6 +136,11 @@ impl RtThread {
         self
     }
 
+    /// The policy of a loop's own thread.
+    pub(crate) fn policy(&self) -> SchedPolicy {
+        self.policy.unwrap_or(SchedPolicy::Fifo(90))
+    }
+
     /// How long a loop of this (shortest) period may make no progress; `None` where nobody watches.
     pub(crate) fn bound(&self, period: Period) -> Option<Span> {
         let three = i64::try_from(period.as_ns().saturating_mul(3)).unwrap_or(i64::MAX);
@@ -145,18 +152,18 @@ impl RtThread {
     /// # Errors
     ///
     /// The first thing that cannot be: a priority, a wait that does not fit in the period, a
-    /// watchdog's bound below two periods. A CPU that is not there or not allowed is the kernel's
-    /// to refuse.
+    /// watchdog's bound below two periods, a CPU that is not there or not allowed.
     ///
     /// # Real-time: setup only
     pub fn check(&self, period: Period) -> Result<(), Error> {
-        match self.policy {
+        match self.policy() {
             SchedPolicy::Fifo(1..=98) | SchedPolicy::RoundRobin(1..=98) | SchedPolicy::Other => {}
             SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
                 return Err(Kind::Priority(priority).into());
             }
             SchedPolicy::Unknown(number) => return Err(Kind::Policy(number).into()),
         }
+        self.check_cpu()?;
         self.wait.check(period)?;
         if let Some(Some(bound)) = self.watchdog
             && bound.as_ns().max(0).unsigned_abs() / 2 < period.as_ns()
@@ -164,6 +171,27 @@ impl RtThread {
             return Err(Kind::Watchdog(bound, period).into());
         }
         Ok(())
+    }
+}
+
+impl RtThread {
+    /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
+    /// there for that alone.
+    pub(crate) fn check_cpu(&self) -> Result<(), Error> {
+        let Some(cpu) = self.cpu else { return Ok(()) };
+        let try_it = || affinity::set(0, &CpuMask::one(cpu));
+        let tried = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, try_it);
+            thread.map(|thread| thread.join().unwrap_or(Ok(())))
+        });
+        match tried {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => {
+                let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
+                Err(Kind::Cpu(cpu, why, allowed.iter().collect()).into())
+            }
+            Err(why) => Err(Kind::Thread("a look at its CPU", why).into()),
+        }
     }
 }
 

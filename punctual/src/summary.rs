@@ -5,14 +5,17 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use punctual_core::page::{Counts, View};
-use punctual_core::time::Span;
+use punctual_core::page::{Counts, Kind as PageKind, View};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::{Approach, Learned};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
+use crate::monitor::Force;
+use crate::process::TaskOutcome;
 use crate::quantile;
+use crate::quiet::Quiet;
 use crate::session::Refusal;
-use crate::watchdog::Force;
 
 /// Why a loop or an executive is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +27,13 @@ pub enum End {
     Stopped,
     /// The watchdog stopped it.
     Forced(Force),
-    /// A task panicked, with this text.
-    Panicked(String),
+    /// A task panicked.
+    Panicked {
+        /// Its name.
+        task: String,
+        /// What the panic said.
+        text: String,
+    },
     /// This task overran, and its policy is to stop everything.
     Overran(String),
 }
@@ -44,6 +52,11 @@ pub struct Stats {
     pub p99: Option<Span>,
     /// See [`Stats::p50`].
     pub p99_9: Option<Span>,
+    /// Whether its figures are distances from start to start instead: of a task that a device
+    /// triggers, which has no releases.
+    pub distances: bool,
+    /// How often its own thread lost its real-time policy because it ran on; 0 for one without.
+    pub demotions: u64,
 }
 
 impl Stats {
@@ -51,8 +64,9 @@ impl Stats {
     pub(crate) fn of(name: &str, page: Option<&View<'_>>) -> Self {
         let quantile = |share| page.and_then(|page| quantile::of(page, share));
         let counts = page.map(View::counts).unwrap_or_default();
+        let distances = page.is_some_and(|page| page.kind() == PageKind::Distance);
         let (p50, p99, p99_9) = (quantile(0.5), quantile(0.99), quantile(0.999));
-        Self { name: name.to_owned(), counts, p50, p99, p99_9 }
+        Self { name: name.to_owned(), counts, p50, p99, p99_9, distances, demotions: 0 }
     }
 }
 
@@ -67,6 +81,15 @@ pub struct Samples {
     pub unrecorded: u64,
     /// Why writing stopped before the end, if it did.
     pub failed: Option<String>,
+}
+
+/// What background work did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Background {
+    /// Slices that ran.
+    pub slices: u64,
+    /// Those of them that took longer than a slice may.
+    pub over: u64,
 }
 
 /// What a loop or an executive did.
@@ -85,6 +108,18 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// What became of the sample file, where there is one.
     pub samples: Option<Samples>,
+    /// What background work did, where any ran.
+    pub background: Option<Background>,
+    /// The instant of release 0 of phase 0.
+    pub epoch: Instant,
+    /// The quiet phase that it took; `None` where none was requested, or found.
+    pub quiet: Option<Quiet>,
+    /// How its own thread approached releases at the end.
+    pub approach: Approach,
+    /// What its wait learned of this machine; `None` for one that learns nothing.
+    pub learned: Option<Learned>,
+    /// What became of the tasks that are processes.
+    pub processes: Vec<TaskOutcome>,
 }
 
 impl Summary {
@@ -100,7 +135,7 @@ impl Summary {
             End::Finished | End::Stopped => Ok(self),
             End::Forced(Force::Starved) => Err(Kind::Forced("it did not get the CPU").into()),
             End::Forced(_) => Err(Kind::Forced("it did not yield").into()),
-            End::Panicked(text) => Err(Kind::Panicked(text.clone()).into()),
+            End::Panicked { task, text } => Err(Kind::Panicked(task.clone(), text.clone()).into()),
             End::Overran(task) => Err(Kind::Overran(task.clone()).into()),
         }
     }
@@ -122,7 +157,7 @@ impl fmt::Display for End {
                 f.write_str("stopped by the watchdog: it did not get the CPU")
             }
             Self::Forced(_) => f.write_str("stopped by the watchdog: it did not yield"),
-            Self::Panicked(text) => write!(f, "a task panicked: {text}"),
+            Self::Panicked { task, text } => write!(f, "task {task:?} panicked: {text}"),
             Self::Overran(task) => write!(f, "stopped: task {task:?} overran"),
         }
     }
@@ -135,7 +170,11 @@ impl fmt::Display for Stats {
         if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
             (self.p50, self.p99, self.p99_9, max)
         {
-            write!(f, "; lateness p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+            let of = if self.distances { "distance" } else { "lateness" };
+            write!(f, "; {of} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+        }
+        if self.demotions > 0 {
+            write!(f, "; its thread lost its real-time policy {} times", self.demotions)?;
         }
         Ok(())
     }
@@ -148,6 +187,9 @@ impl fmt::Display for Summary {
             writeln!(f, "{task}")?;
         }
         write!(f, "{}", self.end)?;
+        if let Some(Background { slices, over }) = self.background {
+            write!(f, "\nbackground: {slices} slices, {over} of them too long")?;
+        }
         for refusal in &self.refused {
             write!(f, "\nrefused by the kernel: {} ({})", refusal.attempt, refusal.errno)?;
         }

@@ -5,17 +5,12 @@
 
 use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::{Cycle, Flow};
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
-use punctual::executives::Executives;
 use punctual::os::affinity;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
-use punctual::periodic::{Period, Phase, Task};
-use punctual::session;
+use punctual::{Cycle, End, Executive, LoopPhase, Period, RtThread, Task, WaitPolicy, session};
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -24,7 +19,7 @@ static ALLOCATOR: Counting<System> = Counting::new(System);
 const TURNS: u64 = 100;
 
 fn task(name: &str, us: u64) -> Task {
-    Task::new(name, Period::ratio(us * 1_000, 1).expect("in range"))
+    Task::every(name, Period::ratio(us * 1_000, 1).expect("in range"))
 }
 
 fn faults() -> u64 {
@@ -79,41 +74,39 @@ fn tasks_come_and_go_and_the_loop_allocates_nothing() {
             lost.fetch_add(1, Ordering::Relaxed);
         }
         next = Some(cycle.n + 1);
-        Flow::Continue
     };
-    let stop = AtomicBool::new(false);
-    let fleet = Executives::new(&[cpu]).task(task("steady", 1_000), steady).build().expect("fine");
-    let ((), finished) = fleet.run_with(
-        |_| Sleep,
-        Span::from_ms(120_000),
-        &stop,
-        |roster| {
+    let (plan, _) = Executive::builder()
+        .thread(RtThread::cpu(cpu).wait(WaitPolicy::sleep()))
+        .phase(LoopPhase::Zero)
+        .task(task("steady", 1_000), steady)
+        .build()
+        .expect("fine");
+    let ((), summary) = plan
+        .run_with(Duration::from_secs(120), |handle| {
             wait_until(|| wire.calls() > 10);
             for turn in 0..TURNS {
                 // A body with memory of its own, which is freed here.
                 let (own, guests) = (vec![turn; 100], &guests);
                 let body = move |cycle: &mut Cycle<'_>| {
                     guests.fetch_add(1 + own[(cycle.n % 100) as usize] - turn, Ordering::Relaxed);
-                    Flow::Continue
                 };
-                let chained = Phase::After("steady".to_owned(), 300_000);
                 let guest = match turn % 3 {
                     0 => task("guest", 700),
                     1 => task("guest", 1_000),
-                    _ => task("guest", 1_000).phase(chained),
+                    _ => task("guest", 1_000).after("steady", Duration::from_micros(300)),
                 };
                 let before = guests.load(Ordering::Relaxed);
-                roster.add(guest, body).expect("it fits");
+                let id = handle.add(guest, body).expect("it fits");
                 wait_until(|| guests.load(Ordering::Relaxed) > before);
-                roster.remove("guest").expect("it is there");
+                let _did = handle.remove(id).expect("it is there");
             }
             wire.done.store(true, Ordering::Release);
             wait_until(|| wire.told.load(Ordering::Acquire));
-            stop.store(true, Ordering::Relaxed);
-        },
-    );
-    assert_eq!(finished[0].ended, Ended::Stopped);
-    assert_eq!(finished[0].removed.len() as u64, TURNS);
+            handle.stop();
+        })
+        .expect("it starts");
+    assert_eq!(summary.end, End::Stopped);
+    assert_eq!(summary.tasks.len() as u64, 1 + TURNS);
     assert_eq!(lost.into_inner(), 0, "a release was lost or doubled");
     assert_eq!(wire.allocations.into_inner(), 0, "allocations in the loop");
     if process.memory_locked() {

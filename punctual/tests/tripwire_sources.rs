@@ -6,6 +6,7 @@
 
 use std::alloc::System;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual::calendar::{Beside, Calendar, Unit};
 use punctual::clocks::MachineClock;
@@ -69,11 +70,13 @@ fn period(us: u64) -> Period {
 
 /// A calendar whose second task has two units, with two tasks in its gaps, one of which overruns.
 fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
-    let unit = |name: &str| Unit::new(name, 100_000).deadline_ns(1_500_000);
+    let unit = |name: &str| {
+        Unit::new(name, Duration::from_nanos(100_000)).deadline(Duration::from_nanos(1_500_000))
+    };
     let units = Calendar::new(Period::from_ns(2_000_000).expect("positive"))
         .unit(unit("read"))
-        .unit(unit("filter 1").after("read", 100_000).of("filter"))
-        .unit(unit("filter 2").after("filter 1", 200_000).of("filter"))
+        .unit(unit("filter 1").after("read", Duration::from_nanos(100_000)).of("filter"))
+        .unit(unit("filter 2").after("filter 1", Duration::from_nanos(200_000)).of("filter"))
         .build()
         .expect("a calendar");
     let periodic = Periodic::new()

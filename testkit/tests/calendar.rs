@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use punctual::calendar::{Beside, Calendar, Plan, Unit};
@@ -85,7 +86,9 @@ fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
             break;
         }
         let deadline = (budget + deadline_ns).min(FRAME_NS);
-        let unit = Unit::new(n.to_string(), budget).ready_ns(at + gap).deadline_ns(deadline);
+        let unit = Unit::new(n.to_string(), budget)
+            .ready_ns(at + gap)
+            .deadline(Duration::from_nanos(deadline));
         all = all.unit(unit.of(format!("task {}", task % 3)));
         at += gap + budget;
     }
@@ -272,7 +275,11 @@ proptest! {
 
 #[test]
 fn a_time_out_stops_everything_where_that_is_asked() {
-    let unit = |name: &str, ready| Unit::new(name, 100).ready_ns(ready).deadline_ns(900);
+    let unit = |name: &str, ready| {
+        Unit::new(name, Duration::from_nanos(100))
+            .at(Duration::from_nanos(ready))
+            .deadline(Duration::from_nanos(900))
+    };
     let plan = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
         .unit(unit("culprit", 0).policy(OnOverrun::Skip))
         .unit(unit("victim", 100).policy(OnOverrun::Stop))

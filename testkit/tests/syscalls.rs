@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use punctual::calendar::{Beside, Calendar, Unit};
 use punctual::clocks::MachineClock;
@@ -80,8 +81,15 @@ fn marked(mut to: impl FnMut(Span) -> Ended) {
 /// A calendar, and a task in its gaps.
 fn both() {
     let units = Calendar::new(Period::from_ns(2_000_000).expect("positive"))
-        .unit(Unit::new("read", 100_000).deadline_ns(1_500_000))
-        .unit(Unit::new("write", 100_000).after("read", 700_000).deadline_ns(1_000_000))
+        .unit(
+            Unit::new("read", Duration::from_nanos(100_000))
+                .deadline(Duration::from_nanos(1_500_000)),
+        )
+        .unit(
+            Unit::new("write", Duration::from_nanos(100_000))
+                .after("read", Duration::from_nanos(700_000))
+                .deadline(Duration::from_nanos(1_000_000)),
+        )
         .build()
         .expect("a calendar");
     let task = Task::new("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);

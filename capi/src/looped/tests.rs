@@ -124,24 +124,77 @@ fn a_cycle_of_no_size_is_refused_before_anything_is_waited_for() {
     assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
 }
 
+fn refused(looped: *const Looped) -> String {
+    let mut text: [c_char; 256] = [1; 256];
+    // SAFETY: a loop, and as much memory as is said.
+    assert_eq!(unsafe { punctual_loop_refused(looped, text.as_mut_ptr(), text.len()) }, 0);
+    let said: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
 #[test]
-fn what_is_refused_is_told_or_is_an_error_where_that_is_asked() {
+fn what_is_refused_is_listed_or_strictly_an_error() {
+    let mut options = quick();
+    options.greedy();
+    let (answer, looped) = create(&options);
+    assert_eq!(answer, 0);
+    let refused = refused(looped);
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    options.strict = 1;
+    let (answer, looped) = create(&options);
+    assert_eq!(answer, if refused.is_empty() { 0 } else { -libc::EACCES });
+    let first = refused.split(':').next().expect("a word");
+    assert!(answer == 0 || errors::tests::last().contains(first), "{}", errors::tests::last());
+    // SAFETY: null, or a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_an_error_that_names_it() {
     let mut options = quick();
     // No machine has it.
     options.pin(1023);
     let (answer, looped) = create(&options);
+    assert_eq!((answer, looped.is_null()), (-libc::EINVAL, true));
+    assert!(errors::tests::last().contains("CPU 1023"), "{}", errors::tests::last());
+}
+
+#[test]
+fn samples_are_in_the_file_once_it_is_destroyed() {
+    let file = std::env::temp_dir().join(format!("capi-loop-{}", std::process::id()));
+    let name = std::ffi::CString::new(file.to_str().expect("UTF-8")).expect("no zero");
+    let mut options = quick();
+    options.record(&name);
+    let (answer, looped) = create(&options);
     assert_eq!(answer, 0);
-    let mut room: [c_char; 64] = [1; 64];
-    // SAFETY: a loop, and as much room as is said.
-    assert_eq!(unsafe { punctual_loop_refused(looped, room.as_mut_ptr(), room.len()) }, 0);
-    let said: Vec<u8> = room.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.starts_with("pin to CPU 1023: E"), "{said}");
+    let answers = [(); 20].map(|()| wait(looped));
+    assert_eq!(answers, [0; 20]);
     // SAFETY: a loop, used no more.
     assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
-    options.strict = 1;
-    assert_eq!(create(&options).0, -libc::EACCES);
-    assert!(errors::tests::last().contains("1023"));
+    assert!(std::fs::metadata(&file).expect("written").len() > 0);
+    std::fs::remove_file(&file).expect("there");
+    options.record(c"/nowhere/samples");
+    assert_eq!(create(&options).0, -libc::ENOENT);
+    assert!(errors::tests::last().contains("/nowhere/samples"), "{}", errors::tests::last());
+}
+
+#[test]
+fn on_a_followed_clock_its_releases_are_that_clocks() {
+    let follow = crate::follow::tests::tai();
+    let mut options = quick();
+    options.on(follow);
+    let (answer, looped) = create(&options);
+    assert_eq!(answer, 0);
+    // The loop holds a share of its own.
+    crate::follow::tests::destroy(follow);
+    let mut cycle = Cycle::blank();
+    // SAFETY: a loop, and a local cycle.
+    assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, 0);
+    assert!(cycle.release_ns > 1_000_000_000_000_000_000, "since 1970");
+    assert_eq!(cycle.release_ns % 1_000_000, 0);
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
 }
 
 #[test]
@@ -168,7 +221,7 @@ fn a_watchdog_that_bit_is_told() {
 fn a_panic_inside_any_entry_is_an_error_outside() {
     let (_, looped) = create(&quick());
     let fault = -libc::ENOTRECOVERABLE;
-    let panics = border::tests::panic_next;
+    let panics = ffi::tests::panic_next;
     panics();
     assert_eq!(create(&quick()).0, fault);
     panics();

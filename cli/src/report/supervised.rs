@@ -3,9 +3,9 @@
 //! Plain data, made from what the supervisor left; the numbers of a page are
 //! `punctual_analysis::page`'s.
 
+use punctual::monitor::Force;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Exit, Figures, Finished, Over, TaskOutcome};
-use punctual::watchdog::Force;
 use punctual_analysis::page;
 use punctual_analysis::summary::Stats;
 use schemars::JsonSchema;

@@ -15,6 +15,7 @@ mod follow;
 mod impact;
 mod import;
 mod lateness;
+mod library;
 mod measure;
 mod noise;
 mod outputs;

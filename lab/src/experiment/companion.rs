@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, Scope};
 
 use punctual::disturbance::{Disturbance, Observation, compare};
+use punctual::monitor::{Progress, watch};
 use punctual::os::affinity::{self, CpuMask};
 use punctual::os::scheduler::{self, SchedPolicy};
-use punctual::watchdog::{Charge, watch};
 
 /// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.
 pub(crate) fn keep_to(cpus: &[u32]) {
@@ -28,7 +28,7 @@ pub(crate) fn keep_to(cpus: &[u32]) {
 pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     housekeeping: &'env [u32],
-    charges: Vec<Charge<'env, P>>,
+    charges: Vec<Progress<'env, P>>,
     (stop, done): (&'env AtomicBool, &'env AtomicBool),
 ) -> io::Result<()> {
     Builder::new().spawn_scoped(scope, move || {

@@ -18,10 +18,10 @@ use std::sync::atomic::AtomicBool;
 
 use punctual::disturbance::Disturbance;
 use punctual::follow::FollowError;
+use punctual::monitor::Force;
 use punctual::os::Errno;
 use punctual::os::signal;
 use punctual::session::{Process, Refusal};
-use punctual::watchdog::Force;
 use punctual_host::facts::Facts;
 
 use crate::load::{Launcher, LoadReport, LoadSpec};

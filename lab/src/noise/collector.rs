@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::core::recorder::Drain;
 use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Span};
+use punctual::monitor::Force;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::quiet::Gap;
-use punctual::watchdog::Force;
 use punctual_analysis::summary::Distribution;
 
 use super::at_once::Tally;

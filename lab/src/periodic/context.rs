@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use punctual::clocks::MachineClock;
 use punctual::core::releases::Releases;
 use punctual::follow::Follower;
-use punctual::watchdog::Watched;
+use punctual::monitor::Watched;
 
 use super::plan::Plan;
 

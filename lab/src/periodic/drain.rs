@@ -12,7 +12,7 @@ use punctual::core::recorder::View;
 use punctual::core::time::Span;
 use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
-use punctual::watchdog::{Charge, Watched};
+use punctual::monitor::{Progress, Watched};
 
 use super::context::RunContext;
 use super::plan::Stream;
@@ -94,7 +94,7 @@ pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
     let plan = context.plan;
     let charge = |((stream, watched), views): ((&Stream, &'env Watched), &'env [View<'env>])| {
         let progress = || watched.beats() + views.iter().map(View::count).sum::<u64>();
-        Charge { watched, progress, bound: bound(stream) }
+        Progress { watched, progress, bound: bound(stream) }
     };
     let views = views.chunks(plan.conditions.len());
     let charges = plan.streams.iter().zip(context.watched).zip(views).map(charge).collect();

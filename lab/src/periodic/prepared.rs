@@ -15,11 +15,11 @@ use punctual::core::releases::Releases;
 use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
+use punctual::monitor::Watched;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual::session::Thread;
-use punctual::watchdog::Watched;
 
 use super::context::RunContext;
 use super::drain::{drain_thread, watchdog_thread};

@@ -18,12 +18,12 @@ use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::exit::{Exit, Trial};
 use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
+use punctual::monitor::Watched;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::{self, Usage};
 use punctual::session::{Refusal, Thread};
-use punctual::watchdog::Watched;
 
 use super::plan::{Stream, WaitKind};
 use super::timescale::Timescale;

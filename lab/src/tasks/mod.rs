@@ -11,7 +11,6 @@ mod values;
 use punctual::core::time::{Instant, Period};
 use punctual::process::{Spec, Supervisor, is_name};
 use punctual::wait_policy::Way;
-use punctual::workers::PRIORITY;
 use toml::Spanned;
 
 use entry::Entry;
@@ -94,7 +93,7 @@ impl Tasks {
         if tasks.len() > TASKS_MAX {
             return Err(FileError::new(None, &format!("more than {TASKS_MAX} tasks")));
         }
-        let supervisor = priority.unwrap_or(PRIORITY);
+        let supervisor = priority.unwrap_or(Supervisor::PRIORITY);
         let tasks: Vec<Entry> = tasks
             .into_iter()
             .map(|keys| Entry::of(&text, keys, supervisor))

@@ -74,6 +74,11 @@ impl<'p> Beside<'p> {
         Ok(Self { calendar, periodic, guard })
     }
 
+    /// How long before each unit nothing else runs.
+    pub(crate) fn guard(&self) -> Span {
+        self.guard
+    }
+
     /// The name of a rank in the loop: the calendar's tasks, then the periodic ones.
     ///
     /// # Real-time: setup only

@@ -72,26 +72,30 @@ impl fmt::Display for Placed {
 impl fmt::Display for CalendarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("a calendar without a unit"),
-            Self::TooMany(n) => write!(f, "{n} units; a calendar has at most {UNITS_MAX}"),
+            Self::Empty => f.write_str("no unit was given: a calendar needs at least one"),
+            Self::TooMany(n) => write!(f, "a calendar has at most {UNITS_MAX} units (got {n})"),
             Self::Frame(frame) => {
                 write!(f, "a frame must be a whole number of nanoseconds (got {frame})")
             }
-            Self::NoName => f.write_str("a unit without a name"),
+            Self::NoName => f.write_str("a unit's name must not be empty"),
             Self::SameName(name) => write!(f, "two units are named {name:?}"),
-            Self::Budget(name) => write!(f, "unit {name:?}: a budget of nothing"),
-            Self::Outside(placed, frame) => write!(f, "{placed} is not in a frame of {frame} ns"),
+            Self::Budget(name) => write!(f, "unit {name:?}: budget must be greater than 0"),
+            Self::Outside(placed, frame) => {
+                write!(f, "{placed} must lie within the frame of {frame} ns")
+            }
             Self::Overlap(one, other) => write!(f, "{one} and {other} overlap"),
             Self::Deadline(name, deadline, budget, frame) => write!(
                 f,
-                "unit {name:?}: a deadline of {deadline} ns is not between its budget of {budget} \
-                 ns and the frame of {frame} ns"
+                "unit {name:?}: deadline must be from its budget of {budget} ns to the frame of \
+                 {frame} ns (got {deadline} ns)"
             ),
-            Self::Unknown(name, of) => write!(f, "unit {name:?} is after {of:?}, which is no unit"),
+            Self::Unknown(name, of) => {
+                write!(f, "unit {name:?} is after {of:?}, and no unit has that name")
+            }
             Self::Circle(name) => write!(f, "unit {name:?} is after itself"),
             Self::OnOverrun(name, policy) => write!(
                 f,
-                "unit {name:?}: {policy:?} moves releases, and places stay: skip, terminate or stop"
+                "unit {name:?}: {policy:?} would move its place: use Skip, Terminate or Stop"
             ),
             Self::Policies(task, one, other) => {
                 write!(f, "units {one:?} and {other:?} of task {task:?} have different policies")
@@ -108,14 +112,13 @@ impl fmt::Display for CalendarError {
                 span(*budget),
                 span(*gap)
             ),
-            Self::Guard(ns) => write!(f, "a guard of {ns} ns before each unit: from 0 on"),
+            Self::Guard(ns) => write!(f, "gap before each unit must not be negative (got {ns} ns)"),
             Self::Shared(name) => {
                 write!(f, "a task of the calendar and a periodic one are both named {name:?}")
             }
-            Self::Overload(load) => write!(
-                f,
-                "units and tasks add up to {load:.3} of the CPU, which is more than there is"
-            ),
+            Self::Overload(load) => {
+                write!(f, "units and tasks add up to {load:.3} of the CPU: at most 1 is possible")
+            }
         }
     }
 }

@@ -9,30 +9,7 @@
 //! checked here and nothing later. Reads no clock, starts nothing.
 //!
 //! Beside a calendar the same loop can run periodic tasks ([`Beside`]): each is started only where
-//! its budget fits before the next unit.
-//!
-//! ```
-//! use punctual::calendar::{Calendar, Unit};
-//! use punctual::core::time::Period;
-//!
-//! let frame = Period::from_ns(1_000_000).expect("positive");
-//! let plan = Calendar::new(frame)
-//!     .unit(Unit::new("read", 50_000))
-//!     .unit(Unit::new("control", 200_000).after("read", 0))
-//!     .unit(Unit::new("write", 50_000).ready_ns(400_000))
-//!     .build()?;
-//! assert_eq!(plan.longest_gap_ns(), 550_000);
-//!
-//! let late = Calendar::new(frame)
-//!     .unit(Unit::new("read", 50_000))
-//!     .unit(Unit::new("write", 50_000).ready_ns(49_999));
-//! let refusal = late.build().expect_err("they overlap").to_string();
-//! assert_eq!(
-//!     refusal,
-//!     "unit \"read\" at 0 to 50000 ns and unit \"write\" at 49999 to 99999 ns overlap"
-//! );
-//! # Ok::<(), punctual::calendar::CalendarError>(())
-//! ```
+//! its budget fits before the next unit. [`crate::Calendar`] adds the bodies.
 
 mod beside;
 mod error;

@@ -103,6 +103,12 @@ impl Plan {
         self.units.iter().map(String::as_str).zip(&self.places)
     }
 
+    /// When the first unit of this task is ready, ns after the start of the frame.
+    pub(crate) fn ready_ns(&self, task: usize) -> Option<u64> {
+        let of = |place: &&Place| place.task as usize == task;
+        self.places.iter().find(of).map(|place| place.ready_ns)
+    }
+
     /// The share of the CPU that all budgets take.
     ///
     /// # Real-time: setup only

@@ -3,6 +3,7 @@
 use super::*;
 use crate::periodic::{Period, Periodic, Task};
 use punctual_core::time::{Instant, Span};
+use std::time::Duration;
 
 fn frame(ns: u64) -> Period {
     Period::from_ns(ns).expect("positive")
@@ -18,45 +19,80 @@ fn of(units: impl IntoIterator<Item = Unit>) -> Calendar {
 
 #[test]
 fn each_refusal_names_what_it_is_about() {
-    assert_eq!(said(&of([])), "a calendar without a unit");
-    assert_eq!(said(&of([Unit::new("", 1)])), "a unit without a name");
-    assert_eq!(said(&of([Unit::new("a", 0)])), "unit \"a\": a budget of nothing");
-    let twice = of([Unit::new("a", 1), Unit::new("a", 1).ready_ns(5)]);
+    assert_eq!(said(&of([])), "no unit was given: a calendar needs at least one");
+    assert_eq!(
+        said(&of([Unit::new("", Duration::from_nanos(1))])),
+        "a unit's name must not be empty"
+    );
+    assert_eq!(
+        said(&of([Unit::new("a", Duration::ZERO)])),
+        "unit \"a\": budget must be greater than 0"
+    );
+    let twice = of([
+        Unit::new("a", Duration::from_nanos(1)),
+        Unit::new("a", Duration::from_nanos(1)).at(Duration::from_nanos(5)),
+    ]);
     assert_eq!(said(&twice), "two units are named \"a\"");
-    let outside = of([Unit::new("a", 101).ready_ns(900)]);
-    assert_eq!(said(&outside), "unit \"a\" at 900 to 1001 ns is not in a frame of 1000 ns");
-    let far = of([Unit::new("a", 1).ready_ns(u64::MAX)]);
-    assert!(said(&far).ends_with("is not in a frame of 1000 ns"));
-    let before = of([Unit::new("a", 100).deadline_ns(99)]);
-    let deadline = "a deadline of 99 ns is not between its budget of 100 ns and the frame of 1000";
+    let outside = of([Unit::new("a", Duration::from_nanos(101)).at(Duration::from_nanos(900))]);
+    assert_eq!(said(&outside), "unit \"a\" at 900 to 1001 ns must lie within the frame of 1000 ns");
+    let far = of([Unit::new("a", Duration::from_nanos(1)).at(Duration::MAX)]);
+    assert!(said(&far).ends_with("must lie within the frame of 1000 ns"));
+    let before = of([Unit::new("a", Duration::from_nanos(100)).deadline(Duration::from_nanos(99))]);
+    let deadline = "from its budget of 100 ns to the frame of 1000 ns (got 99 ns)";
     assert!(said(&before).contains(deadline), "{}", said(&before));
-    assert!(said(&of([Unit::new("a", 100).deadline_ns(1_001)])).contains("1001 ns"));
-    let over = of([Unit::new("b", 100).ready_ns(250), Unit::new("a", 251)]);
+    assert!(
+        said(&of(
+            [Unit::new("a", Duration::from_nanos(100)).deadline(Duration::from_nanos(1_001))]
+        ))
+        .contains("1001 ns")
+    );
+    let over = of([
+        Unit::new("b", Duration::from_nanos(100)).at(Duration::from_nanos(250)),
+        Unit::new("a", Duration::from_nanos(251)),
+    ]);
     assert_eq!(said(&over), "unit \"a\" at 0 to 251 ns and unit \"b\" at 250 to 350 ns overlap");
-    let unknown = of([Unit::new("a", 1).after("b", 0)]);
-    assert_eq!(said(&unknown), "unit \"a\" is after \"b\", which is no unit");
-    let circle = of([Unit::new("a", 1).after("b", 0), Unit::new("b", 1).after("a", 0)]);
+    let unknown = of([Unit::new("a", Duration::from_nanos(1)).after("b", Duration::ZERO)]);
+    assert_eq!(said(&unknown), "unit \"a\" is after \"b\", and no unit has that name");
+    let circle = of([
+        Unit::new("a", Duration::from_nanos(1)).after("b", Duration::ZERO),
+        Unit::new("b", Duration::from_nanos(1)).after("a", Duration::ZERO),
+    ]);
     assert_eq!(said(&circle), "unit \"a\" is after itself");
-    assert!(said(&of([Unit::new("a", 1).policy(OnOverrun::Delay)])).contains("places stay"));
+    assert!(
+        said(&of([Unit::new("a", Duration::from_nanos(1)).on_overrun(OnOverrun::Delay)]))
+            .contains("would move its place")
+    );
     let two = |one, other| {
-        let second = Unit::new("b", 1).ready_ns(5).of("t").policy(other);
-        of([Unit::new("a", 1).of("t").policy(one), second])
+        let second = Unit::new("b", Duration::from_nanos(1))
+            .at(Duration::from_nanos(5))
+            .of("t")
+            .on_overrun(other);
+        of([Unit::new("a", Duration::from_nanos(1)).of("t").on_overrun(one), second])
     };
     assert!(two(OnOverrun::Stop, OnOverrun::Stop).build().is_ok());
     let differ = "units \"a\" and \"b\" of task \"t\" have different policies";
     assert_eq!(said(&two(OnOverrun::Stop, OnOverrun::Skip)), differ);
-    let third = Calendar::new(Period::hz(3).expect("in range")).unit(Unit::new("a", 1));
+    let third = Calendar::new(Period::hz(3).expect("in range"))
+        .unit(Unit::new("a", Duration::from_nanos(1)));
     assert!(said(&third).contains("1000000000/3 ns"));
-    let many = (0..=UNITS_MAX).map(|n| Unit::new(n.to_string(), 1));
-    assert_eq!(said(&of(many)), "65537 units; a calendar has at most 65536");
+    let many = (0..=UNITS_MAX).map(|n| Unit::new(n.to_string(), Duration::from_nanos(1)));
+    assert_eq!(said(&of(many)), "a calendar has at most 65536 units (got 65537)");
 }
 
 #[test]
 fn units_are_laid_out_in_the_order_of_the_frame() {
     let plan = of([
-        Unit::new("write", 50).after("compute", 100).of("control").start_ns(7),
-        Unit::new("compute", 200).after("read", 10).of("control").policy(OnOverrun::Terminate),
-        Unit::new("read", 40).ready_ns(100).deadline_ns(300),
+        Unit::new("write", Duration::from_nanos(50))
+            .after("compute", Duration::from_nanos(100))
+            .of("control")
+            .start_within(Duration::from_nanos(7)),
+        Unit::new("compute", Duration::from_nanos(200))
+            .after("read", Duration::from_nanos(10))
+            .of("control")
+            .on_overrun(OnOverrun::Terminate),
+        Unit::new("read", Duration::from_nanos(40))
+            .at(Duration::from_nanos(100))
+            .deadline(Duration::from_nanos(300)),
     ])
     .build()
     .expect("a plan");
@@ -74,8 +110,11 @@ fn units_are_laid_out_in_the_order_of_the_frame() {
 #[test]
 fn a_long_chain_is_laid_out_whichever_end_comes_first() {
     let chain = |n: u64| {
-        let first = Unit::new("0", 1);
-        let others = (1..n).map(|k| Unit::new(k.to_string(), 1).after((k - 1).to_string(), 0));
+        let first = Unit::new("0", Duration::from_nanos(1));
+        let others = (1..n).map(|k| {
+            Unit::new(k.to_string(), Duration::from_nanos(1))
+                .after((k - 1).to_string(), Duration::ZERO)
+        });
         let mut all: Vec<Unit> = std::iter::once(first).chain(others).collect();
         all.reverse();
         of(all)
@@ -83,7 +122,7 @@ fn a_long_chain_is_laid_out_whichever_end_comes_first() {
     let plan = chain(1_000).build().expect("it fits exactly");
     assert!(plan.units().enumerate().all(|(k, (_, unit))| unit.ready_ns == k as u64));
     assert_eq!(plan.longest_gap_ns(), 0);
-    assert!(said(&chain(1_001)).contains("is not in a frame"));
+    assert!(said(&chain(1_001)).contains("must lie within the frame"));
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
@@ -92,7 +131,11 @@ fn task(name: &str, period_ns: u64) -> Task {
 
 #[test]
 fn periodic_tasks_fit_between_the_units_or_are_refused() {
-    let calendar = of([Unit::new("a", 100), Unit::new("b", 100).ready_ns(500)]).build();
+    let calendar = of([
+        Unit::new("a", Duration::from_nanos(100)),
+        Unit::new("b", Duration::from_nanos(100)).at(Duration::from_nanos(500)),
+    ])
+    .build();
     let calendar = calendar.expect("a plan");
     let beside = |task: Task, guard: i64| {
         let periodic = Periodic::new().task(task).build().expect("a plan");
@@ -103,7 +146,7 @@ fn periodic_tasks_fit_between_the_units_or_are_refused() {
     let gap = "task \"c\": a budget of 400 ns fits nowhere between the units; the longest gap is";
     assert_eq!(beside(task("c", 2_000).budget_ns(400), 1), Err(format!("{gap} 399 ns")));
     let guard = beside(task("c", 2_000).budget_ns(1), -1);
-    assert_eq!(guard, Err("a guard of -1 ns before each unit: from 0 on".to_owned()));
+    assert_eq!(guard, Err("gap before each unit must not be negative (got -1 ns)".to_owned()));
     assert!(beside(task("c", 2_000), 0).is_err_and(|why| why.contains("no budget")));
     assert!(beside(task("b", 2_000).budget_ns(1), 0).is_err_and(|why| why.contains("both named")));
     let full = beside(task("c", 400).budget_ns(330), 0);

@@ -2,7 +2,11 @@
 //!
 //! For the builder. Plain data with defaults; checks nothing.
 
+use std::time::Duration;
+
 use punctual_core::table::OnOverrun;
+
+use crate::task::ns;
 
 /// Where a unit's place begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,37 +32,37 @@ pub struct Unit {
 impl Unit {
     /// A unit of a name that no other has, ready at the start of the frame, of a task of the same
     /// name, with its budget as deadline and [`OnOverrun::Skip`]. The budget is its longest
-    /// execution, ns, at least 1.
+    /// execution, above 0.
     ///
     /// # Real-time: setup only
-    pub fn new(name: impl Into<String>, budget_ns: u64) -> Self {
+    pub fn new(name: impl Into<String>, budget: Duration) -> Self {
         Self {
             name: name.into(),
             task: None,
             place: Place::At(0),
-            budget_ns,
+            budget_ns: ns(budget),
             deadline_ns: None,
             start_ns: None,
             policy: None,
         }
     }
 
-    /// Sets when it is ready, ns after the start of the frame.
+    /// Sets when it is ready, after the start of the frame.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn ready_ns(mut self, ready_ns: u64) -> Self {
-        self.place = Place::At(ready_ns);
+    pub fn at(mut self, offset: Duration) -> Self {
+        self.place = Place::At(ns(offset));
         self
     }
 
-    /// Has it ready this many nanoseconds after the place of another unit ends: for orders such as
-    /// read, compute, write.
+    /// Sets it to be ready this long after the place of another unit ends: for orders such as read,
+    /// compute, write.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn after(mut self, unit: impl Into<String>, gap_ns: u64) -> Self {
-        self.place = Place::After(unit.into(), gap_ns);
+    pub fn after(mut self, unit: impl Into<String>, gap: Duration) -> Self {
+        self.place = Place::After(unit.into(), ns(gap));
         self
     }
 
@@ -72,22 +76,22 @@ impl Unit {
         self
     }
 
-    /// Sets the time from when it is ready to its latest finish, ns: at least the budget, at most
-    /// the frame. A unit that could not start by then is missed.
+    /// Sets the time from when it is ready to its latest finish: at least the budget, at most the
+    /// frame. A unit that could not start by then is missed.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn deadline_ns(mut self, deadline_ns: u64) -> Self {
-        self.deadline_ns = Some(deadline_ns);
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline_ns = Some(ns(deadline));
         self
     }
 
-    /// Sets how late it may start without being counted as late, ns.
+    /// Sets how late it may start without being counted as late.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn start_ns(mut self, start_ns: u64) -> Self {
-        self.start_ns = Some(start_ns);
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.start_ns = Some(ns(limit));
         self
     }
 
@@ -96,13 +100,18 @@ impl Unit {
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn policy(mut self, policy: OnOverrun) -> Self {
-        self.policy = Some(policy);
+    pub fn on_overrun(mut self, then: OnOverrun) -> Self {
+        self.policy = Some(then);
         self
     }
 
+    /// Whether its task is to be terminated at a time-out.
+    pub(crate) fn terminates(&self) -> bool {
+        self.policy == Some(OnOverrun::Terminate)
+    }
+
     /// The name of the task that it belongs to.
-    pub(super) fn task(&self) -> &str {
+    pub(crate) fn task(&self) -> &str {
         self.task.as_deref().unwrap_or(&self.name)
     }
 }

@@ -33,20 +33,28 @@ impl fmt::Display for FollowError {
         match self {
             Self::Unreadable(reference) => write!(f, "{reference:?} cannot be read"),
             Self::Every(every) => {
-                write!(f, "readings {every} apart: at least {}", Follow::EVERY_MIN)
+                write!(
+                    f,
+                    "distance of two readings must be at least {} (got {every})",
+                    Follow::EVERY_MIN
+                )
             }
             Self::Lead(lead, every) => {
-                write!(f, "a lead of {lead}: from 0 to below the distance of two readings, {every}")
+                write!(
+                    f,
+                    "lead must be from 0 to below the distance of two readings of {every} (got \
+                     {lead})"
+                )
             }
             Self::Settings(Settings { period_ns: Some(0), .. }) => {
-                f.write_str("a period of nothing")
+                f.write_str("period must be greater than 0")
             }
             Self::Settings(Settings { limit_ppb, step, .. }) => write!(
                 f,
-                "a limit of {limit_ppb} parts in 10^9 and steps from {step} on: from 0 to \
-                 {LIMIT_MAX_PPB}, and not below 0"
+                "limit must be from 0 to {LIMIT_MAX_PPB} parts in 10^9 (got {limit_ppb}), and step \
+                 must not be negative (got {step})"
             ),
-            Self::Thread(why) => write!(f, "no thread to follow it: {why}"),
+            Self::Thread(why) => write!(f, "cannot start the thread that follows it: {why}"),
         }
     }
 }

@@ -22,6 +22,7 @@
 //! ```
 
 mod error;
+mod followed;
 mod ptp;
 mod reference;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use error::FollowError;
+pub use followed::Followed;
 pub use ptp::PtpClock;
 pub use reference::Reference;
 

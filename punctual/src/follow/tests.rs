@@ -70,16 +70,16 @@ fn what_was_set_and_cannot_be_is_refused_before_anything_is_read() {
     let every = |every_ns, lead_ns| {
         refused(unread().every(Span::from_ns(every_ns), Span::from_ns(lead_ns)))
     };
-    assert_eq!(every(500_000, 0), "readings 500 µs apart: at least 1.00 ms");
-    let lead = "from 0 to below the distance of two readings, 2.00 ms";
-    assert_eq!(every(2_000_000, -1), format!("a lead of -1 ns: {lead}"));
-    assert_eq!(every(2_000_000, 2_000_000), format!("a lead of 2.00 ms: {lead}"));
+    assert_eq!(every(500_000, 0), "distance of two readings must be at least 1.00 ms (got 500 µs)");
+    let lead = "lead must be from 0 to below the distance of two readings of 2.00 ms";
+    assert_eq!(every(2_000_000, -1), format!("{lead} (got -1 ns)"));
+    assert_eq!(every(2_000_000, 2_000_000), format!("{lead} (got 2.00 ms)"));
     let usual = Settings::default();
     for (settings, said) in [
-        (Settings { limit_ppb: -1, ..usual }, "a limit of -1 parts"),
-        (Settings { limit_ppb: 100_000_001, ..usual }, "a limit of 100000001 parts"),
-        (Settings { step: Span::from_ns(-1), ..usual }, "steps from -1 ns"),
-        (Settings { period_ns: Some(0), ..usual }, "a period of nothing"),
+        (Settings { limit_ppb: -1, ..usual }, "parts in 10^9 (got -1)"),
+        (Settings { limit_ppb: 100_000_001, ..usual }, "parts in 10^9 (got 100000001)"),
+        (Settings { step: Span::from_ns(-1), ..usual }, "step must not be negative (got -1 ns)"),
+        (Settings { period_ns: Some(0), ..usual }, "period must be greater than 0"),
     ] {
         let is = refused(unread().settings(settings));
         assert!(is.contains(said), "{is}");

@@ -13,7 +13,7 @@
 //! ([`State::follow`](punctual_core::dispatch::State::follow)); a new task begins at its first
 //! release after the switch; what is removed runs no more, also where it was due.
 //!
-//! [`crate::executives`] does all of this for closures. For bodies of one's own:
+//! [`crate::Handle`] does all of this for closures. For bodies of one's own:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -75,6 +75,7 @@
 //! [`Many`]: punctual_core::executive::many::Many
 
 mod publish;
+mod refused;
 mod run;
 
 use std::fmt;
@@ -84,7 +85,8 @@ use punctual_core::time::{Instant, Span};
 
 use crate::periodic::{Plan, PlanStorage, Successor};
 
-pub use publish::{Answer, Handover, Refused};
+pub use publish::{Answer, Handover};
+pub use refused::Refused;
 pub use run::Stretch;
 
 /// How often a loop looks whether there is a change, at least.

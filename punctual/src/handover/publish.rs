@@ -13,10 +13,10 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::dispatch::Misfit;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::Change;
+use super::refused::Refused;
 
 /// How often the publisher looks whether its change is taken, ns.
 const LOOK_NS: u64 = 500_000;
@@ -37,29 +37,6 @@ pub struct Handover<B> {
 
 /// The change as it was taken, holding what ran before; or why not, and the change as it was.
 pub type Answer<B> = Result<Box<Change<B>>, (Refused, Box<Change<B>>)>;
-
-/// Why a change did not take effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The executive has ended.
-    Ended,
-    /// Another thread publishes a change.
-    Busy,
-    /// It does not fit to what runs.
-    Misfit(Misfit),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended => f.write_str("the executive has ended"),
-            Self::Busy => f.write_str("another change of the executive is under way"),
-            Self::Misfit(why) => write!(f, "the change does not fit to what runs: {why:?}"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl<B> fmt::Debug for Handover<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

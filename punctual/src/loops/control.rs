@@ -9,7 +9,7 @@ use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
 use punctual_os::process;
 
-use crate::watchdog::{Force, Watched};
+use crate::monitor::{Force, Shows, Watchdog, Watched};
 
 /// A loop's controls, for any thread; they outlive it.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,30 @@ pub(super) struct Shared {
     stalls: AtomicU64,
     longest_stall_ns: AtomicU64,
     stalled_ns: AtomicU64,
+}
+
+impl Shows for Shared {
+    fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+}
+
+impl Watchdog {
+    /// Watches the loop behind `control` once it is armed: one that makes no progress for `bound`
+    /// is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the calling one
+    /// may.
+    ///
+    /// # Errors
+    /// That there is no thread.
+    ///
+    /// # Real-time: setup only
+    pub fn start(control: &Control, bound: Span) -> std::io::Result<Self> {
+        Self::over(Arc::clone(&control.shared), bound)
+    }
 }
 
 /// One writer, so that no locked instruction is needed.

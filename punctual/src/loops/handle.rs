@@ -7,10 +7,10 @@ use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
 
 use super::control::Control;
-use super::counting::Words;
+use crate::counting::Words;
+use crate::monitor::Force;
 use crate::quantile;
 use crate::summary::Stats;
-use crate::watchdog::Force;
 
 /// A handle of a loop, for any thread; outlives it.
 #[derive(Clone, Debug)]

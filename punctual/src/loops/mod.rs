@@ -8,36 +8,34 @@
 
 mod builder;
 mod control;
-mod counting;
 mod handle;
-mod samples;
 mod start;
 mod warm_up;
-mod watch;
 
 use punctual_core::clock::Clock;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
-use punctual_core::time::{Period, Span};
+use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::exit::Trial;
 use punctual_core::wait::{Approach, Learned, Strategy, Wait};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::MachineClock;
+use crate::counting::Counting;
+use crate::neighbours::Neighbour;
 use crate::quiet::Quiet;
+use crate::recording::Recording;
 use crate::session::{Process, Refusal, Thread};
 use crate::summary::{End, Summary};
 
+pub use crate::monitor::Watchdog;
 pub use builder::{LoopBuilder, LoopPhase};
 pub use control::Control;
 pub use handle::LoopHandle;
 pub use punctual_core::executive::many::Cycle;
 pub use start::{LISTEN, strategy};
+pub(crate) use warm_up::ready;
 pub use warm_up::{WARM_UP_MAX, warm_up};
-pub use watch::Watchdog;
-
-use counting::Counting;
-use samples::Recording;
 
 /// From the first wait to the first release, at least: time to get into the wait.
 const LEAD: Span = Span::from_us(100);
@@ -86,12 +84,15 @@ pub struct Loop<C: Clock = MachineClock> {
     quiet: Option<Quiet>,
     gate: Gate<C, Strategy, Counting>,
     begun: bool,
+    /// The instant of its release 0; zero before the first wait.
+    first: Instant,
     handle: LoopHandle,
     // In the order in which they end.
     recording: Option<Recording>,
     watchdog: Option<Watchdog>,
     session: Thread,
     process: Process,
+    _neighbour: Neighbour,
     refused: Vec<Refusal>,
     warnings: Vec<String>,
 }
@@ -148,6 +149,7 @@ impl<C: Clock> Loop<C> {
         self.handle.control.arm();
         let now = self.gate.clock.poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
+        self.first = releases.first();
         self.gate.begin(releases);
         if let Some(recording) = &self.recording {
             recording.begin(releases.first());
@@ -243,7 +245,21 @@ impl<C: Clock> Loop<C> {
         let policy = self.policy();
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
-        Summary { end, tasks: vec![handle.stats()], policy, refused, warnings, samples }
+        let tasks = vec![handle.stats()];
+        Summary {
+            end,
+            tasks,
+            policy,
+            refused,
+            warnings,
+            samples,
+            background: None,
+            epoch: self.first,
+            quiet: self.quiet,
+            approach: self.approach(),
+            learned: self.learned(),
+            processes: Vec::new(),
+        }
     }
 
     /// Whether its memory is locked.

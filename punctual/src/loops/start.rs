@@ -13,14 +13,15 @@ use punctual_core::wait::{Adaptive, Strategy};
 use super::Loop;
 use super::builder::{LoopBuilder, LoopPhase};
 use super::control::Control;
-use super::counting::Counting;
 use super::handle::LoopHandle;
-use super::samples::{Facts, Recording};
-use super::warm_up::warm_up;
-use super::watch::Watchdog;
+use super::warm_up::ready;
 use crate::clocks::{MachineClock, wake_cost};
+use crate::counting::Counting;
 use crate::error::{Error, Kind};
+use crate::monitor::Watchdog;
+use crate::neighbours::Neighbour;
 use crate::quiet::{self, Quiet};
+use crate::recording::{Facts, Recording};
 use crate::rt_thread::RtThread;
 use crate::session::{Process, Refusal, Thread};
 use crate::wait_policy::{WaitPolicy, Way};
@@ -78,27 +79,24 @@ impl LoopBuilder {
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
         let watchdog = watchdog.transpose().map_err(|why| Kind::Thread("the watchdog", why))?;
-        let session = Thread::enter(thread.cpu, thread.policy);
+        let session = Thread::enter(thread.cpu, thread.policy());
         let refused: Vec<Refusal> =
             process.refused().iter().chain(session.refused()).copied().collect();
         if thread.strict && !refused.is_empty() {
             return Err(Kind::Refused(refused).into());
         }
+        let (neighbour, beside) = Neighbour::enter(thread.cpu);
         let (mut clock, quiet) = clock(period);
         let phase_ns = match (phase, quiet) {
             (LoopPhase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let (mut wait, warnings) = strategy(&thread.wait, period, &mut clock);
-        discipline(&mut clock);
-        if thread.wait.learn_first {
-            warm_up(&mut wait, &mut clock, period, phase_ns);
-            discipline(&mut clock);
-        }
+        let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);
+        warnings.extend(beside);
         let facts = || facts(&thread, period, phase_ns, session.policy());
-        let recording = samples.map(|path| Recording::start(path, facts())).transpose()?;
-        let (recording, ring) = recording.unzip();
-        let observe = Counting::new(ring);
+        let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
+        let (recording, mut rings) = recording.unzip();
+        let observe = Counting::new(rings.as_mut().and_then(Vec::pop));
         let handle = LoopHandle { control, words: observe.stats() };
         let releases = Releases::new(Instant::from_ns(0), period);
         Ok(Loop {
@@ -107,11 +105,13 @@ impl LoopBuilder {
             quiet,
             gate: Gate::new(clock, wait, observe, releases, 0),
             begun: false,
+            first: Instant::from_ns(0),
             handle,
             recording,
             watchdog,
             session,
             process,
+            _neighbour: neighbour,
             refused,
             warnings,
         })
@@ -124,7 +124,8 @@ fn facts(
     phase_ns: u64,
     policy: punctual_os::scheduler::SchedPolicy,
 ) -> Facts {
-    Facts { cpu: thread.cpu, period, phase_ns, policy, wait: thread.wait.name() }
+    let (name, wait) = ("loop".to_owned(), thread.wait.name());
+    Facts { name, cpu: thread.cpu, period, phase_ns, offset_ns: 0, policy, wait }
 }
 
 /// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a

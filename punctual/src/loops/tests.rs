@@ -170,7 +170,7 @@ fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
     let before = policy();
     let fifo = |priority| {
         let thread = thread(WaitPolicy::sleep()).without_watchdog();
-        let thread = RtThread { policy: SchedPolicy::Fifo(priority), ..thread };
+        let thread = RtThread { policy: Some(SchedPolicy::Fifo(priority)), ..thread };
         sleeping(1_000).thread(thread).start().expect("a loop")
     };
     let (first, mut second) = (fifo(5), fifo(6));

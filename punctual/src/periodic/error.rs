@@ -73,21 +73,29 @@ impl BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTask => f.write_str("there is no task"),
-            Self::NoName => f.write_str("a task without a name"),
-            Self::Tick => f.write_str("a tick of nothing"),
+            Self::NoTask => f.write_str("no task was given: at least one is needed"),
+            Self::NoName => f.write_str("a task's name must not be empty"),
+            Self::Tick => f.write_str("tick must be greater than 0"),
             Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
-            Self::TooMany(n) => write!(f, "{n} tasks; an executive has at most {RANKS_MAX}"),
-            Self::Budget(name, 0, _) => write!(f, "task {name:?}: a budget of nothing"),
+            Self::TooMany(n) => write!(f, "an executive has at most {RANKS_MAX} tasks (got {n})"),
+            Self::Budget(name, 0, _) => write!(f, "task {name:?}: budget must be greater than 0"),
             Self::Budget(name, budget, period) => {
-                write!(f, "task {name:?}: a budget of {budget} ns in a period of {period}")
+                write!(
+                    f,
+                    "task {name:?}: budget must be at most its period of {period} (got {budget} ns)"
+                )
             }
-            Self::Deadline(name) => write!(f, "task {name:?}: a deadline at its own release"),
-            Self::Burst(name) => write!(f, "task {name:?}: a burst of no cycle"),
+            Self::Deadline(name) => write!(f, "task {name:?}: deadline must be greater than 0"),
+            Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
             Self::Phase(name, phase, period) => {
-                write!(f, "task {name:?}: a phase of {phase} ns is not in a period of {period}")
+                write!(
+                    f,
+                    "task {name:?}: phase must be below its period of {period} (got {phase} ns)"
+                )
             }
-            Self::Unknown(name, of) => write!(f, "task {name:?} is after {of:?}, which is no task"),
+            Self::Unknown(name, of) => {
+                write!(f, "task {name:?} is after {of:?}, and no task has that name")
+            }
             Self::After(name, of) => write!(
                 f,
                 "task {name:?} cannot be after {of:?}: both need one period and phases that stay, \
@@ -99,15 +107,17 @@ impl fmt::Display for BuildError {
                  or none of them (rate-monotonic)"
             ),
             Self::Priority(priority, least, most) => {
-                write!(f, "an executive's priority of {priority} is not in [{least}, {most}]")
+                write!(f, "an executive's priority must be from {least} to {most} (got {priority})")
             }
-            Self::Share(share) => write!(f, "a share of {share} of each CPU: above 0, at most 1"),
-            Self::NoCpu => f.write_str("there is no CPU to run on"),
-            Self::SameCpu(cpu) => write!(f, "two executives on CPU {cpu}"),
-            Self::Grace(ns) => write!(f, "a grace of {ns} ns: from 0 on"),
+            Self::Share(share) => {
+                write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
+            }
+            Self::NoCpu => f.write_str("no CPU was given: at least one is needed"),
+            Self::SameCpu(cpu) => write!(f, "CPU {cpu} is given twice: each needs one loop"),
+            Self::Grace(ns) => write!(f, "grace must not be negative (got {ns} ns)"),
             Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
             Self::Overload(load) => {
-                write!(f, "the budgets add up to {load:.3} of the CPU, which is more than there is")
+                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible")
             }
         }
     }

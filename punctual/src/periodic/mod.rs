@@ -24,18 +24,17 @@ mod error;
 mod phases;
 mod plan;
 mod successor;
-mod task;
 
 use std::collections::HashMap;
 
 use punctual_core::ready::RANKS_MAX;
 pub use punctual_core::table::OnOverrun;
 
+pub use crate::task::{Phase, Task};
 pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
 pub use punctual_core::time::Period;
 pub use successor::Successor;
-pub use task::{Phase, Task};
 
 /// Collects tasks; [`Periodic::build`] checks them and lays them out.
 #[derive(Clone, Debug, Default)]

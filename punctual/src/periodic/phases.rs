@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 
 use punctual_core::table::OnOverrun;
+use punctual_core::time::Period;
 
-use super::Period;
 use super::balance::{Class, Group, balance, peak};
 use super::error::BuildError;
-use super::task::{Phase, Task};
+use crate::gcd::gcd;
+use crate::task::{Phase, Task};
 
 /// The most residues that are looked at for one period, and for all of them.
 const RESIDUES_MAX: u128 = 1 << 20;
@@ -213,9 +214,4 @@ fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> 
     }
     let num = u128::from((shortest.as_ns() / COARSE).max(1));
     Some((Quantum { num, den: 1, most: COARSE }, false))
-}
-
-/// The greatest common divisor.
-pub(super) fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -9,7 +9,7 @@ use punctual_core::table::{Class, Mask, OnOverrun, Run, Slot, Table};
 use punctual_core::time::Instant;
 
 use super::phases::Peak;
-use super::task::Task;
+use crate::task::Task;
 
 /// What an executive runs: tasks by rank, each with its period and phase.
 #[derive(Clone, Debug, PartialEq)]

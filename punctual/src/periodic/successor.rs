@@ -9,8 +9,8 @@ use punctual_core::table::OnOverrun;
 
 use super::error::BuildError;
 use super::plan::Plan;
-use super::task::{Phase, Task};
 use super::{Period, Periodic};
+use crate::task::{Phase, Task};
 
 /// A plan to follow another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Periodic {
 
 impl Plan {
     /// The period of the task of this rank.
-    fn period(&self, rank: usize) -> Period {
+    pub(crate) fn period(&self, rank: usize) -> Period {
         self.class(rank).period
     }
 

@@ -15,10 +15,10 @@ use punctual_os::descriptor::Descriptor;
 use punctual_os::local::{self, Peer};
 use punctual_os::{Errno, pidfd, process};
 
+use super::error::SetupError;
 use super::held::Held;
 use super::place;
 use super::request::{LINE_MAX, Request, answer};
-use super::spec::SetupError;
 
 /// How many may wait for an answer.
 const GUESTS_MAX: usize = 16;

@@ -10,14 +10,14 @@ use punctual_os::mapping::{self, Access, Mapping};
 
 /// Memory that can be handed out.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     descriptor: Descriptor,
-    pub(super) mapping: Mapping,
+    pub(crate) mapping: Mapping,
 }
 
 impl Memory {
     /// New memory of so many words, zeroed; the name is for /proc.
-    pub(super) fn new(name: &str, words: usize) -> Result<Self, Errno> {
+    pub(crate) fn new(name: &str, words: usize) -> Result<Self, Errno> {
         let name = CString::new(format!("punctual:{name}")).map_err(|_| Errno::INVAL)?;
         let descriptor = mapping::create(&name, words)?;
         let mapping = Mapping::of(descriptor.number(), Some(words), Access::Write)?;
@@ -25,12 +25,12 @@ impl Memory {
     }
 
     /// For who may write to it.
-    pub(super) fn descriptor(&self) -> &Descriptor {
+    pub(crate) fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
     /// For who may only read.
-    pub(super) fn read_only(&self) -> Result<Descriptor, Errno> {
+    pub(crate) fn read_only(&self) -> Result<Descriptor, Errno> {
         descriptor::read_only(&self.descriptor)
     }
 }

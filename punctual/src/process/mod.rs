@@ -17,8 +17,9 @@
 //! keeps its memory, and could write into the seat of who comes after it.
 
 mod cgroup;
+mod error;
 mod held;
-mod life;
+mod lifecycle;
 mod listener;
 mod memory;
 mod place;
@@ -38,13 +39,15 @@ use punctual_core::page::PageError;
 use punctual_core::seat::SeatError;
 use punctual_os::Errno;
 
-pub use life::{Cause, Exit};
+pub use error::SetupError;
+pub use lifecycle::{Cause, Exit};
+pub(crate) use memory::Memory;
 pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
 pub use program::program;
 pub use registration::{Registration, WaitError};
 pub use request::{LINE_MAX, Request, answer, answered};
 pub use restart::{Restart, When};
-pub use spec::{SetupError, Spec};
+pub use spec::Spec;
 pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
 pub use watch::Watch;
 
@@ -87,7 +90,7 @@ impl fmt::Display for RegisterError {
         match self {
             Self::NotStarted => write!(
                 f,
-                "no supervisor started this process ({SEAT_VARIABLE} names no seat): start it by \
+                "no supervisor started this process ({SEAT_VARIABLE} is not set): start it by \
                  'punctual run', or join one by name"
             ),
             Self::NotChild(supervisor) => write!(
@@ -96,14 +99,16 @@ impl fmt::Display for RegisterError {
                  ended, or the task's command starts this program as a child of its own; a script \
                  can use 'exec'"
             ),
-            Self::OtherTask(asked, is) => write!(f, "this process is task {is:?}, not {asked:?}"),
-            Self::Memory(why) => write!(f, "what {SEAT_VARIABLE} names is no shared memory: {why}"),
+            Self::OtherTask(wanted, is) => {
+                write!(f, "this process was started as task {is:?}, not as {wanted:?}")
+            }
+            Self::Memory(why) => write!(f, "{SEAT_VARIABLE} does not name shared memory: {why}"),
             Self::Seat(why) => why.fmt(f),
             Self::Page(why) => why.fmt(f),
-            Self::Taken => f.write_str("the seat is taken: a task registers once"),
+            Self::Taken => f.write_str("the task is registered already: it registers once"),
             Self::Supervisor(name, why) => write!(f, "supervisor {name:?}: {why}"),
             Self::Stranger(uid) => write!(f, "the supervisor belongs to user {uid}"),
-            Self::Refused(why) => write!(f, "the supervisor said no: {why}"),
+            Self::Refused(why) => write!(f, "the supervisor refused: {why}"),
         }
     }
 }

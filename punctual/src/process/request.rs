@@ -1,4 +1,5 @@
-//! What a process says to a supervisor that it comes to by name, and what it is told: a line each.
+//! What a process says to a supervisor that it comes to by name, and what it is counts: a line
+//! each.
 //!
 //! Pure. Nothing but these lines and descriptors goes through the socket.
 
@@ -35,20 +36,23 @@ impl Request {
     ///
     /// # Real-time: setup only
     pub fn parse(line: &[u8]) -> Result<Self, &'static str> {
-        let line = std::str::from_utf8(line).map_err(|_| "no text")?;
-        let words: Vec<&str> =
-            line.strip_suffix('\n').ok_or("no end of line")?.split(' ').collect();
+        let line = std::str::from_utf8(line).map_err(|_| "the request is not UTF-8")?;
+        let words: Vec<&str> = line
+            .strip_suffix('\n')
+            .ok_or("the request does not end with a newline")?
+            .split(' ')
+            .collect();
         let &[tool, version, what, task] = &words[..] else {
-            return Err("no request of four words");
+            return Err("the request must have four words");
         };
         if tool != "punctual" {
-            return Err("no request of punctual's");
+            return Err("the request must begin with 'punctual'");
         }
         if version != "1" {
-            return Err("a request of another version");
+            return Err("the request must be of version 1");
         }
         if !is_name(task) {
-            return Err("no name of a task");
+            return Err("the request names no valid task");
         }
         match what {
             "join" => Ok(Self::Join(task.to_owned())),

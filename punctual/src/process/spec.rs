@@ -3,13 +3,11 @@
 //! Plain data, and what cannot be where a process runs.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 
 use punctual_core::seat::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
-use punctual_os::Errno;
 
+use super::error::SetupError;
 use super::place::is_name;
 use super::restart::Restart;
 use crate::periodic::{BuildError, OnOverrun, Task};
@@ -103,64 +101,5 @@ impl Spec {
             return cannot("a safe value is a multiple of 8 bytes");
         }
         Ok(())
-    }
-}
-
-/// Why a supervisor cannot be set up.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// The tasks do not fit together.
-    Build(BuildError),
-    /// This is no name for a task or a supervisor.
-    Name(String),
-    /// A task's priority is not below its supervisor's.
-    Priority(String, u8, u8),
-    /// No memory for a task.
-    Memory(String, Errno),
-    /// The supervisor's socket cannot be made.
-    Socket(String, io::Error),
-    /// A supervisor of this name runs already.
-    Running(String),
-}
-
-impl SetupError {
-    /// The task that it is about; `None` for all together.
-    ///
-    /// # Real-time: setup only
-    pub fn task(&self) -> Option<&str> {
-        match self {
-            Self::Build(why) => why.task(),
-            Self::Priority(task, ..) | Self::Memory(task, _) => Some(task),
-            Self::Name(_) | Self::Socket(..) | Self::Running(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Build(why) => why.fmt(f),
-            Self::Name(name) => write!(
-                f,
-                "{name:?} is no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first"
-            ),
-            Self::Priority(name, fifo, supervisor) => write!(
-                f,
-                "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
-                supervisor.saturating_sub(1)
-            ),
-            Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
-            Self::Socket(path, why) => write!(f, "{path}: {why}"),
-            Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}
-
-impl From<BuildError> for SetupError {
-    fn from(why: BuildError) -> Self {
-        Self::Build(why)
     }
 }

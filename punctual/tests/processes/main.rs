@@ -196,7 +196,7 @@ fn what_cannot_be_is_refused() {
     }
     for priority in [0, 1, 99] {
         let said = refused(with(spec("a")).priority(priority));
-        assert_eq!(said, format!("an executive's priority of {priority} is not in [2, 98]"));
+        assert_eq!(said, format!("an executive's priority must be from 2 to 98 (got {priority})"));
     }
     assert!(refused(with(Spec { safe: vec![0; 12], ..spec("a") })).contains("multiple of 8"));
     let never = Spec { register_within: Span::ZERO, ..spec("a") };

@@ -18,8 +18,8 @@ use punctual::clocks::{MachineClock, wake_cost};
 use punctual::core::time::Period;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
+use punctual::process::Supervisor;
 use punctual::process::{Event, Stop};
-use punctual::workers::PRIORITY;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
 
@@ -95,7 +95,7 @@ fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {
-            let policy = SchedPolicy::Fifo(tasks.priority.unwrap_or(PRIORITY));
+            let policy = SchedPolicy::Fifo(tasks.priority.unwrap_or(Supervisor::PRIORITY));
             quiet::find(tasks.cpu, policy, shortest).context("cannot start a thread")?
         }
     };

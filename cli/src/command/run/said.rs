@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use punctual::monitor::Force;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Cause, Event, Exit, Finished, Over, What};
 use punctual::session::{Attempt, Refusal};
-use punctual::watchdog::Force;
 
 use crate::format as show;
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::phases::gcd;
 use super::{Class, EXACT_MAX, Group, WORK_MAX};
+use crate::gcd::gcd;
 
 /// The weight released at each residue of each period.
 pub(super) struct Loads {

@@ -16,7 +16,7 @@
 
 mod loads;
 
-use super::phases::gcd;
+use crate::gcd::gcd;
 use loads::Loads;
 
 /// The longest major frame (LCM of the periods), in quanta, that is written out instant by instant.

@@ -3,7 +3,7 @@
 //!
 //! Programs are started here and nowhere else. The process leads a process group of its own, is in
 //! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
-//! started it ends. Decides nothing: that is [`super::super::life`].
+//! started it ends. Decides nothing: that is [`super::super::lifecycle`].
 
 use std::ffi::{CString, OsString, c_int};
 use std::fs::File;
@@ -17,10 +17,10 @@ use punctual_os::process::{self, Ending};
 use punctual_os::{Errno, pidfd};
 
 use super::super::cgroup::{Cgroup, Home};
-use super::super::life::Exit;
+use super::super::lifecycle::Exit;
 use super::super::program::program;
 use super::super::{SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
-use super::seat::Seat;
+use super::task_block::TaskBlock;
 
 /// How long the end of a process waits for what it started: that was killed, and may still write to
 /// memory that it inherited. A process that nobody has waited for is left behind after it.
@@ -41,10 +41,10 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts the program of a seat that is clear. What it prints goes to standard error, so that a
-    /// report stays alone.
-    pub(super) fn start(seat: &Seat, home: Option<&Home>) -> Result<Self, Errno> {
-        let [name, ..] = &seat.spec.command[..] else { return Err(NOT_FOUND) };
+    /// Starts the program of a block that is clear. What it prints goes to standard error, so that
+    /// a report stays alone.
+    pub(super) fn start(block: &TaskBlock, home: Option<&Home>) -> Result<Self, Errno> {
+        let [name, ..] = &block.spec.command[..] else { return Err(NOT_FOUND) };
         // A path is the kernel's to refuse, with its own reason.
         let path = if name.as_encoded_bytes().contains(&b'/') {
             name.clone()
@@ -52,9 +52,9 @@ impl Child {
             program(name).ok_or(NOT_FOUND)?.into_os_string()
         };
         let path = CString::new(path.into_vec()).map_err(|_| Errno::INVAL)?;
-        let words = texts(seat.spec.command.iter().cloned())?;
-        let memory = seat.memory.descriptor().number();
-        let variables = texts(environment(&seat.spec.task.name, memory))?;
+        let words = texts(block.spec.command.iter().cloned())?;
+        let memory = block.memory.descriptor().number();
+        let variables = texts(environment(&block.spec.task.name, memory))?;
         let (words, variables) = (list(&words), list(&variables));
         let null = File::open("/dev/null").map_err(|why| Errno(why.raw_os_error().unwrap_or(0)))?;
         // Not under one of the numbers that it and the others are to have.
@@ -67,7 +67,7 @@ impl Child {
             input: input.number(),
             output: std::io::stderr().as_raw_fd(),
             inherited: &[memory],
-            realtime_us: seat.realtime_us,
+            realtime_us: block.realtime_us,
             cgroup: cgroup.as_ref().map(Cgroup::procs),
         })?;
         // Without it the end is seen at the next look.

@@ -5,7 +5,7 @@
 use punctual_core::time::Span;
 use punctual_os::Errno;
 
-use super::super::life::{Cause, Exit};
+use super::super::lifecycle::{Cause, Exit};
 use crate::session::Attempt;
 
 /// Something that happened.
@@ -37,7 +37,7 @@ pub enum What {
     Silent,
     /// It unregistered.
     Unregistered,
-    /// It lost its seat, and goes on without.
+    /// It lost its block, and goes on without.
     Dismissed(Cause),
     /// Its process is ended.
     Killed(Cause),

@@ -11,19 +11,19 @@ use punctual_core::executive::many::Many;
 use punctual_core::page::{Kind, Page};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
-use punctual_os::affinity::{self, CpuMask};
+use punctual_os::affinity::CpuMask;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
+use super::Ready;
 use super::stop::Stop;
+use super::task_block::TaskBlock;
 use super::threads::Rounds;
-use super::{Ready, Seat};
 use crate::clocks::MachineClock;
-use crate::guard::{self, Charge};
-use crate::posts::Posts;
+use crate::monitor::{Guard, Monitor, Progress, Watched, above};
+use crate::remote::RemoteTasks;
 use crate::session::{Refusal, Thread};
-use crate::stage::{GUARD, watchdog_bound};
-use crate::watchdog::{self, Charge as Loop, Watched};
 
 /// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
 const THREADS_EVERY: usize = 50;
@@ -46,36 +46,32 @@ pub(super) struct Executed<'s> {
     pub(super) ended: Ended,
     pub(super) policy: SchedPolicy,
     pub(super) refused: Vec<Refusal>,
-    pub(super) posts: Posts<'s>,
+    pub(super) posts: RemoteTasks<'s, Page<'s>>,
 }
 
 impl Stage<'_> {
-    /// The guard of the tasks' threads: of those that registered, and of those beside them.
-    pub(super) fn guard(&self, seats: &[Seat]) {
-        let mut charges: Vec<Charge<'_>> = seats.iter().map(Seat::charge).collect();
-        let mut rounds = Rounds::new(seats.iter().map(Seat::watch).collect(), THREADS_EVERY);
-        self.above(|| guard::watch(&mut charges, &self.done, || rounds.call()));
-    }
-
-    /// The watchdog of the executive.
-    pub(super) fn watchdog(&self, bound: Span) {
+    /// The monitor of the executive and of the tasks' threads: of those that registered, and of
+    /// those beside them.
+    pub(super) fn monitor(&self, ready: &Ready) {
+        let mut guards: Vec<Guard<'_>> = ready.blocks.iter().map(TaskBlock::guard).collect();
+        let mut rounds =
+            Rounds::new(ready.blocks.iter().map(TaskBlock::watch).collect(), THREADS_EVERY);
+        let (watched, bound) = (&self.watched, bound(ready));
         let progress = || self.beats.load(Ordering::Relaxed);
-        let charge = [Loop { watched: &self.watched, progress, bound }];
-        self.above(|| watchdog::watch(&charge, self.stop.flag, &self.done));
-    }
-
-    /// Above all loops, and on another CPU where there is one.
-    fn above(&self, watch: impl FnOnce()) {
-        let _beside_them = affinity::set(0, &self.aside);
-        let _session = Thread::enter(None, GUARD);
-        watch();
+        let loops = [Progress { watched, progress, bound }];
+        let cancels = &AtomicBool::new(false);
+        let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &[], cancels };
+        let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
+        above(&self.aside, || {
+            monitor.run(now, self.stop.flag, &self.done, || rounds.call());
+        });
     }
 
     /// The executive, to its end; then all tasks are told theirs.
     pub(super) fn execute<'p, W: Wait<MachineClock>>(
         &self,
         ready: &'p Ready,
-        tasks: Posts<'p>,
+        tasks: RemoteTasks<'p, Page<'p>>,
         wait: W,
         clock: MachineClock,
     ) -> Executed<'p> {
@@ -86,7 +82,7 @@ impl Stage<'_> {
         let mut many = Many { clock, wait, tasks, observe: page };
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
-        ready.seats.iter().for_each(Seat::touch);
+        ready.blocks.iter().for_each(TaskBlock::touch);
         let session = Thread::enter(ready.cpu, SchedPolicy::Fifo(ready.priority));
         let from = many.clock.now();
         let state = State::begin(&table, storage.lend(), from);
@@ -103,6 +99,8 @@ impl Stage<'_> {
 }
 
 /// How long the executive may post nothing.
-pub(super) fn bound(ready: &Ready) -> Span {
-    watchdog_bound(&ready.plan).unwrap_or(Span::from_ms(1_000))
+fn bound(ready: &Ready) -> Span {
+    let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
+    let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
+    Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }

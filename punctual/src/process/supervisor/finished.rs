@@ -5,7 +5,7 @@
 use punctual_core::page::Counts;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::super::life::Exit;
+use super::super::lifecycle::Exit;
 use crate::session::Refusal;
 
 /// Why a supervisor ended.
@@ -31,7 +31,7 @@ pub struct Finished {
     /// What its executive's thread was refused.
     pub refused: Vec<Refusal>,
     /// How the executive itself was ended by force, if it was.
-    pub forced: Option<crate::watchdog::Force>,
+    pub forced: Option<crate::monitor::Force>,
     /// How late the executive's own releases were.
     pub releases: Figures,
     /// What became of each task, by rank.
@@ -72,11 +72,11 @@ pub struct TaskOutcome {
     pub terminated: u64,
     /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
     pub demoted: (u64, u64),
-    /// How many threads beside the registered one lost a real-time policy of their own.
+    /// How many threads other than the registered one lost a real-time policy of their own.
     pub threads_demoted: u64,
-    /// Releases at which nobody sat on its seat.
+    /// Releases at which nobody sat on its block.
     pub vacant: u64,
-    /// Results in its seat that cannot be.
+    /// Results in its block that cannot be.
     pub rubbish: u64,
     /// Whether it was given up: no restart was left, or wanted, and it had failed.
     pub failed: bool,

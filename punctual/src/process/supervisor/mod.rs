@@ -2,41 +2,43 @@
 //!
 //! For `punctual run`, and for programs that want the same. [`Supervisor::build`] checks everything
 //! and makes the memory; [`Ready::run`] starts the processes and stays until the end: the executive
-//! in a SCHED_FIFO thread, the guard above it, the life of the processes in the calling thread.
+//! in a SCHED_FIFO thread, the guard above it, the lifecycle of the processes in the calling
+//! thread.
 
 mod child;
 mod event;
 mod execute;
 mod finished;
-mod lead;
-mod occupant;
+mod poller;
 mod ready;
 mod run;
-mod seat;
 mod stop;
+mod supervisor_loop;
+mod task_block;
+mod task_process;
 mod threads;
-mod vigil;
 mod wind_down;
+
+use std::sync::Arc;
 
 use punctual_core::page;
 use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};
 use punctual_core::time::{Instant, Span};
 
+use super::error::SetupError;
 use super::listener::Listener;
 use super::memory::Memory;
 use super::place::is_name;
-use super::spec::{SetupError, Spec};
-use crate::guard::{Guarded, hang_bound};
-use crate::periodic::{BuildError, OnOverrun, Periodic, Plan, Task};
-use crate::posts::{PostOverrun, Told};
-use crate::stage::Priorities;
-use crate::workers::{PRIORITY, limits, releases};
+use super::spec::Spec;
+use crate::monitor::{Guarded, hang_bound};
+use crate::periodic::{BuildError, Periodic, Plan, Task};
+use crate::remote::{Limits, RemoteCounts, RemoteOverrun};
 
 pub use event::{Event, What};
 pub use finished::{Figures, Finished, Over, TaskOutcome};
 pub use ready::Ready;
-use seat::Seat;
 pub use stop::Stop;
+use task_block::TaskBlock;
 use threads::Others;
 
 /// How long a process that is to be terminated keeps its real-time policy after its overrun.
@@ -70,6 +72,9 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
+    /// The executive's default priority: the tasks' are below.
+    pub const PRIORITY: u8 = 80;
+
     /// No tasks yet, without a name, on any CPU, on the grid of CLOCK_MONOTONIC.
     ///
     /// # Real-time: setup only
@@ -78,7 +83,7 @@ impl Supervisor {
             name: None,
             specs: Vec::new(),
             cpu: None,
-            priority: PRIORITY,
+            priority: Self::PRIORITY,
             epoch: Instant::from_ns(0),
             overload: false,
         }
@@ -147,87 +152,84 @@ impl Supervisor {
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<Ready, SetupError> {
+        let plan = self.check()?;
+        let listener = self.name.as_deref().map(Listener::open).transpose()?;
+        let mut blocks = Vec::new();
+        for rank in 0..plan.tasks() {
+            let spec = self.specs.iter().find(|spec| spec.task.name == plan.name(rank));
+            // The plan has the names of these tasks.
+            let spec = spec.ok_or(BuildError::NoName)?.clone();
+            blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
+        }
+        let page = Memory::new("releases", page::WORDS)
+            .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
+        let Self { cpu, priority, epoch, .. } = self;
+        Ok(Ready { plan, blocks, listener, page, cpu, priority, epoch })
+    }
+
+    /// Whether all of it can be; the plan.
+    pub(crate) fn check(&self) -> Result<Plan, SetupError> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
             return Err(SetupError::Name(name.clone()));
         }
         if self.specs.is_empty() {
             return Err(SetupError::Build(BuildError::NoTask));
         }
-        Priorities::ABOVE_TASKS.check(self.priority)?;
-        self.specs.iter().try_for_each(|spec| spec.check(self.priority))?;
-        let plan = self.plan()?;
-        let listener = self.name.as_deref().map(Listener::open).transpose()?;
-        let mut seats = Vec::new();
-        for rank in 0..plan.tasks() {
-            let spec = self.specs.iter().find(|spec| spec.task.name == plan.name(rank));
-            // The plan has the names of these tasks.
-            let spec = spec.ok_or(BuildError::NoName)?.clone();
-            seats.push(self.seat(spec, rank, plan.phase_ns(rank))?);
+        if !(2..=98).contains(&self.priority) {
+            return Err(SetupError::Build(BuildError::Priority(self.priority, 2, 98)));
         }
-        let page = Memory::new("releases", page::WORDS)
-            .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
-        let Self { cpu, priority, epoch, .. } = self;
-        Ok(Ready { plan, seats, listener, page, cpu, priority, epoch })
+        self.specs.iter().try_for_each(|spec| spec.check(self.priority))?;
+        Ok(self.plan()?)
     }
 
     /// All tasks as the executive has them: a post is done at once, and what a task does wrong is
-    /// judged by what its seat says.
+    /// judged by what its block says.
     fn plan(&self) -> Result<Plan, BuildError> {
         let checked = self.specs.iter().map(|spec| spec.task.clone());
         let all = checked.fold(Periodic::new(), Periodic::task);
         let joint = if self.overload { all.allow_overload() } else { all }.build()?;
-        let phase = |task: &Task| {
+        let phase_ns = |task: &Task| {
             let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name);
             rank.map_or(0, |rank| joint.phase_ns(rank))
         };
-        let posted = |spec: &Spec| {
-            let task = spec.task.clone().policy(OnOverrun::Skip);
-            let task = Task { budget_ns: None, deadline_ns: None, start_ns: None, ..task };
-            let phase = crate::periodic::Phase::At(phase(&task));
-            task.phase(phase)
-        };
+        let posted = |spec: &Spec| spec.task.posted(phase_ns(&spec.task));
         self.specs.iter().map(posted).fold(Periodic::new(), Periodic::task).build()
     }
 
-    fn seat(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<Seat, SetupError> {
-        let (burst, on_overrun) = match spec.task.policy {
-            OnOverrun::Burst(most) => (most, PostOverrun::Nothing),
-            OnOverrun::Terminate => (0, PostOverrun::Cancel),
-            OnOverrun::Stop => (0, PostOverrun::Stop),
-            _ => (0, PostOverrun::Nothing),
-        };
+    fn block(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<TaskBlock, SetupError> {
+        let (burst, on_overrun) = RemoteOverrun::of(spec.task.policy);
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
-        let releases = releases(&spec.task, self.epoch, phase_ns);
+        let releases = spec.task.releases(self.epoch, phase_ns);
         let terms = Terms { releases, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
         let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
         let page = Memory::new(&spec.task.name, page::WORDS).map_err(failed)?;
-        // Whoever reads before the loop begins finds an empty seat, a page and the safe value.
+        // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _seat = Releaser::new(memory.mapping.words(), terms);
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
         let by_rank = self.priority.saturating_sub(below).max(1);
-        Ok(Seat {
+        Ok(TaskBlock {
             fifo: spec.fifo.unwrap_or(by_rank),
             cpu: spec.cpu.or(self.cpu),
-            limits: limits(&spec.task),
+            limits: Limits::of(&spec.task),
             realtime_us: realtime_us(period_ns, burst),
             silent_after: patience_ns.div_ceil(period_ns),
             grace: match on_overrun {
                 // So that who is to end it gets the CPU, where there is but one.
-                PostOverrun::Cancel => TERMINATE_GRACE,
+                RemoteOverrun::Cancel => TERMINATE_GRACE,
                 _ => hang_bound(period_ns),
             },
             terms,
             on_overrun,
             safe,
             memory,
-            page,
+            page: Arc::new(page),
             spec,
             door: punctual_core::seat::Door::new(),
-            told: Told::default(),
+            counts: RemoteCounts::default(),
             guarded: Guarded::default(),
             others: Others::default(),
         })

@@ -2,11 +2,13 @@
 //!
 //! What it does is in [`super::run`].
 
-use punctual_core::time::Instant;
+use std::sync::Arc;
+
+use punctual_core::time::{Instant, Period};
 
 use super::super::listener::Listener;
 use super::super::memory::Memory;
-use super::seat::Seat;
+use super::task_block::TaskBlock;
 use crate::periodic::Plan;
 
 /// A supervisor that can begin: it has its name, and the tasks their memory.
@@ -14,7 +16,7 @@ use crate::periodic::Plan;
 pub struct Ready {
     pub(super) plan: Plan,
     /// By rank.
-    pub(super) seats: Vec<Seat>,
+    pub(super) blocks: Vec<TaskBlock>,
     pub(super) listener: Option<Listener>,
     pub(super) page: Memory,
     pub(super) cpu: Option<u32>,
@@ -34,6 +36,16 @@ impl Ready {
     ///
     /// # Real-time: setup only
     pub fn priorities(&self) -> impl Iterator<Item = u8> {
-        self.seats.iter().map(|seat| seat.fifo)
+        self.blocks.iter().map(|block| block.fifo)
+    }
+
+    /// The memory of each task's page, by name.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (&str, Arc<Memory>)> {
+        self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
+    }
+
+    /// The shortest period.
+    pub(crate) fn shortest(&self) -> Option<Period> {
+        (0..self.plan.tasks()).map(|rank| self.plan.period(rank)).min()
     }
 }

@@ -8,29 +8,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::bucket;
 use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
-use punctual_core::page::View;
+use punctual_core::page::{Page, View};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::{affinity, signal};
 
 use super::super::cgroup::Home;
 use super::event::Event;
-use super::execute::{Executed, Stage, bound};
-use super::lead::{Lead, now};
-use super::occupant::Occupant;
-use super::seat::Seat;
+use super::execute::{Executed, Stage};
+use super::poller::Poller;
 use super::stop::Stop;
-use super::vigil::Vigil;
+use super::supervisor_loop::{SupervisorLoop, now};
+use super::task_block::TaskBlock;
+use super::task_process::TaskProcess;
 use super::{Figures, Finished, Over, Ready, TaskOutcome};
 use crate::clocks::MachineClock;
-use crate::posts::Posts;
-use crate::stage::aside;
-use crate::watchdog::Watched;
+use crate::monitor::{Watched, aside};
+use crate::remote::RemoteTasks;
 
 impl Ready {
     /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
     /// stops everything, or none is left. What happens goes to `say`, which must not wait: nobody
-    /// is ended, buried or let in meanwhile. `stop` is set at the end.
+    /// is ended, reaped or let in meanwhile. `stop` is set at the end.
     ///
     /// A loop that sleeps sees `stop` at its next release; at once in a process that catches SIGURG
     /// ([`signal::catch_interrupt`]), which is sent to its thread. The calling thread starts the
@@ -52,7 +51,7 @@ impl Ready {
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
-            self.seats.iter().filter_map(|seat| seat.cpu).chain(self.cpu).collect();
+            self.blocks.iter().filter_map(|block| block.cpu).chain(self.cpu).collect();
         let mut clock = MachineClock::best();
         let end = duration.map_or(Instant::from_ns(u64::MAX), |duration| clock.now() + duration);
         let stage = Stage {
@@ -64,28 +63,28 @@ impl Ready {
             watched: Watched::default(),
         };
         let ready = &self;
-        let mut all: Vec<Occupant> =
-            ready.seats.iter().map(|seat| Occupant::new(seat, now())).collect();
+        let mut all: Vec<TaskProcess> =
+            ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
         let (over, policy, refused) = std::thread::scope(|scope| {
             let stage = &stage;
             // Also where `say` panics: then the processes end with their occupants.
             let _end = End(stage);
-            scope.spawn(move || stage.guard(&ready.seats));
-            scope.spawn(move || stage.watchdog(bound(ready)));
+            scope.spawn(move || stage.monitor(ready));
             let tasks = posts(ready, &stage.beats);
             let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
             let _beside_them = affinity::set(0, &stage.aside);
-            let (vigil, home) = (Vigil::new(), Home::find());
-            let mut lead = Lead { ready, all: &mut all, say, vigil, stop, home, stopped_by: None };
-            let gone = lead.supervise(listener, || executive.is_finished());
+            let (poller, home) = (Poller::new(), Home::find());
+            let mut looped =
+                SupervisorLoop { ready, all: &mut all, say, poller, stop, home, stopped_by: None };
+            let gone = looped.supervise(listener, || executive.is_finished());
             while !executive.is_finished() {
                 // Again and again: it may be about to sleep.
                 let _awake = stage.watched.thread().map(signal::interrupt);
-                lead.rest(None);
+                looped.rest(None);
             }
             let mut executed = executive.join().expect("the loop never panics");
-            executed.posts.stopped_by = executed.posts.stopped_by.or(lead.stopped_by);
-            lead.wind_down();
+            executed.posts.stopped_by = executed.posts.stopped_by.or(looped.stopped_by);
+            looped.wind_down();
             executed.posts.all.iter_mut().for_each(|post| post.close(now()));
             (ready.over(&executed, gone), executed.policy, executed.refused)
         });
@@ -107,23 +106,23 @@ impl Ready {
         }
     }
 
-    fn outcome(&self, rank: usize, one: &Occupant) -> TaskOutcome {
-        let seat = &self.seats[rank];
+    fn outcome(&self, rank: usize, one: &TaskProcess) -> TaskOutcome {
+        let block = &self.blocks[rank];
         TaskOutcome {
-            name: seat.spec.task.name.clone(),
+            name: block.spec.task.name.clone(),
             period_ns: self.plan.period_ns(rank),
             phase_ns: self.plan.phase_ns(rank),
-            figures: figures(seat.page.mapping.words()),
+            figures: figures(block.page.mapping.words()),
             policy: one.policy,
             starts: one.starts,
             registered: one.registered,
-            restarts: one.life.restarts.all,
-            overran: seat.told.overran(),
+            restarts: one.lifecycle.restarts.all,
+            overran: block.counts.overran(),
             terminated: one.terminated,
-            demoted: (seat.guarded.demotions(), seat.guarded.restored()),
-            threads_demoted: seat.others.demoted(),
-            vacant: seat.told.vacant(),
-            rubbish: seat.told.rubbish(),
+            demoted: (block.guarded.demotions(), block.guarded.restored()),
+            threads_demoted: block.others.demoted(),
+            vacant: block.counts.unattended(),
+            rubbish: block.counts.invalid(),
             failed: one.failed,
             exit: one.exit,
         }
@@ -141,10 +140,10 @@ impl Drop for End<'_> {
 }
 
 /// All posts, by rank; outputs begin as the safe values.
-fn posts<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> Posts<'r> {
-    let all = ready.seats.iter().filter_map(Seat::post).collect();
-    ready.seats.iter().for_each(Seat::take_over);
-    Posts { all, beats, stopped_by: None }
+fn posts<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
+    let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+    ready.blocks.iter().for_each(TaskBlock::take_over);
+    RemoteTasks { all, beats, stopped_by: None }
 }
 
 /// A page as it is now.

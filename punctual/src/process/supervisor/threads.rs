@@ -11,7 +11,7 @@ use punctual_core::time::Span;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Account};
 
-use crate::guard::Guarded;
+use crate::monitor::Guarded;
 
 /// Real-time threads of one process that are watched at a time; further ones once there is room.
 const THREADS_MAX: usize = 64;

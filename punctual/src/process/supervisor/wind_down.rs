@@ -7,10 +7,10 @@
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-use super::super::life::{Act, Cause, Exit};
-use super::lead::{Lead, now};
-use super::seat::Seat;
+use super::super::lifecycle::{Act, Cause, Exit};
 use super::stop::Stop;
+use super::supervisor_loop::{SupervisorLoop, now};
+use super::task_block::TaskBlock;
 
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
 const LEAVE: Span = Span::from_ms(2_000);
@@ -53,7 +53,7 @@ impl<'s> WindDown<'s> {
     }
 }
 
-impl Lead<'_, '_> {
+impl SupervisorLoop<'_, '_> {
     /// The loop has ended and told everybody: who is a child and does not leave is ended.
     pub(super) fn wind_down(&mut self) {
         let mut down = WindDown::new(now(), self.stop);
@@ -65,25 +65,25 @@ impl Lead<'_, '_> {
             }
             self.rest(None);
         }
-        for (one, seat) in self.all.iter().zip(&self.ready.seats) {
+        for (one, block) in self.all.iter().zip(&self.ready.blocks) {
             // A process that joined lives on, without a guard: it does not keep its priority.
-            let thread = one.close(seat);
+            let thread = one.close(block);
             let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
         }
-        self.ready.seats.iter().for_each(Seat::take_over);
+        self.ready.blocks.iter().for_each(TaskBlock::take_over);
     }
 
     /// Ends the children. Those that joined are not ours to end.
     fn kill_all(&mut self) {
         for rank in 0..self.all.len() {
             if self.all[rank].child.is_some() {
-                let act = self.all[rank].life.kill(Cause::Over, now());
+                let act = self.all[rank].lifecycle.kill(Cause::Over, now());
                 self.act(rank, act);
             }
         }
     }
 
-    /// Whether a child of this seat is still there.
+    /// Whether a child of this block is still there.
     fn leave(&mut self, rank: usize, killed: bool) -> bool {
         let one = &mut self.all[rank];
         if one.child.is_none() && one.ended.is_none() {

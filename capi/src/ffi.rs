@@ -1,0 +1,242 @@
+//! The foreign function interface itself: no panic leaves, no bad pointer is followed, every answer is 0 or −errno.
+//!
+//! For every entry. What C promises of its pointers stands in the header: each is null or points to
+//! what its type says, for the time of the call. Null is found here, and so is an object that is
+//! used in two places at once.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::errors;
+
+/// Why an entry fails.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The errno, positive.
+    pub(crate) errno: c_int,
+    /// In words, for [`errors::punctual_last_error`]; `None` where the loop must not allocate.
+    pub(crate) text: Option<String>,
+}
+
+impl Failure {
+    /// With words.
+    pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
+        Self { errno, text: Some(text.into()) }
+    }
+
+    /// Without words, for what a loop calls.
+    pub(crate) const fn bare(errno: c_int) -> Self {
+        Self { errno, text: None }
+    }
+
+    /// An argument that cannot be.
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self::new(libc::EINVAL, text)
+    }
+}
+
+/// Runs an entry: 0, or what failed as a negative errno. A panic inside is −ENOTRECOVERABLE.
+pub(crate) fn enter(entry: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match caught(entry) {
+        Some(Ok(())) => 0,
+        Some(Err(failure)) => {
+            match failure.text {
+                Some(text) => errors::keep(text),
+                None => errors::wordless(),
+            }
+            -failure.errno
+        }
+        None => -libc::ENOTRECOVERABLE,
+    }
+}
+
+/// Runs an entry that gives a value; `otherwise` after a panic.
+pub(crate) fn value<T>(otherwise: T, entry: impl FnOnce() -> T) -> T {
+    caught(entry).unwrap_or(otherwise)
+}
+
+fn caught<T>(entry: impl FnOnce() -> T) -> Option<T> {
+    let entry = || {
+        #[cfg(test)]
+        tests::perhaps_panic();
+        entry()
+    };
+    // What a broken object is good for afterwards, the header says: to be destroyed.
+    match catch_unwind(AssertUnwindSafe(entry)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            errors::keep(said(&*payload));
+            // A payload whose destructor panics would leave this function.
+            std::mem::forget(payload);
+            None
+        }
+    }
+}
+
+fn said(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("a fault of libpunctual's own: {}", text.unwrap_or("a panic"))
+}
+
+/// The object behind a handle, or EINVAL for null.
+///
+/// # Safety
+/// A handle that is not null is one that this library gave and that was not destroyed since.
+pub(crate) unsafe fn object<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
+    // SAFETY: null or alive, says the caller.
+    unsafe { handle.as_ref() }.ok_or(Failure::bare(libc::EINVAL))
+}
+
+/// Writes a value where the caller wants it; EINVAL for null.
+///
+/// # Safety
+/// A pointer that is not null may be written to.
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::bare(libc::EINVAL));
+    }
+    // SAFETY: not null, and then writable, says the caller; C's alignment is the type's.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// A text of the caller's as our own; `None` for null.
+///
+/// # Safety
+/// A pointer that is not null points to a text that ends with a zero byte.
+pub(crate) unsafe fn text(from: *const c_char, what: &str) -> Result<Option<String>, Failure> {
+    if from.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not null, and then a text that ends, says the caller.
+    let text = unsafe { CStr::from_ptr(from) };
+    let text = text.to_str().map_err(|_| Failure::invalid(format!("{what} is no UTF-8")))?;
+    Ok(Some(text.to_owned()))
+}
+
+/// A path of the caller's as our own; `None` for null.
+///
+/// # Safety
+/// A pointer that is not null points to a text that ends with a zero byte.
+pub(crate) unsafe fn path(from: *const c_char) -> Option<PathBuf> {
+    // SAFETY: not null, and then a text that ends, says the caller.
+    let text = (!from.is_null()).then(|| unsafe { CStr::from_ptr(from) })?;
+    Some(PathBuf::from(OsStr::from_bytes(text.to_bytes())))
+}
+
+/// Copies a text out, cut to what fits with its zero byte; ERANGE when it was cut.
+///
+/// # Safety
+/// `size` bytes from `to` on may be written to, when it is not null.
+pub(crate) unsafe fn put_text(to: *mut c_char, size: usize, text: &str) -> Result<(), Failure> {
+    let Some(most) = size.checked_sub(1).filter(|_| !to.is_null()) else {
+        return Err(Failure::bare(libc::EINVAL));
+    };
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    // SAFETY: `end` is at most `size` − 1 and the text's length; the two do not overlap, as the
+    // text is ours.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), end) };
+    // SAFETY: as above: `end` is below `size`.
+    unsafe { to.wrapping_add(end).write(0) };
+    if end < text.len() { Err(Failure::bare(libc::ERANGE)) } else { Ok(()) }
+}
+
+/// What one caller at a time may touch: a second one is refused, never made to wait.
+#[derive(Debug, Default)]
+pub(crate) struct Exclusive<T> {
+    taken: AtomicBool,
+    inside: UnsafeCell<T>,
+}
+
+// SAFETY: `with` lets one thread in at a time, so that this is as sendable as what is inside.
+unsafe impl<T: Send> Sync for Exclusive<T> {}
+
+impl<T> Exclusive<T> {
+    /// Runs `inner` on the inside; EBUSY while another call does.
+    pub(crate) fn with<R>(
+        &self,
+        inner: impl FnOnce(&mut T) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        /// Gives it back on every way out, a panic's too.
+        struct Taken<'a>(&'a AtomicBool);
+        impl Drop for Taken<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        if self.taken.swap(true, Ordering::Acquire) {
+            return Err(Failure::bare(libc::EBUSY));
+        }
+        let _taken = Taken(&self.taken);
+        // SAFETY: whoever found it not taken is alone until it is given back.
+        inner(unsafe { &mut *self.inside.get() })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static PANICS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Makes the next entry of this thread panic inside.
+    pub(crate) fn panic_next() {
+        PANICS.set(true);
+    }
+
+    pub(super) fn perhaps_panic() {
+        assert!(!PANICS.take(), "as the test wants");
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_words() {
+        panic_next();
+        assert_eq!(enter(|| Ok(())), -libc::ENOTRECOVERABLE);
+        let words = errors::tests::last();
+        assert!(words.ends_with("as the test wants"), "{words}");
+        assert_eq!(enter(|| panic!("number {}", 7)), -libc::ENOTRECOVERABLE);
+        assert!(errors::tests::last().ends_with("number 7"));
+        assert_eq!(value(5, || std::panic::panic_any(3.0)), 5);
+        assert!(errors::tests::last().ends_with("a panic"));
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_always_ends() {
+        let mut room: [c_char; 4] = [1; 4];
+        // SAFETY: as much room as is said.
+        let cut = unsafe { put_text(room.as_mut_ptr(), 4, "aµµ") };
+        assert_eq!(cut.expect_err("cut").errno, libc::ERANGE);
+        assert_eq!(room.map(|byte| byte as u8), [b'a', 0xc2, 0xb5, 0]);
+        // SAFETY: as above.
+        assert!(unsafe { put_text(room.as_mut_ptr(), 4, "") }.is_ok());
+        assert_eq!(room[0], 0);
+        // SAFETY: null is allowed.
+        assert!(unsafe { put_text(std::ptr::null_mut(), 4, "") }.is_err());
+        // SAFETY: nothing is written into no room.
+        assert!(unsafe { put_text(room.as_mut_ptr(), 0, "") }.is_err());
+    }
+
+    #[test]
+    fn what_is_taken_is_refused_and_comes_back_after_a_panic() {
+        let cell = Exclusive::<i32>::default();
+        let busy = cell.with(|_| cell.with(|_| Ok(())));
+        assert_eq!(busy.expect_err("taken").errno, libc::EBUSY);
+        let _panicked = catch_unwind(AssertUnwindSafe(|| {
+            cell.with(|_| -> Result<(), Failure> { panic!("inside") })
+        }));
+        assert_eq!(cell.with(|inside| Ok(*inside)).expect("free"), 0);
+    }
+}

@@ -1,0 +1,173 @@
+//! What is kept of each cycle of a loop or a task: counts and histogram, and samples where it is
+//! recorded.
+//!
+//! In the loop, at the beginning of a wait or after a task's cycle. Owns its memory with those who
+//! read it; never allocates, never fails.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use punctual_core::dispatch::{Job, Overruns};
+use punctual_core::executive::many::Observe;
+use punctual_core::page::{self, At, Kind, Missed, Page, View};
+use punctual_core::recorder::Recorder;
+use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::time::{Instant, Span};
+
+use crate::process::Memory;
+
+/// Memory that a loop shares with its readers.
+pub(crate) type Words = Arc<[AtomicU64]>;
+
+/// Memory of so many words, all touched.
+pub(crate) fn words(count: usize) -> Words {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The observer of a loop.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    stats: Words,
+    samples: Option<(Words, Beginning)>,
+}
+
+/// Memory for the counts and the histogram of one task, empty.
+pub(crate) fn blank(kind: Kind) -> Words {
+    let stats = words(page::WORDS);
+    let _page = Page::new(&stats, kind);
+    stats
+}
+
+impl Counting {
+    /// Counts on a page of its own; samples go to `ring`, where there is one.
+    pub(crate) fn new(ring: Option<Words>) -> Self {
+        Self::on(blank(Kind::Lateness), ring)
+    }
+
+    /// Counts in `stats`, which [`blank`] made; samples go to `ring`, where there is one.
+    pub(crate) fn on(stats: Words, ring: Option<Words>) -> Self {
+        Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))) }
+    }
+
+    /// The memory of its page.
+    pub(crate) fn stats(&self) -> Words {
+        Arc::clone(&self.stats)
+    }
+}
+
+/// Who keeps the cycles of a task that runs elsewhere.
+pub(crate) trait Keep {
+    /// A cycle started `lateness` after its release; `missed` releases just before it never ran.
+    ///
+    /// # Real-time: in loop
+    fn keep(&mut self, at: At, lateness: Span, missed: Option<Missed>, overruns: Overruns);
+
+    /// These releases never ran before `end`.
+    ///
+    /// # Real-time: in loop
+    fn end(&mut self, missed: Missed, end: Instant);
+}
+
+impl Keep for Page<'_> {
+    #[inline]
+    fn keep(&mut self, at: At, lateness: Span, missed: Option<Missed>, overruns: Overruns) {
+        Page::keep(self, at, lateness, missed, overruns);
+    }
+
+    fn end(&mut self, missed: Missed, end: Instant) {
+        Page::end(self, missed, end);
+    }
+}
+
+impl Keep for Counting {
+    #[inline]
+    fn keep(&mut self, at: At, lateness: Span, missed: Option<Missed>, overruns: Overruns) {
+        if let Some(mut page) = Page::resume(&self.stats) {
+            page.keep(at, lateness, missed, overruns);
+        }
+        self.record(missed.map_or(0, |missed| missed.count), |flags| Sample {
+            cycle: at.cycle,
+            lateness,
+            flags,
+        });
+    }
+
+    fn end(&mut self, missed: Missed, end: Instant) {
+        if let Some(mut page) = Page::resume(&self.stats) {
+            page.end(missed, end);
+        }
+        if let Some((ring, _)) = &self.samples
+            && let Some(mut recorder) = Recorder::resume(ring)
+        {
+            recorder.miss(missed.count);
+        }
+    }
+}
+
+impl Counting {
+    #[inline]
+    fn record(&mut self, missed: u64, sample: impl FnOnce(Flags) -> Sample) {
+        if let Some((ring, beginning)) = &mut self.samples
+            && let Some(mut recorder) = Recorder::resume(ring)
+        {
+            if missed > 0 {
+                recorder.miss(missed);
+            }
+            recorder.push(sample(beginning.flags()));
+        }
+    }
+}
+
+impl Observe for Counting {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        if let Some(mut page) = Page::resume(&self.stats) {
+            page.ran(job, start, finish, overruns);
+        }
+        self.record(job.missed, |flags| Sample::of(job, start, flags));
+    }
+
+    fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {
+        Keep::end(self, missed, end);
+    }
+}
+
+/// The tasks of one loop, by rank; none where a task's cycles are kept by who releases it. They may
+/// be exchanged for others while the loop runs: what is kept is in their memory.
+#[derive(Debug, Default)]
+pub(crate) struct ByRank(pub(crate) Vec<Option<Counting>>);
+
+impl Observe for ByRank {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        if let Some(Some(task)) = self.0.get_mut(job.rank) {
+            task.ran(job, start, finish, overruns);
+        }
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        if let Some(Some(task)) = self.0.get_mut(rank) {
+            task.never_ran(rank, missed, end);
+        }
+    }
+}
+
+/// The memory of a task's page, as its readers have it.
+#[derive(Clone, Debug)]
+pub(crate) enum Stats {
+    /// Of this process.
+    Own(Words),
+    /// Shared with other processes.
+    Shared(Arc<Memory>),
+}
+
+impl Stats {
+    /// The page as it is now.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        let words = match self {
+            Self::Own(words) => words,
+            Self::Shared(memory) => memory.mapping.words(),
+        };
+        View::open(words).ok()
+    }
+}

@@ -1,0 +1,37 @@
+//! Kinds of errors, for programs that tell them apart.
+//!
+//! Plain data.
+
+/// What kind of thing an [`Error`](crate::Error) is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting that cannot be.
+    Setting,
+    /// Two tasks or units have one name.
+    SameName,
+    /// There is no task or unit of this name or id.
+    Unknown,
+    /// More tasks or units than there may be.
+    TooMany,
+    /// Budgets ask for more time than there is, or units for the same time.
+    NoTime,
+    /// It cannot change while the executive runs, or another change is under way.
+    Busy,
+    /// A task would change the loop that runs it.
+    FromLoop,
+    /// The executive does not run.
+    NotRunning,
+    /// A thread cannot be started.
+    Thread,
+    /// A sample file cannot be written.
+    Samples,
+    /// The kernel refused what was to be strictly had.
+    Refused,
+    /// The watchdog stopped it.
+    Forced,
+    /// A task panicked.
+    Panicked,
+    /// A task overran, and its policy is to stop everything.
+    Overran,
+}

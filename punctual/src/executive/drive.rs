@@ -1,0 +1,197 @@
+//! How an executive runs, from its first thread to its summary.
+//!
+//! In the thread that runs it: starts those beside it, becomes the main loop, and puts all back.
+
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual_core::clock::Clock;
+use punctual_core::time::Period;
+use punctual_core::wait::Approach;
+use punctual_os::scheduler::SchedPolicy;
+
+use super::built::Executive;
+use super::facts::facts;
+use super::handle::Handle;
+use super::lane::Lane;
+use super::run::Run;
+use super::shared::{IDLE, RunState};
+use super::team::{Ends, MainStart, Team};
+use super::thread::{Released, ThreadTask};
+use super::work::Work;
+use crate::error::Error;
+use crate::gcd;
+use crate::monitor::aside;
+use crate::recording::Recording;
+use crate::rt_thread::span;
+use crate::session::Process;
+use crate::summary::{Background, End, Samples, Summary};
+
+/// What runs beside an executive that nobody accompanies.
+type Nothing<'env> = fn(&Handle<'env>);
+
+impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
+    /// Runs it in the calling thread until it is stopped: by a handle, by a task that says so or
+    /// overran, by the watchdog or by a panic. Setup takes 50 ms for the clock, 300 ms to find a
+    /// quiet phase, and what the waits take to learn.
+    ///
+    /// A task in a thread of its own that never returns keeps this from returning: it has lost its
+    /// real-time policy by then, and the others have ended.
+    ///
+    /// # Errors
+    /// A thread that cannot be started, a sample file that cannot be written; with
+    /// [`RtThread::strict`](crate::RtThread::strict) what the kernel refused. Nothing has run then.
+    ///
+    /// # Real-time: setup only
+    pub fn run(self) -> Result<Summary, Error> {
+        self.drive(None, None::<Nothing<'env>>).map(|(summary, _)| summary)
+    }
+
+    /// Runs it in the calling thread as [`Executive::run`] does, for `duration` from its first
+    /// release on.
+    ///
+    /// # Errors
+    /// As [`Executive::run`].
+    ///
+    /// # Real-time: setup only
+    pub fn run_for(self, duration: Duration) -> Result<Summary, Error> {
+        self.drive(Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
+    }
+
+    /// Runs it for `duration` in threads of its own, with `beside` in the calling one, which may
+    /// add and remove tasks, whose bodies may borrow; what `beside` returns, and what the tasks
+    /// did. When it returns they go on until their time is up.
+    ///
+    /// # Errors
+    /// As [`Executive::run`].
+    ///
+    /// # Panics
+    /// When `beside` panics, after all has ended.
+    ///
+    /// # Real-time: setup only
+    pub fn run_with<R>(
+        self,
+        duration: Duration,
+        beside: impl FnOnce(&Handle<'env>) -> R,
+    ) -> Result<(R, Summary), Error> {
+        let (summary, said) = self.drive(Some(duration), Some(beside))?;
+        let said = said.expect("what runs beside it has returned");
+        Ok((said, summary))
+    }
+}
+
+impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
+    /// Runs it for `duration` at most, with `beside` in the calling thread where there is one, and
+    /// the main loop in another one then.
+    fn drive<R>(
+        self,
+        duration: Option<Duration>,
+        beside: Option<impl FnOnce(&Handle<'env>) -> R>,
+    ) -> Result<(Summary, Option<R>), Error> {
+        let Self { shared, closing, lanes, threads, supervisor, clocking, phase, .. } = self;
+        let (threads, mut works): (Vec<ThreadTask>, Vec<Work<'env>>) = threads.into_iter().unzip();
+        shared.enter(RunState::Starting);
+        let main = &lanes[0].thread;
+        let process = Process::ask(main.lock_memory, main.hold_idle_states);
+        let count = lanes.len() + threads.len() + usize::from(supervisor.is_some());
+        let waits = !threads.is_empty() || supervisor.is_some();
+        let discipline = clocking.discipline;
+        let run = Run::new(&shared, discipline, main.strict, duration.map(span), (count, waits));
+        run.refuse(process.refused());
+        let recording =
+            self.samples.map(|path| record(&run, path, &lanes, &threads)).transpose()?;
+        let released: Vec<Released> = threads.iter().map(|_| Released::new()).collect();
+        let handle = Handle { shared: Arc::clone(&shared) };
+        let team = Team {
+            run: &run,
+            threads: &threads,
+            released: &released,
+            recording: recording.as_ref(),
+            bounds: lanes.iter().map(Lane::bound).collect(),
+            aside: aside(&cpus(&lanes, &threads)),
+        };
+        let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
+        let common = gcd::of_periods(&periods).unwrap_or(IDLE);
+        let start = MainStart { clocking, phase, common };
+        let beside = beside.map(|beside| || beside(&handle));
+        let (ends, said) = std::thread::scope(|scope| {
+            team.work(scope, lanes, (&mut works, supervisor), start, beside)
+        });
+        drop(closing);
+        let samples = recording.map(Recording::finish);
+        let summary = summary(run, ends, (&threads, &released), samples);
+        let said = said.map(|said| said.unwrap_or_else(|why| resume_unwind(why)));
+        Ok((summary?, said))
+    }
+}
+
+/// Begins to record; which task has which ring.
+fn record<C: Clock + Clone + Send>(
+    run: &Run<'_, '_, C>,
+    path: PathBuf,
+    lanes: &[Lane<'_>],
+    threads: &[ThreadTask],
+) -> Result<Recording, Error> {
+    let (entries, facts) = facts(lanes, threads);
+    let (recording, rings) = Recording::start(path, facts)?;
+    let mut by_entry = vec![None; run.shared.tasks().entries.len()];
+    entries.into_iter().zip(rings).for_each(|(at, ring)| by_entry[at] = Some(ring));
+    run.record(by_entry);
+    Ok(recording)
+}
+
+/// The CPUs that its loops and threads are pinned to.
+fn cpus(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> Vec<u32> {
+    let loops = lanes.iter().filter_map(|lane| lane.thread.cpu);
+    loops.chain(threads.iter().filter_map(|of| of.cpu)).collect()
+}
+
+/// What it did, once all threads have ended; or why nothing has run.
+fn summary<C: Clock + Clone + Send>(
+    run: Run<'_, '_, C>,
+    ends: Ends,
+    (threads, released): (&[ThreadTask], &[Released]),
+    samples: Option<Samples>,
+) -> Result<Summary, Error> {
+    let shared = run.shared;
+    let Ends { main, stopped, processes } = ends;
+    let (mut policy, mut approach) = (SchedPolicy::Other, Approach::default());
+    let (mut learned, mut quiet) = (None, None);
+    if let Some(main) = main {
+        (policy, approach) = (main.policy, main.approach);
+        (learned, quiet) = (main.learned, main.quiet);
+    }
+    let (failed, refused, warnings) = run.outcome();
+    if let Some(why) = failed {
+        return Err(why);
+    }
+    let end = match (shared.forced(), shared.ending.why()) {
+        (Some(force), _) => End::Forced(force),
+        (None, Some(why)) => why,
+        (None, None) if stopped => End::Stopped,
+        (None, None) => End::Finished,
+    };
+    let mut tasks = shared.stats();
+    for (thread, released) in threads.iter().zip(released) {
+        tasks[thread.entry].demotions = released.demotions();
+    }
+    let (slices, over) = shared.idle.read();
+    let background = (slices > 0).then_some(Background { slices, over });
+    let epoch = shared.epoch();
+    Ok(Summary {
+        end,
+        tasks,
+        policy,
+        refused,
+        warnings,
+        samples,
+        background,
+        epoch,
+        quiet,
+        approach,
+        learned,
+        processes,
+    })
+}

@@ -1,0 +1,75 @@
+//! Why an executive is over: the first reason counts.
+//!
+//! For its threads, which say why they end, and for its summary.
+
+use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::summary::End;
+
+/// Stops an executive from any thread, and from a signal handler; outlives it.
+#[derive(Clone, Debug)]
+pub struct StopHandle(pub(super) Arc<Ending>);
+
+impl StopHandle {
+    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
+    /// task runs when that returns. Stays so.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Whether it is to stop, or has ended.
+    ///
+    /// # Real-time: in loop
+    pub fn stopped(&self) -> bool {
+        self.0.stopped()
+    }
+}
+
+/// How an executive is told to stop, and why it did.
+#[derive(Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+pub(super) struct Ending {
+    /// What all loops look at.
+    pub(super) stop: AtomicBool,
+    why: OnceLock<End>,
+}
+
+impl Ending {
+    /// Stops all, for no other reason than that somebody wants it.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all are to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Everything ends because of this; what was said first stays.
+    pub(super) fn because(&self, end: End) {
+        let _first = self.why.set(end);
+        self.stop();
+    }
+
+    /// A task's body panicked.
+    #[cold]
+    pub(super) fn panicked(&self, task: &str, text: &str) {
+        self.because(End::Panicked { task: task.to_owned(), text: text.to_owned() });
+    }
+
+    /// A task overran that is to stop everything then.
+    #[cold]
+    pub(super) fn overran(&self, task: &str) {
+        self.because(End::Overran(task.to_owned()));
+    }
+
+    /// Why it is over, if anybody said so.
+    pub(super) fn why(&self) -> Option<End> {
+        self.why.get().cloned()
+    }
+}

@@ -1,0 +1,271 @@
+//! An executive from outside: stop it, read what its tasks do, let tasks come and go.
+//!
+//! For other threads. Reading disturbs no loop; a change is prepared here and taken by the loop
+//! between two jobs, where there is time for it before the next release. What was removed is freed
+//! here.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::page::{Counts, Kind as PageKind};
+use punctual_core::table::OnOverrun;
+use punctual_core::time::Span;
+use punctual_os::process;
+
+use super::body::{Body, Parts, Ranked, boxed, nothing};
+use super::error::ExecutiveError;
+use super::id::{Placed, TaskId};
+use super::shared::{Entry, LaneShared, LaneTasks, RunState, Shared, pause};
+use crate::counting::{ByRank, Counting, Stats as Memory, Words, blank};
+use crate::error::{Error, Kind};
+use crate::handover::Change;
+use crate::monitor::Force;
+use crate::pack::place;
+use crate::periodic::Successor;
+use crate::quantile;
+use crate::summary::Stats;
+use crate::task::{Place, Task};
+
+/// A handle of an executive, for any thread; outlives it.
+pub struct Handle<'env> {
+    pub(super) shared: Arc<Shared<'env>>,
+}
+
+impl Clone for Handle<'_> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl fmt::Debug for Handle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("state", &self.shared.state()).finish_non_exhaustive()
+    }
+}
+
+impl<'env> Handle<'env> {
+    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
+    /// task runs when that returns. Stays so. May be called in a signal handler.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.shared.ending.stop();
+    }
+
+    /// Whether it is to stop, or has ended.
+    ///
+    /// # Real-time: in loop
+    pub fn stopped(&self) -> bool {
+        self.shared.ending.stopped() || self.shared.state() == RunState::Over
+    }
+
+    /// What all tasks did so far, in the order in which they were given; those that were removed
+    /// keep what they had.
+    ///
+    /// # Real-time: reader side
+    pub fn stats(&self) -> Vec<Stats> {
+        self.shared.stats()
+    }
+
+    /// What a task did so far.
+    ///
+    /// # Errors
+    /// That it is a task of another executive.
+    ///
+    /// # Real-time: reader side
+    pub fn task(&self, id: TaskId) -> Result<Stats, Error> {
+        Ok(self.entry(id)?.stats())
+    }
+
+    /// The counts of a task alone, which takes no walk through its histogram.
+    ///
+    /// # Errors
+    /// That it is a task of another executive.
+    ///
+    /// # Real-time: reader side
+    pub fn counts(&self, id: TaskId) -> Result<Counts, Error> {
+        let entry = self.entry(id)?;
+        let view = entry.stats.as_ref().and_then(Memory::view);
+        Ok(view.map(|view| view.counts()).unwrap_or_default())
+    }
+
+    /// A lateness that at least `share` of a task's releases did not exceed, at most 0.8 % too
+    /// much; `None` before its first release and for a share outside [0, 1].
+    ///
+    /// # Errors
+    /// That it is a task of another executive.
+    ///
+    /// # Real-time: reader side
+    pub fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
+        let entry = self.entry(id)?;
+        let view = entry.stats.as_ref().and_then(Memory::view);
+        Ok(view.and_then(|view| quantile::of(&view, share)))
+    }
+
+    /// How the watchdog ended it, if it did.
+    ///
+    /// # Real-time: reader side
+    pub fn forced(&self) -> Option<Force> {
+        self.shared.forced()
+    }
+
+    /// Where a periodic task of a loop is now, also after others came or went; `None` for one that
+    /// a loop does not run, or that was removed.
+    ///
+    /// # Errors
+    /// That it is a task of another executive.
+    ///
+    /// # Real-time: reader side
+    pub fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
+        let Entry { name, removed, .. } = self.entry(id)?;
+        let tasks = self.shared.tasks();
+        let lanes = tasks.lanes.iter().zip(&self.shared.lanes).filter(|_| !removed);
+        let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
+            let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
+            Some((rank, plan.phase_ns(rank), lane.cpu))
+        });
+        Ok(found.next().map(|(rank, phase_ns, cpu)| Placed {
+            name: name.clone(),
+            cpu,
+            phase: Some(Duration::from_nanos(phase_ns)),
+            rank: Some(rank),
+        }))
+    }
+
+    fn entry(&self, id: TaskId) -> Result<Entry, Error> {
+        let entry = self.shared.tasks().entries.get(id.0).cloned();
+        entry.ok_or_else(|| ExecutiveError::NoTask.into())
+    }
+
+    /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
+    /// with several CPUs where it fits best. Returns once that is in effect, with the task's id;
+    /// its first release is the first one after that. The others keep every release, their phases,
+    /// numbers and counts.
+    ///
+    /// # Errors
+    /// What cannot be, as [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) says it, that
+    /// the executive does not run, or that this is called from one of its tasks; nothing is changed
+    /// then.
+    ///
+    /// # Real-time: setup only
+    pub fn add<R: Into<Flow>>(
+        &self,
+        task: Task,
+        body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,
+    ) -> Result<TaskId, Error> {
+        let _one_at_a_time = self.change()?;
+        let shared = &*self.shared;
+        if !task.has_period() {
+            return Err(ExecutiveError::NoPeriod(task.name).into());
+        }
+        let lanes = shared.tasks().lanes.clone();
+        let all = lanes.iter().flat_map(|lane| &lane.tasks).chain([&task]).cloned();
+        // Names, and that all tasks have a priority or none, hold over all CPUs.
+        shared.rules.periodic(all).allow_overload().check()?;
+        let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
+        let at = match &task.placement.0 {
+            Place::Inline if lanes.len() == 1 => 0,
+            Place::Inline => place(&task, &on, shared.rules.most),
+            Place::Cpu(cpu) => {
+                let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
+                let at = shared.lanes.iter().position(is);
+                at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name.clone(), *cpu)))?
+            }
+            Place::Thread(_) => return Err(ExecutiveError::LateThread(task.name).into()),
+        };
+        if task.policy == OnOverrun::Terminate {
+            shared.cancels.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        let (name, words) = (task.name.clone(), blank(PageKind::Lateness));
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.push(task);
+        self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
+        let entries = &mut shared.tasks().entries;
+        entries.push(Entry { name, stats: Some(Memory::Own(words)), removed: false });
+        Ok(TaskId(entries.len() - 1))
+    }
+
+    /// One task less. Returns once that is in effect, with what the task did; its body is dropped
+    /// here. A release that it was due for, and that has not begun, does not run. Tasks that follow
+    /// it keep their phases.
+    ///
+    /// # Errors
+    /// That there is no such task, that it runs in a thread or process of its own or in a calendar,
+    /// that the executive does not run, or that this is called from one of its tasks.
+    ///
+    /// # Real-time: setup only
+    pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {
+        let _one_at_a_time = self.change()?;
+        let shared = &*self.shared;
+        let name = self.entry(id)?.name;
+        let lanes = shared.tasks().lanes.clone();
+        let is = |task: &Task| {
+            task.name == name && matches!(task.placement.0, Place::Inline | Place::Cpu(_))
+        };
+        let at = lanes.iter().position(|lane| lane.tasks.iter().any(is));
+        let at = match at {
+            _ if self.entry(id)?.removed => return Err(ExecutiveError::NoTask.into()),
+            None => return Err(ExecutiveError::Stays(name).into()),
+            Some(at) => at,
+        };
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.retain(|task| !is(task));
+        self.exchange(at, &lanes[at], tasks, None)?;
+        let entry = &mut shared.tasks().entries[id.0];
+        entry.removed = true;
+        Ok(entry.stats())
+    }
+
+    /// Waits until changes can be made, and holds others off meanwhile.
+    fn change(&self) -> Result<std::sync::MutexGuard<'_, ()>, Error> {
+        let tid = process::tid();
+        if self.shared.lanes.iter().any(|lane| lane.watched.thread() == Some(tid)) {
+            return Err(ExecutiveError::FromLoop.into());
+        }
+        if self.shared.rules.has_calendar {
+            return Err(ExecutiveError::CalendarStays.into());
+        }
+        let guard = self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.shared.state() == RunState::Starting {
+            pause();
+        }
+        match self.shared.state() {
+            RunState::Running => Ok(guard),
+            _ => Err(ExecutiveError::NotRunning.into()),
+        }
+    }
+
+    /// Other tasks in one loop; of those that are new there is one, with this body.
+    fn exchange(
+        &self,
+        at: usize,
+        lane: &LaneTasks,
+        tasks: Vec<Task>,
+        new: Option<(Body<'env>, Words)>,
+    ) -> Result<(), Error> {
+        let shared = &*self.shared;
+        let Successor { plan, ranks } =
+            shared.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
+        let names: Vec<String> = (0..plan.tasks()).map(|rank| plan.name(rank).to_owned()).collect();
+        let mut ranked: Vec<_> = ranks.iter().map(|_| nothing()).collect();
+        let mut counting: Vec<Option<Counting>> = ranks.iter().map(|_| None).collect();
+        if let Some((body, words)) = new
+            && let Some(rank) = ranks.iter().position(Option::is_none)
+        {
+            ranked[rank] = Ranked::Here(body);
+            counting[rank] = Some(Counting::on(words, None));
+        }
+        let shortest = (0..plan.tasks()).map(|rank| plan.period(rank)).min();
+        let bound = shortest.and_then(|period| shared.rules.thread.bound(period));
+        let parts = Parts { ranked, names, counting: ByRank(counting), bound };
+        let next = Successor { plan: plan.clone(), ranks };
+        let change = Change::new(next, shared.epoch(), parts);
+        // What was there before is freed here.
+        let taken = shared.lanes[at].handover.publish(change);
+        taken.map(drop).map_err(|(why, _)| Error::from(Kind::Change(why)))?;
+        shared.tasks().lanes[at] = LaneTasks { tasks, plan };
+        Ok(())
+    }
+}

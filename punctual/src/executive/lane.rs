@@ -1,0 +1,173 @@
+//! One loop of an executive: a thread with a table of tasks, and the calendar where it is the main
+//! one.
+//!
+//! Everything before the loop is setup; in the loop bodies are called, and statistics kept.
+
+use punctual_core::calendar::State as UnitState;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::State;
+use punctual_core::executive::Ended;
+use punctual_core::executive::cancel::Cancelling;
+use punctual_core::executive::many::Many;
+use punctual_core::executive::source::{Both, Tasks, Units};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::{Approach, Learned, Wait};
+use punctual_os::process;
+use punctual_os::scheduler::{self, SchedPolicy};
+
+use super::body::{Bodies, Ranked};
+use super::idle::{Filling, Idle};
+use super::run::{Run, Times};
+use super::shared::IDLE;
+use crate::calendar;
+use crate::counting::{ByRank, Counting};
+use crate::handover::{Running, Stretch};
+use crate::loops::ready;
+use crate::neighbours::Neighbour;
+use crate::periodic::Plan;
+use crate::quiet::Quiet;
+use crate::remote::RemoteTask;
+use crate::rt_thread::RtThread;
+use crate::session::Thread;
+
+/// What is behind a rank.
+pub(super) struct RankOf<'env> {
+    pub(super) name: String,
+    pub(super) body: Ranked<'env>,
+    /// The task whose cycles the loop counts; none where its releaser does.
+    pub(super) entry: Option<usize>,
+}
+
+/// One loop.
+pub(super) struct Lane<'env> {
+    pub(super) at: usize,
+    pub(super) thread: RtThread,
+    pub(super) plan: Plan,
+    /// And how long before each unit nothing else runs.
+    pub(super) calendar: Option<(calendar::Plan, Span)>,
+    /// The calendar's tasks, then the table's.
+    pub(super) ranks: Vec<RankOf<'env>>,
+    pub(super) idle: Option<Idle<'env>>,
+}
+
+/// What a loop leaves, with those that it released.
+pub(super) type LaneEnd<'r> = (LoopEnd, Vec<RemoteTask<'r, Counting>>);
+
+/// What a loop leaves.
+pub(super) struct LoopEnd {
+    pub(super) policy: SchedPolicy,
+    pub(super) approach: Approach,
+    pub(super) learned: Option<Learned>,
+    pub(super) quiet: Option<Quiet>,
+}
+
+impl<'env> Lane<'env> {
+    pub(super) fn new(at: usize, thread: RtThread, plan: Plan) -> Self {
+        Self { at, thread, plan, calendar: None, ranks: Vec::new(), idle: None }
+    }
+
+    pub(super) fn push(&mut self, name: &str, body: Ranked<'env>, entry: Option<usize>) {
+        self.ranks.push(RankOf { name: name.to_owned(), body, entry });
+    }
+
+    /// The tasks whose cycles the loop counts.
+    pub(super) fn counted(&self) -> impl Iterator<Item = usize> {
+        self.ranks.iter().filter_map(|rank| rank.entry)
+    }
+
+    /// What its wait adapts to: the shortest time between two wakes that is certain.
+    pub(super) fn adapts_to(&self) -> Period {
+        self.periods().min().unwrap_or(IDLE)
+    }
+
+    /// How long it may make no progress; `None` where nobody watches.
+    pub(super) fn bound(&self) -> Option<Span> {
+        self.thread.bound(self.adapts_to())
+    }
+
+    /// The periods of all that it runs.
+    pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
+        let periods = (0..self.plan.tasks()).map(|rank| self.plan.period(rank));
+        periods.chain(self.calendar.iter().map(|(plan, _)| plan.frame()))
+    }
+
+    /// Runs it to its end, on the calling thread. The main loop, which has the `posts`, says when
+    /// all begin.
+    pub(super) fn run<'r, C: Clock + Clone + Send>(
+        self,
+        run: &'r Run<'_, 'env, C>,
+        (mut clock, epoch, quiet): (C, Instant, Option<Quiet>),
+        posts: Vec<RemoteTask<'r, Counting>>,
+        session: Thread,
+    ) -> LaneEnd<'r> {
+        let period = self.adapts_to();
+        let Self { at, thread, plan, calendar, ranks, idle } = self;
+        let shared = &run.shared.lanes[at];
+        let (_neighbour, beside) = Neighbour::enter(thread.cpu);
+        let phase_ns = epoch.as_ns() % period.as_ns();
+        let (wait, warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, run.discipline);
+        run.warn(beside.into_iter().chain(warnings));
+        let (mut ranked, mut names, mut counting) = (Vec::new(), Vec::new(), Vec::new());
+        for RankOf { name, body, entry } in ranks {
+            ranked.push(body);
+            names.push(name);
+            counting.push(entry.and_then(|entry| run.counting(entry)));
+        }
+        let ending = &run.shared.ending;
+        let wait = Filling { wait, idle, counts: &run.shared.idle, ending };
+        let bodies = Bodies { ranked, names, posts, watched: &shared.watched, ending };
+        let tasks = Cancelling { tasks: bodies, token: &shared.token };
+        let mut many = Many { clock, wait, tasks, observe: ByRank(counting) };
+        run.ready();
+        if let Some(times) = run.await_go(at == 0, || many.clock.now()) {
+            shared.watched.arm(process::tid());
+            let ended = match calendar {
+                None => {
+                    let mut running = Running::new(plan, epoch, times.from);
+                    let (Times { from, end }, turns) = (times, shared.watched.word());
+                    let stretch = Stretch { from, end, stop: &ending.stop, turns };
+                    shared.handover.run(&mut many, &mut running, &stretch)
+                }
+                Some((units, gap)) => obey(&mut many, (&units, gap), &plan, epoch, &times, run),
+            };
+            shared.watched.disarm();
+            run.rest(&ended, &times, &mut many.clock);
+            match ended {
+                Ended::Finished => {}
+                Ended::Stopped => ending.stop(),
+                Ended::Overran(rank) => ending.overran(&many.tasks.tasks.names[rank]),
+            }
+        }
+        let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
+        drop(session);
+        let (approach, learned) = (Wait::<C>::approach(&many.wait), Wait::<C>::learned(&many.wait));
+        (LoopEnd { policy, approach, learned, quiet }, many.tasks.tasks.posts)
+    }
+}
+
+/// The loop over a calendar, and over the tasks beside it.
+fn obey<'r, 'env, C: Clock + Clone + Send>(
+    many: &mut Many<C, Filling<'r, 'env>, Cancelling<'r, Bodies<'r, 'env>>, ByRank>,
+    (units, gap): (&calendar::Plan, Span),
+    plan: &Plan,
+    epoch: Instant,
+    times: &Times,
+    run: &'r Run<'_, 'env, C>,
+) -> Ended {
+    let stop = &run.shared.ending.stop;
+    let (places, table) = (units.calendar(epoch), plan.table(epoch));
+    let (mut progress, mut storage) = (units.storage(), plan.storage());
+    // Storage that the plans made for themselves.
+    let Some(mut unit_state) = UnitState::begin(&places, &mut progress, times.from) else {
+        return Ended::Stopped;
+    };
+    let Some(mut state) = State::begin(&table, storage.lend(), times.from) else {
+        return Ended::Stopped;
+    };
+    let mut units = Units { calendar: &places, state: &mut unit_state };
+    if plan.tasks() == 0 {
+        return many.obey(&mut units, times.end, stop);
+    }
+    let tasks = Tasks { table: &table, state: &mut state };
+    many.obey(&mut Both { units, tasks, guard: gap }, times.end, stop)
+}

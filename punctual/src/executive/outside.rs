@@ -1,0 +1,107 @@
+//! The tasks of an executive that are processes, beside its loops.
+//!
+//! Setup and the end are the executive's; in between a supervisor releases them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::time::Period;
+use punctual_os::scheduler::SchedPolicy;
+
+use super::error::ExecutiveError;
+use super::process::Process;
+use super::run::Run;
+use super::shared::{IDLE, pause};
+use crate::clocks::MachineClock;
+use crate::counting::Stats as Memory;
+use crate::error::Error;
+use crate::loops::ready as ready_wait;
+use crate::process::{Over, Supervisor, TaskOutcome};
+use crate::rt_thread::RtThread;
+use crate::task::Task;
+
+/// The supervisor of the tasks that are processes.
+pub(super) fn supervised(
+    processes: Vec<(usize, Task, Process)>,
+    name: Option<String>,
+    main: &RtThread,
+    is_machine: bool,
+) -> Result<Option<(Supervisor, Vec<usize>)>, Error> {
+    if processes.is_empty() {
+        return Ok(None);
+    }
+    if !is_machine {
+        return Err(ExecutiveError::ProcessClock.into());
+    }
+    let mut supervisor = Supervisor::new().allow_overload();
+    // Below the executive's own loop.
+    supervisor = match main.policy() {
+        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
+            supervisor.priority(n.saturating_sub(1).max(2))
+        }
+        _ => supervisor,
+    };
+    if let Some(cpu) = main.cpu {
+        supervisor = supervisor.cpu(cpu);
+    }
+    if let Some(name) = name {
+        supervisor = supervisor.name(name);
+    }
+    let mut entries = Vec::new();
+    for (entry, task, process) in processes {
+        entries.push(entry);
+        supervisor = supervisor.task(process.spec(task));
+    }
+    supervisor.check()?;
+    Ok(Some((supervisor, entries)))
+}
+
+/// Runs the supervisor until the executive ends; what became of its tasks.
+pub(super) fn supervise<C: Clock + Clone + Send>(
+    run: &Run<'_, '_, C>,
+    supervisor: Supervisor,
+    entries: &[usize],
+) -> Option<Vec<TaskOutcome>> {
+    let (_, epoch) = run.await_settled()?;
+    let ready = match supervisor.epoch(epoch).build() {
+        Ok(ready) => ready,
+        Err(why) => {
+            run.fail(why.into());
+            return None;
+        }
+    };
+    for (name, page) in ready.pages() {
+        let mut tasks = run.shared.tasks();
+        let is = |&&at: &&usize| tasks.entries[at].name == name;
+        if let Some(&at) = entries.iter().find(is) {
+            tasks.entries[at].stats = Some(Memory::Shared(page));
+        }
+    }
+    let shortest: Period = ready.shortest().unwrap_or(IDLE);
+    let thread = &run.shared.rules.thread;
+    let mut clock = MachineClock::best();
+    let at = (shortest, epoch.as_ns() % shortest.as_ns());
+    let (wait, warnings) = ready_wait(&thread.wait, at, &mut clock, MachineClock::discipline);
+    run.warn(warnings);
+    run.ready();
+    let times = run.await_go(false, || epoch)?;
+    let (stop, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let duration = (times.end.as_ns() < u64::MAX).then(|| times.end - clock.now());
+    let finished = std::thread::scope(|scope| {
+        // Its own flag: that no process is left is no reason for the other tasks to stop.
+        scope.spawn(|| {
+            while !run.shared.ending.stopped() && !ended.load(Ordering::Acquire) {
+                pause();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let finished = ready.run(wait, duration, &stop, &mut |_| ());
+        ended.store(true, Ordering::Release);
+        finished
+    });
+    if let Over::Overran(task) = &finished.over {
+        run.shared.ending.overran(task);
+    }
+    run.refuse(&finished.refused);
+    Some(finished.tasks)
+}

@@ -1,0 +1,93 @@
+//! A task of an executive that is a process, as its owner describes it.
+//!
+//! For builders. Plain data; what cannot be is said when the executive is built.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::process::{Restart, Spec};
+use crate::rt_thread::span;
+use crate::task::Task;
+
+/// A process that does the work of a task: started by the executive, or one that joins it.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    command: Vec<OsString>,
+    cpu: Option<u32>,
+    fifo: Option<u8>,
+    register_within: Option<Duration>,
+    restart: Restart,
+    safe: Vec<u8>,
+}
+
+impl Process {
+    /// The process of this program and its arguments, which the executive starts; it comes by
+    /// [`Registration::from_env`](crate::process::Registration::from_env).
+    ///
+    /// # Real-time: setup only
+    pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
+        Self { command: words.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// A process that was started by hand and joins an executive of a name
+    /// ([`ExecutiveBuilder::name`](crate::ExecutiveBuilder::name)) by
+    /// [`Registration::join`](crate::process::Registration::join).
+    ///
+    /// # Real-time: setup only
+    pub fn joining() -> Self {
+        Self::default()
+    }
+
+    /// Sets the CPU that its thread is pinned to [default: that of the executive].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn cpu(mut self, cpu: u32) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Sets the SCHED_FIFO priority of its thread, below the executive's [default: by the order of
+    /// the tasks].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn fifo(mut self, priority: u8) -> Self {
+        self.fifo = Some(priority);
+        self
+    }
+
+    /// Sets how long it may take to register, above 0 [default: 5 s].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn register_within(mut self, limit: Duration) -> Self {
+        self.register_within = Some(limit);
+        self
+    }
+
+    /// Sets whether it is started again when it ends [default: never].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// Sets its output while it gives none: a multiple of 8 bytes, at most 4096.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn safe_value(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.safe = bytes.into();
+        self
+    }
+
+    /// As its supervisor has it.
+    pub(super) fn spec(self, task: Task) -> Spec {
+        let Self { command, cpu, fifo, register_within, restart, safe } = self;
+        let register_within = register_within.map_or(Spec::REGISTER_WITHIN, span);
+        Spec { cpu, fifo, register_within, restart, safe, ..Spec::new(task, command) }
+    }
+}

@@ -1,0 +1,222 @@
+//! An executive at work: threads up, all begin together, everything put back.
+//!
+//! Setup and the end; what runs in between is the loops'. A thread that cannot be started ends all
+//! before anything has run.
+
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use punctual_core::clock::Clock;
+use punctual_core::executive::Ended;
+use punctual_core::time::{Instant, Span};
+
+use super::shared::{Shared, pause};
+use crate::counting::{Counting, Stats as Memory, Words};
+use crate::error::{Error, Kind};
+use crate::session::Refusal;
+
+/// From the end of setup to the first release, at least.
+const LEAD: Span = Span::from_ms(1);
+
+/// When the first release is due at the earliest, and from when on none runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) from: Instant,
+    pub(super) end: Instant,
+}
+
+/// How far the setup of all threads is.
+struct Setup<C> {
+    /// The clock and the epoch, once the main loop has found them.
+    settled: Option<(C, Instant)>,
+    /// When all begin.
+    times: Option<Times>,
+    /// Nothing will run, and why.
+    failed: Option<Error>,
+    refused: Vec<Refusal>,
+    warnings: Vec<String>,
+    /// The rings of recorded tasks, by entry.
+    rings: Vec<Option<Words>>,
+}
+
+/// What the threads of one run share beside what handles see.
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+pub(super) struct Run<'s, 'env, C> {
+    pub(super) shared: &'s Shared<'env>,
+    pub(super) discipline: fn(&mut C),
+    strict: bool,
+    duration: Option<Span>,
+    /// Whether tasks run elsewhere, which have until the end.
+    waits_for_end: bool,
+    threads: usize,
+    ready: AtomicUsize,
+    aborted: AtomicBool,
+    pub(super) done: AtomicBool,
+    setup: Mutex<Setup<C>>,
+}
+
+impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
+    #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+    pub(super) fn new(
+        shared: &'s Shared<'env>,
+        discipline: fn(&mut C),
+        strict: bool,
+        duration: Option<Span>,
+        (threads, waits_for_end): (usize, bool),
+    ) -> Self {
+        let setup = Setup {
+            settled: None,
+            times: None,
+            failed: None,
+            refused: Vec::new(),
+            warnings: Vec::new(),
+            rings: Vec::new(),
+        };
+        Self {
+            shared,
+            discipline,
+            strict,
+            duration,
+            waits_for_end,
+            threads,
+            ready: AtomicUsize::new(0),
+            aborted: AtomicBool::new(false),
+            done: AtomicBool::new(false),
+            setup: Mutex::new(setup),
+        }
+    }
+
+    fn with<R>(&self, read: impl FnOnce(&mut Setup<C>) -> R) -> R {
+        read(&mut self.setup.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nothing will run, because of this.
+    pub(super) fn fail(&self, why: Error) {
+        self.with(|setup| setup.failed.get_or_insert(why).is_thread());
+        self.aborted.store(true, Ordering::Release);
+        self.shared.ending.stop();
+    }
+
+    /// What failed, refusals and warnings.
+    pub(super) fn outcome(self) -> (Option<Error>, Vec<Refusal>, Vec<String>) {
+        let Setup { failed, refused, warnings, .. } =
+            self.setup.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (failed, refused, warnings)
+    }
+
+    /// Takes note of what the kernel refused; each once.
+    pub(super) fn refuse(&self, refused: &[Refusal]) {
+        self.with(|setup| {
+            for refusal in refused {
+                if !setup.refused.contains(refusal) {
+                    setup.refused.push(*refusal);
+                }
+            }
+        });
+    }
+
+    pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.with(|setup| setup.warnings.extend(warnings));
+    }
+
+    pub(super) fn record(&self, rings: Vec<Option<Words>>) {
+        self.with(|setup| setup.rings = rings);
+    }
+
+    /// What keeps the cycles of a task.
+    pub(super) fn counting(&self, entry: usize) -> Option<Counting> {
+        let Some(Memory::Own(stats)) = self.shared.tasks().entries[entry].stats.clone() else {
+            return None;
+        };
+        let ring = self.with(|setup| setup.rings.get(entry).cloned().flatten());
+        Some(Counting::on(stats, ring))
+    }
+
+    /// The main loop has found its clock and its epoch.
+    pub(super) fn settle(&self, clock: C, epoch: Instant) {
+        self.with(|setup| setup.settled = Some((clock, epoch)));
+    }
+
+    /// The clock and the epoch, once they are found; `None` where nothing will run.
+    pub(super) fn await_settled(&self) -> Option<(C, Instant)> {
+        loop {
+            if self.aborted.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(settled) = self.with(|setup| setup.settled.clone()) {
+                return Some(settled);
+            }
+            pause();
+        }
+    }
+
+    /// One more thread is ready.
+    pub(super) fn ready(&self) {
+        self.ready.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits until all begin, and says when; `None` where nothing will run. The main loop decides.
+    pub(super) fn await_go(&self, is_main: bool, now: impl FnOnce() -> Instant) -> Option<Times> {
+        if is_main {
+            while self.ready.load(Ordering::Acquire) < self.threads {
+                if self.aborted.load(Ordering::Acquire) {
+                    return None;
+                }
+                pause();
+            }
+            if self.strict {
+                let refused = self.with(|setup| setup.refused.clone());
+                if !refused.is_empty() {
+                    self.fail(Kind::Refused(refused).into());
+                    return None;
+                }
+            }
+            let from = now() + LEAD;
+            let end = self.duration.map_or(Instant::from_ns(u64::MAX), |span| from + span);
+            let epoch = self.with(|setup| {
+                setup.times = Some(Times { from, end });
+                setup.settled.as_ref().map(|settled| settled.1)
+            });
+            self.shared.begin(epoch.unwrap_or(from));
+        }
+        loop {
+            if self.aborted.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(times) = self.with(|setup| setup.times) {
+                return Some(times);
+            }
+            pause();
+        }
+    }
+
+    /// A loop has come to its end: where tasks run elsewhere they have until the end of all.
+    pub(super) fn rest(&self, ended: &Ended, times: &Times, clock: &mut C) {
+        while self.waits_for_end
+            && *ended == Ended::Finished
+            && clock.now() < times.end
+            && !self.shared.ending.stopped()
+        {
+            pause();
+        }
+    }
+
+    /// Starts a thread; where there is none nothing will run.
+    pub(super) fn spawn<'scope, R: Send + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        what: &'static str,
+        run: impl FnOnce() -> R + Send + 'scope,
+    ) -> Option<ScopedJoinHandle<'scope, R>> {
+        match Builder::new().name(format!("punctual-{what}")).spawn_scoped(scope, run) {
+            Ok(thread) => Some(thread),
+            Err(why) => {
+                self.fail(Kind::Thread(what, why).into());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What the threads of an executive share with each other and with handles from outside.
+//!
+//! Atomics for the loops; locks for setup and readers alone, which no loop waits for.
+
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use punctual_core::executive::cancel::Token;
+use punctual_core::time::{Instant, Period};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+use super::body::Parts;
+use super::ending::Ending;
+use super::idle::IdleCounts;
+use crate::counting::Stats as Memory;
+use crate::handover::Handover;
+use crate::monitor::{Force, Watched};
+use crate::periodic::{Periodic, Plan};
+use crate::rt_thread::RtThread;
+use crate::summary::Stats;
+use crate::task::{Task, ns};
+
+/// What the wait of a loop without tasks adapts to.
+pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {
+    Some(period) => period,
+    None => panic!(),
+};
+
+/// How often a thread that is no loop looks at what it waits for, ns.
+const LOOK_NS: u64 = 500_000;
+
+/// A look later.
+pub(super) fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+}
+
+/// Where an executive is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunState {
+    Built,
+    Starting,
+    Running,
+    Over,
+}
+
+/// One loop of an executive, as others see it.
+#[derive(Debug)]
+pub(super) struct LaneShared<'env> {
+    pub(super) cpu: Option<u32>,
+    pub(super) handover: Handover<Parts<'env>>,
+    pub(super) token: Token,
+    pub(super) watched: Watched,
+}
+
+impl LaneShared<'_> {
+    /// Of a loop on this CPU, or on any.
+    pub(super) fn new(cpu: Option<u32>) -> Self {
+        let (handover, token, watched) = (Handover::new(), Token::new(), Watched::default());
+        Self { cpu, handover, token, watched }
+    }
+}
+
+/// A task that is or was there.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// None for a process whose memory is not there yet.
+    pub(super) stats: Option<Memory>,
+    pub(super) removed: bool,
+}
+
+/// The periodic tasks of one loop as they are now.
+#[derive(Clone, Debug)]
+pub(super) struct LaneTasks {
+    pub(super) tasks: Vec<Task>,
+    pub(super) plan: Plan,
+}
+
+/// All tasks.
+#[derive(Debug)]
+pub(super) struct AllTasks {
+    /// By the number of a task.
+    pub(super) entries: Vec<Entry>,
+    pub(super) lanes: Vec<LaneTasks>,
+}
+
+/// What holds for all changes.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) thread: RtThread,
+    pub(super) overload: bool,
+    pub(super) most: f64,
+    pub(super) tick: Option<Duration>,
+    pub(super) has_calendar: bool,
+}
+
+impl Rules {
+    /// The builder of one loop's table.
+    pub(super) fn periodic(&self, tasks: impl IntoIterator<Item = Task>) -> Periodic {
+        let all = tasks.into_iter().fold(Periodic::new(), Periodic::task);
+        let all = match self.tick {
+            Some(tick) => all.tick_ns(ns(tick)),
+            None => all,
+        };
+        if self.overload { all.allow_overload() } else { all }
+    }
+}
+
+/// What all share.
+#[derive(Debug)]
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+pub(super) struct Shared<'env> {
+    pub(super) ending: Arc<Ending>,
+    pub(super) lanes: Vec<LaneShared<'env>>,
+    /// Of the tasks in threads of their own that nobody releases.
+    pub(super) threads: Vec<Watched>,
+    pub(super) idle: IdleCounts,
+    /// Whether there is a task that may have to be cancelled.
+    pub(super) cancels: AtomicBool,
+    pub(super) rules: Rules,
+    /// One call at a time changes the tasks.
+    pub(super) changes: Mutex<()>,
+    tasks: Mutex<AllTasks>,
+    state: AtomicU8,
+    epoch_ns: AtomicU64,
+}
+
+impl<'env> Shared<'env> {
+    #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+    pub(super) fn new(
+        lanes: Vec<LaneShared<'env>>,
+        threads: usize,
+        rules: Rules,
+        tasks: AllTasks,
+        cancels: bool,
+    ) -> Self {
+        Self {
+            ending: Arc::default(),
+            lanes,
+            threads: (0..threads).map(|_| Watched::default()).collect(),
+            idle: IdleCounts::default(),
+            cancels: AtomicBool::new(cancels),
+            rules,
+            changes: Mutex::new(()),
+            tasks: Mutex::new(tasks),
+            state: AtomicU8::new(RunState::Built as u8),
+            epoch_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The tasks as they are. Held for moments only.
+    pub(super) fn tasks(&self) -> MutexGuard<'_, AllTasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tasks' statistics as they are now, in the order in which they were given.
+    pub(super) fn stats(&self) -> Vec<Stats> {
+        let entries = self.tasks().entries.clone();
+        entries.iter().map(Entry::stats).collect()
+    }
+
+    /// How the watchdog ended it, if it did.
+    pub(super) fn forced(&self) -> Option<Force> {
+        let loops = self.lanes.iter().map(|lane| &lane.watched);
+        loops.chain(&self.threads).find_map(Watched::ended)
+    }
+
+    pub(super) fn state(&self) -> RunState {
+        match self.state.load(Ordering::Acquire) {
+            0 => RunState::Built,
+            1 => RunState::Starting,
+            2 => RunState::Running,
+            _ => RunState::Over,
+        }
+    }
+
+    pub(super) fn enter(&self, stage: RunState) {
+        self.state.store(stage as u8, Ordering::Release);
+    }
+
+    /// Release 0 of phase 0 is at this instant; all run.
+    pub(super) fn begin(&self, epoch: Instant) {
+        self.epoch_ns.store(epoch.as_ns(), Ordering::Relaxed);
+        self.enter(RunState::Running);
+    }
+
+    /// The instant of release 0 of phase 0.
+    pub(super) fn epoch(&self) -> Instant {
+        Instant::from_ns(self.epoch_ns.load(Ordering::Relaxed))
+    }
+}
+
+impl Entry {
+    pub(super) fn stats(&self) -> Stats {
+        let view = self.stats.as_ref().and_then(Memory::view);
+        Stats::of(&self.name, view.as_ref())
+    }
+}
+
+/// Ends what an executive shares when it is dropped: a change that waits is refused.
+#[derive(Debug)]
+pub(super) struct Closing<'env>(pub(super) Arc<Shared<'env>>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.enter(RunState::Over);
+        self.0.lanes.iter().for_each(|lane| lane.handover.close());
+    }
+}

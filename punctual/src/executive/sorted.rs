@@ -1,0 +1,118 @@
+//! The tasks of an executive by who does their work, and what cannot be where it runs.
+//!
+//! For the builder. Decides nothing else.
+
+use punctual_core::table::OnOverrun;
+use punctual_os::scheduler::SchedPolicy;
+
+use super::body::Body;
+use super::error::ExecutiveError;
+use super::process::Process;
+use super::shared::Entry;
+use super::work::{Given, Work};
+use crate::error::Error;
+use crate::periodic::{BuildError, Periodic};
+use crate::rt_thread::RtThread;
+use crate::task::{Phase, Place, Task};
+
+/// The tasks by who does their work.
+#[derive(Default)]
+pub(super) struct Sorted<'env> {
+    /// Of the executive's own loops.
+    pub(super) bodies: Vec<(usize, Task, Body<'env>)>,
+    /// In threads of their own.
+    pub(super) threads: Vec<(usize, Task, Work<'env>)>,
+    pub(super) processes: Vec<(usize, Task, Process)>,
+}
+
+/// The tasks by who does their work, each with its number; what cannot be where it runs.
+pub(super) fn sort<'env>(
+    given: Vec<Given<'env>>,
+    entries: &mut Vec<Entry>,
+    main: SchedPolicy,
+) -> Result<Sorted<'env>, Error> {
+    let mut sorted = Sorted::default();
+    for Given { task, work } in given {
+        let at = entries.len();
+        entries.push(Entry { name: task.name.clone(), stats: None, removed: false });
+        let cannot = |why| Err(Error::from(BuildError::Cannot(task.name.clone(), why)));
+        match (work, &task.placement.0) {
+            (Work::Triggered(..), Place::Cpu(_)) => {
+                return cannot("a device triggers it: it needs a thread of its own");
+            }
+            (Work::Triggered(trigger, body), _) => {
+                if let Some(why) = never_late(&task) {
+                    return cannot(why);
+                }
+                sorted.threads.push((at, task, Work::Triggered(trigger, body)));
+            }
+            (Work::Process(_), Place::Cpu(_) | Place::Thread(_)) => {
+                return cannot("it is a process: `Process` says where that runs");
+            }
+            (Work::Process(process), Place::Inline) => sorted.processes.push((at, task, process)),
+            (Work::Body(_), _) if !task.has_period() => {
+                return Err(ExecutiveError::NoPeriod(task.name).into());
+            }
+            (Work::Body(body), Place::Thread(thread)) => {
+                let fifo = |policy| match policy {
+                    SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
+                    _ => 0,
+                };
+                thread.check(task.period)?;
+                let asked = thread.policy.map_or(1, fifo);
+                if fifo(main) > 0 && asked >= fifo(main) {
+                    return Err(ExecutiveError::NotBelow(task.name, asked, fifo(main)).into());
+                }
+                sorted.threads.push((at, task, Work::Body(body)));
+            }
+            (Work::Body(body), _) => sorted.bodies.push((at, task, body)),
+        }
+    }
+    check_names(&sorted)?;
+    Ok(sorted)
+}
+
+/// What a task without releases cannot have.
+fn never_late(task: &Task) -> Option<&'static str> {
+    match (task.policy, &task.phase) {
+        (OnOverrun::Burst(_), _) => {
+            Some("a device triggers it: it has no releases to catch up with")
+        }
+        (OnOverrun::Delay, _) => Some("a device triggers it: it has no phase that could move"),
+        (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
+        (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
+        (_, Phase::At(_) | Phase::After(..)) => Some("a device triggers it: it has no phase"),
+        _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
+            Some("a device triggers it: without a release nothing is late")
+        }
+        _ => None,
+    }
+}
+
+/// All that has nothing to do with where tasks run: names above all.
+fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
+    let bodies = sorted.bodies.iter().map(|(_, task, _)| task);
+    let threads = sorted.threads.iter().map(|(_, task, _)| task);
+    let processes = sorted.processes.iter().map(|(_, task, _)| task);
+    let all = bodies.chain(threads).chain(processes).cloned();
+    Ok(all.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
+}
+
+/// The budgets of what runs on the main loop's CPU fit there.
+pub(super) fn check_load<'t>(
+    main: &RtThread,
+    tasks: impl Iterator<Item = &'t Task>,
+    overload: bool,
+) -> Result<(), Error> {
+    let elsewhere = |task: &&Task| match &task.placement.0 {
+        Place::Thread(thread) => thread.cpu.is_some() && thread.cpu != main.cpu,
+        _ => false,
+    };
+    let share = |task: &Task| task.budget_ns.unwrap_or(0) as f64 / task.period.as_ns_f64();
+    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(share).sum();
+    // A sum of quotients may be off by a few parts in 10¹⁶.
+    if load > 1.0 + 1e-9 && !overload {
+        return Err(BuildError::Overload(load).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Tasks that come and go while an executive runs.
+#![expect(clippy::disallowed_types, reason = "what a test hands to a body may make it wait")]
+
+use std::sync::OnceLock;
+
+use super::*;
+
+/// Waits until that is so; false where the executive ended first.
+fn until(handle: &Handle<'_>, is: impl Fn() -> bool) -> bool {
+    while !is() {
+        if handle.stopped() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[test]
+fn tasks_come_and_go_while_the_others_run() {
+    let (steady, added) = (AtomicU64::new(0), AtomicU64::new(0));
+    let last = AtomicU64::new(u64::MAX);
+    let lost = AtomicU64::new(0);
+    let (plan, ids) = quick()
+        .thread(RtThread { cpu: Some(cpus()[0]), ..sleeping() })
+        .task(task("steady", 1_000).at(Duration::from_micros(300)), |cycle| {
+            let before = last.swap(cycle.n, Ordering::Relaxed);
+            if before != u64::MAX && before + 1 + cycle.missed != cycle.n {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+            assert_eq!(cycle.release.as_ns() % 1_000_000, 300_000);
+            steady.fetch_add(1, Ordering::Relaxed);
+        })
+        .build()
+        .expect("fine");
+    let (removed, summary) = plan
+        .run_with(ms(60_000), |handle| {
+            let twice = handle.add(task("steady", 500), |_| ()).expect_err("refused");
+            assert!(twice.to_string().contains("two tasks are named \"steady\""), "{twice}");
+            let mut removed = 0;
+            for turn in 0..20 {
+                let before = added.load(Ordering::Relaxed);
+                let guest = handle
+                    .add(task("guest", 2_000), |_| {
+                        added.fetch_add(1, Ordering::Relaxed);
+                    })
+                    .expect("it fits");
+                assert!(until(handle, || added.load(Ordering::Relaxed) > before), "turn {turn}");
+                assert_eq!(handle.task(guest).expect("there").name, "guest");
+                removed += handle.remove(guest).expect("it is there").counts.ran;
+                assert_eq!(added.load(Ordering::Relaxed), removed, "it runs no more");
+                let gone = handle.remove(guest).expect_err("gone").to_string();
+                assert_eq!(gone, "the executive has no such task");
+            }
+            let all = steady.load(Ordering::Relaxed);
+            assert!(until(handle, || steady.load(Ordering::Relaxed) > all + 3));
+            assert!(handle.counts(ids[0]).expect("there").ran > 0);
+            handle.stop();
+            removed
+        })
+        .expect("it starts");
+    assert_eq!(lost.load(Ordering::Relaxed), 0);
+    assert_eq!(removed, added.load(Ordering::Relaxed));
+    assert_eq!(summary.end, End::Stopped);
+    assert_eq!(summary.tasks.len(), 21);
+    assert_eq!(summary.tasks[0].counts.ran, steady.load(Ordering::Relaxed));
+    let guests: u64 = summary.tasks[1..].iter().map(|task| task.counts.ran).sum();
+    assert_eq!(guests, added.into_inner());
+}
+
+#[test]
+fn an_executive_without_tasks_waits_for_some_and_one_that_ended_refuses() {
+    let ran = AtomicU64::new(0);
+    let (plan, ids) = quick().cpus(cpus()).build().expect("fine");
+    assert!(ids.is_empty());
+    let (late, summary) = plan
+        .run_with(ms(60_000), |handle| {
+            let body = |_: &mut Cycle<'_>| {
+                ran.fetch_add(1, Ordering::Relaxed);
+                Flow::Stop
+            };
+            handle.add(task("only", 1_000), body).expect("it fits");
+            until(handle, || false);
+            // All have ended, or will at their next look.
+            loop {
+                match handle.add(task("late", 1_000), |_| ()) {
+                    Err(why) => return why.to_string(),
+                    Ok(id) => drop(handle.remove(id)),
+                }
+            }
+        })
+        .expect("it starts");
+    assert!(late == "the executive has ended" || late == "the executive does not run", "{late}");
+    assert_eq!(ran.into_inner(), 1);
+    assert_eq!(summary.end, End::Stopped);
+}
+
+#[test]
+fn a_panic_beside_the_executive_ends_it() {
+    let (plan, _) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
+    let handle = plan.handle();
+    let run = || plan.run_with(ms(60_000), |_| panic!("on purpose"));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    assert!(panicked.is_err() && handle.stopped());
+}
+
+#[test]
+fn a_body_cannot_change_the_executive_that_runs_it() {
+    let said = Arc::new(OnceLock::new());
+    let own = Arc::new(OnceLock::<Handle<'static>>::new());
+    let (handle, say) = (Arc::clone(&own), Arc::clone(&said));
+    let (plan, ids) = quick()
+        .task(task("a", 1_000), move |_| {
+            let Some(handle) = handle.get() else { return Flow::Continue };
+            let added = handle.add(task("b", 1_000), |_| ());
+            let _first = say.set(added.expect_err("refused").to_string());
+            Flow::Stop
+        })
+        .build()
+        .expect("fine");
+    assert!(own.set(plan.handle()).is_ok() && ids.len() == 1);
+    let summary = plan.run().expect("it starts");
+    assert_eq!(summary.end, End::Stopped);
+    assert!(said.get().is_some_and(|said| said.contains("another thread")), "{said:?}");
+}
+
+#[test]
+fn one_that_runs_in_threads_of_its_own_is_stopped_and_joined() {
+    let ran = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&ran);
+    let (plan, ids) = Executive::builder()
+        .thread(sleeping())
+        .phase(LoopPhase::Zero)
+        .task(task("a", 1_000), move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        })
+        .build()
+        .expect("fine");
+    let running = plan.start().expect("a thread");
+    let more = running.add(task("b", 1_000), |_| ()).expect("it fits");
+    while running.counts(more).expect("there").ran < 5 {
+        std::thread::yield_now();
+    }
+    assert!(running.remove(more).expect("there").counts.ran >= 5);
+    assert!(running.task(ids[0]).expect("there").counts.ran > 0);
+    let summary = running.finish().expect("it ran");
+    assert_eq!(summary.end, End::Stopped);
+    assert_eq!(stats(&summary, "a").counts.ran, ran.load(Ordering::Relaxed));
+}

@@ -1,0 +1,177 @@
+//! Calendars, background work, device triggers, sample files and clocks of one's own.
+#![expect(clippy::disallowed_types, reason = "what a test hands to a body may make it wait")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use punctual_core::clock::Clock;
+
+use super::*;
+use crate::calendar::Unit;
+use crate::clocks::MachineClock;
+
+fn us(us: u64) -> Duration {
+    Duration::from_micros(us)
+}
+
+#[test]
+fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
+    let order = std::sync::Mutex::new(Vec::new());
+    let note = |what: &'static str| {
+        let order = &order;
+        move || order.lock().expect("no panic").push(what)
+    };
+    let [read, write, task_ran] = [note("read"), note("write"), note("task")];
+    let parts = AtomicU64::new(0);
+    let frame = Period::from_ns(5_000_000).expect("in range");
+    let calendar = Calendar::frame(frame)
+        .unit(Unit::new("read", us(500)), |_| read())
+        .unit(Unit::new("filter 1", us(300)).after("read", us(200)).of("filter"), |cycle| {
+            parts.fetch_max(u64::from(cycle.part), Ordering::Relaxed);
+            if cycle.part < 2 { Flow::Break } else { Flow::Continue }
+        })
+        .unit(Unit::new("write", us(500)).after("filter 1", us(200)), |_| write())
+        .part(Unit::new("filter 2", us(300)).after("write", us(200)).of("filter"));
+    let beside = task("task", 10_000).budget(us(100));
+    let (plan, ids) =
+        quick().calendar(calendar).task(beside, |_| task_ran()).build().expect("it fits");
+    assert_eq!(ids.len(), 4);
+    let names: Vec<_> = plan.layout().into_iter().map(|placed| placed.name).collect();
+    assert_eq!(names, ["read", "filter", "write", "task"]);
+    let summary = plan.run_for(ms(200)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    assert!(summary.tasks.iter().all(|task| task.counts.ran > 0), "{summary}");
+    assert_eq!(parts.load(Ordering::Relaxed), 2, "it breaks off twice and goes on");
+    let order: Vec<_> = order.into_inner().expect("no panic");
+    let units: Vec<_> = order.iter().filter(|what| **what != "task").collect();
+    let reads = units.iter().filter(|what| ***what == "read").count() as u64;
+    assert_eq!(reads, stats(&summary, "read").counts.ran);
+}
+
+#[test]
+fn a_calendar_needs_one_body_for_each_task() {
+    let frame = Period::from_ns(5_000_000).expect("in range");
+    let build = |calendar| match quick().calendar(calendar).build() {
+        Ok(_) => String::new(),
+        Err(why) => why.to_string(),
+    };
+    let none = Calendar::frame(frame).part(Unit::new("a", us(10)));
+    assert!(build(none).contains("no unit of the calendar brings a body for task \"a\""));
+    let two = Calendar::frame(frame)
+        .unit(Unit::new("a 1", us(10)).of("a"), |_| ())
+        .unit(Unit::new("a 2", us(10)).at(us(50)).of("a"), |_| ());
+    assert!(build(two).contains("two units of task \"a\" bring a body"));
+    let overlap = Calendar::frame(frame)
+        .unit(Unit::new("a", us(10)), |_| ())
+        .unit(Unit::new("b", us(10)).at(us(9)), |_| ());
+    assert!(build(overlap).contains("overlap"));
+    let no_budget = quick()
+        .calendar(Calendar::frame(frame).unit(Unit::new("a", us(10)), |_| ()))
+        .task(task("t", 5_000), |_| ());
+    let said = no_budget.build().expect_err("refused").to_string();
+    assert!(said.contains("\"t\" has no budget"), "{said}");
+}
+
+#[test]
+fn background_work_runs_where_nothing_is_due() {
+    let (slices, ran) = (AtomicU64::new(0), AtomicU64::new(0));
+    let all = quick()
+        .task(task("a", 5_000), |_| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        })
+        .idle(us(50), || {
+            let all = slices.fetch_add(1, Ordering::Relaxed);
+            // Three at a time.
+            if all % 3 == 2 { Flow::Break } else { Flow::Continue }
+        });
+    let summary = run(all, 100);
+    let background = summary.background.expect("some ran");
+    assert_eq!(background.slices, slices.load(Ordering::Relaxed));
+    assert!(background.over <= background.slices);
+    assert_eq!(stats(&summary, "a").counts.ran, ran.load(Ordering::Relaxed));
+    let ends = quick().task(task("a", 5_000), |_| ()).idle(us(50), || Flow::Stop);
+    assert_eq!(run(ends, 60_000).end, End::Stopped);
+}
+
+#[test]
+fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
+    let (mut writer, reader) = UnixStream::pair().expect("sockets");
+    let mut from = reader.try_clone().expect("a descriptor");
+    let read = AtomicU64::new(0);
+    let (plan, _) = quick()
+        .triggered(Trigger::fd(reader), Task::named("device"), |_| {
+            let mut byte = [0];
+            from.read_exact(&mut byte).expect("readable");
+            let all = read.fetch_add(1, Ordering::Relaxed) + 1;
+            if all == 5 { Flow::Stop } else { Flow::Continue }
+        })
+        .build()
+        .expect("fine");
+    let (_, summary) = plan
+        .run_with(ms(60_000), |_| writer.write_all(b"12345").expect("open"))
+        .expect("it starts");
+    assert_eq!((&summary.end, read.load(Ordering::Relaxed)), (&End::Stopped, 5));
+}
+
+#[test]
+fn a_sample_file_has_a_run_for_each_task() {
+    let path = std::env::temp_dir().join(format!("punctual-tasks-{}", std::process::id()));
+    let own = task("own \"thread\"", 2_000).placed(Placement::thread(RtThread::any()));
+    let all = quick().task(task("inline", 1_000), |_| ()).task(own, |_| ()).record(&path);
+    let summary = run(all, 100);
+    let samples = summary.samples.clone().expect("recorded");
+    assert_eq!((samples.failed, samples.unrecorded), (None, 0));
+    let ran: u64 = summary.tasks.iter().map(|task| task.counts.ran).sum();
+    assert_eq!(samples.written, ran);
+    let bytes = std::fs::read(&path).expect("written");
+    std::fs::remove_file(&path).expect("ours");
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(
+        text.contains("\"name\":\"inline\"") && text.contains("\"name\":\"own \\\"thread\\\"\"")
+    );
+}
+
+#[test]
+fn releases_are_on_the_clock_that_is_given() {
+    /// The machine's clock, an hour ahead.
+    #[derive(Clone, Debug)]
+    struct Ahead(MachineClock);
+    const HOUR: punctual_core::time::Span = punctual_core::time::Span::from_ms(3_600_000);
+    impl Clock for Ahead {
+        fn now(&mut self) -> punctual_core::time::Instant {
+            self.0.now() + HOUR
+        }
+        fn poll(&mut self) -> punctual_core::time::Instant {
+            self.0.poll() + HOUR
+        }
+        fn sleep_until(&mut self, at: punctual_core::time::Instant) {
+            self.0.sleep_until(at - HOUR);
+        }
+        fn wake(&mut self) -> punctual_core::time::Instant {
+            self.0.wake() + HOUR
+        }
+        fn relax(&mut self) {
+            self.0.relax();
+        }
+    }
+    let mut machine = MachineClock::best();
+    let earliest = machine.now() + HOUR;
+    let first = AtomicU64::new(0);
+    let note = |cycle: &mut Cycle<'_>| {
+        let _first =
+            first.compare_exchange(0, cycle.release.as_ns(), Ordering::Relaxed, Ordering::Relaxed);
+    };
+    let own = task("own", 1_000).placed(Placement::thread(RtThread::any()));
+    let late = task("long", 10_000).on_overrun(OnOverrun::Terminate);
+    let all = Executive::builder()
+        .thread(sleeping())
+        .clock(Ahead(machine))
+        .task(task("a", 1_000), note)
+        .task(own, |_| ())
+        .task(late, |cycle| assert!(!cycle.cancelled(), "by another clock"));
+    let (plan, _) = all.build().expect("fine");
+    let summary = plan.run_for(ms(50)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    assert!(first.load(Ordering::Relaxed) >= earliest.as_ns());
+    assert!(stats(&summary, "own").counts.ran > 0, "{summary}");
+}

@@ -1,0 +1,185 @@
+//! Executives in real threads: nothing here asserts a time, only who ran where, who missed, who was
+//! told, who ended whom.
+
+mod changes;
+mod kinds;
+mod refused;
+mod threads;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::page::Counts;
+use punctual_core::time::Period;
+use punctual_os::affinity;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+use super::*;
+use crate::loops::LoopPhase;
+use crate::rt_thread::RtThread;
+use crate::summary::{End, Stats, Summary};
+use crate::task::{Phase, Placement, Task};
+use crate::wait_policy::WaitPolicy;
+use punctual_core::table::OnOverrun;
+
+fn task(name: &str, period_us: u64) -> Task {
+    Task::every(name, Period::ratio(period_us * 1_000, 1).expect("in range"))
+}
+
+fn cpus() -> Vec<u32> {
+    affinity::get(0).expect("own").iter().take(2).collect()
+}
+
+/// A thread that is quick to start.
+fn sleeping() -> RtThread {
+    let thread = RtThread::any().fifo(80).wait(WaitPolicy::sleep());
+    thread.lock_memory(false).hold_idle_states(false)
+}
+
+fn quick<'env>() -> ExecutiveBuilder<'env> {
+    Executive::builder().thread(sleeping()).phase(LoopPhase::Zero)
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn run(builder: ExecutiveBuilder<'_>, for_ms: u64) -> Summary {
+    builder.build().expect("fine").0.run_for(ms(for_ms)).expect("it starts")
+}
+
+fn stats<'s>(summary: &'s Summary, name: &str) -> &'s Stats {
+    summary.task(name).expect("there")
+}
+
+#[test]
+fn tasks_run_on_the_cpu_they_were_packed_to() {
+    let cpus = cpus();
+    let seen: [AtomicU64; 3] = [const { AtomicU64::new(u64::MAX) }; 3];
+    let here = |at: usize| {
+        let seen = &seen;
+        move |_: &mut Cycle<'_>| {
+            seen[at].store(u64::from(affinity::current_cpu()), Ordering::Relaxed);
+        }
+    };
+    let (plan, ids) = quick()
+        .cpus(cpus.iter().copied())
+        .task(task("a", 1_000), here(0))
+        .task(task("b", 2_000), here(1))
+        .task(task("c", 3_000), here(2))
+        .build()
+        .expect("fine");
+    assert_eq!(ids.len(), 3);
+    let layout = plan.layout();
+    let summary = plan.run_for(ms(120)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    for placed in layout {
+        let at = ["a", "b", "c"].iter().position(|n| *n == placed.name).expect("one of them");
+        assert_eq!(Some(seen[at].load(Ordering::Relaxed)), placed.cpu.map(u64::from));
+    }
+    assert!(summary.tasks.iter().all(|task| task.counts.ran > 0), "{summary}");
+    assert!(
+        !summary
+            .refused
+            .iter()
+            .any(|refusal| { matches!(refusal.attempt, crate::session::Attempt::Affinity(_)) })
+    );
+}
+
+#[test]
+fn a_task_that_names_its_cpu_has_a_loop_there() {
+    let cpus = cpus();
+    let last = *cpus.last().expect("one at least");
+    let seen = AtomicU64::new(u64::MAX);
+    let (plan, _) = quick()
+        .thread(RtThread { cpu: Some(cpus[0]), ..sleeping() })
+        .task(task("main", 1_000), |_| ())
+        .task(task("there", 1_000).placed(Placement::cpu(last)), |_| {
+            seen.store(u64::from(affinity::current_cpu()), Ordering::Relaxed);
+        })
+        .build()
+        .expect("fine");
+    let summary = plan.run_for(ms(50)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    assert_eq!(seen.into_inner(), u64::from(last));
+}
+
+#[test]
+fn a_task_that_is_to_be_terminated_is_told_and_others_are_not() {
+    let told = AtomicU64::new(0);
+    let long = task("long", 5_000).on_overrun(OnOverrun::Terminate);
+    let summary = run(
+        quick().task(long, |cycle| {
+            while !cycle.cancelled() {
+                std::thread::yield_now();
+            }
+            told.fetch_add(1, Ordering::Relaxed);
+            Flow::Stop
+        }),
+        60_000,
+    );
+    assert_eq!(summary.end, End::Stopped);
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(stats(&summary, "long").counts.over_release, 1);
+}
+
+#[test]
+fn one_that_panics_ends_all_and_what_did_not_run_is_counted() {
+    let mut builder = quick().cpus(cpus());
+    builder = builder.task(task("other", 7_001), |_| ());
+    let summary =
+        run(builder.task(task("broken", 1_000), |_| -> Flow { panic!("on purpose") }), 60_000);
+    let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
+    assert_eq!(summary.end, End::Panicked { task, text });
+    assert_eq!(stats(&summary, "broken").counts.ran, 1, "its cycle began");
+    let said = summary.ok().expect_err("a bad end").to_string();
+    assert!(said.contains("broken") && said.contains("on purpose"), "{said}");
+}
+
+#[test]
+fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
+    let stuck = AtomicBool::new(false);
+    let thread = sleeping().watchdog(ms(300));
+    let (plan, _) = quick()
+        .thread(thread)
+        .task(task("stuck", 1_000), |_| {
+            stuck.store(true, Ordering::Relaxed);
+            // Until the watchdog has seen it.
+            let until_ns = now_ns(ClockId::Monotonic) + 600_000_000;
+            while now_ns(ClockId::Monotonic) < until_ns {
+                std::hint::spin_loop();
+            }
+        })
+        .task(task("victim", 10_000), |_| ())
+        .build()
+        .expect("fine");
+    let summary = plan.run_for(ms(60_000)).expect("it starts");
+    assert!(matches!(summary.end, End::Forced(_)), "{summary}");
+    assert_eq!(summary.policy, punctual_os::scheduler::SchedPolicy::Other);
+    let Counts { ran, missed, .. } = stats(&summary, "stuck").counts;
+    assert!(ran == 1 && missed >= 500, "{ran} ran, {missed} missed");
+    assert!(stats(&summary, "victim").counts.missed >= 50, "{summary}");
+}
+
+#[test]
+fn a_stall_is_as_late_as_it_was_whatever_runs_the_task() {
+    for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
+        let mut stalled = false;
+        let summary = run(
+            quick().task(task("a", 1_000).placed(placement.clone()), |cycle| {
+                if !stalled && cycle.n % 8 == 0 {
+                    stalled = true;
+                    sleep_until_ns(now_ns(ClockId::Monotonic) + 50_000_000).expect("no signal");
+                }
+            }),
+            200,
+        );
+        let counts = stats(&summary, "a").counts;
+        // A body that overran forty-nine periods has missed them, each with its own lateness: the
+        // first of them waited longest.
+        assert!(counts.missed >= 48, "{placement:?}: {summary}");
+        assert!(counts.max.is_some_and(|max| max.as_ns() >= 48_000_000), "{summary}");
+    }
+}

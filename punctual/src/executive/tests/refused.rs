@@ -1,0 +1,94 @@
+//! What cannot be is named when an executive is built.
+
+use super::*;
+
+fn go(_: &mut Cycle<'_>) {}
+
+fn refused(all: ExecutiveBuilder<'_>) -> String {
+    all.build().expect_err("refused").to_string()
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let cpus = cpus();
+    let big = |name: &str| task(name, 1_000).budget(Duration::from_micros(900));
+    assert!(refused(quick().task(big("a"), go).task(big("b"), go)).contains("1.800"));
+    if let [one, two] = cpus[..] {
+        let fits = quick().cpus([one, two]).task(big("a"), go).task(big("b"), go).build();
+        let of: Vec<_> = fits.expect("one each").0.layout().iter().map(|at| at.cpu).collect();
+        assert_eq!(of, [Some(one), Some(two)]);
+        let same = quick().cpus([one, two]).task(big("a"), go).task(big("a"), go);
+        assert!(refused(same).contains("\"a\""));
+    }
+    let one = || quick().task(task("a", 1_000), go);
+    for priority in [0, 99, 255] {
+        let said = refused(one().thread(sleeping().fifo(priority)));
+        assert!(said.contains("from 1 to 98") && said.contains(&priority.to_string()), "{said}");
+    }
+    assert!(one().thread(sleeping().fifo(1)).build().is_ok());
+    assert!(one().thread(sleeping().fifo(98)).build().is_ok());
+    for share in [0.0, -0.5, 1.01, f64::NAN] {
+        let said = refused(one().fill(share));
+        assert!(said.contains(&share.to_string()), "{said}");
+    }
+    let twice = quick().cpus([cpus[0], cpus[0]]).task(task("a", 1_000), go);
+    assert!(refused(twice).contains(&format!("CPU {}", cpus[0])));
+    assert!(one().allow_overload().task(big("b"), go).task(big("c"), go).build().is_ok());
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_everywhere() {
+    let nowhere = affinity::CPUS_MAX - 1;
+    let named = format!("cannot run on CPU {nowhere}");
+    let thread = RtThread { cpu: Some(nowhere), ..sleeping() };
+    let own = || task("a", 1_000).placed(Placement::thread(RtThread::cpu(nowhere)));
+    let said = [
+        refused(quick().thread(thread.clone()).task(task("a", 1_000), go)),
+        refused(quick().cpus([nowhere]).task(task("a", 1_000), go)),
+        refused(quick().task(task("a", 1_000).placed(Placement::cpu(nowhere)), go)),
+        refused(quick().task(own(), go)),
+    ];
+    for said in said {
+        assert!(said.contains(&named), "{said}");
+    }
+    let looped = crate::Loop::builder(task("a", 1_000).period()).thread(thread);
+    assert!(looped.check().expect_err("refused").to_string().contains(&named));
+}
+
+#[test]
+fn what_has_no_releases_is_late_for_none() {
+    let refused = |task: Task| refused(quick().triggered(Trigger::wait(|| false), task, go));
+    for (task, why) in [
+        (task("a", 1).on_overrun(OnOverrun::Burst(2)), "catch up"),
+        (task("a", 1).on_overrun(OnOverrun::Delay), "phase"),
+        (task("a", 1).on_overrun(OnOverrun::Terminate), "no release"),
+        (task("a", 1).on_overrun(OnOverrun::Stop), "no release"),
+        (task("a", 1).phase(Phase::At(0)), "no phase"),
+        (task("a", 1).deadline(Duration::from_nanos(5)), "late"),
+    ] {
+        let said = refused(task);
+        assert!(said.contains(why) && said.contains("\"a\""), "{why:?} in {said:?}");
+    }
+    assert!(refused(Task::named("")).contains("name"));
+}
+
+#[test]
+fn names_and_periods_are_looked_at_wherever_a_task_runs() {
+    let own = || Placement::thread(RtThread::any());
+    let twice = quick().task(task("a", 1).placed(own()), go);
+    let twice = twice.triggered(Trigger::wait(|| false), Task::named("a"), go);
+    assert!(refused(twice).contains("two tasks"));
+    let said = refused(quick().task(Task::named("a"), go));
+    assert!(said.contains("\"a\" has no period"), "{said}");
+    let above = RtThread::any().fifo(80);
+    let said = refused(quick().task(task("a", 1_000).placed(Placement::thread(above)), go));
+    assert!(said.contains("below the executive's 80 (got 80)"), "{said}");
+    let low = quick().thread(sleeping().fifo(1)).task(task("a", 1_000).placed(own()), go);
+    assert!(refused(low).contains("below the executive's 1"));
+    let half = |name: &str| task(name, 1_000).budget(Duration::from_micros(600)).placed(own());
+    let both = || quick().task(half("a"), go).task(half("b"), go);
+    assert!(refused(both()).contains("1.200"), "the sum");
+    assert!(both().allow_overload().build().is_ok());
+    let processes = quick().external(task("a b", 1_000), Process::joining());
+    assert!(refused(processes).contains("\"a b\""));
+}

@@ -1,0 +1,156 @@
+//! Tasks with threads of their own.
+#![expect(clippy::disallowed_types, reason = "what a test hands to a body may make it wait")]
+
+use std::sync::OnceLock;
+
+use punctual_core::page::Kind;
+use punctual_os::scheduler::SchedPolicy;
+use punctual_testkit::skip;
+
+use super::*;
+
+fn own(name: &str, period_us: u64) -> Task {
+    task(name, period_us).placed(Placement::thread(RtThread::any()))
+}
+
+#[test]
+fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
+    let (fast, slow) = (AtomicU64::new(0), AtomicU64::new(0));
+    let count = |all: &AtomicU64, cycle: &Cycle<'_>| {
+        all.fetch_add(cycle.missed + 1, Ordering::Relaxed);
+    };
+    let (plan, ids) = quick()
+        .task(own("slow", 5_000), |cycle| count(&slow, cycle))
+        .task(own("fast", 1_000), |cycle| count(&fast, cycle))
+        .build()
+        .expect("fine");
+    let policies: Vec<_> = plan.threads.iter().map(|(of, _)| (of.task.name(), of.policy)).collect();
+    let [slower, faster] = [SchedPolicy::Fifo(78), SchedPolicy::Fifo(79)];
+    assert_eq!(policies, [("slow", slower), ("fast", faster)]);
+    let handle = plan.handle();
+    let summary = plan.run_for(ms(200)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    for (id, all) in [(ids[0], &slow), (ids[1], &fast)] {
+        let counts = handle.counts(id).expect("there");
+        let told = all.load(Ordering::Relaxed);
+        assert!(counts.ran > 0 && counts.consistent, "{counts:?}");
+        // What was released after the last cycle is missed too, and no cycle tells of it.
+        assert!(counts.ran + counts.missed >= told, "{counts:?} of {told}");
+        assert!(told >= counts.ran);
+    }
+}
+
+#[test]
+fn a_stop_of_one_ends_all_and_so_does_an_overrun_of_the_stop_policy() {
+    let stops = |cycle: &mut Cycle<'_>| {
+        if cycle.missed + cycle.n > 0 { Flow::Stop } else { Flow::Continue }
+    };
+    let all = quick().task(own("a", 1_000), stops).task(own("b", 1_000), |_| ());
+    assert_eq!(run(all, 60_000).end, End::Stopped);
+    let stop = Arc::new(OnceLock::<StopHandle>::new());
+    let stopped = Arc::clone(&stop);
+    let (plan, _) = quick()
+        .task(own("long", 1_000).on_overrun(OnOverrun::Stop), move |_| {
+            // Until the executive has seen it and ended.
+            while !stopped.get().is_some_and(StopHandle::stopped) {
+                std::thread::yield_now();
+            }
+        })
+        .task(own("b", 1_000), |_| ())
+        .build()
+        .expect("fine");
+    assert!(stop.set(plan.stop_handle()).is_ok());
+    let summary = plan.run_for(ms(60_000)).expect("it starts");
+    assert_eq!(summary.end, End::Overran("long".to_owned()));
+}
+
+#[test]
+fn a_runaway_alone_is_cancelled_demoted_and_put_back() {
+    let (cancelled, others) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut first = true;
+    let all = quick()
+        .grace(ms(4))
+        .task(own("runaway", 2_000).on_overrun(OnOverrun::Terminate), |cycle| {
+            // Once: until it is told, and then until another had its turns all the same.
+            while first && !(cycle.cancelled() && others.load(Ordering::Relaxed) >= 20) {
+                std::hint::spin_loop();
+            }
+            if first {
+                cancelled.fetch_add(1, Ordering::Relaxed);
+            } else if cycle.n % 16 == 0 && others.load(Ordering::Relaxed) >= 60 {
+                return Flow::Stop;
+            }
+            first = false;
+            Flow::Continue
+        })
+        .task(own("other", 1_000), |_| {
+            others.fetch_add(1, Ordering::Relaxed);
+        });
+    let summary = run(all, 60_000);
+    let runaway = stats(&summary, "runaway");
+    assert_eq!(summary.end, End::Stopped);
+    assert_eq!(cancelled.load(Ordering::Relaxed), 1);
+    assert!(runaway.counts.over_release > 0, "{runaway:?}");
+    assert_eq!(stats(&summary, "other").demotions, 0, "{summary}");
+    if summary.policy != SchedPolicy::Other && skip::need_native("real timing") {
+        // A machine that stood still may demote it again.
+        assert!(runaway.demotions >= 1, "{runaway:?}");
+    }
+}
+
+#[test]
+fn delay_keeps_a_phase_of_its_own_and_a_device_triggers_what_has_none() {
+    let delayed = AtomicU64::new(0);
+    let mut left = 25u64;
+    let trigger = Trigger::wait(|| {
+        left = left.saturating_sub(1);
+        std::thread::yield_now();
+        left > 0
+    });
+    let wait = RtThread::any().wait(WaitPolicy::sleep());
+    let delays = task("delayed", 1_000).on_overrun(OnOverrun::Delay);
+    let (plan, _) = quick()
+        .task(delays.placed(Placement::thread(wait)), |cycle| {
+            assert_eq!(cycle.missed, 0);
+            delayed.fetch_add(1, Ordering::Relaxed);
+        })
+        .triggered(trigger, task("device", 1_000), |_| ())
+        .build()
+        .expect("fine");
+    let kinds: Vec<_> = plan.threads.iter().map(|(of, _)| of.kind()).collect();
+    assert_eq!(kinds, [Kind::Lateness, Kind::Distance]);
+    let summary = plan.run_for(ms(100)).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    let counts = stats(&summary, "delayed").counts;
+    assert!(counts.ran > 0 && counts.missed == 0);
+    assert_eq!(stats(&summary, "device").counts.ran, 23, "24 cycles, 23 distances");
+    assert_eq!(delayed.load(Ordering::Relaxed), counts.ran);
+}
+
+#[test]
+fn a_task_that_goes_on_until_it_is_told_is_told_of_the_end() {
+    // Its next release is far away when all ends.
+    let long = own("long", 500_000).on_overrun(OnOverrun::Terminate);
+    let begun = AtomicBool::new(false);
+    let all = quick().task(long, |cycle| {
+        begun.store(true, Ordering::Relaxed);
+        while !cycle.cancelled() {
+            std::hint::spin_loop();
+        }
+    });
+    let all = all.task(own("waits", 1_000), |_| match begun.load(Ordering::Relaxed) {
+        true => Flow::Stop,
+        false => Flow::Continue,
+    });
+    let summary = run(all, 50_000);
+    assert_eq!((&summary.end, stats(&summary, "long").counts.ran), (&End::Stopped, 1));
+}
+
+#[test]
+fn a_panic_in_a_thread_is_the_end_of_all_and_named() {
+    let all = quick()
+        .task(own("broken", 1_000), |_| -> Flow { panic!("on purpose") })
+        .task(own("other", 1_000), |_| ());
+    let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
+    assert_eq!(run(all, 60_000).end, End::Panicked { task, text });
+}

@@ -1,0 +1,303 @@
+//! The tasks of an executive that have threads of their own.
+//!
+//! In their loops no system call is made but futex, by one that the executive releases; sleep, by
+//! one that waits for itself; and what its device takes, by one that a device triggers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::State;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::paced::{Distances, Paced};
+use punctual_core::page::{Kind as PageKind, Page};
+use punctual_core::seat::{Door, Releaser, Sitter, Terms, Turn, words};
+use punctual_core::time::Instant;
+use punctual_core::wait::Strategy;
+use punctual_os::futex::{self, Scope};
+use punctual_os::process;
+use punctual_os::scheduler::SchedPolicy;
+
+use super::body::{Body, guarded};
+use super::ending::Ending;
+use super::pace::Pace;
+use super::run::{Run, Times};
+use super::trigger::Trigger;
+use super::work::Work;
+use crate::counting::Counting;
+use crate::loops::ready;
+use crate::monitor::{Guard, Guarded, Watched};
+use crate::periodic::Plan;
+use crate::remote::{RemoteCounts, RemoteOverrun, RemoteTask};
+use crate::rt_thread::RtThread;
+use crate::session::Thread;
+use crate::task::{Place, Task};
+use crate::wait_policy::WaitPolicy;
+
+/// The only thread that is ever released for a task.
+const ONLY: u64 = 1;
+
+/// A task in a thread of its own, but for its work.
+#[derive(Debug)]
+pub(super) struct ThreadTask {
+    pub(super) entry: usize,
+    pub(super) task: Task,
+    pub(super) cpu: Option<u32>,
+    pub(super) policy: SchedPolicy,
+    wait: WaitPolicy,
+    pub(super) pace: Pace,
+}
+
+impl ThreadTask {
+    /// Beside a main loop that runs so, in which it has this rank.
+    pub(super) fn new(
+        entry: usize,
+        task: Task,
+        pace: Pace,
+        (main, rank): (&RtThread, Option<usize>),
+    ) -> Self {
+        let thread = match &task.placement.0 {
+            Place::Thread(thread) => thread.clone(),
+            _ => RtThread::any(),
+        };
+        // Below the executive, in the order of the tasks; one without releases comes last.
+        let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
+        let policy = thread.policy.unwrap_or(match main.policy() {
+            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
+                SchedPolicy::Fifo(n.saturating_sub(below).max(1))
+            }
+            other => other,
+        });
+        Self { entry, task, cpu: thread.cpu, policy, wait: thread.wait, pace }
+    }
+
+    /// What its statistics are of.
+    pub(super) fn kind(&self) -> PageKind {
+        match self.pace {
+            Pace::Triggered => PageKind::Distance,
+            _ => PageKind::Lateness,
+        }
+    }
+}
+
+/// What the thread of a released task shares with its releaser and its monitor.
+#[derive(Debug, Default)]
+pub(super) struct Released {
+    memory: Vec<AtomicU64>,
+    door: Door,
+    counts: RemoteCounts,
+    guarded: Guarded,
+}
+
+impl Released {
+    pub(super) fn new() -> Self {
+        let memory = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
+        Self { memory, ..Self::default() }
+    }
+
+    /// Who releases it.
+    pub(super) fn post(
+        &self,
+        of: &ThreadTask,
+        epoch: Instant,
+        kept: Counting,
+    ) -> Option<RemoteTask<'_, Counting>> {
+        let Pace::Posted { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
+        let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
+        Some(RemoteTask {
+            server: Releaser::new(&self.memory, terms)?,
+            kept,
+            door: &self.door,
+            counts: &self.counts,
+            limits,
+            on_overrun,
+            scope: Scope::Process,
+        })
+    }
+
+    /// As its monitor sees it.
+    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<Guard<'_>> {
+        let Pace::Posted { phase_ns, grace, .. } = of.pace else { return None };
+        let releases = of.task.releases(epoch, phase_ns);
+        Some(Guard::new(&self.memory, releases, grace, of.policy, &self.guarded))
+    }
+
+    /// Has it released from now on.
+    pub(super) fn open(&self) {
+        self.door.open(ONLY);
+    }
+
+    /// How often it lost its real-time policy because it ran on.
+    pub(super) fn demotions(&self) -> u64 {
+        self.guarded.demotions()
+    }
+}
+
+impl ThreadTask {
+    /// Runs it to its end, on the calling thread.
+    pub(super) fn run<C: Clock + Clone + Send>(
+        &self,
+        work: &mut Work<'_>,
+        run: &Run<'_, '_, C>,
+        released: &Released,
+        watched: Option<&Watched>,
+    ) {
+        let session = Thread::enter(self.cpu, self.policy);
+        run.refuse(session.refused());
+        let Some((mut clock, epoch)) = run.await_settled() else { return };
+        if let SchedPolicy::Fifo(_) = session.policy() {
+            released.guarded.arm(process::tid());
+        }
+        let mut wait = None;
+        if let Pace::Own(_) = self.pace {
+            let period = self.task.period;
+            let at = (period, epoch.as_ns() % period.as_ns());
+            let (own, warnings) = ready(&self.wait, at, &mut clock, run.discipline);
+            run.warn(warnings);
+            wait = Some(own);
+        }
+        run.ready();
+        let Some(times) = run.await_go(false, || Instant::from_ns(0)) else { return };
+        let ending = &run.shared.ending;
+        let (body, trigger) = match work {
+            Work::Body(body) => (body, None),
+            Work::Triggered(trigger, body) => (body, Some(trigger)),
+            Work::Process(_) => return,
+        };
+        let name = &self.task.name;
+        let only = Only { body, name, watched, tid: process::tid(), ending };
+        let counting = run.counting(self.entry);
+        match (&self.pace, wait, trigger, counting) {
+            (Pace::Own(plan), Some(wait), _, Some(counting)) => {
+                let mut many = Many { clock, wait, tasks: only, observe: counting };
+                own(&mut many, plan, epoch, &times);
+            }
+            (Pace::Triggered, _, Some(trigger), Some(counting)) => {
+                self.triggered(trigger, clock, only, &counting);
+            }
+            _ => {
+                if let Ok(mut sitter) = Sitter::open(&released.memory) {
+                    sitter.ask(process::tid().unsigned_abs().into());
+                    released_by_post(&mut sitter, &mut clock, only);
+                    sitter.leave();
+                }
+            }
+        }
+        released.guarded.arm(0);
+    }
+
+    /// The cycles that a device triggers.
+    fn triggered(
+        &self,
+        Trigger(wait): &mut Trigger<'_>,
+        clock: impl Clock,
+        only: Only<'_, '_>,
+        counting: &Counting,
+    ) {
+        let stats = counting.stats();
+        let Some(page) = Page::resume(&stats) else { return };
+        let (ending, period) = (only.ending, self.task.period);
+        let mut paced = Paced {
+            clock,
+            pacer: || wait(&ending.stop),
+            tasks: only,
+            observe: Distances::new(page),
+            period,
+            budget_ns: self.task.budget_ns.unwrap_or(u64::MAX),
+        };
+        if paced.run(&ending.stop) == Ended::Stopped {
+            ending.stop();
+        }
+    }
+}
+
+/// The cycles of a task that waits for its releases itself.
+fn own<C: Clock>(
+    many: &mut Many<C, Strategy, Only<'_, '_>, Counting>,
+    plan: &Plan,
+    epoch: Instant,
+    times: &Times,
+) {
+    let ending = many.tasks.ending;
+    let table = plan.table(epoch);
+    let mut storage = plan.storage();
+    let Some(mut state) = State::begin(&table, storage.lend(), times.from) else { return };
+    if many.run(&table, &mut state, times.end, &ending.stop) == Ended::Stopped {
+        ending.stop();
+    }
+}
+
+/// The cycles that the executive releases, until its seat is ended; a body that says stop stops
+/// all.
+///
+/// # Real-time: in loop, waits
+fn released_by_post(sitter: &mut Sitter<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
+    loop {
+        match sitter.turn() {
+            Turn::Ended => return,
+            Turn::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
+            Turn::Run => {
+                let start = clock.wake();
+                let flow = only.run(0, &mut sitter.begin(start));
+                sitter.done(clock.now());
+                if flow == Flow::Stop {
+                    return only.ending.stop();
+                }
+            }
+        }
+    }
+}
+
+/// A body behind rank 0, watched while it runs where nobody else sees that.
+struct Only<'b, 'env> {
+    body: &'b mut Body<'env>,
+    name: &'b str,
+    watched: Option<&'b Watched>,
+    tid: i32,
+    ending: &'b Ending,
+}
+
+impl Dispatch for Only<'_, '_> {
+    #[inline]
+    fn run(&mut self, _: usize, cycle: &mut Cycle<'_>) -> Flow {
+        if let Some(watched) = self.watched {
+            watched.beat();
+            watched.arm(self.tid);
+        }
+        let flow = guarded(self.body, cycle, || self.name.to_owned(), self.ending);
+        if let Some(watched) = self.watched {
+            watched.disarm();
+        }
+        flow
+    }
+}
+
+/// Runs a task's thread to its end, also where its trigger panics.
+pub(super) fn work<C: Clock + Clone + Send>(
+    run: &Run<'_, '_, C>,
+    (at, of): (usize, &ThreadTask),
+    work: &mut Work<'_>,
+    released: &Released,
+) {
+    let watched = match of.pace {
+        Pace::Posted { .. } => None,
+        _ => run.shared.threads.get(at),
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, watched)));
+    if ran.is_err() {
+        run.shared.ending.panicked(&of.task.name, "while it waited for its trigger");
+    }
+}
+
+/// Ends the loops of all released tasks and wakes them. One that is to be cancelled at an overrun
+/// is cancelled now too, for it may go on until it is.
+pub(super) fn end(posts: &[RemoteTask<'_, Counting>]) {
+    for post in posts {
+        if post.on_overrun == RemoteOverrun::Cancel {
+            post.server.cancel();
+        }
+        post.server.end();
+        let _woken = futex::wake(post.server.bell(), u32::MAX, post.scope);
+    }
+}

@@ -1,0 +1,146 @@
+//! The monitor: one thread beside the loops, which keeps them from taking the machine away.
+//!
+//! For loops, executives, supervisors and experiments. It looks at what the loops show it in atomic
+//! numbers and acts by three rules: a loop that makes no progress is stopped and demoted
+//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`Guard`]), a task that is to be
+//! terminated has its cancel token set. Never waits for a loop, never ends a process.
+
+mod aside;
+mod overrun;
+mod progress;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use punctual_core::executive::cancel::Token;
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
+
+use crate::session::Thread;
+
+pub(crate) use aside::aside;
+pub use overrun::{Act, Guard, Guarded, TICK, hang_bound};
+pub use progress::{Force, Progress, Watched};
+
+/// The monitor's policy: above every loop.
+pub(crate) const ABOVE: SchedPolicy = SchedPolicy::Fifo(99);
+
+/// What one monitor watches.
+pub(crate) struct Monitor<'m, P> {
+    /// Loops that must make progress.
+    pub(crate) loops: &'m [Progress<'m, P>],
+    /// Tasks in threads or processes of their own.
+    pub(crate) guards: &'m mut [Guard<'m>],
+    /// The tokens of executives with tasks that are to be terminated.
+    pub(crate) tokens: &'m [&'m Token],
+    /// Whether they are needed.
+    pub(crate) cancels: &'m AtomicBool,
+}
+
+impl<P: Fn() -> u64> Monitor<'_, P> {
+    /// Watches until `done` is set; a loop without progress sets `stop`. `now` reads the clock that
+    /// the releases are on; `also` is called at each look.
+    pub(crate) fn run(
+        self,
+        mut now: impl FnMut() -> Instant,
+        stop: &AtomicBool,
+        done: &AtomicBool,
+        mut also: impl FnMut(),
+    ) {
+        let Self { loops, guards, tokens, cancels } = self;
+        let mut idle = vec![progress::Idle::default(); loops.len()];
+        let mut last = Instant::from_ns(now_ns(ClockId::Monotonic));
+        let mut looked = last;
+        while !done.load(Ordering::Acquire) {
+            // Without tasks to cancel or to demote a look at the loops' progress is all there is.
+            let seldom = guards.is_empty() && !cancels.load(Ordering::Relaxed);
+            let tick = if seldom { progress::TICK } else { TICK };
+            // A signal that cuts this short costs an extra look.
+            let _interrupted = sleep_until_ns((last + tick).as_ns());
+            let monotonic = Instant::from_ns(now_ns(ClockId::Monotonic));
+            if monotonic - looked >= progress::TICK {
+                progress::look(loops, &mut idle, monotonic - looked, stop);
+                looked = monotonic;
+            }
+            if !seldom {
+                let at = now();
+                for guard in guards.iter_mut() {
+                    match guard.tick(at, monotonic - last) {
+                        Act::Nothing => {}
+                        act => guard.act(act),
+                    }
+                }
+                for token in tokens {
+                    let _is_news = token.cancel_overrun(at);
+                }
+            }
+            also();
+            last = monotonic;
+        }
+    }
+}
+
+/// Watches `loops` until `done` is set. When one makes no progress for longer than its bound, it is
+/// marked as ended and `stop` is set, for all. If it used the CPU for half of that time it is
+/// demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
+///
+/// # Real-time: reader side
+pub fn watch<P: Fn() -> u64>(loops: &[Progress<'_, P>], stop: &AtomicBool, done: &AtomicBool) {
+    let cancels = &AtomicBool::new(false);
+    let monitor = Monitor { loops, guards: &mut [], tokens: &[], cancels };
+    monitor.run(|| Instant::from_ns(now_ns(ClockId::Monotonic)), stop, done, || ());
+}
+
+/// Runs `watch` above all loops and on the CPUs of `aside`; where it may not go there it stays,
+/// since its priority is above theirs.
+pub(crate) fn above(aside: &CpuMask, watch: impl FnOnce()) {
+    let _beside_them = affinity::set(0, aside);
+    let _session = Thread::enter(None, ABOVE);
+    watch();
+}
+
+/// What a loop in its caller's thread shares with its monitor.
+pub(crate) trait Shows: Send + Sync + 'static {
+    /// Its progress.
+    fn watched(&self) -> &Watched;
+    /// What stops it.
+    fn stop(&self) -> &AtomicBool;
+}
+
+/// The monitor of one loop in its caller's thread: a thread that ends when this is dropped.
+#[derive(Debug)]
+pub struct Watchdog {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Watches the loop that `shown` is of, once it is armed: one that makes no progress for
+    /// `bound` is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the
+    /// calling one may.
+    pub(crate) fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
+        let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
+            // Above the loop where permitted; below it still runs where it has another CPU.
+            let _session = Thread::enter(None, ABOVE);
+            let progress = || shown.watched().beats();
+            let loops = [Progress { watched: shown.watched(), progress, bound }];
+            watch(&loops, shown.stop(), &over);
+        })?;
+        Ok(Self { done, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // It ends at its next look, in 50 ms.
+            let _ended = thread.join();
+        }
+    }
+}

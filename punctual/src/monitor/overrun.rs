@@ -1,0 +1,206 @@
+//! The guard of tasks elsewhere: a runaway alone loses its real-time policy, the others are left
+//! alone; when it comes back it gets it again.
+//!
+//! A rule of the monitor, for tasks in threads and in processes of their own. Deciding
+//! ([`Guard::tick`]) is apart from doing, so that it runs on made-up clocks. Never ends a process:
+//! that is its supervisor's.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use punctual_core::releases::Releases;
+use punctual_core::seat::{State, look};
+use punctual_core::time::{Instant, Span};
+use punctual_os::scheduler::{self, SchedPolicy};
+
+/// How often the guard looks.
+pub const TICK: Span = Span::from_ms(2);
+
+/// How long after its next release a task may still run one cycle, unless it is to be terminated:
+/// ten periods, at least a second.
+///
+/// # Real-time: setup only
+pub fn hang_bound(period_ns: u64) -> Span {
+    let ten = i64::try_from(period_ns.saturating_mul(10)).unwrap_or(i64::MAX);
+    Span::from_ns(ten.max(1_000_000_000))
+}
+
+/// What a guard shares with who owns a task.
+#[derive(Debug, Default)]
+pub struct Guarded {
+    /// The thread to be demoted; 0 for none.
+    thread: AtomicI32,
+    demotions: AtomicU64,
+    restored: AtomicU64,
+}
+
+impl Guarded {
+    /// Guards this thread from now on; 0 for none.
+    ///
+    /// # Real-time: setup only
+    pub fn arm(&self, thread: i32) {
+        self.thread.store(thread, Ordering::Release);
+    }
+
+    /// The thread that is guarded; 0 for none.
+    pub(crate) fn thread(&self) -> i32 {
+        self.thread.load(Ordering::Acquire)
+    }
+
+    /// How often the task was made SCHED_OTHER.
+    ///
+    /// # Real-time: reader side
+    pub fn demotions(&self) -> u64 {
+        self.demotions.load(Ordering::Relaxed)
+    }
+
+    /// How often it got its policy back.
+    ///
+    /// # Real-time: reader side
+    pub fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Relaxed)
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing.
+    Nothing,
+    /// Make it SCHED_OTHER.
+    Demote,
+    /// Give it back what it had.
+    Restore,
+}
+
+/// One task under guard.
+#[derive(Debug)]
+pub struct Guard<'a> {
+    words: &'a [AtomicU64],
+    releases: Releases,
+    /// How long beyond its next release it may run.
+    grace: Span,
+    policy: SchedPolicy,
+    guarded: &'a Guarded,
+    /// The cycle that is over its time, and for how long by the guard's own ticks: time in which
+    /// the guard did not run either is no fault of the task.
+    over: Option<(u64, Span)>,
+    demoted: Option<u64>,
+}
+
+impl<'a> Guard<'a> {
+    /// The task whose block is in `words`, which has `policy`.
+    ///
+    /// # Real-time: setup only
+    pub fn new(
+        words: &'a [AtomicU64],
+        releases: Releases,
+        grace: Span,
+        policy: SchedPolicy,
+        guarded: &'a Guarded,
+    ) -> Self {
+        Self { words, releases, grace, policy, guarded, over: None, demoted: None }
+    }
+
+    /// What is to be done at `now`, `elapsed` after the look before.
+    ///
+    /// # Real-time: reader side
+    pub fn tick(&mut self, now: Instant, elapsed: Span) -> Act {
+        let seen = look(self.words).unwrap_or_default();
+        let running = seen.cycle.filter(|_| seen.state == State::Running);
+        if let Some(cycle) = self.demoted {
+            if running == Some(cycle) {
+                return Act::Nothing;
+            }
+            self.demoted = None;
+            return Act::Restore;
+        }
+        let late = |cycle: &u64| now >= self.releases.release(cycle.saturating_add(1));
+        let Some(cycle) = running.filter(late) else {
+            self.over = None;
+            return Act::Nothing;
+        };
+        let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
+        let before = self.over.filter(|(of, _)| *of == cycle);
+        let span = before.map_or(Span::ZERO, |(_, span)| {
+            Span::from_ns(span.as_ns().saturating_add(fair.as_ns()))
+        });
+        self.over = Some((cycle, span));
+        if span <= self.grace {
+            return Act::Nothing;
+        }
+        self.demoted = Some(cycle);
+        Act::Demote
+    }
+
+    pub(super) fn act(&mut self, act: Act) {
+        let thread = self.guarded.thread();
+        if thread == 0 {
+            self.demoted = None;
+            return;
+        }
+        let (to, counter) = match act {
+            Act::Nothing => return,
+            Act::Demote => (SchedPolicy::Other, &self.guarded.demotions),
+            Act::Restore => (self.policy, &self.guarded.restored),
+        };
+        // One that is gone needs neither.
+        if scheduler::set(thread, to).is_ok() {
+            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::seat::{Releaser, Sitter, Terms, Turn, words};
+    use punctual_core::time::Period;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_runaway_is_demoted_after_its_grace_and_restored_when_it_is_back() {
+        let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
+        let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
+        let terms = Terms { releases, burst: 0, output_words: 0 };
+        let mut releaser = Releaser::new(&memory, terms).expect("large enough");
+        let mut sitter = Sitter::open(&memory).expect("a seat");
+        let guarded = Guarded::default();
+        let policy = SchedPolicy::Fifo(5);
+        let mut guard = Guard::new(&memory, releases, Span::from_ms(3), policy, &guarded);
+        sitter.ask(1);
+        releaser.post(0, false);
+        assert_eq!(sitter.turn(), Turn::Run);
+        let _cycle = sitter.begin(at(0));
+        let mut tick = |ms| guard.tick(at(ms), TICK);
+        assert!((0..10).all(|ms| tick(ms) == Act::Nothing), "it may");
+        // Seen at 10; 3 ms of grace by ticks of 2 ms are over at the third look.
+        assert_eq!([tick(10), tick(12), tick(14)], [Act::Nothing, Act::Nothing, Act::Demote]);
+        assert_eq!(tick(16), Act::Nothing, "once");
+        sitter.done(at(17));
+        assert_eq!([tick(18), tick(20)], [Act::Restore, Act::Nothing]);
+        assert_eq!((guarded.demotions(), guarded.restored()), (0, 0), "nothing was done here");
+    }
+
+    #[test]
+    fn time_in_which_the_guard_slept_too_is_no_fault() {
+        let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
+        let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
+        let mut releaser =
+            Releaser::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
+        let mut sitter = Sitter::open(&memory).expect("a seat");
+        let guarded = Guarded::default();
+        let bound = hang_bound(10_000_000);
+        let mut guard = Guard::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
+        sitter.ask(1);
+        releaser.post(0, false);
+        assert_eq!(sitter.turn(), Turn::Run);
+        let _cycle = sitter.begin(at(0));
+        let hour = Span::from_ms(3_600_000);
+        assert_eq!(guard.tick(at(3_600_000), hour), Act::Nothing);
+        assert_eq!(guard.tick(at(7_200_000), hour), Act::Nothing);
+    }
+}

@@ -1,0 +1,272 @@
+//! The watchdog: ends a loop that does not yield, before it takes the machine away.
+//!
+//! A rule of the monitor. Looks at the loop's progress and at nothing else; demotes the loop's
+//! thread to SCHED_OTHER and asks it to stop. On a machine with one CPU the kernel's real-time
+//! throttling has to let it run.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use punctual_core::time::Span;
+use punctual_os::clock::thread_cpu_ns;
+use punctual_os::scheduler::{self, SchedPolicy};
+
+/// How often the watchdog looks.
+pub(super) const TICK: Span = Span::from_ms(50);
+
+/// What a loop shows to its watchdog. The loop's owner arms it before a segment and disarms it
+/// after.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// The thread of the loop; 0 while nothing is watched.
+    tid: AtomicU64,
+    /// How the loop was ended by force: 0, or a [`Force`] as a number.
+    ended: AtomicU8,
+    /// Cycles that no recorder counts.
+    beats: AtomicU64,
+    /// How long it may get nowhere, ns; 0 for what its charge says.
+    allowed_ns: AtomicU64,
+}
+
+/// How a loop was ended by force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It had the CPU and did not yield: it was made SCHED_OTHER and told to stop.
+    Demoted,
+    /// As before, but the kernel refused to demote it: it was told to stop.
+    Told,
+    /// It did not get the CPU: all watched loops were made SCHED_OTHER and told to stop.
+    Starved,
+}
+
+impl Watched {
+    /// Watches thread `tid` from now on.
+    ///
+    /// # Real-time: setup only
+    pub fn arm(&self, tid: i32) {
+        self.tid.store(u64::from(tid.unsigned_abs()), Ordering::Release);
+    }
+
+    /// Watches nothing.
+    ///
+    /// # Real-time: setup only
+    pub fn disarm(&self) {
+        self.tid.store(0, Ordering::Release);
+    }
+
+    /// From now on the loop may get nowhere for so long, whatever its charge says: what it runs has
+    /// changed. `None` takes that back.
+    ///
+    /// # Real-time: in loop
+    pub fn allow(&self, bound: Option<Span>) {
+        let ns = bound.map_or(0, |span| span.as_ns().max(1).unsigned_abs());
+        self.allowed_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// How long the loop may get nowhere.
+    fn bound(&self, charged: Span) -> Span {
+        match self.allowed_ns.load(Ordering::Relaxed) {
+            0 => charged,
+            ns => Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+        }
+    }
+
+    /// One more cycle that no recorder counts.
+    ///
+    /// # Real-time: in loop
+    pub fn beat(&self) {
+        // One writer, so that no locked instruction is needed.
+        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Where cycles that no recorder counts are counted, by the loop alone.
+    pub(crate) fn word(&self) -> &AtomicU64 {
+        &self.beats
+    }
+
+    /// Cycles that no recorder counted, as progress to look at.
+    ///
+    /// # Real-time: reader side
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    /// How the loop was ended by force, if it was.
+    ///
+    /// # Real-time: reader side
+    pub fn ended(&self) -> Option<Force> {
+        match self.ended.load(Ordering::Acquire) {
+            1 => Some(Force::Demoted),
+            2 => Some(Force::Told),
+            3 => Some(Force::Starved),
+            _ => None,
+        }
+    }
+
+    fn end(&self, force: Force) {
+        let number = match force {
+            Force::Demoted => 1,
+            Force::Told => 2,
+            Force::Starved => 3,
+        };
+        self.ended.store(number, Ordering::Release);
+    }
+
+    /// The watched thread, if any.
+    pub(crate) fn thread(&self) -> Option<i32> {
+        i32::try_from(self.tid.load(Ordering::Acquire)).ok().filter(|&tid| tid != 0)
+    }
+}
+
+/// A loop as its watchdog sees it.
+pub struct Progress<'a, P> {
+    /// Where the loop says that it is at work.
+    pub watched: &'a Watched,
+    /// A number that changes whenever the loop gets on; cycles pushed, say.
+    pub progress: P,
+    /// How long the loop may get nowhere.
+    pub bound: Span,
+}
+
+/// How long each charge has got nowhere, counted by the watchdog's own ticks: time in which the
+/// watchdog did not run either (suspend, a halted guest) is no fault of the loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Idle {
+    progress: u64,
+    span: Span,
+    /// CPU time of the thread when it last got on, in ns.
+    cpu_ns: u64,
+}
+
+impl Idle {
+    /// One tick later; whether the bound is passed.
+    fn tick(&mut self, cpu_ns: Option<u64>, progress: u64, elapsed: Span, bound: Span) -> bool {
+        if cpu_ns.is_none() || progress != self.progress {
+            *self = Self { progress, span: Span::ZERO, cpu_ns: cpu_ns.unwrap_or(0) };
+            return false;
+        }
+        let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
+        self.span = Span::from_ns(self.span.as_ns().saturating_add(fair.as_ns()));
+        self.span > bound
+    }
+}
+
+/// One look at `charges`, `elapsed` after the last one. When one gets nowhere for longer than its
+/// bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of that
+/// time it is demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
+pub(super) fn look<P: Fn() -> u64>(
+    charges: &[Progress<'_, P>],
+    idle: &mut [Idle],
+    elapsed: Span,
+    stop: &AtomicBool,
+) {
+    for (charge, idle) in charges.iter().zip(idle) {
+        let tid = charge.watched.thread();
+        let cpu_ns = tid.and_then(thread_cpu_ns);
+        let bound = charge.watched.bound(charge.bound);
+        if idle.tick(cpu_ns, (charge.progress)(), elapsed, bound) {
+            let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
+            let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
+                let demoted =
+                    tid.is_some_and(|tid| scheduler::set(tid, SchedPolicy::Other).is_ok());
+                if demoted { Force::Demoted } else { Force::Told }
+            } else {
+                for thread in charges.iter().filter_map(|charge| charge.watched.thread()) {
+                    // One that is gone needs no demotion.
+                    let _gone = scheduler::set(thread, SchedPolicy::Other);
+                }
+                Force::Starved
+            };
+            charge.watched.end(force);
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_testkit::skip;
+
+    use super::super::watch;
+    use super::*;
+
+    #[test]
+    fn only_an_armed_loop_that_gets_nowhere_passes_its_bound() {
+        let bound = Span::from_ms(200);
+        let mut idle = Idle::default();
+        assert!((1..100).all(|n| !idle.tick(Some(0), n, TICK, bound)), "it gets on");
+        assert!((0..100).all(|_| !idle.tick(None, 99, TICK, bound)), "it is not armed");
+        let mut idle = Idle::default();
+        let ticks = (1..).find(|_| idle.tick(Some(0), 7, TICK, bound)).expect("unbounded");
+        assert_eq!(ticks, 6, "one to see the number, four to the bound, one beyond");
+    }
+
+    #[test]
+    fn what_is_allowed_may_change_while_it_is_watched() {
+        let (watched, charged) = (Watched::default(), Span::from_ms(5));
+        assert_eq!(watched.bound(charged), charged);
+        watched.allow(Some(Span::from_ms(70)));
+        assert_eq!(watched.bound(charged), Span::from_ms(70));
+        watched.allow(None);
+        assert_eq!(watched.bound(charged), charged);
+    }
+
+    #[test]
+    fn time_in_which_the_watchdog_slept_too_is_no_fault() {
+        let mut idle = Idle::default();
+        assert!(!idle.tick(Some(0), 7, TICK, Span::from_ms(500)));
+        assert!(!idle.tick(Some(0), 7, Span::from_ms(3_600_000), Span::from_ms(500)));
+    }
+
+    #[test]
+    fn a_loop_that_does_not_yield_is_demoted_and_stopped() {
+        if !skip::need_native("real timing") {
+            return;
+        }
+        let (watched, stop, done) =
+            (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
+        let policy = std::thread::scope(|scope| {
+            let charges =
+                [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let (stop, done, watched) = (&stop, &done, &watched);
+            scope.spawn(move || watch(&charges, stop, done));
+            let stuck = scope.spawn(move || {
+                // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop does.
+                let _session = crate::session::Thread::enter(None, SchedPolicy::Fifo(1));
+                watched.arm(punctual_os::process::tid());
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                scheduler::get(0)
+            });
+            let policy = stuck.join().expect("no panic");
+            done.store(true, Ordering::Release);
+            policy
+        });
+        assert_eq!(policy, Ok(SchedPolicy::Other));
+        assert_eq!(watched.ended(), Some(Force::Demoted));
+    }
+
+    #[test]
+    fn a_loop_that_does_not_run_is_starved_not_blamed() {
+        let (watched, stop) = (Watched::default(), AtomicBool::new(false));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let charges =
+                [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let (stop, done, watched) = (&stop, &done, &watched);
+            scope.spawn(move || watch(&charges, stop, done));
+            let (wake, asleep) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                watched.arm(punctual_os::process::tid());
+                // Blocked, as a thread that others keep from running is.
+                let _woken = asleep.recv();
+            });
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            drop(wake);
+            done.store(true, Ordering::Release);
+        });
+        assert_eq!(watched.ended(), Some(Force::Starved));
+    }
+}

@@ -1,0 +1,60 @@
+//! Loops of this process on one CPU disturb each other: who starts the second one is told.
+//!
+//! Setup only. Knows nothing of other processes.
+
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// The CPUs that loops of this process are pinned to.
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+static LOOPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// A loop that is pinned to a CPU, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Neighbour(Option<u32>);
+
+impl Neighbour {
+    /// A loop on `cpu`, and what is to be said of the others there.
+    pub(crate) fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
+        let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = loops.iter().filter(|other| Some(**other) == cpu).count();
+        loops.extend(cpu);
+        let warning = cpu.filter(|_| others > 0).map(|cpu| {
+            format!(
+                "CPU {cpu} has {} loops of this process: each makes the others late by what it \
+                 runs, microseconds at least; give each a CPU of its own, or make them tasks of \
+                 one Executive",
+                others + 1
+            )
+        });
+        (Self(cpu), warning)
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = loops.iter().position(|cpu| Some(*cpu) == self.0) {
+            loops.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_loop_on_a_cpu_is_told_of_the_first() {
+        // A CPU that no other test has.
+        let cpu = Some(u32::MAX);
+        let (first, said) = Neighbour::enter(cpu);
+        assert_eq!(said, None);
+        let (second, said) = Neighbour::enter(cpu);
+        assert!(said.is_some_and(|said| said.contains("has 2 loops")));
+        drop((first, second));
+        assert_eq!(Neighbour::enter(cpu).1, None);
+        assert_eq!(Neighbour::enter(None).1, None);
+    }
+}

@@ -1,0 +1,256 @@
+//! Which task runs on which CPU: harmonic chains whole, heaviest first, each to the CPU that has
+//! the least to do.
+//!
+//! For the builder of several executives. Pure. In a harmonic chain each period divides the next
+//! one, so that all its releases fall into one pattern and the budgets may fill the CPU to the last
+//! (Liu and Layland's bound is 1 there, and ln 2 in general); splitting one wastes that. A chain is
+//! split only where it fits nowhere whole, and tasks that follow one another never are.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use crate::periodic::{Period, Phase, Task};
+
+/// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
+/// which tell tasks without budgets apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Weight {
+    share: f64,
+    rate_hz: f64,
+}
+
+impl Weight {
+    fn of(task: &Task) -> Self {
+        let period_ns = task.period.as_ns_f64();
+        let share = task.budget_ns.unwrap_or(0) as f64 / period_ns;
+        Self { share, rate_hz: 1e9 / period_ns }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { share: self.share + other.share, rate_hz: self.rate_hz + other.rate_hz }
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.share.total_cmp(&other.share).then(self.rate_hz.total_cmp(&other.rate_hz))
+    }
+}
+
+/// Tasks that stay together, by index, all of one period.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    tasks: Vec<usize>,
+    weight: Weight,
+}
+
+/// The CPU, by index below `cpus`, of each task. No CPU is given more than `most` of its time by
+/// budgets as long as there is a place; where there is none, the least loaded one gets it.
+pub(crate) fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
+    let mut place = vec![0; tasks.len()];
+    let mut load = vec![Weight::default(); cpus.max(1)];
+    let mut chains = chains(tasks);
+    let weight =
+        |chain: &[Group]| chain.iter().fold(Weight::default(), |sum, group| sum.plus(group.weight));
+    chains.sort_by(|a, b| weight(b).order(&weight(a)));
+    // A sum of quotients may be off by a few parts in 10¹⁶.
+    let fits = |load: &Weight, more: &Weight| load.share + more.share <= most + 1e-9;
+    let mut split = Vec::new();
+    for chain in chains {
+        let whole = weight(&chain);
+        let cpu = least(&load);
+        if fits(&load[cpu], &whole) {
+            load[cpu] = load[cpu].plus(whole);
+            chain.iter().flat_map(|group| &group.tasks).for_each(|&task| place[task] = cpu);
+        } else {
+            split.push(chain);
+        }
+    }
+    for mut chain in split {
+        chain.sort_by(|a, b| b.weight.order(&a.weight));
+        let mut with: Option<usize> = None;
+        for group in chain {
+            // Where the chain already is, if it fits there.
+            let cpu =
+                with.filter(|&cpu| fits(&load[cpu], &group.weight)).unwrap_or_else(|| least(&load));
+            load[cpu] = load[cpu].plus(group.weight);
+            group.tasks.iter().for_each(|&task| place[task] = cpu);
+            with = Some(cpu);
+        }
+    }
+    place
+}
+
+/// The CPU, by index, of one more task beside those that each CPU has already: that of the task
+/// which it follows; or where it fits, with the chain that it goes on, of several the one whose
+/// last period is the longest; or else the least loaded one.
+pub(crate) fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
+    if let Phase::After(of, _) = &task.phase
+        && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name == *of))
+    {
+        return cpu;
+    }
+    let sum = |tasks: &&[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
+    let load: Vec<Weight> = on.iter().map(sum).collect();
+    let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
+    let divisor = |cpu: usize| {
+        let periods = on[cpu].iter().map(|task| task.period);
+        periods.filter(|period| divides(*period, task.period)).max()
+    };
+    let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
+    let longest = |a: &(Period, usize), b: &(Period, usize)| {
+        a.0.cmp(&b.0).then_with(|| load[b.1].order(&load[a.1]))
+    };
+    chained.max_by(longest).map_or_else(|| least(&load), |(_, cpu)| cpu)
+}
+
+/// Whether the longer period is a whole number of the shorter one.
+fn divides(shorter: Period, longer: Period) -> bool {
+    // num/den over num'/den' is whole.
+    let over = u128::from(longer.num_ns()) * u128::from(shorter.den());
+    over % (u128::from(shorter.num_ns()) * u128::from(longer.den())) == 0
+}
+
+/// The CPU that has the least to do; the first of several.
+fn least(load: &[Weight]) -> usize {
+    let least = load.iter().enumerate().min_by(|(_, a), (_, b)| a.order(b));
+    least.map_or(0, |(cpu, _)| cpu)
+}
+
+/// Groups in chains of periods that divide each other, the shortest first.
+fn chains(tasks: &[Task]) -> Vec<Vec<Group>> {
+    let mut groups = groups(tasks);
+    let length = |group: &Group| tasks[group.tasks[0]].period;
+    groups.sort_by_key(length);
+    let mut chains: Vec<Vec<Group>> = Vec::new();
+    for group in groups {
+        let period = length(&group);
+        let divides = |chain: &&mut Vec<Group>| divides(length(&chain[chain.len() - 1]), period);
+        // Of several, the one whose last period is the longest.
+        let fit =
+            chains.iter_mut().filter(divides).max_by_key(|chain| length(&chain[chain.len() - 1]));
+        match fit {
+            Some(chain) => chain.push(group),
+            None => chains.push(vec![group]),
+        }
+    }
+    chains
+}
+
+/// Tasks that follow one another are one group.
+fn groups(tasks: &[Task]) -> Vec<Group> {
+    let names: HashMap<&str, usize> =
+        tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+    let first = |mut index: usize| {
+        // As many steps as there are tasks: a circle is the builder's to refuse.
+        for _ in tasks {
+            match &tasks[index].phase {
+                Phase::After(of, _) => match names.get(of.as_str()) {
+                    Some(&before) => index = before,
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        index
+    };
+    let mut groups: Vec<Group> = vec![Group::default(); tasks.len()];
+    for (index, task) in tasks.iter().enumerate() {
+        let group = &mut groups[first(index)];
+        group.tasks.push(index);
+        group.weight = group.weight.plus(Weight::of(task));
+    }
+    groups.retain(|group| !group.tasks.is_empty());
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
+        let task = Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
+        if budget_us == 0 { task } else { task.budget_ns(budget_us * 1_000) }
+    }
+
+    fn shares(tasks: &[Task], place: &[usize], cpus: usize) -> Vec<f64> {
+        let mut shares = vec![0.0; cpus];
+        for (task, cpu) in tasks.iter().zip(place) {
+            shares[*cpu] += Weight::of(task).share;
+        }
+        shares
+    }
+
+    #[test]
+    fn chains_stay_whole_and_the_heavier_goes_first() {
+        let tasks = [
+            task("1", 1_000, 200),
+            task("2", 2_000, 400),
+            task("10", 10_000, 1_000),
+            task("3", 3_000, 300),
+            task("9", 9_000, 900),
+        ];
+        // 1, 2, 10 and 3, 9: 3 follows 1 as well, but not 2.
+        assert_eq!(pack(&tasks, 2, 1.0), [0, 0, 0, 1, 1]);
+        assert_eq!(pack(&tasks, 1, 1.0), [0; 5]);
+        assert_eq!(pack(&tasks, 0, 1.0), [0; 5], "no CPU is one");
+    }
+
+    #[test]
+    fn a_chain_that_fits_nowhere_is_split_and_nothing_else() {
+        let tasks: Vec<Task> =
+            (0..6).map(|n| task(&format!("t{n}"), 1_000 << n, 300 << n)).collect();
+        let place = pack(&tasks, 2, 1.0);
+        assert!(shares(&tasks, &place, 2).iter().all(|&share| share <= 1.0), "{place:?}");
+        let half = pack(&tasks[..2], 2, 0.5);
+        assert_ne!(half[0], half[1], "half a CPU each");
+    }
+
+    #[test]
+    fn tasks_that_follow_one_another_are_never_apart() {
+        let after = |name: &str, of: &str| {
+            task(name, 1_000, 600).phase(Phase::After(of.to_owned(), 100_000))
+        };
+        let tasks = [task("sense", 1_000, 600), after("think", "sense"), after("act", "think")];
+        let place = pack(&tasks, 3, 1.0);
+        assert!(place.iter().all(|&cpu| cpu == place[0]), "{place:?}");
+        let circle = [after("a", "b"), after("b", "a"), after("c", "nobody")];
+        assert_eq!(pack(&circle, 2, 1.0).len(), 3, "refused later, by the builder");
+    }
+
+    #[test]
+    fn one_more_goes_on_with_its_chain_where_it_fits() {
+        let (a, b) = ([task("1", 1_000, 500)], [task("3", 3_000, 300), task("6", 6_000, 300)]);
+        let on: [&[Task]; 2] = [&a, &b];
+        assert_eq!(place(&task("new", 12_000, 100), &on, 1.0), 1, "of 1, 3, 6 it goes on 6");
+        assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
+        assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
+        assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
+        let after = task("new", 1_000, 900).phase(Phase::After("1".to_owned(), 5));
+        assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
+        assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
+    }
+
+    #[test]
+    fn tasks_without_budgets_are_spread_by_their_rates() {
+        let tasks = [task("a", 7, 0), task("b", 11, 0), task("c", 13, 0), task("d", 17, 0)];
+        let place = pack(&tasks, 2, 1.0);
+        assert_eq!(place, [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn no_place_is_worse_than_it_must_be() {
+        // Longest first is within 4/3 of the best (Graham); here of the mean, as no task is large.
+        let mut seed = 11u64;
+        for cpus in 1..5 {
+            let tasks: Vec<Task> = (0..60)
+                .map(|n| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    task(&format!("t{n}"), 1_000 + (seed >> 54), 10 + (seed >> 60))
+                })
+                .collect();
+            let place = pack(&tasks, cpus, 1.0);
+            let shares = shares(&tasks, &place, cpus);
+            let mean = shares.iter().sum::<f64>() / cpus as f64;
+            assert!(shares.iter().all(|&share| share <= mean * 4.0 / 3.0), "{shares:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Why a supervisor cannot be set up, in words for a person.
+
+use std::fmt;
+use std::io;
+
+use punctual_os::Errno;
+
+use crate::periodic::BuildError;
+
+/// Why a supervisor cannot be set up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The tasks do not fit together.
+    Build(BuildError),
+    /// This is no name for a task or a supervisor.
+    Name(String),
+    /// A task's priority is not below its supervisor's.
+    Priority(String, u8, u8),
+    /// No memory for a task.
+    Memory(String, Errno),
+    /// The supervisor's socket cannot be made.
+    Socket(String, io::Error),
+    /// A supervisor of this name runs already.
+    Running(String),
+}
+
+impl SetupError {
+    /// The task that it is about; `None` for all together.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::Build(why) => why.task(),
+            Self::Priority(task, ..) | Self::Memory(task, _) => Some(task),
+            Self::Name(_) | Self::Socket(..) | Self::Running(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(why) => why.fmt(f),
+            Self::Name(name) => write!(
+                f,
+                "{name:?} is no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first"
+            ),
+            Self::Priority(name, fifo, supervisor) => write!(
+                f,
+                "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
+                supervisor.saturating_sub(1)
+            ),
+            Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
+            Self::Socket(path, why) => write!(f, "{path}: {why}"),
+            Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl From<BuildError> for SetupError {
+    fn from(why: BuildError) -> Self {
+        Self::Build(why)
+    }
+}

@@ -1,0 +1,48 @@
+//! What a lifecycle takes in, and what comes out of it.
+//!
+//! Plain data between the supervising thread, which looks and acts, and [`super::Lifecycle`], which
+//! decides.
+
+use punctual_core::seat::State;
+
+use super::end::{Cause, Exit};
+
+/// What the supervisor sees of a seat.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Seen {
+    /// How the process ended, if it did.
+    pub(in super::super) ended: Option<Exit>,
+    /// What its seat says.
+    pub(in super::super) state: State,
+    /// Releases so far that found it still running.
+    pub(in super::super) overran: u64,
+    /// The last release that it took, by its own word.
+    pub(in super::super) taken: Option<u64>,
+    /// Releases posted so far.
+    pub(in super::super) posted: u64,
+    /// Whether the loop has seen that the door is closed.
+    pub(in super::super) left: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Act {
+    /// Nothing.
+    Nothing,
+    /// Clear the seat, and start the program.
+    Start,
+    /// Give its thread its place, and open the door.
+    Seat,
+    /// Say that it takes no releases.
+    Note,
+    /// End everything: it takes no releases, and that is its policy.
+    Stop,
+    /// Close the door; the process goes on by itself.
+    Dismiss,
+    /// Close the door, and end the process.
+    Kill(Cause),
+    /// Close the door; the process is gone, and its outputs are the safe value's.
+    Bury(Exit),
+    /// Clear the seat for whoever comes by name.
+    Free,
+}

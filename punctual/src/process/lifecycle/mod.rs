@@ -1,0 +1,223 @@
+//! The lifecycle of a seat as its supervisor leads it: started, seated, ended, left, started again.
+//!
+//! Pure: what was seen goes in, what is to be done comes out; runs on made-up clocks. Each thing is
+//! done once: the state changes with it.
+
+mod act;
+mod end;
+
+use punctual_core::seat::State;
+use punctual_core::time::{Instant, Span};
+
+use super::restart::{Count, Restart};
+use crate::periodic::OnOverrun;
+
+pub(super) use act::{Act, Seen};
+pub use end::{Cause, Exit};
+
+/// Where a seat is in its lifecycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Free for who joins by name.
+    Free,
+    /// To be started at this instant.
+    Due(Instant),
+    /// Started at this instant; has not registered.
+    Started(Instant),
+    /// Released since this instant.
+    Seated(Instant),
+    /// Unregistered, or sent away for a reason; its process may go on.
+    Dismissed(Instant, Option<Cause>),
+    /// To be ended, which was asked for.
+    Ending(Instant, Cause),
+    /// The process is gone; the loop has not left the seat. Whether it failed, and how long it ran.
+    Leaving(bool, Span),
+    /// For good.
+    Over,
+}
+
+/// The lifecycle of one seat.
+#[derive(Debug)]
+pub(super) struct Lifecycle {
+    pub(super) stage: Stage,
+    /// Whether it has a program; else it is for who joins.
+    program: bool,
+    /// What an overrun does.
+    policy: OnOverrun,
+    /// A process that takes none of so many releases is silent.
+    silent_after: u64,
+    register_within: Span,
+    restart: Restart,
+    pub(super) restarts: Count,
+    overran: u64,
+    /// The release that was taken last, and how many were posted then.
+    heard: (Option<u64>, u64),
+    silent: bool,
+}
+
+impl Lifecycle {
+    /// A seat whose program, if it has one, is to be started at once.
+    pub(super) fn new(
+        program: bool,
+        (policy, silent_after): (OnOverrun, u64),
+        register_within: Span,
+        restart: Restart,
+        now: Instant,
+    ) -> Self {
+        let stage = if program { Stage::Due(now) } else { Stage::Free };
+        let restarts = Count::default();
+        Self {
+            stage,
+            program,
+            policy,
+            silent_after,
+            register_within,
+            restart,
+            restarts,
+            overran: 0,
+            heard: (None, 0),
+            silent: false,
+        }
+    }
+
+    /// Somebody has joined; only a free seat is given.
+    pub(super) fn join(&mut self, now: Instant) -> bool {
+        let free = self.stage == Stage::Free;
+        if free {
+            self.stage = Stage::Started(now);
+        }
+        free
+    }
+
+    /// Whether nothing will run here any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// What is to be done at `now`.
+    pub(super) fn tick(&mut self, seen: &Seen, now: Instant) -> Act {
+        let overran = seen.overran != self.overran;
+        self.overran = seen.overran;
+        match self.stage {
+            Stage::Free | Stage::Over => Act::Nothing,
+            Stage::Due(at) if now >= at => {
+                self.stage = Stage::Started(now);
+                Act::Start
+            }
+            Stage::Due(_) => Act::Nothing,
+            Stage::Started(since) => self.started(seen, since, now),
+            Stage::Seated(since) => self.seated(seen, since, now, overran),
+            Stage::Dismissed(since, _) => match seen.ended {
+                // One that was joined may go on for ever, and is nothing to us.
+                None if self.program => Act::Nothing,
+                None => self.reap(Exit::Unknown, false, now - since),
+                Some(exit) => self.reap(exit, exit != Exit::Status(0), now - since),
+            },
+            Stage::Ending(since, _) => match seen.ended {
+                None => Act::Nothing,
+                Some(exit) => self.reap(exit, true, now - since),
+            },
+            Stage::Leaving(..) if !seen.left => Act::Nothing,
+            Stage::Leaving(failed, ran) => self.again(failed, ran, now),
+        }
+    }
+
+    fn started(&mut self, seen: &Seen, since: Instant, now: Instant) -> Act {
+        match (seen.ended, seen.state) {
+            (Some(exit), _) => self.reap(exit, true, Span::ZERO),
+            (None, State::Asking) => {
+                self.stage = Stage::Seated(now);
+                (self.heard, self.silent) = ((seen.taken, seen.posted), false);
+                Act::Seat
+            }
+            (None, State::Empty) if now - since <= self.register_within => Act::Nothing,
+            (None, State::Empty) => self.kill(Cause::NeverRegistered, now),
+            (None, _) => self.kill(Cause::Rubbish, now),
+        }
+    }
+
+    fn seated(&mut self, seen: &Seen, since: Instant, now: Instant, overran: bool) -> Act {
+        if let Some(exit) = seen.ended {
+            // One that says so before it goes has not failed.
+            let failed = seen.state != State::Gone || exit != Exit::Status(0);
+            return self.reap(exit, failed, now - since);
+        }
+        match seen.state {
+            State::Gone => {
+                self.stage = Stage::Dismissed(since, None);
+                Act::Dismiss
+            }
+            State::Unknown | State::Empty => self.kill(Cause::Rubbish, now),
+            State::Asking | State::Idle | State::Running
+                if overran && self.policy == OnOverrun::Terminate =>
+            {
+                self.kill(Cause::Overran, now)
+            }
+            // A cycle that runs long is an overrun, or the guard's.
+            State::Running => self.hear(seen),
+            State::Asking | State::Idle if self.heard.0 != seen.taken => self.hear(seen),
+            State::Asking | State::Idle => self.listen(seen, now),
+        }
+    }
+
+    fn hear(&mut self, seen: &Seen) -> Act {
+        (self.heard, self.silent) = ((seen.taken, seen.posted), false);
+        Act::Nothing
+    }
+
+    /// It waits for a release, as it says: one that is stopped, or hangs elsewhere, takes none.
+    fn listen(&mut self, seen: &Seen, now: Instant) -> Act {
+        if self.silent || seen.posted.saturating_sub(self.heard.1) < self.silent_after {
+            return Act::Nothing;
+        }
+        self.silent = true;
+        match self.policy {
+            OnOverrun::Terminate => self.kill(Cause::Silent, now),
+            OnOverrun::Stop => Act::Stop,
+            _ => Act::Note,
+        }
+    }
+
+    /// To be ended by its supervisor. A process that was started by hand is ended for an overrun or
+    /// for silence alone, and sent away otherwise.
+    pub(super) fn kill(&mut self, cause: Cause, now: Instant) -> Act {
+        // How long it ran counts, not how long it takes to end.
+        let since = match self.stage {
+            Stage::Started(_) => now,
+            Stage::Seated(since) | Stage::Dismissed(since, _) => since,
+            _ => return Act::Nothing,
+        };
+        if self.program || matches!(cause, Cause::Overran | Cause::Silent) {
+            self.stage = Stage::Ending(since, cause);
+            return Act::Kill(cause);
+        }
+        self.stage = Stage::Dismissed(since, Some(cause));
+        Act::Dismiss
+    }
+
+    /// Why it was sent away; `None` where it left by itself.
+    pub(super) fn dismissed_for(&self) -> Option<Cause> {
+        match self.stage {
+            Stage::Dismissed(_, cause) => cause,
+            _ => None,
+        }
+    }
+
+    fn reap(&mut self, exit: Exit, failed: bool, ran: Span) -> Act {
+        self.stage = Stage::Leaving(failed, ran);
+        Act::Bury(exit)
+    }
+
+    fn again(&mut self, failed: bool, ran: Span, now: Instant) -> Act {
+        if !self.program {
+            self.stage = Stage::Free;
+            return Act::Free;
+        }
+        let next = self.restarts.next(&self.restart, failed, ran, now);
+        self.stage = next.map_or(Stage::Over, Stage::Due);
+        Act::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests;

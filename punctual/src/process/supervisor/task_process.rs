@@ -1,0 +1,141 @@
+//! Who sits on a block, as the supervising thread has it: started, known, closed out.
+//!
+//! Decides nothing: that is [`super::super::lifecycle`].
+
+use std::ffi::c_int;
+use std::os::unix::net::UnixStream;
+
+use punctual_core::seat::look;
+use punctual_core::time::Instant;
+use punctual_os::descriptor::Descriptor;
+use punctual_os::pidfd;
+use punctual_os::process::Ending;
+use punctual_os::scheduler::SchedPolicy;
+
+use super::super::cgroup::Home;
+use super::super::lifecycle::{Exit, Lifecycle};
+use super::child::Child;
+use super::event::What;
+use super::supervisor_loop::now;
+use super::task_block::TaskBlock;
+
+/// Who sits on a block, as the supervising thread has it.
+#[derive(Debug)]
+pub(super) struct TaskProcess {
+    pub(super) lifecycle: Lifecycle,
+    /// Of the last one; each has its own.
+    pub(super) number: u64,
+    /// Where it was started here.
+    pub(super) child: Option<Child>,
+    /// Where it joined.
+    pub(super) pidfd: Option<Descriptor>,
+    pub(super) pid: i32,
+    pub(super) connection: Option<UnixStream>,
+    /// Known without looking: it could not be started.
+    pub(super) ended: Option<Exit>,
+    pub(super) policy: Option<SchedPolicy>,
+    pub(super) starts: u64,
+    pub(super) registered: u64,
+    pub(super) terminated: u64,
+    /// Threads beside the registered one that were demoted, as far as that was said.
+    pub(super) others_demoted: u64,
+    pub(super) failed: bool,
+    pub(super) exit: Option<Exit>,
+}
+
+impl TaskProcess {
+    pub(super) fn new(block: &TaskBlock, now: Instant) -> Self {
+        let spec = &block.spec;
+        let policy = (spec.task.policy, block.silent_after);
+        let program = !spec.command.is_empty();
+        Self {
+            lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
+            number: 0,
+            child: None,
+            pidfd: None,
+            pid: 0,
+            connection: None,
+            ended: None,
+            policy: None,
+            starts: 0,
+            registered: 0,
+            terminated: 0,
+            others_demoted: 0,
+            failed: false,
+            exit: None,
+        }
+    }
+}
+
+impl TaskProcess {
+    /// How the process ended, if it did.
+    pub(super) fn has_ended(&mut self) -> Option<Exit> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
+        if let Some(child) = &mut self.child {
+            return child.has_ended(now());
+        }
+        let pidfd = self.pidfd.as_ref()?;
+        (pidfd::has_ended(pidfd) != Ok(false)).then_some(Exit::Unknown)
+    }
+
+    /// What tells that the process has ended, while that is not known.
+    pub(super) fn descriptor(&self) -> Option<c_int> {
+        match &self.child {
+            Some(child) => child.descriptor(),
+            None => self.pidfd.as_ref().map(Descriptor::number),
+        }
+    }
+
+    /// Starts the program of a block that is clear.
+    pub(super) fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
+        self.number += 1;
+        self.starts += 1;
+        self.ended = None;
+        match Child::start(block, home) {
+            Ok(child) => {
+                self.pid = child.pid();
+                block.others.watch(self.pid);
+                self.child = Some(child);
+                What::Started(self.pid.unsigned_abs())
+            }
+            Err(why) => {
+                let exit = Exit::NotStarted(why.0);
+                self.ended = Some(exit);
+                What::Ended(exit)
+            }
+        }
+    }
+
+    /// Ends the process.
+    pub(super) fn kill(&self) {
+        match (&self.child, &self.pidfd) {
+            (Some(child), _) => child.kill(),
+            // Only itself: what else is in its process group is not ours.
+            (None, Some(pidfd)) => drop(pidfd::end(pidfd, Ending::Kill)),
+            (None, None) => {}
+        }
+    }
+
+    /// Its process is gone.
+    pub(super) fn reap(&mut self, block: &TaskBlock, exit: Exit) {
+        block.others.watch(0);
+        (self.child, self.pidfd, self.connection) = (None, None, None);
+        self.exit = Some(exit);
+    }
+
+    /// Closes the door and takes the guard away; the thread that sat there.
+    pub(super) fn close(&self, block: &TaskBlock) -> Option<i32> {
+        block.door.close(self.number);
+        block.guarded.arm(0);
+        let thread = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
+        own_thread(self.pid, thread)
+    }
+}
+
+/// A thread by the number that a task gave, where it really is one of its process.
+pub(super) fn own_thread(pid: i32, thread: u64) -> Option<i32> {
+    let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
+    std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
+}

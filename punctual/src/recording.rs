@@ -1,0 +1,218 @@
+//! The samples of a loop or of an executive's tasks on their way into a file: a thread beside the
+//! loops.
+//!
+//! Opens the file before the loop begins, and completes it at the end. A file that cannot be
+//! written any more ends the recording, never the loop.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use punctual_core::recorder;
+use punctual_core::sample::Sample;
+use punctual_core::time::{Instant, Period};
+use punctual_os::affinity;
+use punctual_os::scheduler::SchedPolicy;
+
+use crate::counting::{Words, words};
+use crate::drain::{Drainage, INTERVAL, SampleFile, Sink};
+use crate::error::{Error, Kind};
+use crate::monitor::aside;
+use crate::summary::Samples;
+
+/// The ring has room for what comes while the thread beside the loop does not run for so long.
+const ROOM_S: u64 = 4;
+/// The fewest and the most samples of a ring; 16 bytes each.
+const RING: (u64, u64) = (1 << 12, 1 << 20);
+
+/// What a file says of one run: a loop, or a task of an executive.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) period: Period,
+    pub(crate) phase_ns: u64,
+    /// From the instant that the recording begins with to its release 0, ns.
+    pub(crate) offset_ns: u64,
+    pub(crate) policy: SchedPolicy,
+    pub(crate) wait: &'static str,
+}
+
+impl Facts {
+    fn json(&self, begin: Instant) -> String {
+        let (policy, priority) = match self.policy {
+            SchedPolicy::Fifo(priority) => ("SCHED_FIFO", priority.to_string()),
+            SchedPolicy::RoundRobin(priority) => ("SCHED_RR", priority.to_string()),
+            SchedPolicy::Other | SchedPolicy::Unknown(_) => ("SCHED_OTHER", "null".to_owned()),
+        };
+        format!(
+            "{{\"name\":{},\"cpu\":{},\"period_ns\":{},\"epoch_ns\":{},\"phase_ns\":{},\
+             \"policy\":\"{policy}\",\"priority\":{priority},\"wait\":\"{}\"}}",
+            quoted(&self.name),
+            self.cpu.unwrap_or(0),
+            self.period.as_ns(),
+            begin.as_ns().saturating_add(self.offset_ns),
+            self.phase_ns,
+            self.wait,
+        )
+    }
+}
+
+/// All that a file says of its runs.
+fn json(runs: &[Facts], begin: Instant) -> String {
+    let runs: Vec<String> = runs.iter().map(|run| run.json(begin)).collect();
+    format!(
+        "{{\"tool\":\"punctual library\",\"version\":\"{}\",\"runs\":[{}]}}",
+        env!("CARGO_PKG_VERSION"),
+        runs.join(",")
+    )
+}
+
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A recording in progress.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// The instant of release 0, ns; 0 before the first wait.
+    first_ns: Arc<AtomicU64>,
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Samples>>,
+}
+
+/// Samples go to the file alone.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn take(&mut self, _: usize, _: &[Sample]) {}
+}
+
+impl Recording {
+    /// Opens the file and starts the thread; the rings that the loops write to, one a run.
+    pub(crate) fn start(path: PathBuf, runs: Vec<Facts>) -> Result<(Self, Vec<Words>), Error> {
+        let file =
+            File::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
+        let rings: Vec<Words> = runs.iter().map(|run| ring(run.period)).collect();
+        let cpus: Vec<u32> = runs.iter().filter_map(|run| run.cpu).collect();
+        let (first_ns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let writer = Writer {
+            file,
+            path,
+            runs,
+            rings: rings.clone(),
+            first_ns: Arc::clone(&first_ns),
+            done: Arc::clone(&done),
+        };
+        let beside = aside(&cpus);
+        let thread = Builder::new()
+            .name("punctual-drain".to_owned())
+            .spawn(move || {
+                // Where it may not go there it writes where it is.
+                let _beside_the_loop = affinity::set(0, &beside);
+                writer.run()
+            })
+            .map_err(|why| Error::from(Kind::Thread("the sample file", why)))?;
+        Ok((Self { first_ns, done, thread: Some(thread) }, rings))
+    }
+
+    /// The loop begins with its release 0 at `first`.
+    pub(crate) fn begin(&self, first: Instant) {
+        self.first_ns.store(first.as_ns(), Ordering::Release);
+    }
+
+    /// Waits until all samples are in the file, and says how many.
+    pub(crate) fn finish(mut self) -> Samples {
+        self.end().unwrap_or_default()
+    }
+
+    fn end(&mut self) -> Option<Samples> {
+        self.done.store(true, Ordering::Release);
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _written = self.end();
+    }
+}
+
+/// A ring for the samples of a loop of this period.
+fn ring(period: Period) -> Words {
+    let wanted = ROOM_S.saturating_mul(1_000_000_000) / period.as_ns();
+    let samples = wanted.clamp(RING.0, RING.1).next_power_of_two();
+    let ring = words(recorder::words(samples as usize));
+    // Made before anybody resumes it.
+    let _made = recorder::split(&ring);
+    ring
+}
+
+/// Waits for the next look, or for the loop's end.
+#[expect(clippy::disallowed_methods, reason = "no instant is meant: the loop's end cuts it short")]
+fn rest() {
+    std::thread::park_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs()));
+}
+
+/// What the thread beside the loop has.
+struct Writer {
+    file: File,
+    path: PathBuf,
+    runs: Vec<Facts>,
+    rings: Vec<Words>,
+    first_ns: Arc<AtomicU64>,
+    done: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn run(self) -> Samples {
+        while self.first_ns.load(Ordering::Acquire) == 0 && !self.done.load(Ordering::Acquire) {
+            rest();
+        }
+        let first = Instant::from_ns(self.first_ns.load(Ordering::Acquire));
+        let Self { file, path, runs, rings, done, .. } = self;
+        let begun = SampleFile::begin(file, &json(&runs, first), runs.len());
+        let (file, failed) = match begun {
+            Ok(file) => (Some(file), None),
+            Err(why) => (None, Some(why)),
+        };
+        let readers: Vec<_> = rings.iter().filter_map(|ring| recorder::readers(ring)).collect();
+        let views: Vec<_> = readers.iter().map(|(_, view)| *view).collect();
+        let mut drainage = Drainage::new(readers, Nowhere, file);
+        while !done.load(Ordering::Acquire) {
+            drainage.empty();
+            rest();
+        }
+        let (_, stopped) = drainage.finish(false);
+        let unrecorded = views.iter().map(|view| view.unrecorded()).sum();
+        let count: u64 = views.iter().map(|view| view.count()).sum();
+        let failed = failed.or(stopped).map(|why| why.to_string());
+        Samples { path, written: count - unrecorded, unrecorded, failed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_any_characters_is_one_text() {
+        assert_eq!(quoted("servo"), "\"servo\"");
+        assert_eq!(quoted("a\"b\\c\nd"), "\"a\\\"b\\\\c\\u000ad\"");
+    }
+}

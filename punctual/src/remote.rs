@@ -1,0 +1,248 @@
+//! Tasks that run elsewhere, behind the ranks of an executive: it posts, it does not run.
+//!
+//! For executives of workers and of processes. In the loop of [`crate::core::executive::many`]:
+//! takes the results of a task's last cycles onto its page, posts the next, wakes it. No system
+//! call but futex; an overrun is noted for whoever watches.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::dispatch::Overruns;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow};
+use punctual_core::page::At;
+use punctual_core::seat::{Done, Door, Entered, Releaser};
+use punctual_core::table::OnOverrun;
+use punctual_core::time::{Instant, Span};
+use punctual_os::futex::{self, Scope};
+
+use crate::counting::Keep;
+use crate::task::Task;
+
+/// What counts as wrong in a cycle; `u64::MAX` for what does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// From release to the latest start that is not counted as late, ns.
+    pub(crate) start_ns: u64,
+    /// The longest execution, ns.
+    pub(crate) budget_ns: u64,
+    /// From release to the latest finish, ns.
+    pub(crate) deadline_ns: u64,
+}
+
+impl Limits {
+    /// Of this task.
+    pub(crate) fn of(task: &Task) -> Self {
+        Self {
+            start_ns: task.start_ns.unwrap_or(u64::MAX),
+            budget_ns: task.budget_ns.unwrap_or(u64::MAX),
+            deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
+        }
+    }
+
+    /// What a cycle did wrong.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub(crate) fn judge(&self, done: &Done) -> Overruns {
+        let over = |span: Span, most_ns: u64| {
+            u64::try_from(span.as_ns()).is_ok_and(|span_ns| span_ns > most_ns)
+        };
+        Overruns {
+            started_late: over(done.start - done.release, self.start_ns),
+            over_budget: over(done.finish - done.start, self.budget_ns),
+            over_release: done.finish >= done.next,
+            over_deadline: over(done.finish - done.release, self.deadline_ns),
+        }
+    }
+}
+
+/// What an overrun does to a task elsewhere, as far as its releaser does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteOverrun {
+    /// Nothing: the task misses or catches up by itself.
+    Nothing,
+    /// Its cancel token is set.
+    Cancel,
+    /// The executive ends.
+    Stop,
+}
+
+impl RemoteOverrun {
+    /// How many cycles a task with this policy may catch up with, and what its releaser does.
+    pub(crate) fn of(policy: OnOverrun) -> (u32, Self) {
+        match policy {
+            OnOverrun::Burst(most) => (most, Self::Nothing),
+            OnOverrun::Terminate => (0, Self::Cancel),
+            OnOverrun::Stop => (0, Self::Stop),
+            OnOverrun::Skip | OnOverrun::Delay => (0, Self::Nothing),
+        }
+    }
+}
+
+/// What a releaser tells of a task to other threads.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteCounts {
+    /// Releases that were posted.
+    posted: AtomicU64,
+    /// Releases that found the task still running an earlier cycle.
+    overran: AtomicU64,
+    /// Releases at which nobody sat on the seat.
+    unattended: AtomicU64,
+    /// Results that cannot be.
+    invalid: AtomicU64,
+}
+
+impl RemoteCounts {
+    /// Releases that were posted to whoever sat there.
+    ///
+    /// # Real-time: reader side
+    pub(crate) fn posted(&self) -> u64 {
+        self.posted.load(Ordering::Relaxed)
+    }
+
+    /// Releases that found the task still running an earlier cycle.
+    ///
+    /// # Real-time: reader side
+    pub(crate) fn overran(&self) -> u64 {
+        self.overran.load(Ordering::Relaxed)
+    }
+
+    /// Releases at which nobody sat on the seat.
+    ///
+    /// # Real-time: reader side
+    pub(crate) fn unattended(&self) -> u64 {
+        self.unattended.load(Ordering::Relaxed)
+    }
+
+    /// Results that cannot be: of cycles that were not posted, or at impossible times.
+    ///
+    /// # Real-time: reader side
+    pub(crate) fn invalid(&self) -> u64 {
+        self.invalid.load(Ordering::Relaxed)
+    }
+}
+
+/// One task elsewhere; `K` keeps its cycles.
+#[derive(Debug)]
+pub(crate) struct RemoteTask<'a, K> {
+    /// Its seat.
+    pub(crate) server: Releaser<'a>,
+    /// What is kept of its cycles.
+    pub(crate) kept: K,
+    /// Who may be released.
+    pub(crate) door: &'a Door,
+    /// What others hear.
+    pub(crate) counts: &'a RemoteCounts,
+    /// What counts as wrong.
+    pub(crate) limits: Limits,
+    /// What an overrun does.
+    pub(crate) on_overrun: RemoteOverrun,
+    /// Where the task sleeps.
+    pub(crate) scope: Scope,
+}
+
+/// One more: a plain load and store, for there is one writer.
+fn bump(word: &AtomicU64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+impl<K: Keep> RemoteTask<'_, K> {
+    /// Takes the task's results up to `now` onto its page.
+    ///
+    /// # Real-time: in loop
+    pub(crate) fn harvest(&mut self, now: Instant) {
+        let (kept, limits) = (&mut self.kept, &self.limits);
+        self.server.harvest(now, |done| keep(kept, limits, &done));
+        self.counts.invalid.store(self.server.rubbish(), Ordering::Relaxed);
+    }
+
+    /// Takes the last results, and counts what was posted and not taken as missed. The task runs no
+    /// more.
+    ///
+    /// # Real-time: setup only
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.harvest(now);
+        if let Some(missed) = self.server.unclaimed() {
+            self.kept.end(missed, now);
+        }
+    }
+
+    /// Releases the task for a cycle that is due at `now`.
+    #[inline]
+    pub(crate) fn post(&mut self, cycle: u64, now: Instant) -> Flow {
+        let (kept, limits) = (&mut self.kept, &self.limits);
+        match self.server.enter(self.door, now, |done| keep(kept, limits, &done)) {
+            Entered::Open => {}
+            Entered::Left(unclaimed) => {
+                if let Some(missed) = unclaimed {
+                    self.kept.end(missed, now);
+                }
+                bump(&self.counts.unattended);
+                return Flow::Continue;
+            }
+            Entered::Closed => {
+                bump(&self.counts.unattended);
+                return Flow::Continue;
+            }
+        }
+        self.harvest(now);
+        let posted = self.server.post(cycle, self.on_overrun == RemoteOverrun::Cancel);
+        bump(&self.counts.posted);
+        if posted.wake {
+            // A word of our own memory: nothing can be wrong with it.
+            let _woken = futex::wake(self.server.bell(), 1, self.scope);
+        }
+        if posted.overran.is_some() {
+            bump(&self.counts.overran);
+            if self.on_overrun == RemoteOverrun::Stop {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+}
+
+#[inline]
+fn keep(kept: &mut impl Keep, limits: &Limits, done: &Done) {
+    let at = At { release: done.release, cycle: done.cycle };
+    kept.keep(at, done.start - done.release, done.missed, limits.judge(done));
+}
+
+/// All tasks elsewhere of one executive, by rank.
+#[derive(Debug)]
+pub(crate) struct RemoteTasks<'a, K> {
+    /// One a rank.
+    pub(crate) all: Vec<RemoteTask<'a, K>>,
+    /// Releases handled: progress for a watchdog.
+    pub(crate) beats: &'a AtomicU64,
+    /// Which task ended the executive.
+    pub(crate) stopped_by: Option<usize>,
+}
+
+impl<K: Keep> Dispatch for RemoteTasks<'_, K> {
+    #[inline]
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        bump(self.beats);
+        let Some(post) = self.all.get_mut(rank) else { return Flow::Continue };
+        let flow = post.post(cycle.n, cycle.release + cycle.lateness);
+        if flow == Flow::Stop {
+            self.stopped_by = Some(rank);
+        }
+        flow
+    }
+}
+
+impl<K: Keep> RemoteTasks<'_, K> {
+    /// Ends all tasks' loops and wakes them. Who is told of an overrun is told of this, for it may
+    /// go on until it is told.
+    ///
+    /// # Real-time: setup only
+    pub(crate) fn end(&self) {
+        for post in &self.all {
+            if post.on_overrun == RemoteOverrun::Cancel {
+                post.server.cancel();
+            }
+            post.server.end();
+            let _woken = futex::wake(post.server.bell(), u32::MAX, post.scope);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! One task of an executive, as its owner describes it: when it is released, what it may take,
+//! where it runs.
+//!
+//! For builders. Plain data with defaults; checks nothing.
+
+use std::time::Duration;
+
+use punctual_core::releases::Releases;
+use punctual_core::table::OnOverrun;
+use punctual_core::time::{Instant, Period};
+
+use crate::rt_thread::RtThread;
+
+/// Where a task's releases lie within its period.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Where it meets the fewest others.
+    #[default]
+    Balanced,
+    /// This many nanoseconds after the epoch, below the period.
+    At(u64),
+    /// This many nanoseconds after the release of the named task, which has the same period: for
+    /// chains from sensor to actuator.
+    After(String, u64),
+}
+
+/// Where a task's body runs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Placement(pub(crate) Place);
+
+/// See [`Placement`]'s constructors.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    Inline,
+    Cpu(u32),
+    Thread(RtThread),
+}
+
+impl Placement {
+    /// In the executive's own thread, to its end: on one of its CPUs where it has several. The
+    /// default.
+    ///
+    /// # Real-time: setup only
+    pub const fn inline() -> Self {
+        Self(Place::Inline)
+    }
+
+    /// In a thread of the executive's on this CPU, to its end, with the other tasks there.
+    ///
+    /// # Real-time: setup only
+    pub const fn cpu(cpu: u32) -> Self {
+        Self(Place::Cpu(cpu))
+    }
+
+    /// In a thread of its own, which the executive releases: for a task that may take longer than
+    /// the most urgent one can wait. The kernel preempts it by priority, which is below the
+    /// executive's: that of `thread` where it names one ([`RtThread::fifo`]), otherwise one that
+    /// follows the tasks' order. Of `thread` its CPU and policy count, and its wait where the task
+    /// waits for itself ([`OnOverrun::Delay`]).
+    ///
+    /// # Real-time: setup only
+    pub const fn thread(thread: RtThread) -> Self {
+        Self(Place::Thread(thread))
+    }
+}
+
+/// A task: what is run, when, and what may go wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub(crate) name: String,
+    pub(crate) period: Period,
+    pub(crate) phase: Phase,
+    pub(crate) priority: Option<u8>,
+    pub(crate) budget_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
+    pub(crate) start_ns: Option<u64>,
+    pub(crate) policy: OnOverrun,
+    pub(crate) placement: Placement,
+}
+
+/// The period of a task that was given none.
+const NO_PERIOD: Period = match Period::from_ns(Period::MAX_NS) {
+    Some(period) => period,
+    None => panic!(),
+};
+
+/// A duration in nanoseconds, saturating after 584 years.
+pub(crate) fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Task {
+    /// A task of a name that no other has, with a balanced phase, rate-monotonic priority, no
+    /// budget, the period as deadline, and [`OnOverrun::Skip`].
+    ///
+    /// # Real-time: setup only
+    pub fn new(name: impl Into<String>, period: impl Into<Period>) -> Self {
+        Self {
+            name: name.into(),
+            period: period.into(),
+            phase: Phase::Balanced,
+            priority: None,
+            budget_ns: None,
+            deadline_ns: None,
+            start_ns: None,
+            policy: OnOverrun::Skip,
+            placement: Placement::inline(),
+        }
+    }
+
+    /// The same: a task that is released once a period.
+    ///
+    /// # Real-time: setup only
+    pub fn every(name: impl Into<String>, period: Period) -> Self {
+        Self::new(name, period)
+    }
+
+    /// A task without a period: one that a device triggers.
+    ///
+    /// # Real-time: setup only
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::new(name, NO_PERIOD)
+    }
+
+    /// Whether it was given a period.
+    pub(crate) fn has_period(&self) -> bool {
+        self.period != NO_PERIOD
+    }
+
+    /// Sets its releases to lie this long after the epoch, below the period.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn at(self, offset: Duration) -> Self {
+        self.phase(Phase::At(ns(offset)))
+    }
+
+    /// Sets its releases to lie this long after those of the named task, which has the same period:
+    /// for chains from sensor to actuator.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn after(self, task: impl Into<String>, offset: Duration) -> Self {
+        self.phase(Phase::After(task.into(), ns(offset)))
+    }
+
+    /// Sets its longest execution: above 0, at most the period.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn budget(self, budget: Duration) -> Self {
+        self.budget_ns(ns(budget))
+    }
+
+    /// Sets the time from release to the latest finish, above 0 [default: the period].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.deadline_ns(ns(deadline))
+    }
+
+    /// Sets how late it may start without being counted as late.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn start_within(self, limit: Duration) -> Self {
+        self.start_ns(ns(limit))
+    }
+
+    /// Sets what happens when it still runs or waits at its next release
+    /// [default: [`OnOverrun::Skip`]].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn on_overrun(self, then: OnOverrun) -> Self {
+        self.policy(then)
+    }
+
+    /// Sets where its body runs [default: [`Placement::inline`]].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn placed(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// When which cycle of it is, with release 0 of phase 0 at `epoch`.
+    pub(crate) fn releases(&self, epoch: Instant, phase_ns: u64) -> Releases {
+        Releases::new(Instant::from_ns(epoch.as_ns().saturating_add(phase_ns)), self.period)
+    }
+
+    /// The task as the table of its executive has it where its body runs elsewhere: to release it
+    /// is done at once, and what it does wrong is judged by what it reports.
+    pub(crate) fn posted(&self, phase_ns: u64) -> Self {
+        let task = self.clone().policy(OnOverrun::Skip).phase(Phase::At(phase_ns));
+        Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
+    }
+
+    /// Its name.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its period.
+    ///
+    /// # Real-time: setup only
+    pub fn period(&self) -> Period {
+        self.period
+    }
+
+    /// What an overrun does.
+    ///
+    /// # Real-time: setup only
+    pub fn policy_of(&self) -> OnOverrun {
+        self.policy
+    }
+
+    /// Sets where its releases lie.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn phase(mut self, phase: Phase) -> Self {
+        self.phase = phase;
+        self
+    }
+
+    /// Sets its priority: the higher number runs first, as the kernel counts. Either all tasks of
+    /// an executive have one, or none, and then the shorter period runs first (rate-monotonic).
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Sets its longest execution, ns: at least 1, at most the period.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn budget_ns(mut self, budget_ns: u64) -> Self {
+        self.budget_ns = Some(budget_ns);
+        self
+    }
+
+    /// Sets the time from release to the latest finish, ns, at least 1.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn deadline_ns(mut self, deadline_ns: u64) -> Self {
+        self.deadline_ns = Some(deadline_ns);
+        self
+    }
+
+    /// Sets how late it may start without being counted as late, ns.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn start_ns(mut self, start_ns: u64) -> Self {
+        self.start_ns = Some(start_ns);
+        self
+    }
+
+    /// Sets what an overrun does.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn policy(mut self, policy: OnOverrun) -> Self {
+        self.policy = policy;
+        self
+    }
+}

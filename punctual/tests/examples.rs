@@ -1,0 +1,55 @@
+//! The examples as a user runs them: each ends by itself, well, and says what it did.
+//!
+//! They run side by side, each in a directory of its own. Nothing here asserts a time.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use punctual_testkit::skip;
+
+/// The example programs lie beside the tests.
+fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("own");
+    let target = own.parent().and_then(|deps| deps.parent()).expect("in a target directory");
+    target.join("examples").join(name)
+}
+
+/// Each example, and what it says.
+const EXAMPLES: [(&str, &[&str]); 7] = [
+    ("loop", &["loop: ", " samples in loop.punctual", "after 5 s"]),
+    ("tasks", &["servo: ", "plan: ", "log: ", "samples in tasks.punctual"]),
+    ("threads", &["servo: ", "vision: ", "sensor: ", "10 sent, 10 received", "background: "]),
+    ("calendar", &["read: ", "control: ", "filter: ", "write: ", "watch: ", "log: "]),
+    ("changing", &["removed: probe", "servo: ", "0 releases of the servo lost"]),
+    ("follow", &["following Tai", "loop: ", "fast: ", "slow: "]),
+    ("processes", &["sense: started 1 times, Some(Status(0))", "act: started 1 times", "beat: "]),
+];
+
+#[test]
+fn every_example_runs_to_its_end_and_says_what_it_did() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let base = std::env::temp_dir().join(format!("punctual-examples-{}", std::process::id()));
+    let started = EXAMPLES.map(|(name, said)| {
+        let dir = base.join(name);
+        std::fs::create_dir_all(&dir).expect("writable");
+        let child = Command::new(program(name))
+            .current_dir(&dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        (name, said, child.unwrap_or_else(|why| panic!("{name}: {why}")))
+    });
+    for (name, said, child) in started {
+        let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
+        let [stdout, stderr] =
+            [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(status.success(), "{name}: {status}\n{stdout}{stderr}");
+        for text in said {
+            assert!(stdout.contains(text), "{name}: {text:?} in\n{stdout}");
+        }
+    }
+    std::fs::remove_dir_all(&base).expect("ours");
+}

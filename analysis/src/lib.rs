@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`import`] | bytes → samples: the project's own sample files, and CSV |
 //! | [`release`] | how late a release was, ran or missed: the one definition |
-//! | [`recording`] | one run: [`recording::Recording`] → [`recording::Outcome`] |
+//! | [`recording`] | one run: [`recording::Recording`] → [`recording::RunFigures`] |
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |

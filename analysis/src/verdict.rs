@@ -46,7 +46,7 @@ struct Evidence {
     unrecorded: u64,
 }
 
-/// The periods asked: 1-2-5 steps from 10 µs to 10 s, ns.
+/// The periods that are judged: 1-2-5 steps from 10 µs to 10 s, ns.
 pub fn periods_ns() -> impl DoubleEndedIterator<Item = i64> {
     (4..=10)
         .flat_map(|decade| [1, 2, 5].map(|step| step * 10i64.pow(decade)))

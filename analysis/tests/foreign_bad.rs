@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Request, read};
+use punctual_analysis::import::foreign::{ImportRequest, read};
 use punctual_analysis::import::format::Format;
 use punctual_analysis::import::formats;
 
@@ -22,7 +22,7 @@ fn bytes(name: &str) -> Vec<u8> {
 /// The cycles of all runs together; why not.
 fn cycles(bytes: &[u8]) -> Result<u64, String> {
     let format = detect(&bytes[..bytes.len().min(HEAD_BYTES)]).ok_or("no format")?;
-    let request = Request { unit_ns: Some(1_000), ..Request::default() };
+    let request = ImportRequest { unit_ns: Some(1_000), ..ImportRequest::default() };
     let import = read(format, bytes, &request).map_err(|error| error.to_string())?;
     Ok(import.runs.iter().map(|run| run.outcome.cycles).sum())
 }
@@ -287,7 +287,7 @@ fn damage_is_named_with_its_place() {
 fn records_that_cannot_be_are_refused_by_their_byte() {
     let whole = bytes("jitterdebugger/samples.raw");
     let refused = |bytes: &[u8]| {
-        let read = read(format("jitterdebugger_samples"), bytes, &Request::default());
+        let read = read(format("jitterdebugger_samples"), bytes, &ImportRequest::default());
         read.expect_err("refused").to_string()
     };
     let record = 28 * 100;
@@ -341,7 +341,7 @@ fn millions_of_buckets_are_read_as_they_come() {
     let tail = format!("}},\"cycles\":{},\"min\":0,\"max\":{max},\"avg\":7.0}}}}}}", buckets + 1);
     let row = |at| format!(",\"{}\":1", at + 1);
     let json = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(format("threads"), json, &Request::default()).expect("readable");
+    let import = read(format("threads"), json, &ImportRequest::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets + 1);
     assert!(import.runs[0].outcome.histogram.buckets.len() <= 500);
     let row = |at| format!("{at:06} 000001\n");
@@ -352,13 +352,15 @@ fn millions_of_buckets_are_read_as_they_come() {
     );
     let head = "# Histogram\n";
     let text = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(format("cyclictest_histogram"), text, &Request::default()).expect("readable");
+    let import =
+        read(format("cyclictest_histogram"), text, &ImportRequest::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets);
     // Rows of rtla are held until the width of a bucket is known: there is an end to it.
     let head = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   Thr-000\n";
     let row = |at| format!("{at}  1\n");
     let rtla = Endless { left: 10_000_000, next: 0, head, row, pending: Vec::new(), tail: None };
-    let why = read(format("rtla"), rtla, &Request::default()).expect_err("too many").to_string();
+    let why =
+        read(format("rtla"), rtla, &ImportRequest::default()).expect_err("too many").to_string();
     assert!(why.starts_with("line 104") && why.contains("more than 1048576"), "{why}");
 }
 
@@ -376,7 +378,7 @@ fn what_never_ends_is_ended() {
         ("hdr", b"1,2,3,HISTF"),
         ("latency_histogram", b" 1 s servo min:"),
     ] {
-        let request = Request { unit_ns: Some(1), ..Request::default() };
+        let request = ImportRequest { unit_ns: Some(1), ..ImportRequest::default() };
         let read = read(format(name), endless(head), &request);
         let why = read.expect_err("endless").to_string();
         assert!(has_place(&why), "{name}: {why}");

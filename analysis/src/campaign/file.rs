@@ -13,7 +13,7 @@ pub const VERSION: u32 = 2;
 pub const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4;
 
 /// The most bytes of a file: [`super::TOTALS_MAX`] totals of at most [`TOTAL_BYTES_MAX`] each, and
-/// lists beside them.
+/// the lists.
 pub const FILE_BYTES_MAX: usize = (super::TOTALS_MAX + 1) * TOTAL_BYTES_MAX;
 /// The most bytes that one run of one setup takes, every bucket full; with one mode, of the order
 /// of ten thousand.
@@ -21,7 +21,7 @@ pub const TOTAL_BYTES_MAX: usize = 3 << 20;
 
 /// Why bytes are no campaign.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FileError {
+pub enum CampaignFileError {
     /// They begin otherwise.
     #[error("no campaign of punctual's")]
     Foreign,
@@ -74,12 +74,12 @@ impl Campaign {
     ///
     /// # Errors
     /// In one line, why they are none.
-    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), FileError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), CampaignFileError> {
         let magic = &bytes[..bytes.len().min(MAGIC.len())];
         if magic.is_empty() || !MAGIC.starts_with(magic) {
-            return Err(FileError::Foreign);
+            return Err(CampaignFileError::Foreign);
         }
-        let torn = |needed| FileError::Torn { needed, there: bytes.len() };
+        let torn = |needed| CampaignFileError::Torn { needed, there: bytes.len() };
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| torn(HEADER_BYTES))?;
         let word = |at: usize| {
             let mut word = [0; 4];
@@ -87,19 +87,19 @@ impl Campaign {
             u32::from_le_bytes(word)
         };
         if word(8) != VERSION {
-            return Err(FileError::Version(word(8)));
+            return Err(CampaignFileError::Version(word(8)));
         }
         let needed = HEADER_BYTES.saturating_add(word(12) as usize);
         if bytes.len() != needed {
             return Err(torn(needed));
         }
         if checksum(bytes) != word(24) {
-            return Err(FileError::Checksum);
+            return Err(CampaignFileError::Checksum);
         }
         let json = serde_json::from_slice(&bytes[HEADER_BYTES..]);
-        let campaign: Self = json.map_err(|why| FileError::Json(one_line(&why)))?;
+        let campaign: Self = json.map_err(|why| CampaignFileError::Json(one_line(&why)))?;
         if !campaign.is_sound() {
-            return Err(FileError::Numbers);
+            return Err(CampaignFileError::Numbers);
         }
         Ok((campaign, u64::from(word(16)) | u64::from(word(20)) << 32))
     }

@@ -1,6 +1,6 @@
 //! Many recordings of the same loops as one: what a soak keeps over hours, reboots and months.
 //!
-//! A *campaign* is a row of *stretches* (an hour each, say) on one machine. Stretches with one
+//! A *campaign* is a row of *batches* (an hour each, say) on one machine. Batches with one
 //! [`Setup`] are added up in one [`Pool`], which keeps a [`Total`] of each run; a changed kernel or
 //! governor begins another pool. Memory, and the file ([`mod@file`]), stay within bounds that are
 //! fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no clock and no
@@ -23,11 +23,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use collector::{Collector, Start};
-pub use counted::Watched;
+pub use counted::WatchedThresholds;
 pub use ends::Ends;
 pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
 pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
-pub use row::{ROWS_MAX, Row, Rows};
+pub use row::{BatchRow, BatchRows, ROWS_MAX};
 pub use setup::{RunSetup, Setup, different};
 pub use sound::plain;
 pub use total::{Effort, Total};
@@ -66,7 +66,7 @@ pub struct Boot {
 
 /// Something that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct CampaignEvent {
     /// When, in seconds since 1970.
     pub at_unix_s: i64,
     /// The number of the boot.
@@ -75,12 +75,12 @@ pub struct Event {
     pub what: String,
 }
 
-/// All stretches with one setup.
+/// All batches with one setup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
     setup: Setup,
     totals: Vec<Total>,
-    /// Time from the start to the end of all stretches, ns.
+    /// Time from the start to the end of all batches, ns.
     measured_ns: u64,
 }
 
@@ -101,16 +101,16 @@ impl Pool {
     }
 }
 
-/// One stretch while it runs: a collector for each run.
+/// One batch while it runs: a collector for each run.
 #[derive(Clone, Debug)]
-pub struct Stretch {
+pub struct Batch {
     /// Which pool it belongs to.
     pub pool: usize,
     /// One for each run of the setup.
     pub collectors: Vec<Collector>,
 }
 
-/// What a stretch was, once it is over, or so far.
+/// What a batch was, once it is over, or so far.
 #[derive(Clone, Debug, Default)]
 pub struct Extent {
     /// When it began, in seconds since 1970.
@@ -128,8 +128,9 @@ pub struct Extent {
 pub struct Campaign {
     /// Its name.
     pub name: String,
-    /// What was asked for, as options with their values.
-    pub asked: BTreeMap<String, String>,
+    /// What was requested, as options with their values.
+    #[serde(rename = "asked")]
+    pub requested: BTreeMap<String, String>,
     /// Which machine it is of, as names and values.
     pub machine: BTreeMap<String, String>,
     /// When it began, in seconds since 1970.
@@ -139,8 +140,8 @@ pub struct Campaign {
     pools: Vec<Pool>,
     boots: Ends<Boot, BOOTS_MAX>,
     boots_ever: u32,
-    rows: Rows,
-    events: Ends<Event, EVENTS_MAX>,
+    rows: BatchRows,
+    events: Ends<CampaignEvent, EVENTS_MAX>,
 }
 
 /// A campaign has no room for another setup.
@@ -152,11 +153,11 @@ impl Campaign {
     /// One in which nothing was measured yet.
     pub fn new(
         name: &str,
-        asked: BTreeMap<String, String>,
+        requested: BTreeMap<String, String>,
         machine: BTreeMap<String, String>,
         now_unix_s: i64,
     ) -> Self {
-        let campaign = Self { name: name.to_owned(), asked, machine, ..Self::default() };
+        let campaign = Self { name: name.to_owned(), requested, machine, ..Self::default() };
         Self { began_unix_s: now_unix_s, ..campaign.fitted() }
     }
 
@@ -190,7 +191,7 @@ impl Campaign {
         }
     }
 
-    /// The pool for stretches with this setup, and what is different from the latest one.
+    /// The pool for batches with this setup, and what is different from the latest one.
     ///
     /// # Errors
     /// When it is a new one, and there is no room.
@@ -214,32 +215,32 @@ impl Campaign {
         Ok((self.pools.len() - 1, differences))
     }
 
-    /// Begins a stretch of a pool: `starts` in the order of its runs.
-    pub fn stretch(&self, pool: usize, starts: &[Start], watched: &Watched) -> Stretch {
+    /// Begins a batch of a pool: `starts` in the order of its runs.
+    pub fn batch(&self, pool: usize, starts: &[Start], watched: &WatchedThresholds) -> Batch {
         let totals = self.pools.get(pool).map_or(&[][..], |pool| &pool.totals);
         let collector = |(total, &start): (&Total, &Start)| total.collector(start, watched);
-        Stretch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
+        Batch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
     }
 
-    /// Takes in a stretch, begun by this campaign as it is now. A run without any cycle and any
-    /// missed release leaves no row. Gives back the rows of this stretch alone.
-    pub fn add(&mut self, stretch: Stretch, span: &Extent) -> Vec<Row> {
+    /// Takes in a batch, begun by this campaign as it is now. A run without any cycle and any
+    /// missed release leaves no row. Gives back the rows of this batch alone.
+    pub fn add(&mut self, batch: Batch, span: &Extent) -> Vec<BatchRow> {
         let boot = self.boot();
         let mut rows = Vec::new();
-        let Some(pool) = self.pools.get_mut(stretch.pool) else { return rows };
+        let Some(pool) = self.pools.get_mut(batch.pool) else { return rows };
         pool.measured_ns = pool.measured_ns.saturating_add(span.measured_ns);
-        let parts = stretch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
+        let parts = batch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
         for (run, ((collector, effort), total)) in parts.enumerate() {
             let (releases, _) = collector.finish(effort.missed, effort.unrecorded);
             let (known, unknown) = (releases.known(), releases.unknown());
             let quantile = |p| known.histogram().quantile_below(p, unknown);
-            let row = Row {
-                setup: stretch.pool,
+            let row = BatchRow {
+                setup: batch.pool,
                 run,
                 boot,
                 from_unix_s: span.from_unix_s,
                 to_unix_s: span.to_unix_s,
-                stretches: 1,
+                batches: 1,
                 cycles: collector.cycles(),
                 missed: effort.missed,
                 unrecorded: effort.unrecorded,
@@ -263,7 +264,7 @@ impl Campaign {
     /// Notes that something happened.
     pub fn note(&mut self, at_unix_s: i64, what: &str) {
         let boot = self.boot();
-        self.events.push(Event { at_unix_s, boot, what: plain(what) });
+        self.events.push(CampaignEvent { at_unix_s, boot, what: plain(what) });
     }
 
     /// The number of the latest boot; 0 before the first.
@@ -277,7 +278,7 @@ impl Campaign {
     }
 
     /// What happened, oldest first.
-    pub fn events(&self) -> &Ends<Event, EVENTS_MAX> {
+    pub fn events(&self) -> &Ends<CampaignEvent, EVENTS_MAX> {
         &self.events
     }
 
@@ -287,7 +288,7 @@ impl Campaign {
     }
 
     /// The rows, oldest first.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[BatchRow] {
         self.rows.all()
     }
 

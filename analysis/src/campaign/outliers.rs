@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::recording::Kind;
+use crate::recording::ReleaseKind;
 
 /// How many are kept of each run.
 pub const OUTLIERS_MAX: usize = 64;
@@ -20,11 +20,11 @@ pub struct Outlier {
     /// The instant of the wake on CLOCK_MONOTONIC of that boot; for a missed release the first wake
     /// after it.
     pub at_ns: u64,
-    /// Its cycle, counted from the start of its stretch.
+    /// Its cycle, counted from the start of its batch.
     pub cycle: u64,
     /// Whether it ran.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ReleaseKind,
     /// The number of the boot.
     pub boot: u32,
 }
@@ -84,7 +84,7 @@ mod tests {
             at_unix_ns: n,
             at_ns: 0,
             cycle: 0,
-            kind: Kind::Ran,
+            kind: ReleaseKind::Ran,
             boot: 0,
         };
         let collect = |numbers: std::ops::Range<i64>| {

@@ -43,7 +43,7 @@ impl Campaign {
     pub(super) fn fitted(&self) -> Self {
         Self {
             name: plain(&self.name),
-            asked: map(&self.asked),
+            requested: map(&self.requested),
             machine: map(&self.machine),
             broken: list(&self.broken),
             ..self.clone()
@@ -52,7 +52,7 @@ impl Campaign {
 
     /// Whether those texts are as they are kept.
     pub(super) fn has_fit_texts(&self) -> bool {
-        let texts = [&self.asked, &self.machine];
+        let texts = [&self.requested, &self.machine];
         plain(&self.name) == self.name
             && texts.into_iter().all(|texts| map(texts) == *texts)
             && list(&self.broken) == self.broken

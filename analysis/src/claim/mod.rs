@@ -54,7 +54,7 @@ pub struct Claim {
     pub confidence: Option<f64>,
     /// Cycles it rests on.
     pub n: u64,
-    /// Whether the claim is given; one that was asked for and could not be is not.
+    /// Whether the claim is given; one that was requested for and could not be is not.
     pub given: bool,
     /// What it takes for granted.
     pub conditions: String,
@@ -113,7 +113,7 @@ fn lost_count(tails: &Tails) -> String {
         (0, lost) => format!("; {lost} cycles went unrecorded and count as later than all"),
         (missed, lost) => format!(
             "; {lost} cycles went unrecorded and count as later than all, as do {missed} missed \
-             releases, for nobody knows which gap was which"
+             releases, because a gap does not show which of the two it is"
         ),
     }
 }
@@ -157,7 +157,7 @@ fn none_above(tails: &Tails, max: i64) -> Claim {
 /// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
 fn thresholds(tails: &Tails) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for tail in tails.tails().iter().filter(|tail| tail.asked) {
+    for tail in tails.tails().iter().filter(|tail| tail.requested) {
         let exceedances = tails.exceeding(tail);
         if exceedances as f64 > TAIL_SHARE * tails.n() as f64 {
             continue;

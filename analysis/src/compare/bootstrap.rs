@@ -270,7 +270,7 @@ mod tests {
     use punctual_core::sample::Sample;
     use punctual_core::time::Span;
 
-    fn series(seed: u64, n: u64, scale: f64) -> super::super::series::Series {
+    fn series(seed: u64, n: u64, scale: f64) -> super::super::series::LatenessSeries {
         let mut rng = Rng::new(seed);
         let mut builder = Builder::new(1_000_000, true);
         for cycle in 0..n {

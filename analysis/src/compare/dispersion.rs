@@ -6,7 +6,7 @@
 //! quasi-Poisson model: McCullagh and Nelder, Generalized Linear Models, 2nd ed., §6.2.3).
 
 use super::distributions::student_quantile_above;
-use super::series::{Series, above, count};
+use super::series::{LatenessSeries, above, count};
 
 /// Degrees of freedom that a scale inside the results must have.
 const DF_MIN: f64 = 10.0;
@@ -33,7 +33,7 @@ pub struct Part<'a> {
     /// Number of the result on its side.
     pub result: usize,
     /// What was measured.
-    pub series: &'a Series,
+    pub series: &'a LatenessSeries,
 }
 
 /// (exceedances, releases) of each chunk of a part.

@@ -21,7 +21,7 @@ use bootstrap::{Quantiles, quantiles};
 pub use dispersion::Part;
 use holm::{Tested, holm};
 pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
-use power::{releases_needed, would_have_told};
+use power::{releases_needed, would_have_detected};
 use rates::{Counts, thresholds};
 
 /// A run on both sides.
@@ -31,7 +31,7 @@ pub struct Runs<'a> {
     pub name: &'a str,
     /// Its parts in A and in B.
     pub sides: [&'a [Part<'a>]; 2],
-    /// Thresholds to compare at beside those at fixed ranks, ns.
+    /// Thresholds to compare at, in addition to those at fixed ranks, ns.
     pub thresholds_ns: &'a [i64],
     /// Whether to test counts whose order is not known, as if cycles were independent.
     pub as_if_independent: bool,
@@ -149,7 +149,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         p_value: counts.p_value(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(told, is_more),
-        more_cycles: if would_have_told(counts, least) { Some(0) } else { more },
+        more_cycles: if would_have_detected(counts, least) { Some(0) } else { more },
     }
 }
 

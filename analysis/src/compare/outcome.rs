@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can be said of B, held against A.
+/// How B compares with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -48,8 +48,9 @@ pub struct RateRatio {
     pub p_adjusted: Option<f64>,
     /// What it says.
     pub verdict: Verdict,
-    /// Cycles that each side would need beyond those it has, to tell a ratio of 2 four times in
-    /// five; 0 where a ratio of 2 would have been told. Null where nothing exceeds the threshold.
+    /// Cycles that each side would need beyond those it has, to detect a ratio of 2 four times in
+    /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
+    /// threshold.
     pub more_cycles: Option<u64>,
 }
 

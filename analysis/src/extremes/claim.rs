@@ -6,7 +6,7 @@ use punctual_core::time::Span;
 
 use super::battery::{CYCLES_MIN, FITTED};
 use super::test::About;
-use super::{Assessment, Extrapolation, Peaks, Refusal, assess, rarest};
+use super::{Assessment, Extrapolation, Peaks, TailRefusal, assess, rarest};
 use crate::claim::bound::CONFIDENCE;
 use crate::claim::{Claim, Level};
 
@@ -16,7 +16,7 @@ pub fn claim(peaks: &Peaks, missed: u64, unrecorded: u64) -> Option<Claim> {
     let n = peaks.n();
     let mut assessment = assess(peaks, missed, rarest(n));
     if unrecorded > 0 {
-        assessment.outcome = Err(Refusal::Unrecorded(unrecorded));
+        assessment.outcome = Err(TailRefusal::Unrecorded(unrecorded));
     }
     (n > 0).then(|| worded(&assessment, missed))
 }
@@ -54,27 +54,29 @@ fn extrapolation(p: f64, found: &Extrapolation) -> String {
     )
 }
 
-fn reason(n: u64, refusal: &Refusal) -> String {
+fn reason(n: u64, refusal: &TailRefusal) -> String {
     match refusal {
-        Refusal::Few => format!("{n} cycles are too few, {CYCLES_MIN} are needed"),
-        Refusal::Missed(missed) => {
+        TailRefusal::Few => format!("{n} cycles are too few, {CYCLES_MIN} are needed"),
+        TailRefusal::Missed(missed) => {
             format!("{missed} releases were missed, and the model is of cycles that ran")
         }
-        Refusal::Unrecorded(unrecorded) => {
+        TailRefusal::Unrecorded(unrecorded) => {
             format!("cycles went unrecorded ({unrecorded}), and how late they were is unknown")
         }
-        Refusal::Equal(count) => {
+        TailRefusal::Equal(count) => {
             format!("the {} test failed: {count} values equal the largest", About::Tail)
         }
-        Refusal::Ties => format!("the {} test failed: too few different values", About::Tail),
-        Refusal::Coarse { quantum_ns, scale_ns } => format!(
+        TailRefusal::Ties => format!("the {} test failed: too few different values", About::Tail),
+        TailRefusal::Coarse { quantum_ns, scale_ns } => format!(
             "the {} test failed: values in steps of {} are too coarse for a tail of scale {}",
             About::Tail,
             shown(*quantum_ns),
             shown(*scale_ns)
         ),
-        Refusal::Failed(test) => test.to_string(),
-        Refusal::Open => format!("the {} test failed: the interval has no upper end", About::Tail),
+        TailRefusal::Failed(test) => test.to_string(),
+        TailRefusal::Open => {
+            format!("the {} test failed: the interval has no upper end", About::Tail)
+        }
     }
 }
 

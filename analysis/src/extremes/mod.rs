@@ -31,7 +31,7 @@ use battery::{CYCLES_MIN, FITTED};
 use gpd::Gpd;
 use ordered::Ordered;
 pub use peaks::Peaks;
-use profile::{Interval, Likelihood};
+use profile::{ConfidenceInterval, Likelihood};
 use test::Test;
 
 /// Decades beyond 1/n, at most.
@@ -50,7 +50,7 @@ pub const CUT: f64 = 4.25;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extrapolation {
     /// The likeliest value and its 95 % interval, ns.
-    pub value_ns: Interval,
+    pub value_ns: ConfidenceInterval,
     /// The threshold: the largest value that was not fitted, ns.
     pub threshold_ns: f64,
     /// What was fitted to the excesses over it.
@@ -59,7 +59,7 @@ pub struct Extrapolation {
 
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum TailRefusal {
     /// Fewer cycles than [`CYCLES_MIN`].
     Few,
     /// So many missed releases.
@@ -83,7 +83,7 @@ pub enum Refusal {
     Open,
 }
 
-/// What a run lets be said of a rarer value.
+/// What a run supports about rarer values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
     /// Cycles it rests on.
@@ -91,7 +91,7 @@ pub struct Assessment {
     /// The probability that a cycle exceeds the value.
     pub p: f64,
     /// The value, or why there is none.
-    pub outcome: Result<Extrapolation, Refusal>,
+    pub outcome: Result<Extrapolation, TailRefusal>,
 }
 
 /// The rarest probability that is spoken of after n cycles: two decades beyond 1/n, rounded up to
@@ -115,21 +115,21 @@ pub fn tests(peaks: &Peaks) -> Vec<Test> {
     ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::all(&ordered))
 }
 
-fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, Refusal> {
+fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, TailRefusal> {
     if peaks.n() < CYCLES_MIN {
-        return Err(Refusal::Few);
+        return Err(TailRefusal::Few);
     }
     if missed > MISSED_MAX {
-        return Err(Refusal::Missed(missed));
+        return Err(TailRefusal::Missed(missed));
     }
     let ordered = Ordered::new(peaks);
     let largest = peaks.kept().iter().map(|peak| peak.value_ns).max();
     let equal = peaks.kept().iter().filter(|peak| Some(peak.value_ns) == largest).count();
     if equal > EQUAL_MAX {
-        return Err(Refusal::Equal(equal));
+        return Err(TailRefusal::Equal(equal));
     }
     if battery::late(&ordered) < battery::LATE_MIN {
-        return Err(Refusal::Ties);
+        return Err(TailRefusal::Ties);
     }
     Ok(ordered)
 }
@@ -147,17 +147,17 @@ impl Tail {
     /// The tail of a run of which `missed` releases had no value, or why it may not be prolonged.
     ///
     /// # Errors
-    /// The first reason found, in the order of [`Refusal`].
-    pub fn accepted(peaks: &Peaks, missed: u64) -> Result<Self, Refusal> {
+    /// The first reason found, in the order of [`TailRefusal`].
+    pub fn accepted(peaks: &Peaks, missed: u64) -> Result<Self, TailRefusal> {
         let ordered = ordered(peaks, missed)?;
         if let Some(test) = battery::first_failed(&ordered) {
-            return Err(Refusal::Failed(test));
+            return Err(TailRefusal::Failed(test));
         }
         let (threshold_ns, excesses) = ordered.excesses(FITTED);
-        let fitted = gpd::fit(&excesses, 0).ok_or(Refusal::Ties)?;
+        let fitted = gpd::fit(&excesses, 0).ok_or(TailRefusal::Ties)?;
         let (quantum_ns, scale_ns) = (ordered.quantum, fitted.scale);
         if quantum_ns * QUANTA_MIN > scale_ns {
-            return Err(Refusal::Coarse { quantum_ns, scale_ns });
+            return Err(TailRefusal::Coarse { quantum_ns, scale_ns });
         }
         Ok(Self { ordered, threshold_ns, excesses, fitted })
     }
@@ -166,16 +166,16 @@ impl Tail {
     ///
     /// # Errors
     /// When block maxima disagree, or the interval has no upper end.
-    pub fn at(&self, p: f64) -> Result<Extrapolation, Refusal> {
+    pub fn at(&self, p: f64) -> Result<Extrapolation, TailRefusal> {
         let hazard = (FITTED as f64 / (self.ordered.n as f64 * p)).ln();
         let likelihood = Likelihood::new(&self.excesses, self.fitted, hazard);
         let agreement = tail::agreement(&self.ordered, p, self.threshold_ns, &likelihood);
         if !agreement.passes() {
-            return Err(Refusal::Failed(agreement));
+            return Err(TailRefusal::Failed(agreement));
         }
-        let excess = likelihood.interval(CUT).ok_or(Refusal::Open)?;
+        let excess = likelihood.interval(CUT).ok_or(TailRefusal::Open)?;
         let value = |excess: f64| self.threshold_ns + excess;
-        let value_ns = Interval {
+        let value_ns = ConfidenceInterval {
             estimate: value(excess.estimate),
             lower: value(excess.lower),
             upper: value(excess.upper),
@@ -196,7 +196,7 @@ mod tests {
         peaks
     }
 
-    fn refusal(peaks: &Peaks, missed: u64) -> Refusal {
+    fn refusal(peaks: &Peaks, missed: u64) -> TailRefusal {
         assess(peaks, missed, 0.0).outcome.unwrap_err()
     }
 
@@ -223,18 +223,18 @@ mod tests {
 
     #[test]
     fn each_reason_to_refuse_is_found() {
-        assert_eq!(refusal(&exponential(39_999, 1e4), 0), Refusal::Few);
-        assert_eq!(refusal(&exponential(50_000, 1e4), 6), Refusal::Missed(6));
-        assert!(matches!(refusal(&exponential(50_000, 3.0), 0), Refusal::Coarse { .. }));
+        assert_eq!(refusal(&exponential(39_999, 1e4), 0), TailRefusal::Few);
+        assert_eq!(refusal(&exponential(50_000, 1e4), 6), TailRefusal::Missed(6));
+        assert!(matches!(refusal(&exponential(50_000, 3.0), 0), TailRefusal::Coarse { .. }));
         let mut clipped = exponential(50_000, 1e4);
         (0..30).for_each(|_| clipped.push(1_000_000));
-        assert_eq!(refusal(&clipped, 0), Refusal::Equal(30));
+        assert_eq!(refusal(&clipped, 0), TailRefusal::Equal(30));
         let mut equal = Peaks::default();
         (0..50_000).for_each(|_| equal.push(5));
-        assert_eq!(refusal(&equal, 0), Refusal::Ties);
+        assert_eq!(refusal(&equal, 0), TailRefusal::Ties);
         let mut changed = exponential(50_000, 1e4);
         exponential(50_000, 2e4).kept().iter().for_each(|peak| changed.push(peak.value_ns));
-        assert!(matches!(refusal(&changed, 0), Refusal::Failed(_)));
+        assert!(matches!(refusal(&changed, 0), TailRefusal::Failed(_)));
     }
 
     #[test]

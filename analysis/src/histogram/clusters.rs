@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
-/// One mode with what surrounds it, up to the valleys beside it.
+/// One mode with what surrounds it, up to the valleys on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
     /// Smallest value in it, ns (bucket resolution).

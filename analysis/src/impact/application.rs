@@ -37,12 +37,12 @@ pub struct Application {
     pub model: String,
     /// The run that the timing was taken from; null when it was given.
     pub run: Option<String>,
-    /// Whether it is good enough; null when nothing was asked for.
+    /// Whether it is good enough; null when no requirement was given.
     pub answer: Option<Suits>,
     /// The result in words.
     pub statement: String,
     /// 1 − used/allowed: what is left of what the application bears; negative when it is too much,
-    /// null when nothing was asked for.
+    /// null when no requirement was given.
     pub margin: Option<f64>,
     /// What it rests on, the statistic that decides first.
     pub basis: Vec<Basis>,

@@ -12,11 +12,11 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::quantity::Rate;
+use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
 
-const RATE: Parameter<Rate> = Parameter::or("48kHz", "rate", "Frames per second");
+const RATE: Parameter<Hertz> = Parameter::or("48kHz", "rate", "Frames per second");
 const FRAMES: Parameter<Whole<1, { u32::MAX }>> =
     Parameter::required("frames", "Frames in a buffer");
 const BUFFERS: Parameter<Whole<2, { u32::MAX }>> = Parameter::or("2", "buffers", "Buffers");
@@ -43,7 +43,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Audio {
     /// Frames per second.
-    pub rate: Rate,
+    pub rate: Hertz,
     /// Frames in a buffer, ≥ 1.
     pub frames: u32,
     /// Buffers, ≥ 2.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use punctual_core::time::Span;
 
 use crate::quantity::{
-    Angle, BitRate, Length, LinearSpeed, Rate, Share, Size, angle, bit_rate, duration, length,
+    Angle, BitRate, Hertz, Length, LinearSpeed, Share, Size, angle, bit_rate, duration, length,
     linear_speed, rate, share, size,
 };
 
@@ -42,7 +42,7 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Rate, "RATE", "1kHz", rate);
+quantity!(Hertz, "RATE", "1kHz", rate);
 quantity!(Span, "TIME", "300us", duration);
 quantity!(Angle, "ANGLE", "5deg", angle);
 quantity!(Share, "SHARE", "5%", share);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_said_under_its_name() {
-        let rate: Parameter<Rate> = Parameter::required("rate", "");
+        let rate: Parameter<Hertz> = Parameter::required("rate", "");
         let bits: Parameter<Whole<1, 64>> = Parameter::or("8", "bits", "");
         let mut values = Values::default();
         assert_eq!(rate.value(&values).unwrap_err(), "--rate is needed");

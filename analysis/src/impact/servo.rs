@@ -17,12 +17,13 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
-use crate::quantity::{Angle, Rate};
+use crate::quantity::{Angle, Hertz};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
                       min 1/(ω|T(jω)|) (Kao and Lincoln 2004), 1/ω_c for L = ω_c/(s(1+s/3ω_c))";
 
-const CROSSOVER: Parameter<Rate> = Parameter::required("crossover", "Crossover of the loop: 100Hz");
+const CROSSOVER: Parameter<Hertz> =
+    Parameter::required("crossover", "Crossover of the loop: 100Hz");
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Sampling period [default: that of the run]");
 const DELAY: Parameter<Span> =
@@ -54,7 +55,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Servo {
     /// Crossover.
-    pub crossover: Rate,
+    pub crossover: Hertz,
     /// Sampling period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// From sample to actuation without any lateness, ns; ≥ 0.
@@ -68,7 +69,7 @@ pub(super) struct Servo {
 /// |T(jω)| at some frequencies.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClosedLoop {
-    points: Vec<(Rate, f64)>,
+    points: Vec<(Hertz, f64)>,
 }
 
 impl Value for ClosedLoop {
@@ -81,7 +82,7 @@ impl Value for ClosedLoop {
                 point.split_once('=').ok_or_else(|| format!("{point} is not RATE=MAGNITUDE"))?;
             let magnitude =
                 magnitude.trim().parse().map_err(|_| format!("{magnitude} is not a magnitude"))?;
-            Ok::<_, String>((Rate::read(hz)?, magnitude))
+            Ok::<_, String>((Hertz::read(hz)?, magnitude))
         };
         let points: Vec<_> = text.split(',').map(point).collect::<Result<_, _>>()?;
         Self::of(points).ok_or_else(|| "a magnitude must be positive and finite".to_owned())
@@ -91,14 +92,14 @@ impl Value for ClosedLoop {
 impl ClosedLoop {
     /// From points (frequency, magnitude); `None` without any, or with a magnitude that is not
     /// positive and finite.
-    pub(super) fn of(points: Vec<(Rate, f64)>) -> Option<Self> {
+    pub(super) fn of(points: Vec<(Hertz, f64)>) -> Option<Self> {
         let sound = points.iter().all(|(_, magnitude)| magnitude.is_finite() && *magnitude > 0.0);
         (sound && !points.is_empty()).then_some(Self { points })
     }
 
     /// min 1/(ω|T|) in ns, as far as the points tell.
     pub(super) fn jitter_margin_ns(&self) -> f64 {
-        let margin = |(rate, magnitude): &(Rate, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
+        let margin = |(rate, magnitude): &(Hertz, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
         self.points.iter().map(margin).fold(f64::MAX, f64::min)
     }
 }
@@ -186,11 +187,11 @@ mod tests {
     /// ω|T| of L = ω_c/(s(1 + s/3ω_c)) is ω_c at its largest, so that a table of it says the same.
     #[test]
     fn the_table_of_the_default_loop_gives_its_margin() {
-        let points: Vec<(Rate, f64)> = (1..4_000)
+        let points: Vec<(Hertz, f64)> = (1..4_000)
             .map(|i| {
                 let x = f64::from(i) * 1e-3;
                 let t = 1.0 / ((1.0 - x * x / 3.0).powi(2) + x * x).sqrt();
-                (Rate::from_hz(100.0 * x).unwrap(), t)
+                (Hertz::from_hz(100.0 * x).unwrap(), t)
             })
             .collect();
         let margin_ns = ClosedLoop::of(points).unwrap().jitter_margin_ns();
@@ -211,7 +212,7 @@ mod tests {
         fn more_time_error_is_never_better(
             hz in 1e-3f64..1e9, less in 0.0f64..1e12, more in 0.0f64..1e12,
         ) {
-            let servo = Servo { crossover: Rate::from_hz(hz).unwrap(), ..servo("1Hz") };
+            let servo = Servo { crossover: Hertz::from_hz(hz).unwrap(), ..servo("1Hz") };
             let margin = |ns| servo.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
             prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
         }

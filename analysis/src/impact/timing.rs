@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::bound::{CONFIDENCE, p_upper};
 use crate::claim::{Claim, Level};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 
 /// A statistic, and what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +72,7 @@ pub struct Timing {
 
 impl Timing {
     /// The statistics of a run with the given nominal period.
-    pub fn of(outcome: &Outcome, period_ns: Option<u64>) -> Self {
+    pub fn of(outcome: &RunFigures, period_ns: Option<u64>) -> Self {
         let lateness = &outcome.lateness_ns;
         Self {
             n: Some(counted(outcome)),
@@ -89,7 +89,7 @@ impl Timing {
     }
 
     /// One value, in ns, that stands for whatever statistic a model uses; seen as the largest of
-    /// `n` cycles where that is said.
+    /// `n` cycles where that is given.
     pub fn given(value_ns: f64, n: Option<u64>) -> Self {
         let value = Some(value_ns);
         let p = n.filter(|&n| n > 0).map(|n| p_upper(0, n, 1.0));
@@ -257,7 +257,7 @@ impl Basis {
 }
 
 /// How many cycles its figures are of: cold ones that were left out are in no claim.
-fn counted(outcome: &Outcome) -> u64 {
+fn counted(outcome: &RunFigures) -> u64 {
     let seen = outcome.claims.iter().find(|claim| claim.level == Level::L0);
     seen.map_or(outcome.cycles, |claim| claim.n)
 }

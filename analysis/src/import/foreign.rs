@@ -7,9 +7,9 @@ use std::io::Read;
 
 pub use super::error::ImportError;
 use super::format::Format;
+pub use super::reading::ImportRequest;
 use super::reading::Reading;
-pub use super::reading::Request;
-pub use super::run::Run;
+pub use super::run::ImportedRun;
 use super::run::RunBuilder;
 
 /// What a file holds.
@@ -20,7 +20,7 @@ pub struct Import {
     /// What a reader should know before believing the numbers.
     pub warnings: Vec<String>,
     /// Its runs, at least one.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ImportedRun>,
 }
 
 /// Reads a whole file of `format`.
@@ -30,7 +30,7 @@ pub struct Import {
 pub fn read(
     format: &Format,
     mut reader: impl Read,
-    request: &Request,
+    request: &ImportRequest,
 ) -> Result<Import, ImportError> {
     let mut reading = Reading::new(request);
     // The place at which a contradiction shows is where the file ends.

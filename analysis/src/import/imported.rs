@@ -1,18 +1,18 @@
 //! What is known of a run that another program recorded: which quantity its values are, how coarse
 //! they are, and what they cannot tell.
 //!
-//! Plain data, part of [`crate::recording::Outcome`]; reads nothing.
+//! Plain data, part of [`crate::recording::RunFigures`]; reads nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantile::Probability;
-use crate::summary::Stats;
+use crate::summary::SummaryStats;
 
 /// Which quantity of the glossary the values of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Holds {
+pub enum ImportedQuantity {
     /// wake − release.
     Lateness,
     /// Start of the timer's interrupt handler − release: the first part of a lateness.
@@ -25,7 +25,7 @@ pub enum Holds {
     Response,
 }
 
-impl Holds {
+impl ImportedQuantity {
     /// Several of them, in words.
     pub fn many(self) -> &'static str {
         match self {
@@ -69,13 +69,13 @@ pub struct Imported {
     /// Its command line; null where the file does not say.
     pub command: Option<String>,
     /// Which quantity of the glossary the values are.
-    pub holds: Holds,
-    /// The nine numbers of that quantity; min, mean and max as the program told them, quantiles at
-    /// the upper end of their bucket, null where the file does not tell.
-    pub values_ns: Stats,
+    pub holds: ImportedQuantity,
+    /// The nine numbers of that quantity; min, mean and max as the program printed them, quantiles
+    /// at the upper end of their bucket, null where the file does not record them.
+    pub values_ns: SummaryStats,
     /// Width of a bucket, or of the unit of the values; null where it grows with the value.
     pub resolution_ns: Option<f64>,
-    /// A true value is at most this much above the min, mean and max told.
+    /// A true value is at most this much above the printed min, mean and max.
     pub rounding_ns: f64,
     /// Where the program's histogram ends; null where there is none.
     pub limit_ns: Option<i64>,

@@ -35,7 +35,7 @@ pub enum OpenError {
 
 /// How a file ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum FileEnding {
     /// With its end block: as it should.
     Complete,
     /// With its end block, which says that the recording was ended before its time.
@@ -53,7 +53,7 @@ pub enum Ending {
 
 /// One block of samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct SampleBlock<'a> {
     /// Index into [`FileInfo::runs`].
     pub run: usize,
     /// Its samples, cycles not decreasing.
@@ -75,17 +75,17 @@ struct Progress {
 
 /// A sample file being read.
 #[derive(Debug)]
-pub struct SampleFile<R> {
+pub struct SampleFileReader<R> {
     reader: R,
     info: FileInfo,
     progress: Vec<Progress>,
     at_byte: u64,
     bytes: Vec<u8>,
     samples: Vec<Sample>,
-    ending: Option<Ending>,
+    ending: Option<FileEnding>,
 }
 
-impl<R: Read> SampleFile<R> {
+impl<R: Read> SampleFileReader<R> {
     /// Reads the head of a file.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// How the file ended; `None` while there may be more.
-    pub fn ending(&self) -> Option<&Ending> {
+    pub fn ending(&self) -> Option<&FileEnding> {
         self.ending.as_ref()
     }
 
@@ -150,7 +150,7 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// The next block; `None` once the file ended, one way or another ([`Self::ending`]).
-    pub fn next_block(&mut self) -> Option<Block<'_>> {
+    pub fn next_block(&mut self) -> Option<SampleBlock<'_>> {
         if self.ending.is_some() {
             return None;
         }
@@ -158,7 +158,7 @@ impl<R: Read> SampleFile<R> {
             Ok(header) => {
                 let run = header.run as usize;
                 let (missed, unrecorded) = (header.missed, header.unrecorded);
-                Some(Block { run, samples: &self.samples, missed, unrecorded })
+                Some(SampleBlock { run, samples: &self.samples, missed, unrecorded })
             }
             Err(ending) => {
                 self.ending = Some(ending);
@@ -167,11 +167,11 @@ impl<R: Read> SampleFile<R> {
         }
     }
 
-    fn read_block(&mut self) -> Result<BlockHeader, Ending> {
+    fn read_block(&mut self) -> Result<BlockHeader, FileEnding> {
         let mut head = [0; BLOCK_HEADER_BYTES];
         match read_up_to(&mut self.reader, &mut head) {
             Ok(BLOCK_HEADER_BYTES) => {}
-            Ok(_) => return Err(Ending::Incomplete),
+            Ok(_) => return Err(FileEnding::Incomplete),
             Err(error) => return Err(self.damaged(format!("cannot be read: {error}"))),
         }
         let Some(header) = BlockHeader::from_bytes(&head, crc32fast::hash) else {
@@ -195,10 +195,10 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// After the end block nothing may follow.
-    fn end(&mut self, how: u32) -> Ending {
+    fn end(&mut self, how: u32) -> FileEnding {
         match read_up_to(&mut self.reader, &mut [0]) {
-            Ok(0) if how == 0 => Ending::Complete,
-            Ok(0) => Ending::Early,
+            Ok(0) if how == 0 => FileEnding::Complete,
+            Ok(0) => FileEnding::Early,
             Ok(_) => {
                 self.at_byte += BLOCK_HEADER_BYTES as u64;
                 self.damaged("bytes follow the end of the file".to_owned())
@@ -207,7 +207,7 @@ impl<R: Read> SampleFile<R> {
         }
     }
 
-    fn check_header(&self, header: &BlockHeader) -> Result<(), Ending> {
+    fn check_header(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         if header.kind == BlockKind::End {
             return match header.samples {
                 0 => Ok(()),
@@ -232,7 +232,7 @@ impl<R: Read> SampleFile<R> {
         Ok(())
     }
 
-    fn read_payload(&mut self, header: &BlockHeader) -> Result<(), Ending> {
+    fn read_payload(&mut self, header: &BlockHeader) -> Result<(), FileEnding> {
         self.bytes.clear();
         let length = header.payload_bytes();
         let read = self.reader.by_ref().take(length as u64).read_to_end(&mut self.bytes);
@@ -240,7 +240,7 @@ impl<R: Read> SampleFile<R> {
             return Err(self.damaged(format!("cannot be read: {error}")));
         }
         if self.bytes.len() != length {
-            return Err(Ending::Incomplete);
+            return Err(FileEnding::Incomplete);
         }
         if crc32fast::hash(&self.bytes) != header.payload_crc {
             return Err(self.damaged("the checksum of a block is wrong".to_owned()));
@@ -251,7 +251,7 @@ impl<R: Read> SampleFile<R> {
         Ok(())
     }
 
-    fn check_samples(&self, header: &BlockHeader) -> Result<(), Ending> {
+    fn check_samples(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         let progress = &self.progress[header.run as usize];
         let mut cycle = if progress.samples > 0 { progress.cycle } else { 0 };
         let mut rising = true;
@@ -262,8 +262,8 @@ impl<R: Read> SampleFile<R> {
         if rising { Ok(()) } else { Err(self.damaged("cycles run backwards".to_owned())) }
     }
 
-    fn damaged(&self, why: String) -> Ending {
-        Ending::Damaged { at_byte: self.at_byte, why }
+    fn damaged(&self, why: String) -> FileEnding {
+        FileEnding::Damaged { at_byte: self.at_byte, why }
     }
 }
 
@@ -285,12 +285,12 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usiz
 /// whole reader behind one call, for tests and fuzzing.
 ///
 /// # Errors
-/// As [`SampleFile::open`].
-pub fn count_samples(bytes: &[u8]) -> Result<(u64, Ending), OpenError> {
-    let mut file = SampleFile::open(bytes)?;
+/// As [`SampleFileReader::open`].
+pub fn count_samples(bytes: &[u8]) -> Result<(u64, FileEnding), OpenError> {
+    let mut file = SampleFileReader::open(bytes)?;
     let mut samples = 0;
     while let Some(block) = file.next_block() {
         samples += block.samples.len() as u64;
     }
-    Ok((samples, file.ending.unwrap_or(Ending::Incomplete)))
+    Ok((samples, file.ending.unwrap_or(FileEnding::Incomplete)))
 }

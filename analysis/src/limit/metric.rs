@@ -4,10 +4,10 @@
 
 use punctual_core::time::Span;
 
-use crate::import::imported::{Holds, Imported};
+use crate::import::imported::{Imported, ImportedQuantity};
 use crate::quantile::Probability;
 use crate::quantity::decimal::{Decimal, Scaled};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 
 /// What a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ struct Row {
     kind: Kind,
     /// How many releases it needs at least.
     needed: u64,
-    figure: fn(&Outcome) -> Option<f64>,
+    figure: fn(&RunFigures) -> Option<f64>,
 }
 
 const fn row(
@@ -61,7 +61,7 @@ const fn row(
     name: &'static str,
     kind: Kind,
     needed: u64,
-    figure: fn(&Outcome) -> Option<f64>,
+    figure: fn(&RunFigures) -> Option<f64>,
 ) -> Row {
     Row { metric, name, kind, needed, figure }
 }
@@ -127,7 +127,7 @@ impl Metric {
 
     /// Releases whose lateness is not known, which could have made the figure larger where it does
     /// not say by how much, in words. A quantile takes them for the latest of all.
-    pub(super) fn left_open(self, outcome: &Outcome) -> Option<String> {
+    pub(super) fn left_open(self, outcome: &RunFigures) -> Option<String> {
         let censored = match (self, self.kind()) {
             (Self::Quantile(_), _) | (_, Kind::Least | Kind::Count) => return None,
             (_, Kind::Grid) => 0,
@@ -137,14 +137,14 @@ impl Metric {
     }
 
     /// Why another program's data cannot be held to it; `Ok` where they can.
-    fn imported(self, outcome: &Outcome, imported: &Imported) -> Result<(), String> {
+    fn imported(self, outcome: &RunFigures, imported: &Imported) -> Result<(), String> {
         let holds = imported.holds;
         let absent = || Err(format!("{self} is not in what {} tells", imported.program));
         match self {
             Self::Missed if outcome.missed.is_some() => Ok(()),
             Self::Unrecorded if outcome.unrecorded > 0 => Ok(()),
             Self::Missed | Self::Unrecorded => absent(),
-            _ if holds != Holds::Lateness => {
+            _ if holds != ImportedQuantity::Lateness => {
                 Err(format!("{self} is about lateness, and this run holds {}", holds.many()))
             }
             Self::Quantile(p) if imported.is_beyond(p, outcome.lateness.count()) => {
@@ -159,7 +159,7 @@ impl Metric {
     }
 
     /// The figure, in ns or as a count; why there is none otherwise.
-    pub(super) fn measured(self, outcome: &Outcome) -> Result<f64, String> {
+    pub(super) fn measured(self, outcome: &RunFigures) -> Result<f64, String> {
         if let Some(imported) = &outcome.imported {
             self.imported(outcome, imported)?;
         }
@@ -190,10 +190,10 @@ impl Metric {
     }
 
     /// Why there is no figure.
-    fn absent(self, outcome: &Outcome, n: u64, needed: u64) -> String {
+    fn absent(self, outcome: &RunFigures, n: u64, needed: u64) -> String {
         let is_grid = self.kind() == Kind::Grid;
         if self == Self::Missed && outcome.missed.is_none() {
-            return "missed: the data do not say".to_owned();
+            return "missed: the data do not record which releases were missed".to_owned();
         }
         if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
             format!("{self} is not in what {} tells", imported.program)

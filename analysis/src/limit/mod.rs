@@ -1,7 +1,7 @@
 //! Limits that turn a run into a gate: `p99.9<50us`, `max<1ms`, `missed<1`, `jitter_pp<20us`.
 //!
-//! Reads the expression, judges an [`Outcome`]. A quantile that n cannot support, or a figure that
-//! was not measured, counts as failed with the reason: what was not measured is not promised.
+//! Reads the expression, judges an [`RunFigures`]. A quantile that n cannot support, or a figure
+//! that was not measured, counts as failed with the reason: what was not measured is not promised.
 
 mod metric;
 
@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{QuantityError, decimal::Decimal, decimal::Scaled, duration};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 pub use metric::Metric;
 
 /// One limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct MetricLimit {
     metric: Metric,
     or_equal: bool,
     /// Nanoseconds, or a count.
@@ -44,7 +44,7 @@ pub struct LimitError {
     why: String,
 }
 
-impl Limit {
+impl MetricLimit {
     /// Reads a limit.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Limit {
     }
 
     /// Judges a run.
-    pub fn judge(&self, outcome: &Outcome) -> Judgement {
+    pub fn judge(&self, outcome: &RunFigures) -> Judgement {
         let judgement =
             |ok, measured, reason| Judgement { text: self.text.clone(), ok, measured, reason };
         let measured = match self.metric.measured(outcome) {
@@ -114,13 +114,13 @@ impl Limit {
     }
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for MetricLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::str::FromStr for Limit {
+impl std::str::FromStr for MetricLimit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {

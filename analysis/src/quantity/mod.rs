@@ -58,7 +58,7 @@ pub struct Speed {
 
 /// A rate in hertz; finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Rate {
+pub struct Hertz {
     hz: f64,
 }
 
@@ -135,7 +135,7 @@ newtype!(
     "radians per second",
     "15rev/s"
 );
-newtype!(Rate, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
+newtype!(Hertz, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
 newtype!(Length, m, from_m, as_m, length, Dimension::Length, "metres", "10um");
 newtype!(
     LinearSpeed,

@@ -42,29 +42,29 @@ impl<W: Write + Send> Group<'_, W> {
         column.close()
     }
 
-    /// Writes the next column: texts, each for a stretch of rows.
+    /// Writes the next column: texts, each for so many rows.
     pub(super) fn texts<'t>(
         &mut self,
-        stretches: impl Iterator<Item = (&'t str, usize)>,
+        repeats: impl Iterator<Item = (&'t str, usize)>,
     ) -> Result<(), ParquetError> {
         let of = |text: &str| ByteArray::from(text.as_bytes().to_vec());
-        self.stretches::<ByteArrayType>(stretches.map(|(text, rows)| (of(text), rows)))
+        self.repeats::<ByteArrayType>(repeats.map(|(text, rows)| (of(text), rows)))
     }
 
-    /// Writes the next column: numbers, each for a stretch of rows.
+    /// Writes the next column: numbers, each for so many rows.
     pub(super) fn numbers(
         &mut self,
-        stretches: impl Iterator<Item = (i32, usize)>,
+        repeats: impl Iterator<Item = (i32, usize)>,
     ) -> Result<(), ParquetError> {
-        self.stretches::<Int32Type>(stretches)
+        self.repeats::<Int32Type>(repeats)
     }
 
-    fn stretches<T: DataType>(
+    fn repeats<T: DataType>(
         &mut self,
-        stretches: impl Iterator<Item = (T::T, usize)>,
+        repeats: impl Iterator<Item = (T::T, usize)>,
     ) -> Result<(), ParquetError> {
         let mut column = self.0.next_column()?.ok_or_else(too_many)?;
-        for (value, rows) in stretches {
+        for (value, rows) in repeats {
             let piece = vec![value; rows.min(PIECE)];
             let mut left = rows;
             while left > 0 {

@@ -6,9 +6,9 @@ use parquet::data_type::Int32Type;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::group::{Group, Numbers};
-use super::schema::{self, Column, Facts, Kind, OPTIONAL, REQUIRED};
+use super::schema::{self, Column, FileMetadata, Kind, OPTIONAL, REQUIRED};
 use crate::ExportError;
-use crate::distribution::{COLUMNS, Distribution};
+use crate::distribution::{COLUMNS, LatenessHistogram};
 
 /// The columns of [`COLUMNS`].
 const TABLE: [Column; 5] = [
@@ -26,8 +26,8 @@ const TABLE: [Column; 5] = [
 /// A writer that fails.
 pub fn histograms(
     writer: impl Write + Send,
-    runs: &[Distribution],
-    facts: Facts,
+    runs: &[LatenessHistogram],
+    facts: FileMetadata,
 ) -> Result<(), ExportError> {
     let schema = schema::table("histograms", &TABLE)?;
     let mut file = SerializedFileWriter::new(writer, schema, schema::properties(&TABLE))?;

@@ -10,8 +10,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// What stands in a file beside the table, as key and text. The keys begin with `punctual.`.
-pub type Facts = Vec<(&'static str, String)>;
+/// Key and text of each entry of the file's metadata. The keys begin with `punctual.`.
+pub type FileMetadata = Vec<(&'static str, String)>;
 
 /// A column: name, what it is, whether a row may lack it.
 pub(super) type Column = (&'static str, Kind, Repetition);
@@ -52,7 +52,7 @@ pub(super) fn table(name: &str, columns: &[Column]) -> Result<TypePtr, ParquetEr
 }
 
 /// Puts the facts beside the table.
-pub(super) fn say<W: Write + Send>(file: &mut SerializedFileWriter<W>, facts: Facts) {
+pub(super) fn say<W: Write + Send>(file: &mut SerializedFileWriter<W>, facts: FileMetadata) {
     for (key, value) in facts {
         file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }

@@ -2,7 +2,7 @@
 //!
 //! For `ask`. Keeps to the grammar there; what is wrong is said about one part.
 
-use super::{Ask, DEFAULT, EXAMPLE, Event, P_MIN};
+use super::{Ask, ClaimEvent, DEFAULT, EXAMPLE, P_MIN};
 use crate::quantile::Probability;
 use crate::quantity::{QuantityError, duration, share};
 
@@ -73,9 +73,9 @@ pub(super) fn parts(text: &str) -> Result<Ask, Wrong> {
     Ask::new(event, p, confidence).map_or_else(|| rest.wrong("out of range"), Ok)
 }
 
-fn event(part: Part<'_>) -> Result<Event, Wrong> {
+fn event(part: Part<'_>) -> Result<ClaimEvent, Wrong> {
     if part.text == "missed" {
-        return Ok(Event::Missed);
+        return Ok(ClaimEvent::Missed);
     }
     let Some((name, bound)) = part.split('>') else {
         return part.wrong(match part.text {
@@ -95,8 +95,8 @@ fn event(part: Part<'_>) -> Result<Event, Wrong> {
         Err(why) => bound.wrong(why.to_string()),
     };
     match name.text {
-        "lateness" => Ok(Event::Lateness { above_ns: above_ns(bound)? }),
-        "interval" | "|interval|" => Ok(Event::Interval { above_ns: above_ns(bound)? }),
+        "lateness" => Ok(ClaimEvent::Lateness { above_ns: above_ns(bound)? }),
+        "interval" | "|interval|" => Ok(ClaimEvent::Interval { above_ns: above_ns(bound)? }),
         "missed" => bound.wrong("missed has no amount: write p(missed)"),
         _ => name.wrong("no such event; there are lateness>50us, |interval|>50us and missed"),
     }

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 #[test]
 fn claims_read_as_they_are_meant() {
     let ask = Ask::parse("p(lateness>50us)<1e-6").unwrap();
-    assert_eq!((ask.event(), ask.p()), (Event::Lateness { above_ns: 50_000 }, 1e-6));
+    assert_eq!((ask.event(), ask.p()), (ClaimEvent::Lateness { above_ns: 50_000 }, 1e-6));
     assert_eq!((ask.confidence(), ask.lateness_ns()), (0.95, Some(50_000)));
     let same = [" p ( lateness > 50 µs ) < 0.000001 ", "p(lateness>50000ns)<=1ppm @95%"];
     assert!(same.iter().all(|text| Ask::parse(text).as_ref() == Ok(&ask)), "{ask}");
     let sure = Ask::parse("p(interval>1.5ms) < 0.1% @ 99.9%").unwrap();
-    assert_eq!(sure.event(), Event::Interval { above_ns: 1_500_000 });
+    assert_eq!(sure.event(), ClaimEvent::Interval { above_ns: 1_500_000 });
     assert_eq!((sure.p(), sure.confidence(), sure.lateness_ns()), (1e-3, 0.999, None));
     assert_eq!(sure.to_string(), "p(|interval|>1500us)<1e-3 @99.9%");
     assert_eq!(sure.shown_confidence(), "99.9 %");
@@ -53,12 +53,12 @@ fn what_is_wrong_is_said_with_its_place() {
     }
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = ClaimEvent> {
     prop_oneof![
-        (1..i64::MAX).prop_map(|above_ns| Event::Lateness { above_ns }),
-        (1i64..1_000).prop_map(|ms| Event::Lateness { above_ns: ms * 1_000_000 }),
-        (1..i64::MAX).prop_map(|above_ns| Event::Interval { above_ns }),
-        Just(Event::Missed),
+        (1..i64::MAX).prop_map(|above_ns| ClaimEvent::Lateness { above_ns }),
+        (1i64..1_000).prop_map(|ms| ClaimEvent::Lateness { above_ns: ms * 1_000_000 }),
+        (1..i64::MAX).prop_map(|above_ns| ClaimEvent::Interval { above_ns }),
+        Just(ClaimEvent::Missed),
     ]
 }
 

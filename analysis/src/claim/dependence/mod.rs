@@ -7,16 +7,16 @@
 //!
 //! Missed releases count with their lateness ([`crate::release`]).
 
+mod block;
 mod pooled;
-mod stretch;
 mod tails;
 mod watch;
 
 pub use pooled::Pooled;
-pub use tails::{Tail, Tails};
+pub use tails::{Tails, ThresholdExceedances};
 use watch::Watch;
 
-use crate::release::{Falling, Gap, Placement};
+use crate::release::{Falling, Placement, ReleaseGap};
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
@@ -54,18 +54,18 @@ pub struct Exceedances {
 #[derive(Clone, Copy, Debug)]
 enum Pushed {
     Ran(i64),
-    Missed(Gap),
+    Missed(ReleaseGap),
 }
 
 impl Exceedances {
     /// Watches the ladder and the given thresholds (ns), for cycles `period_ns` apart; 0 when there
     /// is no period, and then a missed release is later than any threshold.
     pub fn new(period_ns: i64, thresholds_ns: &[i64]) -> Self {
-        let mut asked: Vec<i64> = ladder().chain(thresholds_ns.iter().copied()).collect();
-        asked.sort_unstable();
-        asked.dedup();
+        let mut requested: Vec<i64> = ladder().chain(thresholds_ns.iter().copied()).collect();
+        requested.sort_unstable();
+        requested.dedup();
         Self {
-            watches: asked.into_iter().map(|ns| Watch::new(ns, true)).collect(),
+            watches: requested.into_iter().map(|ns| Watch::new(ns, true)).collect(),
             starts: [0; 65],
             level: 0,
             index: 0,
@@ -94,13 +94,13 @@ impl Exceedances {
     #[inline]
     pub fn push(&mut self, lateness_ns: i64, missed: u64, before_ns: i64) {
         if missed > 0 {
-            self.miss(Gap::new(missed, before_ns, lateness_ns, self.period_ns));
+            self.miss(ReleaseGap::new(missed, before_ns, lateness_ns, self.period_ns));
         }
         self.take(Pushed::Ran(lateness_ns));
     }
 
     /// Takes in the releases of a gap.
-    pub(crate) fn miss(&mut self, gap: Gap) {
+    pub(crate) fn miss(&mut self, gap: ReleaseGap) {
         self.take(Pushed::Missed(gap));
     }
 
@@ -180,7 +180,7 @@ impl Exceedances {
 
     /// The missed releases, a threshold at a time.
     #[cold]
-    fn watch_missed(&mut self, gap: &Gap) {
+    fn watch_missed(&mut self, gap: &ReleaseGap) {
         self.gap_longest = self.gap_longest.max(gap.missed());
         for piece in gap.pieces() {
             self.each_level(piece, |watching, level, count| {

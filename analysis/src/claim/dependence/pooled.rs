@@ -67,7 +67,7 @@ impl Pooled {
     pub fn tails(&self, unrecorded: u64) -> Tails {
         let gaps = self.releases.saturating_sub(self.recorded);
         let longest = if self.gap_longest == 0 { gaps } else { self.gap_longest };
-        // What no gap shows came before the first cycles or after the last ones of a stretch.
+        // What no gap shows came before the first cycles or after the last ones of a block.
         let hidden = self.missed.saturating_add(unrecorded).saturating_sub(gaps);
         Tails {
             tails: self.counts.iter().map(|counts| counts.finish(self.releases)).collect(),

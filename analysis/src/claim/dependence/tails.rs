@@ -3,11 +3,11 @@
 //! Plain data with its questions; collects nothing.
 
 use super::super::bound::p_upper;
-use super::super::judge::Counted;
+use super::super::judge::EventCount;
 
 /// The exceedances of one threshold.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tail {
+pub struct ThresholdExceedances {
     /// The threshold, ns.
     pub threshold_ns: i64,
     /// Recorded cycles whose lateness was above it.
@@ -22,14 +22,14 @@ pub struct Tail {
     pub(super) theta: Option<f64>,
     /// Clusters per exceedance when there are few clusters.
     pub(super) theta_few: Option<f64>,
-    /// Whether it belongs to the fixed ladder (1-2-5 steps, or asked for).
-    pub(crate) asked: bool,
+    /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested for).
+    pub(crate) requested: bool,
 }
 
 /// The exceedances of every threshold of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tails {
-    pub(crate) tails: Vec<Tail>,
+    pub(crate) tails: Vec<ThresholdExceedances>,
     /// Recorded cycles.
     pub(crate) recorded: u64,
     /// Releases that never ran.
@@ -56,14 +56,14 @@ impl Tails {
         unrecorded: u64,
         exceedances: impl Iterator<Item = (i64, u64, u64)>,
     ) -> Self {
-        let tail = |(threshold_ns, exceedances, unsure)| Tail {
+        let tail = |(threshold_ns, exceedances, unsure)| ThresholdExceedances {
             threshold_ns,
             exceedances,
             unsure,
             missed: 0,
             theta: None,
             theta_few: None,
-            asked: true,
+            requested: true,
         };
         Self {
             tails: exceedances.map(tail).collect(),
@@ -76,7 +76,7 @@ impl Tails {
     }
 
     /// All thresholds in rising order.
-    pub fn tails(&self) -> &[Tail] {
+    pub fn tails(&self) -> &[ThresholdExceedances] {
         &self.tails
     }
 
@@ -87,10 +87,10 @@ impl Tails {
 
     /// What bounds of P(lateness > threshold) rest on: the least and the most exceedances there can
     /// be, and the extremal index to reckon with.
-    pub fn counted(&self, above_ns: i64) -> Counted {
+    pub fn counted(&self, above_ns: i64) -> EventCount {
         let (least, most) = self.exceedances_within(above_ns);
         let theta = self.theta_at(above_ns);
-        Counted { n: self.n(), least, most, theta, ordered: !self.unordered }
+        EventCount { n: self.n(), least, most, theta, ordered: !self.unordered }
     }
 
     /// Cycles that ran and did not fit in the recorder.
@@ -108,7 +108,7 @@ impl Tails {
     /// How many exceed a threshold at least and at most: the same number for one that was watched,
     /// else those of the nearest watched ones above and below it.
     pub fn exceedances_within(&self, threshold_ns: i64) -> (u64, u64) {
-        let count = |tail: Option<&Tail>| tail.map(|tail| self.exceeding(tail));
+        let count = |tail: Option<&ThresholdExceedances>| tail.map(|tail| self.exceeding(tail));
         let (below, above) =
             self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
         let most = count(below.last());
@@ -121,7 +121,7 @@ impl Tails {
     }
 
     /// Exceedances of one of the thresholds at most.
-    pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
+    pub(crate) fn exceeding(&self, tail: &ThresholdExceedances) -> u64 {
         tail.exceedances.saturating_add(self.lost(tail.missed))
     }
 
@@ -135,7 +135,7 @@ impl Tails {
     }
 
     /// Exceedances of one of the thresholds at least.
-    fn surely_exceeding(&self, tail: &Tail) -> u64 {
+    fn surely_exceeding(&self, tail: &ThresholdExceedances) -> u64 {
         (tail.exceedances - tail.unsure)
             .saturating_add(self.surely_missed(tail.threshold_ns, tail.missed))
     }
@@ -172,8 +172,9 @@ impl Tails {
     /// than each of them, so that a bound never rises with its threshold. 1 where there is none.
     pub(crate) fn p_upper_below(&self, threshold_ns: i64) -> f64 {
         let up_to = self.tails.iter().take_while(|tail| tail.threshold_ns <= threshold_ns);
-        let bound =
-            |tail: &Tail| p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns));
+        let bound = |tail: &ThresholdExceedances| {
+            p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns))
+        };
         up_to.map(bound).fold(1.0, f64::min)
     }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tails::Tail;
+use super::tails::ThresholdExceedances;
 
 /// Gaps between clusters that an estimate needs.
 const GAPS_MIN: u64 = 10;
@@ -19,7 +19,8 @@ const RARE: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) threshold_ns: i64,
-    asked: bool,
+    #[serde(rename = "asked")]
+    requested: bool,
     exceedances: u64,
     missed: u64,
     /// Series in which it was exceeded: each has one exceedance that no gap leads to.
@@ -49,14 +50,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(threshold_ns: i64, asked: bool) -> Self {
-        let counts = Counts { threshold_ns, asked, gap_max: 1, ..Counts::default() };
+    pub(super) fn new(threshold_ns: i64, requested: bool) -> Self {
+        let counts = Counts { threshold_ns, requested, gap_max: 1, ..Counts::default() };
         Self { counts, run_start: 0, last: None, recorded_at_start: 0 }
     }
 
     /// The same threshold, with nothing counted yet.
     pub(super) fn like(counts: &Counts) -> Self {
-        Self::new(counts.threshold_ns, counts.asked)
+        Self::new(counts.threshold_ns, counts.requested)
     }
 
     pub(super) fn threshold_ns(&self) -> i64 {
@@ -99,7 +100,7 @@ impl Counts {
 
     /// Adds those of another series.
     pub(super) fn add(&mut self, other: &Self) {
-        self.asked |= other.asked;
+        self.requested |= other.requested;
         self.exceedances += other.exceedances;
         self.missed = self.missed.saturating_add(other.missed);
         self.series += other.series;
@@ -117,15 +118,15 @@ impl Counts {
         all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
     }
 
-    pub(super) fn finish(&self, releases: u64) -> Tail {
-        Tail {
+    pub(super) fn finish(&self, releases: u64) -> ThresholdExceedances {
+        ThresholdExceedances {
             threshold_ns: self.threshold_ns,
             exceedances: self.exceedances,
             unsure: 0,
             missed: self.missed,
             theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
             theta_few: self.runs(releases),
-            asked: self.asked,
+            requested: self.requested,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether a run supports a claim that was asked: yes, no, or too little to tell.
+//! Whether a run supports a requested claim: yes, no, or too little to tell.
 //!
 //! Takes counts, as a range where a histogram's buckets do not tell them apart; gives a judgement
 //! with its reason. Counts nothing itself; never takes the middle of a range.
@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::anytime;
-use super::ask::{Ask, Event};
+use super::ask::{Ask, ClaimEvent};
 use super::bound::{p_lower_at, p_upper_at};
 use super::plan::cycles_needed_at;
 use super::{rounded_up, shown_theta};
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub struct EventCount {
     /// Cycles, or intervals, or releases: the number that the event could have come in.
     pub n: u64,
     /// The event came at least this often.
@@ -27,7 +27,7 @@ pub struct Counted {
     pub ordered: bool,
 }
 
-impl Counted {
+impl EventCount {
     /// From buckets (lowest value, highest value, count; ns): a bucket that the threshold cuts is
     /// counted as nothing and as all. `beyond` more values lie above all buckets. Buckets tell
     /// nothing of dependence, so θ is 1, and they say so.
@@ -57,7 +57,7 @@ impl Counted {
 
 /// When a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StoppingRule {
     /// When it was planned to, whatever it had shown.
     AsPlanned,
     /// At a time that what it had shown may have decided: bounds for any time are used.
@@ -76,15 +76,15 @@ pub enum Holds {
     Undecided,
 }
 
-/// What a run says of a claim that was asked.
+/// Whether a run supports a requested claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// The claim: "p(lateness>50us)<1e-6".
     pub statement: String,
-    /// "yes" when the upper bound lies below what was asked, "no" when the lower one lies above it,
-    /// "undecided" when neither does.
+    /// "yes" when the upper bound lies below the claimed probability, "no" when the lower bound
+    /// lies above it, "undecided" when neither does.
     pub holds: Holds,
-    /// The probability that was asked about.
+    /// The claimed probability.
     pub p: f64,
     /// The upper bound that was reached; null without data.
     pub p_upper: Option<f64>,
@@ -115,8 +115,8 @@ pub struct Judged {
 /// Judges a claim by what was counted, or by why nothing could be.
 pub fn judge(
     ask: &Ask,
-    counted: &Result<Counted, String>,
-    ended: Ended,
+    counted: &Result<EventCount, String>,
+    ended: StoppingRule,
     period_ns: Option<u64>,
 ) -> Judged {
     match counted {
@@ -145,15 +145,20 @@ fn without(ask: &Ask, why: &str) -> Judged {
     }
 }
 
-fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>) -> Judged {
-    let Counted { n, least, most, theta, .. } = *counted;
+fn by_counts(
+    ask: &Ask,
+    counted: &EventCount,
+    ended: StoppingRule,
+    period_ns: Option<u64>,
+) -> Judged {
+    let EventCount { n, least, most, theta, .. } = *counted;
     let confidence = ask.confidence();
     let (upper, lower) = match ended {
-        Ended::AsPlanned => (
+        StoppingRule::AsPlanned => (
             p_upper_at(most as f64, n as f64, theta, confidence),
             p_lower_at(least as f64, n as f64, theta, confidence),
         ),
-        Ended::AtAnyTime => (
+        StoppingRule::AtAnyTime => (
             anytime::p_upper_dependent(most, n, theta, confidence),
             anytime::p_lower_dependent(least, n, theta, confidence),
         ),
@@ -167,7 +172,7 @@ fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>)
     };
     let n_needed = cycles_needed_at(ask, most, n, theta);
     // What was not enough is not enough, though bounds of large counts are not exact.
-    let open = holds == Holds::Undecided && ended == Ended::AsPlanned;
+    let open = holds == Holds::Undecided && ended == StoppingRule::AsPlanned;
     let n_needed = n_needed.map(|needed| if open { needed.max(n + 1) } else { needed });
     Judged {
         holds,
@@ -179,15 +184,15 @@ fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>)
         theta: Some(theta),
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
-        at_any_time: ended == Ended::AtAnyTime,
+        at_any_time: ended == StoppingRule::AtAnyTime,
         ..without(ask, &reason(ask, counted, ended, (holds, upper, lower), n_needed))
     }
 }
 
 fn reason(
     ask: &Ask,
-    counted: &Counted,
-    ended: Ended,
+    counted: &EventCount,
+    ended: StoppingRule,
     (holds, upper, lower): (Holds, f64, f64),
     n_needed: Option<u64>,
 ) -> String {
@@ -219,27 +224,27 @@ fn reason(
         text += "; cycles taken as independent, for the data do not hold their order: bursts would \
                  widen it";
     }
-    if ended == Ended::AtAnyTime {
+    if ended == StoppingRule::AtAnyTime {
         text += "; by the wider bound that holds whenever one stops, for its end was not planned";
     }
     text
 }
 
 /// What a forecast rests on.
-fn about(counted: &Counted) -> &'static str {
+fn about(counted: &EventCount) -> &'static str {
     if counted.most == 0 { "at least" } else { "at this share about" }
 }
 
-fn seen(ask: &Ask, counted: &Counted) -> String {
+fn seen(ask: &Ask, counted: &EventCount) -> String {
     let count = match (counted.least, counted.most) {
         (0, 0) => "none".to_owned(),
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
     let (things, did) = match ask.event() {
-        Event::Lateness { .. } => ("cycles", "exceeded it"),
-        Event::Interval { .. } => ("intervals", "exceeded it"),
-        Event::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
+        ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
+        ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
+        ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
     };
     format!("{count} of {} {things} {did}", counted.n)
 }

@@ -29,14 +29,14 @@ impl TimeUnit {
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Instants of wakes.
     Instant,
     /// wake − release.
     Lateness,
 }
 
-/// A column, as asked for.
+/// A requested column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
     name: String,
@@ -98,11 +98,11 @@ impl ColumnSpec {
 
     /// What the column holds: its name decides; a name that does not say is instants when there is
     /// a period to count them by.
-    pub fn kind(&self, has_period: bool) -> Kind {
+    pub fn kind(&self, has_period: bool) -> ColumnKind {
         if self.is_named("instant") || (has_period && !self.is_named("lateness")) {
-            Kind::Instant
+            ColumnKind::Instant
         } else {
-            Kind::Lateness
+            ColumnKind::Lateness
         }
     }
 
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn the_name_tells_the_kind_or_else_the_period_does() {
         let kind = |text, has_period| ColumnSpec::parse(text).unwrap().kind(has_period);
-        assert_eq!(kind("Instant:ns", false), Kind::Instant);
-        assert_eq!(kind("lateness:ns", true), Kind::Lateness);
-        assert_eq!(kind("wake:ns", true), Kind::Instant);
-        assert_eq!(kind("late:ns", false), Kind::Lateness);
+        assert_eq!(kind("Instant:ns", false), ColumnKind::Instant);
+        assert_eq!(kind("lateness:ns", true), ColumnKind::Lateness);
+        assert_eq!(kind("wake:ns", true), ColumnKind::Instant);
+        assert_eq!(kind("late:ns", false), ColumnKind::Lateness);
     }
 }

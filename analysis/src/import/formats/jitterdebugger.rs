@@ -8,7 +8,7 @@
 use std::io::{ErrorKind, Read};
 
 use crate::import::error::{ImportError, scaled};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 
@@ -97,7 +97,8 @@ fn take(
         None => {
             let name = format!("CPU {}", record.cpu);
             let thresholds_ns = &file.request.thresholds_ns;
-            let mut run = RunBuilder::in_order(name, Holds::Lateness, unit_ns, thresholds_ns);
+            let mut run =
+                RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
             run.cpu = Some(record.cpu);
             run.missed = Some(0);
             cpus.push((record.cpu, 0, run));

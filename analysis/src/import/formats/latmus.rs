@@ -9,7 +9,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -20,7 +20,7 @@ const CELL_NS: i64 = 1_000;
 #[derive(Default)]
 struct Header {
     period_ns: Option<u64>,
-    holds: Option<Holds>,
+    holds: Option<ImportedQuantity>,
     priority: Option<u8>,
     cpu: Option<u32>,
     /// The series by name, in the order of the columns; one without a name in most files.
@@ -76,8 +76,8 @@ fn close(run: &mut RunBuilder) -> Result<(), String> {
     let reaches = run.limit_ns.zip(run.max_ns).is_some_and(|(end, max)| max < end as f64);
     if run.n.is_none() && !reaches {
         return Err(
-            "its rows end below its maximum: it was cut, or its last row holds all that is \
-                    larger, which this form does not tell"
+            "the rows end below the stated maximum: the file was cut, or its last row also \
+             counts all larger values, which this format does not record"
                 .to_owned(),
         );
     }
@@ -98,9 +98,9 @@ impl Header {
             }
             "context" => {
                 self.holds = Some(match value {
-                    value if value.contains("gpio") => Holds::Response,
-                    value if value.contains("irq") => Holds::InterruptLateness,
-                    _ => Holds::Lateness,
+                    value if value.contains("gpio") => ImportedQuantity::Response,
+                    value if value.contains("irq") => ImportedQuantity::InterruptLateness,
+                    _ => ImportedQuantity::Lateness,
                 });
             }
             "thread priority" => self.priority = u8::try_from(whole(value)?).ok(),

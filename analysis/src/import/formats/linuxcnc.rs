@@ -10,7 +10,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -129,7 +129,9 @@ fn close_dump(
         (bins.above, bins.below) = (count("pextra")?, count("nextra")?);
         let (index, check) = (need("index")?, need("check")?);
         if index != check {
-            return Err(format!("{name}: bin {index} was asked for, and {check} is shown"));
+            return Err(format!(
+                "{name}: the dump shows bin {check} where bin {index} was requested"
+            ));
         }
         if (0..=most).contains(&index) {
             bins.counts.insert(index, (count("pbinvalue")?, count("nbinvalue")?));
@@ -141,7 +143,8 @@ fn close_dump(
 impl Bins {
     fn run(self, file: &Reading<'_>, name: &str) -> Result<RunBuilder, String> {
         let thresholds_ns = &file.request.thresholds_ns;
-        let mut run = RunBuilder::new(name, Holds::Interval, self.width_ns, thresholds_ns);
+        let mut run =
+            RunBuilder::new(name, ImportedQuantity::Interval, self.width_ns, thresholds_ns);
         if self.min_ns > self.max_ns {
             return Err(format!("{name}: it has counted nothing yet"));
         }
@@ -205,7 +208,7 @@ pub(super) fn latency_histogram(
     }
     for (name, (_, min_ns, max_ns)) in threads {
         let thresholds_ns = &file.request.thresholds_ns;
-        let mut run = RunBuilder::new(name, Holds::Interval, 100, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Interval, 100, thresholds_ns);
         (run.min_ns, run.max_ns) = (Some(min_ns), Some(max_ns));
         // Shown to a tenth of a microsecond, to the nearest.
         run.rounding_ns = 50;

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -56,21 +56,23 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             table.take(line).map_err(|why| lines.refuse(why))?;
         }
     }
-    let unit_ns = unit_ns.ok_or_else(|| lines.refuse("it does not tell its unit"))?;
+    let unit_ns = unit_ns.ok_or_else(|| lines.refuse("no line states the unit"))?;
     about(file);
     table.close(file, unit_ns).map_err(|why| lines.refuse(why))?;
     Ok(Place::Line(lines.number()))
 }
 
 fn about(file: &mut Reading<'_>) {
-    file.cannot_know(&["the width of a bucket and the end of the histogram: they are not told"]);
+    file.cannot_know(&[
+        "the width of a bucket and the end of the histogram: rtla does not print them",
+    ]);
     if file.source.format == "rtla osnoise hist" {
         file.cannot_know(&[
             "lateness: nothing was due; a value is one interference, net of those nested in it",
         ]);
     } else {
         file.cannot_know(&[
-            "period and priority, and missed releases: they are not told",
+            "period, priority and missed releases: rtla does not print them",
             "what a user-space loop would see, but for the Usr columns: IRQ is the start of the \
              timer's handler, Thr that of a kernel thread",
         ]);
@@ -83,7 +85,10 @@ impl Table {
         let first = words.next().unwrap_or_default();
         let columns = self.columns.len();
         if columns == 0 {
-            return Err("rows without the heading Index: rtla was told to leave it out".to_owned());
+            return Err(
+                "no heading Index above the rows: rtla was started with --no-index or --no-header"
+                    .to_owned(),
+            );
         }
         if let Some(at) = SUMMARY.iter().position(|name| *name == first) {
             let words: Vec<String> = words.map(str::to_owned).collect();
@@ -158,10 +163,12 @@ fn column(file: &Reading<'_>, heading: &str, width_ns: i64) -> Result<RunBuilder
     let cpu = u32::try_from(whole(cpu).map_err(|_| unknown())?).map_err(|_| unknown())?;
     let osnoise = file.source.format == "rtla osnoise hist";
     let (name, holds) = match kind {
-        "IRQ" if !osnoise => (format!("CPU {cpu}, interrupt"), Holds::InterruptLateness),
-        "Thr" if !osnoise => (format!("CPU {cpu}, kernel thread"), Holds::Lateness),
-        "Usr" if !osnoise => (format!("CPU {cpu}, return to user space"), Holds::Lateness),
-        "CPU" if osnoise => (format!("CPU {cpu}"), Holds::Stall),
+        "IRQ" if !osnoise => (format!("CPU {cpu}, interrupt"), ImportedQuantity::InterruptLateness),
+        "Thr" if !osnoise => (format!("CPU {cpu}, kernel thread"), ImportedQuantity::Lateness),
+        "Usr" if !osnoise => {
+            (format!("CPU {cpu}, return to user space"), ImportedQuantity::Lateness)
+        }
+        "CPU" if osnoise => (format!("CPU {cpu}"), ImportedQuantity::Stall),
         _ => return Err(unknown()),
     };
     let mut run = RunBuilder::new(name, holds, width_ns, &file.request.thresholds_ns);

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -90,7 +90,7 @@ impl Section {
         }
         let thresholds_ns = &file.request.thresholds_ns;
         let name = format!("cyclic {}", file.runs.len());
-        let mut run = RunBuilder::new(name, Holds::Lateness, 1, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, 1, thresholds_ns);
         run.n = Some(whole(samples)?);
         run.policy = Some(crate::import::error::clean(policy, 40));
         Ok(Self { run, width_ns: 1, buckets: None, rows: 0, elided: false })

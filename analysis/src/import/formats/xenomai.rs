@@ -8,7 +8,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -35,7 +35,8 @@ pub(super) fn is_gnuplot(line: &str) -> bool {
 /// The run of a test mode.
 fn begin(file: &Reading<'_>, mode: &str, width_ns: i64) -> RunBuilder {
     let handler = mode.contains("timer handler");
-    let holds = if handler { Holds::InterruptLateness } else { Holds::Lateness };
+    let holds =
+        if handler { ImportedQuantity::InterruptLateness } else { ImportedQuantity::Lateness };
     let mut run = RunBuilder::new(mode, holds, width_ns, &file.request.thresholds_ns);
     run.rounding_ns = 1;
     run

@@ -125,7 +125,7 @@ impl Evidence<'_> {
     fn thresholds(&self, max_ns: f64) -> Vec<Claim> {
         let most_ns = max_ns + self.imported.rounding_ns;
         let mut claims = Vec::new();
-        for tail in self.tails.tails().iter().filter(|tail| tail.asked) {
+        for tail in self.tails.tails().iter().filter(|tail| tail.requested) {
             let ns = tail.threshold_ns as f64;
             let exceedances = self.tails.exceedances(tail.threshold_ns).unwrap_or(self.n);
             if ns >= most_ns {

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use super::CANNOT_KNOW;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -77,7 +77,7 @@ fn row(file: &mut Reading<'_>, line: &str, next: u64, unit_ns: i64) -> Result<u6
         if first {
             let name = format!("thread {column}");
             let thresholds_ns = &file.request.thresholds_ns;
-            file.add(RunBuilder::new(name, Holds::Lateness, unit_ns, thresholds_ns))?;
+            file.add(RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns))?;
         }
         let run = file.runs.get_mut(column).ok_or("more columns than before")?;
         run.push(lowest, lowest + unit_ns - 1, count)?;

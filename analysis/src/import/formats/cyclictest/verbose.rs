@@ -7,7 +7,7 @@ use std::io::Read;
 use super::CANNOT_KNOW;
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, signed_ns, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -81,7 +81,10 @@ fn take(
     let thread = threads[number].get_or_insert_with(|| {
         let name = format!("thread {number}");
         let thresholds_ns = &file.request.thresholds_ns;
-        Thread { run: RunBuilder::in_order(name, Holds::Lateness, unit_ns, thresholds_ns), next: 0 }
+        Thread {
+            run: RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns),
+            next: 0,
+        }
     });
     let cycle = whole(cycle)?;
     let skipped = cycle

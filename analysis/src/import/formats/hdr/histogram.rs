@@ -23,7 +23,7 @@ pub(super) fn decode(
     }
     let length = u32::from_be_bytes(take(&mut packed)?) as usize;
     if length != bytes.len() - 8 {
-        return Err(format!("{} compressed bytes where {length} are told", bytes.len() - 8));
+        return Err(format!("{} compressed bytes; the header states {length}", bytes.len() - 8));
     }
     let mut plain = std::io::BufReader::new(ZlibDecoder::new(packed));
     let scale = Scale::read(&mut plain)?;

@@ -11,7 +11,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -28,15 +28,15 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
     file.source.format = "HdrHistogram log V2";
     file.source.program = "HdrHistogram";
     file.cannot_know(&[
-        "what was measured: a log does not say; its values are taken for latenesses",
-        "min, mean and max but for the ends of their buckets",
+        "what was measured: the log does not record it; its values are read as latenesses",
+        "exact min, mean and max: only the ends of their buckets",
         "missed releases, interval and grid",
     ]);
     let mut lines = Lines::new(reader);
     let Some(unit_ns) = file.request.unit_ns else {
         return Err(ImportError::line(
             1,
-            "a log of HdrHistogram does not tell the unit of its values: --unit ns",
+            "an HdrHistogram log does not record the unit of its values: give it, as in --unit ns",
         ));
     };
     let mut tags: BTreeMap<String, RunBuilder> = BTreeMap::new();
@@ -85,7 +85,7 @@ fn interval(
     }
     let run = tags.entry(tag.to_owned()).or_insert_with(|| {
         let name = if tag.is_empty() { "log" } else { tag };
-        let mut run = RunBuilder::new(name, Holds::Lateness, unit_ns, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
         run.width_ns = None;
         run
     });

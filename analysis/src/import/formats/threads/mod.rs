@@ -120,12 +120,12 @@ impl<'b> Root<'_, 'b> {
             (Some(Program::Cyclictest), 0) => 1_000,
             (_, 1) => 1,
             (Some(Program::Jitterdebugger), 1_000) => 1_000,
-            _ => return Err(format!("resolution_in_ns {resolution} is none that is known")),
+            _ => return Err(format!("unknown resolution_in_ns {resolution}")),
         });
         Ok(())
     }
 
-    /// What stands before the histograms must have said what they mean.
+    /// The keys before the histograms must have stated what they mean.
     fn begin<'s>(&'s mut self, key: &str) -> Result<Threads<'s, 'b>, String> {
         if self.version.is_none() {
             return Err(format!("{key:?} before any file_version"));

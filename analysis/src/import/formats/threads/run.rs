@@ -6,9 +6,9 @@ use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::Program;
 use crate::import::error::{scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::json::{Fields, Object};
-use crate::import::reading::Request;
+use crate::import::reading::ImportRequest;
 use crate::import::run::RunBuilder;
 
 /// What oslat cannot tell.
@@ -29,11 +29,16 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn new(program: Program, number: u64, unit_ns: i64, request: &Request) -> Self {
+    pub(super) fn new(
+        program: Program,
+        number: u64,
+        unit_ns: i64,
+        request: &ImportRequest,
+    ) -> Self {
         let (word, holds) = match program {
-            Program::Cyclictest => ("thread", Holds::Lateness),
-            Program::Oslat => ("thread", Holds::Stall),
-            Program::Jitterdebugger => ("CPU", Holds::Lateness),
+            Program::Cyclictest => ("thread", ImportedQuantity::Lateness),
+            Program::Oslat => ("thread", ImportedQuantity::Stall),
+            Program::Jitterdebugger => ("CPU", ImportedQuantity::Lateness),
         };
         let thresholds_ns = &request.thresholds_ns;
         let mut run = RunBuilder::new(format!("{word} {number}"), holds, unit_ns, thresholds_ns);

@@ -9,8 +9,8 @@ use punctual_core::page::Counts;
 use crate::quantile::Probability;
 use crate::summary::SummaryStats;
 
-/// The numbers of `counts` and of `buckets`, one count a bucket of [`bucket`]; what does not stand
-/// in a bucket is below or above all.
+/// The numbers of `counts` and of `buckets`, one count a bucket of [`bucket`]; values in no bucket
+/// are below or above all buckets.
 pub fn stats(counts: &Counts, buckets: &[u64]) -> SummaryStats {
     let (Some(min), Some(max)) = (counts.min, counts.max) else { return SummaryStats::default() };
     let (min, max) = (min.as_ns() as f64, max.as_ns() as f64);
@@ -20,7 +20,7 @@ pub fn stats(counts: &Counts, buckets: &[u64]) -> SummaryStats {
         p.is_supported(n).then(|| {
             let mut rest = p.rank(n);
             if rest <= counts.below {
-                // Somewhere below 0: the least that can be said is that.
+                // Below 0, and no more is known.
                 return max.min(0.0);
             }
             rest -= counts.below;

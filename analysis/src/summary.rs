@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::quantile::Probability;
 
-/// A distribution of signed times in nanoseconds; `None` (JSON null) where n is too small to say.
+/// A distribution of signed times in nanoseconds; `None` (JSON null) where n is too small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SummaryStats {
     /// Smallest value, exact.
@@ -177,7 +177,7 @@ impl Distribution {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Whether both parts can be of the same values, for what was read back.
+    /// Checks that both parts can be of the same values, after reading them back.
     pub fn is_sound(&self) -> bool {
         let Moments { n, sum, .. } = self.moments;
         let (min, max) = (self.histogram.min().unwrap_or(0), self.histogram.max().unwrap_or(0));
@@ -212,8 +212,8 @@ impl Distribution {
         self.stats_below(0)
     }
 
-    /// The nine numbers where `later` more values are taken for larger than all: quantiles count
-    /// them in, minimum, maximum and moments are of the others.
+    /// The nine numbers where `later` more values count as larger than all: quantiles include them;
+    /// minimum, maximum and moments do not.
     pub(crate) fn stats_below(&self, later: u64) -> SummaryStats {
         let quantile = |p| self.histogram.quantile_below(p, later).map(|ns| ns as f64);
         let stats = SummaryStats {

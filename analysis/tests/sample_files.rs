@@ -125,10 +125,10 @@ fn what_checksums_do_not_guard_is_checked() {
     let head = || head(&info(1), FILE_VERSION);
     let first = || block(0, 0, &samples(5..8), (2, 2));
     for (why, second) in [
-        ("a block of run 1 where 1 are known", block(1, 0, &samples(0..1), (0, 0))),
-        ("a block starts at sample 4 instead of 3", block(0, 4, &samples(8..9), (2, 2))),
-        ("a counter of a run runs backwards", block(0, 3, &samples(8..9), (1, 2))),
-        ("cycles run backwards", block(0, 3, &samples(6..9), (2, 2))),
+        ("a block of run 1, but the file has 1 runs", block(1, 0, &samples(0..1), (0, 0))),
+        ("a block starts at sample 4, expected 3", block(0, 4, &samples(8..9), (2, 2))),
+        ("a counter of a run decreased", block(0, 3, &samples(8..9), (1, 2))),
+        ("the cycles decrease", block(0, 3, &samples(6..9), (2, 2))),
     ] {
         let bytes = [head(), first(), second].concat();
         let at_byte = (head().len() + first().len()) as u64;
@@ -149,7 +149,7 @@ fn foreign_newer_and_empty_files_are_told_apart() {
     assert_eq!(newer, "written by a newer punctual (layout 2); this one reads layout 1");
     let mut zero = info(1);
     zero.runs[0].period_ns = 0;
-    assert!(message(&head(&zero, 1)).contains("period of zero"));
+    assert!(message(&head(&zero, 1)).contains("period of 0"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl<W: Write> CsvSamples<W> {
     /// were missed between them.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none; a gap of too many rows.
+    /// A writer that fails; a time out of range; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.

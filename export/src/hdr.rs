@@ -1,8 +1,8 @@
 //! Histograms as an HdrHistogram log, version 1.3, with V2 compressed histograms and a tag a run.
 //!
 //! Three significant digits have the buckets that this project's histograms have, so that counts
-//! come back as they were. What such a log cannot hold (values below zero, exact extremes) stands
-//! in its comments.
+//! come back as they were. What such a log cannot hold (values below zero, exact extremes) is in
+//! its comments.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -93,11 +93,11 @@ fn comment(tag: &str, run: &LatenessHistogram) -> String {
     }
     let early: u64 = early(run);
     if early > 0 {
-        let _infallible = write!(comment, "; {early} below zero (woken early) stand as 0");
+        let _infallible = write!(comment, "; {early} below zero (woken early) are counted as 0");
     }
     if run.overflow > 0 {
         let _infallible =
-            write!(comment, "; {} of 2^42 ns or more stand as the maximum", run.overflow);
+            write!(comment, "; {} of 2^42 ns or more are counted as the maximum", run.overflow);
     }
     comment
 }
@@ -164,7 +164,10 @@ mod tests {
     fn what_the_format_cannot_hold_is_said() {
         let text = log(&[run("r", &[-40, -3, 7, i64::MAX])]);
         assert!(text.contains("n = 4, exact min_ns = -40, exact max_ns = 9223372036854775807"));
-        assert!(text.contains("; 2 below zero (woken early) stand as 0; 1 of 2^42 ns"), "{text}");
+        assert!(
+            text.contains("; 2 below zero (woken early) are counted as 0; 1 of 2^42 ns"),
+            "{text}"
+        );
         assert!(log(&[run("empty", &[])]).contains("n = 0\n"));
     }
 

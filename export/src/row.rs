@@ -49,7 +49,7 @@ pub enum RowKind {
     Ran,
     /// It was missed: late until the first wake after it.
     Missed,
-    /// It was missed and no wake followed: late by a period at least, and no more is known.
+    /// It was missed and no wake followed: at least a period late, and no more is known.
     Censored,
 }
 
@@ -112,12 +112,11 @@ impl ReleaseRows {
     }
 
     /// Gives the rows of the next sample of run `run`, whose cycles do not decrease: the releases
-    /// that were missed before it, then its own. With `unrecorded` cycles so far nobody knows which
-    /// releases of a gap were missed: then it is only in the column for gaps.
+    /// that were missed before it, then its own. With `unrecorded` cycles so far it is unknown
+    /// which releases of a gap were missed: then the gap is only in its column.
     ///
     /// # Errors
-    /// A time that no 64-bit clock can show ([`ExportError::Range`]); a gap of too many rows; what
-    /// `give` gave.
+    /// A time beyond 64 bits ([`ExportError::Range`]); a gap of too many rows; what `give` gave.
     ///
     /// # Panics
     /// When there is no such run.

@@ -1,6 +1,7 @@
 //! One run during one batch: samples in, what a campaign keeps of them out.
 //!
-//! Constant memory, no allocation per sample; the grid is not fitted, as no grid lasts over boots.
+//! Constant memory, no allocation per sample; the grid is not fitted, because no grid continues
+//! across boots.
 
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
@@ -29,7 +30,7 @@ pub struct Start {
     pub boot: u32,
 }
 
-/// Watches the thresholds that a total watches; those asked for where it has none yet.
+/// Watches the thresholds that a total watches, or the requested ones where it has none yet.
 fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
     if total.recorded() == 0 {
         Exceedances::new(period_ns, thresholds_ns)
@@ -55,7 +56,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// An empty one, whose gains `total` will take in.
+    /// An empty collector whose counts will be added to `total`.
     pub(super) fn new(start: Start, total: &Total, watched: &WatchedThresholds) -> Self {
         let period_ns = i64::try_from(start.period.as_ns()).unwrap_or(i64::MAX);
         Self {
@@ -71,7 +72,7 @@ impl Collector {
         }
     }
 
-    /// Says what the time of day is now, for the outliers that come.
+    /// Sets the current time of day, for the outliers that follow.
     pub fn set_time_of_day(&mut self, ahead_ns: i64) {
         self.start.time_of_day_ns = ahead_ns;
     }
@@ -137,7 +138,7 @@ impl Collector {
         });
     }
 
-    /// Where the samples have come to.
+    /// How far the samples have come.
     pub(super) fn walk(&self) -> &Walk {
         &self.walk
     }

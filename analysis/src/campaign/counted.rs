@@ -1,7 +1,7 @@
 //! What a campaign counted of the event of a claim.
 //!
-//! Exactly where its threshold was watched from the first cycle on; else between the nearest that
-//! were, and by the buckets of the histogram, whichever tells more. Reads nothing.
+//! Exact where its threshold was watched from the first cycle on. Otherwise between the nearest
+//! watched thresholds or by the buckets of the histogram, whichever is narrower. Reads nothing.
 
 use super::total::Total;
 use crate::claim::ask::{Ask, ClaimEvent};
@@ -52,14 +52,15 @@ fn missed_of(tails: &Tails, missed: u64) -> EventCount {
     EventCount { n, least: missed, most: missed, theta: 1.0, ordered: false }
 }
 
-/// Counts of a threshold, and what the buckets say of the same values; `without` more have none.
+/// Narrows the counts of a threshold by the buckets of the same values; `without` more values are
+/// in no bucket.
 fn narrowed(counted: EventCount, buckets: &EventCount, without: u64) -> EventCount {
     let least = counted.least.max(buckets.least);
     let most = counted.most.min(buckets.most.saturating_add(without));
     EventCount { least, most: most.max(least), ..counted }
 }
 
-/// What the buckets say; with `both`, of the distance from zero.
+/// Counts from the buckets; with `both`, of the distance from zero.
 fn buckets(values: &Histogram, above_ns: i64, both: bool) -> EventCount {
     let cut = values.buckets().map(|bucket| match both && bucket.highest_ns < 0 {
         true => (-bucket.highest_ns, -bucket.lowest_ns, bucket.count),

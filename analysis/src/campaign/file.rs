@@ -1,7 +1,7 @@
 //! A campaign as bytes: a header with a checksum, then JSON.
 //!
-//! What is read back is whole and can be, or is refused with the reason. Two such files take turns
-//! on disk; the header's number says which is newer.
+//! A file is read back whole and checked, or refused with the reason. Two such files are written in
+//! turn; the number in the header says which is newer.
 
 use super::Campaign;
 
@@ -19,31 +19,31 @@ pub const FILE_BYTES_MAX: usize = (super::TOTALS_MAX + 1) * TOTAL_BYTES_MAX;
 /// of ten thousand.
 pub const TOTAL_BYTES_MAX: usize = 3 << 20;
 
-/// Why bytes are no campaign.
+/// Why bytes are not a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CampaignFileError {
-    /// They begin otherwise.
-    #[error("no campaign of punctual's")]
+    /// They do not begin with the magic.
+    #[error("not a punctual campaign file")]
     Foreign,
-    /// They are of another version.
-    #[error("a campaign of version {0}; this punctual reads version {VERSION}")]
+    /// They have another version.
+    #[error("campaign file version {0} is not supported: this punctual reads version {VERSION}")]
     Version(u32),
-    /// There are fewer, or more, than the header says.
-    #[error("torn: {there} bytes of {needed}")]
+    /// There are fewer or more bytes than the header states.
+    #[error("wrong length: {there} bytes, expected {needed}")]
     Torn {
         /// Bytes needed.
         needed: usize,
         /// Bytes there.
         there: usize,
     },
-    /// The checksum says otherwise.
-    #[error("damaged: the checksum does not fit")]
+    /// The checksum does not match.
+    #[error("damaged: the checksum does not match")]
     Checksum,
-    /// The JSON is none of a campaign.
+    /// The JSON is not that of a campaign.
     #[error("damaged: {0}")]
     Json(String),
-    /// The numbers contradict each other or go beyond what a campaign holds.
-    #[error("damaged: its numbers cannot be")]
+    /// The numbers contradict each other or exceed the limits of a campaign.
+    #[error("damaged: its numbers contradict each other or are out of range")]
     Numbers,
 }
 
@@ -52,7 +52,7 @@ impl Campaign {
     /// that what is written can be read again.
     pub fn to_bytes(&self, number: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
-        // A struct of numbers, texts and lists: nothing of it can fail to be JSON.
+        // A struct of numbers, texts and lists can always be written as JSON.
         let written = match self.has_fit_texts() {
             true => serde_json::to_writer(&mut bytes, self),
             false => serde_json::to_writer(&mut bytes, &self.fitted()),
@@ -73,7 +73,7 @@ impl Campaign {
     /// A campaign from the bytes of a state file, and its number.
     ///
     /// # Errors
-    /// In one line, why they are none.
+    /// In one line, why the bytes are not a campaign.
     pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), CampaignFileError> {
         let magic = &bytes[..bytes.len().min(MAGIC.len())];
         if magic.is_empty() || !MAGIC.starts_with(magic) {
@@ -105,7 +105,7 @@ impl Campaign {
     }
 }
 
-/// Of all but the checksum itself.
+/// The checksum of all bytes except itself.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..HEADER_BYTES - 4]);

@@ -1,6 +1,6 @@
 //! Many recordings of the same loops as one: what a soak keeps over hours, reboots and months.
 //!
-//! A *campaign* is a row of *batches* (an hour each, say) on one machine. Batches with one
+//! A *campaign* is a sequence of *batches* (an hour each, say) on one machine. Batches with one
 //! [`Setup`] are added up in one [`Pool`], which keeps a [`Total`] of each run; a changed kernel or
 //! governor begins another pool. Memory, and the file ([`mod@file`]), stay within bounds that are
 //! fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no clock and no
@@ -43,16 +43,16 @@ pub const BOOTS_MAX: usize = 256;
 /// The most events that are listed.
 pub const EVENTS_MAX: usize = 256;
 
-/// One boot of the machine, or what of it the campaign was there for.
+/// One boot of the machine, or the part of it in which the campaign ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Boot {
     /// Counted from 1.
     pub number: u32,
-    /// The kernel's identifier of the boot; empty where it does not tell.
+    /// The kernel's identifier of the boot; empty where the kernel has none.
     pub id: String,
     /// When the campaign began in it, in seconds since 1970.
     pub from_unix_s: i64,
-    /// When it was last there.
+    /// When it was last seen running.
     pub to_unix_s: i64,
     /// The kernel's release.
     pub kernel: String,
@@ -60,7 +60,7 @@ pub struct Boot {
     pub setup: String,
     /// How often the campaign was started in this boot.
     pub sessions: u32,
-    /// Whether the last of these was ended, rather than cut off.
+    /// Whether the last session ended normally, rather than was cut off.
     pub ended: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// What all of them have in common.
+    /// What all batches have in common.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -110,16 +110,16 @@ pub struct Batch {
     pub collectors: Vec<Collector>,
 }
 
-/// What a batch was, once it is over, or so far.
+/// When a batch ran and what was measured, at its end or so far.
 #[derive(Clone, Debug, Default)]
 pub struct Extent {
     /// When it began, in seconds since 1970.
     pub from_unix_s: i64,
     /// When it ended.
     pub to_unix_s: i64,
-    /// How long it was by a clock that is never set.
+    /// How long it was, by a monotonic clock.
     pub measured_ns: u64,
-    /// What the process measured of each run.
+    /// What the process counted for each run.
     pub efforts: Vec<Effort>,
 }
 
@@ -135,7 +135,7 @@ pub struct Campaign {
     pub machine: BTreeMap<String, String>,
     /// When it began, in seconds since 1970.
     pub began_unix_s: i64,
-    /// Limits that were broken, each in words, once.
+    /// Limits that were broken, each listed once, in words.
     pub broken: Vec<String>,
     pools: Vec<Pool>,
     boots: Ends<Boot, BOOTS_MAX>,
@@ -146,11 +146,11 @@ pub struct Campaign {
 
 /// A campaign has no room for another setup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a campaign holds {TOTALS_MAX} runs of all its setups together, and this one is full")]
+#[error("the campaign is full: all its setups together can have at most {TOTALS_MAX} runs")]
 pub struct Full;
 
 impl Campaign {
-    /// One in which nothing was measured yet.
+    /// A campaign in which nothing was measured yet.
     pub fn new(
         name: &str,
         requested: BTreeMap<String, String>,
@@ -161,7 +161,7 @@ impl Campaign {
         Self { began_unix_s: now_unix_s, ..campaign.fitted() }
     }
 
-    /// The campaign is there: in a boot that it knows, or in a new one.
+    /// Starts a session, in a boot that the campaign knows or in a new one.
     pub fn begin(&mut self, boot_id: &str, kernel: &str, now_unix_s: i64) {
         let id = plain(boot_id);
         if let Some(last) = self.boots.last_mut()
@@ -184,17 +184,17 @@ impl Campaign {
         });
     }
 
-    /// The campaign leaves, in good order.
+    /// Ends the session normally.
     pub fn end(&mut self, now_unix_s: i64) {
         if let Some(last) = self.boots.last_mut() {
             (last.to_unix_s, last.ended) = (now_unix_s, true);
         }
     }
 
-    /// The pool for batches with this setup, and what is different from the latest one.
+    /// The pool for batches with this setup, and how the setup differs from the latest one.
     ///
     /// # Errors
-    /// When it is a new one, and there is no room.
+    /// If the setup is new and the campaign is full.
     pub fn pool(&mut self, setup: &Setup) -> Result<(usize, Vec<String>), Full> {
         let setup = &setup.fitted();
         let latest = self.rows.all().last().map_or(self.pools.len().wrapping_sub(1), |r| r.setup);
@@ -222,8 +222,8 @@ impl Campaign {
         Batch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
     }
 
-    /// Takes in a batch, begun by this campaign as it is now. A run without any cycle and any
-    /// missed release leaves no row. Gives back the rows of this batch alone.
+    /// Adds a batch that this campaign began and that nothing was added after. A run without cycles
+    /// and missed releases has no row. Returns the rows of this batch alone.
     pub fn add(&mut self, batch: Batch, span: &Extent) -> Vec<BatchRow> {
         let boot = self.boot();
         let mut rows = Vec::new();
@@ -282,7 +282,7 @@ impl Campaign {
         &self.events
     }
 
-    /// The pools, in the order in which their setups came up.
+    /// The pools, in the order of the first use of their setups.
     pub fn pools(&self) -> &[Pool] {
         &self.pools
     }

@@ -45,7 +45,7 @@ impl Outliers {
         }
     }
 
-    /// Takes in a wake.
+    /// Adds a wake if it is late enough.
     #[cold]
     pub fn insert(&mut self, late: Outlier) {
         let at = self.kept.partition_point(|kept| kept.lateness_ns >= late.lateness_ns);
@@ -53,7 +53,7 @@ impl Outliers {
         self.kept.truncate(OUTLIERS_MAX);
     }
 
-    /// Takes in those of another list.
+    /// Adds the entries of another list.
     pub fn merge(&mut self, other: &Self) {
         for late in &other.kept {
             if self.wants(late.lateness_ns) {
@@ -62,7 +62,7 @@ impl Outliers {
         }
     }
 
-    /// All that are kept, latest first.
+    /// All entries, latest first.
     pub fn kept(&self) -> &[Outlier] {
         &self.kept
     }

@@ -2,7 +2,7 @@
 //! neighbours become one.
 //!
 //! Counts and maxima of a row that stands for several batches are exact. Its quantiles are the
-//! largest that any of them had, and it says so.
+//! largest of any of them, and `stretches` says how many there are.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct BatchRow {
 }
 
 impl BatchRow {
-    /// Takes in the one that follows.
+    /// Merges the row that follows.
     fn add(&mut self, next: &Self) {
         self.to_unix_s = next.to_unix_s;
         self.batches = self.batches.saturating_add(next.batches);
@@ -68,7 +68,7 @@ pub struct BatchRows {
 }
 
 impl BatchRows {
-    /// Adds the next; makes two neighbours one where there is no room.
+    /// Adds the next row; when the list is full, merges two neighbours.
     pub fn push(&mut self, row: BatchRow) {
         self.rows.push(row);
         if self.rows.len() > ROWS_MAX {

@@ -17,10 +17,10 @@ use crate::recording::{RequestedTails, RunFigures, WORST_MAX, Wakes, WorstReleas
 use crate::release::Releases;
 use crate::summary::{Distribution, SummaryStats};
 
-/// More of anything than a campaign counts.
+/// A limit above every count of a campaign.
 const COUNT_MAX: u64 = 1 << 56;
 
-/// What only the measuring process knows of a batch of one run.
+/// What only the measuring process knows about a batch of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Releases that never ran.
@@ -87,7 +87,8 @@ impl Total {
         Collector::new(start, self, watched)
     }
 
-    /// Takes in a batch, which was begun by [`Self::collector`] of this total as it is now.
+    /// Adds a batch that [`Self::collector`] of this total began; nothing may have been added
+    /// since.
     pub fn add(&mut self, batch: Collector, effort: &Effort) {
         let (lateness, exceedances) = batch.finish(effort.missed, effort.unrecorded);
         let walk = batch.walk();
@@ -172,7 +173,8 @@ impl Total {
         &self.outliers
     }
 
-    /// The figures of all batches as one run. There is no grid: none lasts over boots.
+    /// The figures of all batches as one run. There is no grid, because no grid continues across
+    /// boots.
     pub fn outcome(&self) -> RunFigures {
         let tails = self.tails();
         let known = self.lateness.known();
@@ -212,7 +214,7 @@ impl Total {
         }
     }
 
-    /// The one claim of level L3: refused, for what a campaign keeps cannot be tested as it must.
+    /// The one claim of level L3: refused, because a campaign keeps too little for its tests.
     fn unextrapolated(&self) -> Option<Claim> {
         let n = self.recorded();
         let p = rarest(n);
@@ -220,10 +222,9 @@ impl Total {
         (n > 0).then(|| Claim {
             level: Level::L3,
             statement: format!(
-                "no extrapolation to {p:.0e}: a campaign keeps the maxima of {blocks} blocks of {} \
-                 cycles and no single cycle in its place, so that neither independence nor \
-                 stationarity of the latest can be tested; a run of 'punctual check' or 'measure \
-                 periodic' can",
+                "no extrapolation to {p:.0e}: a campaign keeps only the maxima of {blocks} blocks \
+                of {} cycles, so independence and stationarity of the latest cycles cannot \
+                be tested; 'punctual check' and 'punctual measure periodic' can test them",
                 self.maxima.block_cycles()
             ),
             p: Some(p),
@@ -231,7 +232,7 @@ impl Total {
             confidence: None,
             n,
             given: false,
-            conditions: "an extrapolation by a model, only after its tests".to_owned(),
+            conditions: "extrapolated by a model, only if its tests pass".to_owned(),
         })
     }
 

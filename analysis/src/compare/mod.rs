@@ -1,8 +1,8 @@
-//! Two runs held against each other: what can be told apart, and what it would take.
+//! Compares two runs: significant differences, and the cycles needed to detect one.
 //!
 //! Ratios of exceedance rates at common thresholds (exact), differences of quantiles
 //! ([`bootstrap`]), both adjusted for dependence and for how many tests there are. Maxima are never
-//! compared: the largest of n says more of n, and of luck, than of the machine. Pure; the series
+//! compared: the largest of n depends more on n and on chance than on the machine. Pure; the series
 //! come from samples or from a baseline, bounded in size ([`series`]).
 
 mod blocks;
@@ -58,7 +58,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Whether there is anything that a verdict could rest on.
+    /// Whether there is enough data for a verdict.
     fn is_testable(&self) -> bool {
         self.ordered || self.runs.as_if_independent
     }
@@ -177,7 +177,7 @@ fn verdict(told: bool, is_more: bool) -> Verdict {
     }
 }
 
-/// What several verdicts say together.
+/// The verdict of several together.
 pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.fold(Verdict::Undecided, |all, one| match (all, one) {
         (all, Verdict::Undecided) => all,

@@ -1,7 +1,7 @@
 //! A run in bounded memory, in the order of time: chunks of releases with a histogram each.
 //!
 //! What a comparison needs of a run and what a baseline keeps of it: any count above an edge of a
-//! bucket is exact, and how the counts of chunks scatter tells how dependent cycles are. The
+//! bucket is exact, and the scatter of the counts of chunks shows how dependent cycles are. The
 //! buckets are the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
 
 use punctual_core::bucket::{self, Place};
@@ -83,7 +83,7 @@ impl LatenessSeries {
         self.chunks.iter().map(|cells| count(cells)).fold(0, u64::saturating_add)
     }
 
-    /// Whether every cell exists and stands in order: what a file says is checked before it counts.
+    /// Whether every cell exists and stands in order: what a file contains is checked before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {
             cells.is_sorted_by(|a, b| a.0 < b.0)

@@ -1,10 +1,10 @@
-//! Extreme values (level L3): what a lateness is that is rarer than the run can show.
+//! Extreme values (level L3): latenesses that are rarer than the run can show.
 //!
 //! Peaks over a threshold, a generalised Pareto distribution fitted to the 100 largest values,
-//! prolonged at most two decades beyond 1/n, with an interval by profile likelihood; block maxima
-//! and a generalised extreme value distribution must agree. Only where the run passes tests of
-//! stationarity, independence and tail; else a refusal that names the test. It is a model's word:
-//! a mechanism that did not show in the run is not in it.
+//! extrapolated at most two decades beyond 1/n, with an interval by profile likelihood; block
+//! maxima and a generalised extreme value distribution must agree. Only where the run passes tests
+//! of stationarity, independence and tail; else a refusal that names the test. It is a model: a
+//! mechanism that did not occur in the run is not in it.
 //!
 //! | room | what it holds |
 //! |---|---|
@@ -36,17 +36,18 @@ use test::Test;
 
 /// Decades beyond 1/n, at most.
 pub const DECADES: i32 = 2;
-/// Missed releases have no value of their own; more than this many and the fitted tail lacks them.
+/// Missed releases have no value of their own; with more than this many, the fitted tail lacks too
+/// much.
 pub const MISSED_MAX: u64 = 5;
 /// The fitted tail must be at least this many quanta wide.
 const QUANTA_MIN: f64 = 4.0;
 /// As many values may be equal to the largest; more look clipped.
 const EQUAL_MAX: usize = 20;
-/// The loss of twice the log likelihood that encloses the value in 95 % of runs. By simulation: for
-/// boundlessly many values it would be 3.84.
+/// The loss of twice the log likelihood that encloses the value in 95 % of runs. By simulation; for
+/// infinitely many values it would be 3.84.
 pub const CUT: f64 = 4.25;
 
-/// A value beyond what was seen.
+/// A value beyond the observed ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extrapolation {
     /// The likeliest value and its 95 % interval, ns.
@@ -57,7 +58,7 @@ pub struct Extrapolation {
     pub fitted: Gpd,
 }
 
-/// Why there is none.
+/// Why there is no extrapolation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TailRefusal {
     /// Fewer cycles than [`CYCLES_MIN`].
@@ -86,7 +87,7 @@ pub enum TailRefusal {
 /// What a run supports about rarer values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// Cycles it rests on.
+    /// Cycles that it is based on.
     pub n: u64,
     /// The probability that a cycle exceeds the value.
     pub p: f64,
@@ -94,8 +95,8 @@ pub struct Assessment {
     pub outcome: Result<Extrapolation, TailRefusal>,
 }
 
-/// The rarest probability that is spoken of after n cycles: two decades beyond 1/n, rounded up to
-/// a power of ten.
+/// The rarest probability that is extrapolated to after n cycles: two decades beyond 1/n, rounded
+/// up to a power of ten.
 pub fn rarest(n: u64) -> f64 {
     // The number of digits is exact where a logarithm is not.
     10f64.powi(1 - DECADES - n.max(1).to_string().len() as i32)
@@ -109,8 +110,8 @@ pub fn assess(peaks: &Peaks, missed: u64, p: f64) -> Assessment {
     Assessment { n, p, outcome: Tail::accepted(peaks, missed).and_then(|tail| tail.at(p)) }
 }
 
-/// What every test of the battery says of a run, failed or not, without those that need a fit that
-/// the run does not allow. Empty where nothing can be tested.
+/// The result of every test of the battery, failed or not, without those that need a fit that the
+/// run does not allow. Empty where nothing can be tested.
 pub fn tests(peaks: &Peaks) -> Vec<Test> {
     ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::all(&ordered))
 }
@@ -134,7 +135,7 @@ fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, TailRefusal> {
     Ok(ordered)
 }
 
-/// A tail that passed the battery, ready to be prolonged.
+/// A tail that passed the battery, ready to be extrapolated.
 #[derive(Clone, Debug)]
 pub struct Tail {
     ordered: Ordered,
@@ -144,7 +145,8 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The tail of a run of which `missed` releases had no value, or why it may not be prolonged.
+    /// The tail of a run of which `missed` releases had no value, or why it may not be
+    /// extrapolated.
     ///
     /// # Errors
     /// The first reason found, in the order of [`TailRefusal`].

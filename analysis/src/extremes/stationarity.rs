@@ -2,7 +2,7 @@
 //!
 //! For the battery. Three tests of the largest values by their places in the run, which are uniform
 //! and independent of the values if nothing changed. Their distributions are free of that of the
-//! values. A change that leaves the largest values alone is none to a tail.
+//! values. A change that does not affect the largest values is no change of the tail.
 
 use super::test::{About, Test};
 
@@ -16,8 +16,8 @@ pub(super) const SEGMENTS: usize = 64;
 const DISPERSION: f64 = 95.65;
 
 /// Whether exceedances are spread evenly over the n cycles: Kuiper's V = D⁺ + D⁻ of their places
-/// (rising), with Stephens' factor for the sample size (JRSS B 32, 1970). It sees a drift, a step,
-/// and a segment in the middle alike.
+/// (rising), with Stephens' factor for the sample size (JRSS B 32, 1970). It detects a drift, a
+/// step, and a change in the middle equally well.
 pub(super) fn evenness(places: &[u64], n: u64, fails_when: &'static str) -> Test {
     let count = places.len() as f64;
     let (mut above, mut below) = (0.0f64, 0.0f64);
@@ -41,7 +41,7 @@ pub(super) fn dispersion(places: &[u64], n: u64) -> Test {
     let mean = places.len() as f64 / SEGMENTS as f64;
     Test {
         about: About::Stationarity,
-        fails_when: "late cycles are more frequent in some segments than in others",
+        fails_when: "late cycles are more frequent in some parts of the run than in others",
         name: "dispersion",
         statistic: counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / mean,
         limit: DISPERSION,

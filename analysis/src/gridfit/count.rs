@@ -1,4 +1,4 @@
-//! Which release each wake belongs to, for recordings that hold nothing but instants.
+//! Which release each wake belongs to, for recordings of instants alone.
 //!
 //! k is counted from wake to wake: the distance to the previous wake, less where that stood within
 //! its period, rounded to periods. The place within the period is tracked (phase and rate), so a

@@ -1,4 +1,4 @@
-//! EtherCAT with distributed clocks: whether the master's frame is there in time for SYNC0.
+//! EtherCAT with distributed clocks: whether the master's frame arrives in time for SYNC0.
 //!
 //! The frame is sent at the master's wake and must have passed all slaves before SYNC0, which is
 //! `shift` later: J ≤ shift − frame time − propagation − copying (OST, Open Source EtherCAT wiki,
@@ -67,7 +67,7 @@ impl Value for SyncMode {
         match text {
             "master-shift" => Ok(Self::Master),
             "bus-shift" => Ok(Self::Bus),
-            other => Err(format!("{other} is neither master-shift nor bus-shift")),
+            other => Err(format!("{other} is not a mode; expected master-shift or bus-shift")),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Assess for Ethercat {
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
         let what = if late_ns < allowed_ns { "came in time" } else { "came too late" };
         let statement = format!(
-            "frames {what}: up to {} late, {} allowed before SYNC0",
+            "frames {what}: up to {} late, and {} is allowed before SYNC0",
             shown(late_ns),
             shown(allowed_ns)
         );

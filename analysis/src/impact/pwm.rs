@@ -12,7 +12,7 @@ use crate::quantity::Hertz;
 const SOURCE: &str = "effective bits log2(T/J)";
 
 const PULSES: Parameter<Hertz> = Parameter::required("pulses", "Pulses per second: 1kHz");
-const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&PULSES, &BITS];
@@ -40,7 +40,7 @@ impl Assess for Pwm {
         let bits = (spread_ns > 0.0).then(|| (pulse_ns / spread_ns).log2().max(0.0));
         let statement = match bits {
             Some(bits) => format!("pulses of {:.4} Hz have {bits:.1} bits", self.pulses.as_hz()),
-            None => "no time error: it takes no bits".to_owned(),
+            None => "no time error: no bits are lost".to_owned(),
         };
         let impact = Application::new("pwm", SOURCE, statement, vec![spread])
             .figure("pulses", self.pulses.as_hz(), "Hz")

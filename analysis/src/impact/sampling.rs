@@ -17,7 +17,7 @@ const SOURCE: &str = "SNR = −20·log10(2π·f·σ) (Analog Devices MT-007, AN-
 
 const SIGNAL: Parameter<Hertz> =
     Parameter::required("signal", "Highest frequency in the signal: 1kHz");
-const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&SIGNAL, &BITS];
@@ -50,7 +50,7 @@ impl Assess for Sampling {
                  {snr_db:.1} dB, {enob:.1} effective bits",
                 self.signal.as_hz()
             ),
-            _ => "no time error: it adds no noise".to_owned(),
+            _ => "no time error: no noise is added".to_owned(),
         };
         let impact = Application::new("sampling", SOURCE, statement, vec![rms.clone()])
             .figure("signal", self.signal.as_hz(), "Hz")

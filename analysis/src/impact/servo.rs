@@ -1,4 +1,4 @@
-//! A servo loop: the phase that delay costs it, and how much varying delay it bears.
+//! A servo loop: the phase that delay costs it, and how much varying delay it tolerates.
 //!
 //! Phase: a delay τ turns the loop by 360°·f_c·τ at its crossover f_c; sample and hold of period h
 //! counts as h/2 (Åström and Wittenmark, Computer-Controlled Systems, ch. 7 and A.1). What decides
@@ -29,7 +29,7 @@ const PERIOD: Parameter<Span> =
 const DELAY: Parameter<Span> =
     Parameter::optional("delay", "From sample to actuation without any lateness [default: none]");
 const PHASE_ALLOWED: Parameter<Angle> =
-    Parameter::optional("phase-allowed", "Phase that may be lost: 5deg");
+    Parameter::optional("phase-allowed", "Allowed loss of phase: 5deg");
 const CLOSED_LOOP: Parameter<ClosedLoop> = Parameter::optional(
     "closed-loop",
     "The closed loop |T(jω)| by points RATE=MAGNITUDE: '10Hz=1.0,100Hz=0.9' [default: that of \
@@ -123,7 +123,7 @@ impl Assess for Servo {
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
         let statement = format!(
             "the loop {stable}: its delay varies by up to {} of {} allowed; {lost:.2}° of phase \
-             are lost at {crossover_hz:.4} Hz, {by_lateness:.2}° of them to lateness",
+            is lost at {crossover_hz:.4} Hz, {by_lateness:.2}° of it to lateness",
             shown(varying_ns),
             shown(margin_ns),
         );
@@ -204,7 +204,7 @@ mod tests {
     fn without_a_period_nothing_is_said() {
         let servo = Servo { period_ns: None, ..servo("1Hz") };
         let lack = servo.impact(&Timing::given(1.0, None)).unwrap_err();
-        assert_eq!(lack.to_string(), "it has no period");
+        assert_eq!(lack.to_string(), "the data have no period");
     }
 
     proptest! {

@@ -70,7 +70,10 @@ fn cold_cycles_that_were_left_out_are_not_in_n() {
 #[test]
 fn nothing_recorded_lacks_everything_by_name() {
     let timing = Timing::of(&Recording::new(RecordingConfig::default()).finish(0), None);
-    assert_eq!(timing.grid_pp().unwrap_err().to_string(), "it has no peak-to-peak about the grid");
+    assert_eq!(
+        timing.grid_pp().unwrap_err().to_string(),
+        "the data have no peak-to-peak about the grid"
+    );
     assert!(timing.largest_lateness().is_err() && timing.period_ns(None).is_err());
     assert!(timing.p_above(1.0).is_none());
 }
@@ -101,7 +104,7 @@ fn every_model_is_built_from_what_its_row_declares() {
             if parameter.presence() == Presence::Required {
                 needed.set(*parameter, parameter.example());
                 let why = model.build(&Values::default()).err().expect("a parameter is missing");
-                assert!(why.ends_with(" is needed"), "{model:?}: {why}");
+                assert!(why.ends_with(" is required"), "{model:?}: {why}");
             }
         }
         for values in [needed, all] {

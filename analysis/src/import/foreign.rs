@@ -1,7 +1,7 @@
 //! All runs of another program's file.
 //!
-//! [`read`] hands the bytes to the reader of the format, and gives back runs with what the file
-//! cannot tell. Pure; memory is bounded by a fixed number of runs.
+//! [`read`] hands the bytes to the reader of the format, and returns runs with what the file does
+//! not record. Pure; memory is bounded by a fixed number of runs.
 
 use std::io::Read;
 
@@ -37,7 +37,7 @@ pub fn read(
     let last = (format.read)(&mut reading, &mut reader)?;
     let Reading { source, started_at, warnings, runs, .. } = reading;
     if runs.is_empty() {
-        return Err(last.refuse("it ends without any values"));
+        return Err(last.refuse("the file contains no values"));
     }
     let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
     let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;

@@ -1,5 +1,5 @@
 //! What is known of a run that another program recorded: which quantity its values are, how coarse
-//! they are, and what they cannot tell.
+//! they are, and what they do not record.
 //!
 //! Plain data, part of [`crate::recording::RunFigures`]; reads nothing.
 
@@ -48,7 +48,7 @@ impl ImportedQuantity {
         }
     }
 
-    /// How a claim says that one is above a bound.
+    /// How a claim expresses that one is above a bound.
     pub(crate) fn above(self) -> &'static str {
         match self {
             Self::Lateness | Self::InterruptLateness => "later than",
@@ -57,16 +57,16 @@ impl ImportedQuantity {
     }
 }
 
-/// What another program's data hold and cannot tell.
+/// What another program's data hold and do not record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// The format: "cyclictest --json".
     pub format: String,
     /// The program that wrote it.
     pub program: String,
-    /// Its version; null where the file does not say.
+    /// Its version; null where the file does not record it.
     pub version: Option<String>,
-    /// Its command line; null where the file does not say.
+    /// Its command line; null where the file does not record it.
     pub command: Option<String>,
     /// Which quantity of the glossary the values are.
     pub holds: ImportedQuantity,
@@ -79,9 +79,9 @@ pub struct Imported {
     pub rounding_ns: f64,
     /// Where the program's histogram ends; null where there is none.
     pub limit_ns: Option<i64>,
-    /// Values beyond the program's histogram: that they are beyond it is all that is known.
+    /// Values beyond the program's histogram: no more is known of them.
     pub overflow: u64,
-    /// What the file cannot tell, one line each.
+    /// What the file does not record, one line each.
     pub cannot_know: Vec<String>,
 }
 

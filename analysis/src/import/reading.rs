@@ -64,7 +64,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Notes what no run of the file can tell.
+    /// Notes what no run of the file records.
     pub(super) fn cannot_know(&mut self, what: &[&str]) {
         self.source.cannot_know.extend(what.iter().map(|what| (*what).to_owned()));
     }

@@ -1,7 +1,7 @@
 //! Reads sample files block by block, up to the first damage.
 //!
 //! The layout is that of [`punctual_core::file`]. One block is held at a time (at most 16 MiB, and
-//! never more than the bytes that really came). Every number is checked before it is believed.
+//! never more than the bytes that really came). Every number is checked before it is used.
 
 use std::io::{ErrorKind, Read};
 
@@ -23,7 +23,7 @@ pub enum OpenError {
     #[error("the file is empty")]
     Empty,
     /// It ends, or is damaged, before the first block.
-    #[error("a sample file of punctual, damaged at its head: {0}")]
+    #[error("a punctual sample file with a damaged header: {0}")]
     Damaged(String),
     /// A later version wrote it.
     #[error("written by a newer punctual (layout {0}); this one reads layout {FILE_VERSION}")]
@@ -36,9 +36,9 @@ pub enum OpenError {
 /// How a file ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileEnding {
-    /// With its end block: as it should.
+    /// With its end block.
     Complete,
-    /// With its end block, which says that the recording was ended before its time.
+    /// With its end block, which marks an early end of the recording.
     Early,
     /// Cut off, as after `kill -9`: all blocks before the cut were read.
     Incomplete,
@@ -98,7 +98,7 @@ impl<R: Read> SampleFileReader<R> {
         }
         let magic = &punctual_core::file::FILE_MAGIC;
         if got < head.len() && head[..got.min(magic.len())] == magic[..got.min(magic.len())] {
-            return Err(OpenError::Damaged("it ends within the first 24 bytes".to_owned()));
+            return Err(OpenError::Damaged("the file ends within the first 24 bytes".to_owned()));
         }
         let header = FileHeader::from_bytes(&head).ok_or(OpenError::Foreign)?;
         if header.version > FILE_VERSION {
@@ -106,22 +106,22 @@ impl<R: Read> SampleFileReader<R> {
         }
         let damaged = |why: &str| Err(OpenError::Damaged(why.to_owned()));
         if header.version != FILE_VERSION || header.json_bytes > JSON_BYTES_MAX {
-            return damaged("its header holds impossible numbers");
+            return damaged("the header contains invalid numbers");
         }
         let mut bytes = Vec::new();
         let length = u64::from(header.json_bytes);
         reader.by_ref().take(length).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
-            return damaged("it ends within its description");
+            return damaged("the file ends within its description");
         }
         if crc32fast::hash(&bytes) != header.json_crc {
-            return damaged("the checksum of its description is wrong");
+            return damaged("the checksum of the description does not match");
         }
         let info: FileInfo = serde_json::from_slice(&bytes).map_err(|error| {
-            OpenError::Damaged(format!("its description is unreadable: {error}"))
+            OpenError::Damaged(format!("the description cannot be read: {error}"))
         })?;
         if info.runs.iter().any(|run| run.period_ns == 0) {
-            return damaged("its description holds a period of zero");
+            return damaged("the description has a period of 0");
         }
         Ok(Self {
             reader,
@@ -211,23 +211,22 @@ impl<R: Read> SampleFileReader<R> {
         if header.kind == BlockKind::End {
             return match header.samples {
                 0 => Ok(()),
-                _ => Err(self.damaged("an end block holds samples".to_owned())),
+                _ => Err(self.damaged("the end block contains samples".to_owned())),
             };
         }
         let Some(progress) = self.progress.get(header.run as usize) else {
             let runs = self.progress.len();
-            return Err(
-                self.damaged(format!("a block of run {} where {runs} are known", header.run))
-            );
+            return Err(self
+                .damaged(format!("a block of run {}, but the file has {runs} runs", header.run)));
         };
         if header.first != progress.samples {
             let (first, samples) = (header.first, progress.samples);
             return Err(
-                self.damaged(format!("a block starts at sample {first} instead of {samples}"))
+                self.damaged(format!("a block starts at sample {first}, expected {samples}"))
             );
         }
         if header.missed < progress.missed || header.unrecorded < progress.unrecorded {
-            return Err(self.damaged("a counter of a run runs backwards".to_owned()));
+            return Err(self.damaged("a counter of a run decreased".to_owned()));
         }
         Ok(())
     }
@@ -243,7 +242,7 @@ impl<R: Read> SampleFileReader<R> {
             return Err(FileEnding::Incomplete);
         }
         if crc32fast::hash(&self.bytes) != header.payload_crc {
-            return Err(self.damaged("the checksum of a block is wrong".to_owned()));
+            return Err(self.damaged("the checksum of a block does not match".to_owned()));
         }
         let (samples, _) = self.bytes.as_chunks::<SAMPLE_BYTES>();
         self.samples.clear();
@@ -259,7 +258,7 @@ impl<R: Read> SampleFileReader<R> {
             rising &= sample.cycle >= cycle;
             cycle = sample.cycle;
         }
-        if rising { Ok(()) } else { Err(self.damaged("cycles run backwards".to_owned())) }
+        if rising { Ok(()) } else { Err(self.damaged("the cycles decrease".to_owned())) }
     }
 
     fn damaged(&self, why: String) -> FileEnding {

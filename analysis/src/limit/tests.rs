@@ -54,7 +54,7 @@ fn missed_releases_break_the_limits_that_their_lateness_breaks() {
     let judged = |text: &str| MetricLimit::parse(text).unwrap().judge(&outcome);
     assert!(judged("p90<1ms").ok && judged("p50<1ms").ok && judged("min<1ms").ok);
     let open = judged("p99<1s");
-    assert_eq!(open.reason, "p99 may be one of the 3 missed releases that no wake followed");
+    assert_eq!(open.reason, "p99 may be among the 3 missed releases that no wake followed");
     assert_eq!((open.ok, open.measured), (false, None));
     for text in ["max<1s", "mean<1s", "stddev<1s"] {
         let open = judged(text);
@@ -94,7 +94,7 @@ fn what_went_unrecorded_may_have_been_later() {
     assert_eq!((all.ok, all.measured), (true, Some(99_000.0)));
     let lost = judged(200, "p99<1s");
     assert_eq!((lost.ok, lost.measured), (false, None));
-    assert_eq!(lost.reason, "p99 may be one of the 200 cycles that went unrecorded");
+    assert_eq!(lost.reason, "p99 may be among the 200 cycles that went unrecorded");
     for text in ["max<1ms", "mean<1ms", "stddev<1ms", "jitter_pp<1ms", "jitter_rms<1ms"] {
         let judgement = judged(1, text);
         assert!(
@@ -109,17 +109,17 @@ fn what_went_unrecorded_may_have_been_later() {
 #[test]
 fn bad_limits_get_one_clear_line() {
     for (text, part) in [
-        ("p99.9", "no < in it"),
-        ("max>1ms", "upper one"),
+        ("p99.9", "there is no <"),
+        ("max>1ms", "must be an upper bound"),
         ("max<5", "5 needs a unit, e.g. 5us"),
-        ("max<", "nothing stands"),
+        ("max<", "got nothing"),
         ("<5us", "no metric before"),
-        ("latency<5us", "no metric; there are"),
-        ("p100<5us", "between p0 and p100"),
-        ("p99.99999999<5us", "finer than"),
-        ("pqr<5us", "no metric"),
+        ("latency<5us", "not a metric; expected one of"),
+        ("p100<5us", "must be between p0 and p100"),
+        ("p99.99999999<5us", "the finest is p99.9999999"),
+        ("pqr<5us", "not a metric"),
         ("missed<1us", "no unit"),
-        ("missed<0.5", "no whole number"),
+        ("missed<0.5", "not a whole number"),
         ("missed<-1", "a count"),
         ("max<5Nm", "a torque"),
         ("max<0us", "zero"),

@@ -41,7 +41,7 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<CurvePoint> {
         let point = CurvePoint { one_in, lateness_ns };
         let last = points.len() - 1;
         let near = last > 0 && (one_in / points[last - 1].one_in).log10() < 1.0 / TO_A_DECADE;
-        // Of near points the later stands for both: it never says less than was seen.
+        // Of near points the later one is kept: the curve never understates.
         if near {
             points[last] = point;
         } else {

@@ -1,9 +1,9 @@
-//! Samples by the block: what most of a recording is, reckoned a pass an accumulator.
+//! Samples by the block: most of a recording, one pass for each accumulator.
 //!
 //! A block is at most [`BLOCK`] cycles without a gap or a flag, each within 67 ms of its release:
 //! their sums fit in words, none starts or ends anything, and each accumulator keeps its state in
-//! registers while it passes over them. What it gives is exactly what `Recording::push` gives
-//! sample by sample; whatever else a sample may be goes there.
+//! registers while it passes over them. The result is exactly that of `Recording::push` sample by
+//! sample; every other sample goes there.
 
 use punctual_core::sample::{Flags, Sample};
 
@@ -27,7 +27,7 @@ impl Block {
         Self { first_cycle: 0, len: 0, lateness_ns: [0; BLOCK], interval_ns: [0; BLOCK] };
 
     /// Holds `samples` from now on, which follow on `previous`; false where they are no block. In
-    /// place: what is as long as this costs more to return than to fill.
+    /// place, because returning a value of this size costs more than filling it.
     fn hold(&mut self, previous: &Sample, samples: &[Sample]) -> bool {
         let Some(first_cycle) = samples.first().map(|sample| sample.cycle) else { return false };
         if previous.cycle.checked_add(1) != Some(first_cycle) || samples.len() > BLOCK {

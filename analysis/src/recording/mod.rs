@@ -40,7 +40,7 @@ pub enum ReleaseInstants {
     Unknown,
     /// As `Unknown`, in a second pass: lateness is counted from the earliest wake about the line
     /// that the first pass fitted ([`RunFigures::line`]), so it is never negative and misses only a
-    /// constant that instants alone cannot tell.
+    /// constant that instants alone do not show.
     Fitted(Line),
 }
 
@@ -99,15 +99,15 @@ impl Recording {
         }
     }
 
-    /// Watches the events of these claims that are no lateness; thresholds of lateness are those of
-    /// [`RecordingConfig::thresholds_ns`]. Before the first sample.
+    /// Watches the events of these claims that are not lateness; thresholds of lateness are those
+    /// of [`RecordingConfig::thresholds_ns`]. Before the first sample.
     #[must_use]
     pub fn watching(mut self, asks: &[Ask]) -> Self {
         self.requested = Requested::new(asks);
         self
     }
 
-    /// Says where release 0 was, when that is known only after the first samples (CSV instants).
+    /// Sets release 0, when it is known only after the first samples (CSV instants).
     pub fn set_epoch(&mut self, epoch: Instant) {
         self.setup.epoch = epoch;
     }
@@ -197,7 +197,7 @@ impl Recording {
     /// some KiB: fine several times a second, not for each sample.
     ///
     /// # Errors
-    /// In one line, why the data cannot tell.
+    /// In one line, why the data do not show it.
     pub fn counted_so_far(&self, ask: &Ask) -> Result<EventCount, String> {
         let gaps = self.walk.gaps();
         let tails = self.exceedances.clone().finish(gaps);
@@ -206,7 +206,7 @@ impl Recording {
         requested::counted(ask, &tails, of, &self.requested.so_far(gaps))
     }
 
-    /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases
+    /// The figures. `unrecorded` is how many samples did not fit in the recorder: their releases
     /// ran, so they are taken off the gaps in k, and what remains was missed.
     pub fn finish(self, unrecorded: u64) -> RunFigures {
         let missed = self.walk.gaps().saturating_sub(unrecorded);

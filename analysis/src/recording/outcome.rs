@@ -1,4 +1,4 @@
-//! What one run gave, as plain data.
+//! The results of one run, as plain data.
 //!
 //! For the report (the JSON keys are those of the schema) and for limits and verdicts, which need
 //! the parts that JSON leaves out. Holds; computes nothing.
@@ -22,17 +22,17 @@ use crate::summary::{Distribution, SummaryStats};
 /// The figures of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunFigures {
-    /// Recorded cycles, cold ones included; 0 for imported data that tell no count.
+    /// Recorded cycles, cold ones included; 0 for imported data without a count.
     pub cycles: u64,
     /// Recorded cycles that were flagged cold.
     pub cold: u64,
     /// Largest lateness among the cold cycles, whether they count or are left out; null without
     /// any.
     pub cold_max_ns: Option<f64>,
-    /// Releases that never ran; null for data that do not say.
+    /// Releases that never ran; null for data that do not record it.
     pub missed: Option<u64>,
-    /// Those of them of which only is known that they were late by a period at least: no wake
-    /// followed, or cycles went unrecorded among them.
+    /// Missed releases known only to be at least a period late: no wake followed, or cycles went
+    /// unrecorded among them.
     #[serde(default)]
     pub censored: u64,
     /// Cycles that ran but did not fit in the recorder.
@@ -81,7 +81,8 @@ pub struct RunFigures {
 /// Lateness of the cycles that ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wakes {
-    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not say.
+    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not
+    /// record it.
     pub left_out: Option<u64>,
     /// The nine numbers.
     #[serde(flatten)]

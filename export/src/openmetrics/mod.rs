@@ -1,8 +1,8 @@
 //! Metrics as OpenMetrics text, version 1.0, which Prometheus's own text format reads as well.
 //!
-//! That is why nothing here is a counter or an info: the older format names those otherwise. A
+//! Therefore nothing here is a counter or an info: the older format names those differently. A
 //! finished measurement is a gauge anyhow: the next one may be smaller. No timestamps, so that
-//! node_exporter's text files take it. A value that is no number is left out.
+//! node_exporter's text files take it. A value that is not a number is left out.
 
 mod ladder;
 
@@ -83,7 +83,7 @@ fn histogram(
     }
     writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
     let sum = if n == 0 { Some(0.0) } else { of.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
-    // A sum below zero, of wakes that were early, is none that the format allows.
+    // The format does not allow a negative sum, which early wakes can cause.
     if let Some(sum) = sum.filter(|sum| sum.is_finite() && *sum >= 0.0) {
         writeln!(writer, "{name}_sum{{{labels}}} {sum}")?;
         writeln!(writer, "{name}_count{{{labels}}} {n}")?;

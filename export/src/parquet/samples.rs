@@ -30,7 +30,7 @@ pub struct ParquetSamples<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: ReleaseRows,
     pending: PendingGroup,
-    /// The runs, beside those of `rows`, which is busy while a group is written.
+    /// A copy of the runs of `rows`, which is borrowed while a group is written.
     names: Vec<ExportedRun>,
 }
 
@@ -48,7 +48,7 @@ struct PendingGroup {
     has_previous: Vec<i16>,
     first: Vec<bool>,
     cold: Vec<bool>,
-    /// Of following rows what became of each, in order.
+    /// The kind of rows that follow each other, in order.
     kinds: Vec<(RowKind, usize)>,
 }
 
@@ -67,7 +67,7 @@ impl<W: Write + Send> ParquetSamples<W> {
     /// were missed between them; writes where a group is full.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none; a gap of too many rows.
+    /// A writer that fails; a time out of range; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.

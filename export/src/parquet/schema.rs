@@ -1,4 +1,4 @@
-//! The schemas of the tables, how each column is packed, and what the file says of itself.
+//! The schemas of the tables, how each column is packed, and the metadata of the file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) fn table(name: &str, columns: &[Column]) -> Result<TypePtr, ParquetEr
     Type::group_type_builder(name).with_fields(fields).build().map(Arc::new)
 }
 
-/// Puts the facts beside the table.
+/// Adds the metadata.
 pub(super) fn say<W: Write + Send>(file: &mut SerializedFileWriter<W>, facts: FileMetadata) {
     for (key, value) in facts {
         file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));

@@ -1,4 +1,4 @@
-//! A claim as a person asks for it: `p(lateness>50us)<1e-6 @99%`.
+//! A claim as a person writes it: `p(lateness>50us)<1e-6 @99%`.
 //!
 //! Reads the expression and writes it back. Judges nothing (`judge` does) and counts nothing.
 //!
@@ -18,7 +18,7 @@ use parse::{Wrong, parts};
 /// What a claim counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimEvent {
-    /// Cycles later than this. A missed release counts as late as the stall left it.
+    /// Cycles later than this. A missed release counts with the lateness that the stall caused.
     Lateness {
         /// The lateness, ns; positive.
         above_ns: i64,
@@ -40,7 +40,7 @@ pub struct Ask {
     confidence: Probability,
 }
 
-/// Why an expression is no claim.
+/// Why an expression is not a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("claim {text:?}: at character {at}: {why}")]
 pub struct AskError {
@@ -91,7 +91,7 @@ impl Ask {
         self.p
     }
 
-    /// How sure it is to be, in [0.5, 1).
+    /// The confidence, in [0.5, 1).
     pub fn confidence(self) -> f64 {
         self.confidence.share()
     }
@@ -101,7 +101,7 @@ impl Ask {
         format!("{} %", self.confidence.to_string().trim_start_matches('p'))
     }
 
-    /// The lateness threshold that it asks about, ns, to be watched while recording.
+    /// The lateness threshold of the claim, ns, to be watched while recording.
     pub fn lateness_ns(self) -> Option<i64> {
         match self.event {
             ClaimEvent::Lateness { above_ns } => Some(above_ns),
@@ -109,7 +109,7 @@ impl Ask {
         }
     }
 
-    /// The distance of an interval from zero that it asks about, ns.
+    /// The interval's threshold of the claim: its distance from zero, ns.
     pub fn interval_ns(self) -> Option<i64> {
         match self.event {
             ClaimEvent::Interval { above_ns } => Some(above_ns),
@@ -149,7 +149,7 @@ impl std::fmt::Display for Ask {
 /// 95 %.
 const DEFAULT: Probability = Probability::P95;
 
-/// A time with every digit, in the largest unit that takes a whole number.
+/// A time with every digit, in the largest unit that gives a whole number.
 fn exact(ns: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match units.iter().find(|(unit, _)| ns % unit == 0) {

@@ -1,7 +1,7 @@
-//! Many latenesses at once: which thresholds each exceeds, without a branch a value.
+//! Many latenesses at once: which thresholds each exceeds, without a branch per value.
 //!
-//! For recordings, most of which are neighbouring cycles without a gap. Gives exactly what pushing
-//! them one by one gives.
+//! For recordings, most of which are neighbouring cycles without a gap. The result is exactly that
+//! of pushing them one by one.
 
 use super::Exceedances;
 
@@ -37,7 +37,7 @@ impl Exceedances {
                 *level += i32::from(ns > threshold_ns);
             }
         }
-        // Where the level changes, written down whether it does or not.
+        // Written whether the level changes or not; kept only where it does.
         let mut changes = [0u16; BLOCK];
         let (mut many, mut before) = (0, self.level as i32);
         for (at, &level) in levels[..latenesses_ns.len()].iter().enumerate() {

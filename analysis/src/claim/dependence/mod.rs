@@ -43,7 +43,7 @@ pub struct Exceedances {
     recorded: u64,
     /// The most releases without a sample between two recorded cycles.
     gap_longest: u64,
-    /// What was pushed until the thresholds are chosen.
+    /// Values pushed before the thresholds are chosen.
     warm_up: Vec<Pushed>,
     warm: bool,
     /// The period, ns; 0 when there is none.
@@ -116,7 +116,7 @@ impl Exceedances {
         }
     }
 
-    /// Adds the adaptive thresholds and replays what was held back.
+    /// Adds the adaptive thresholds and replays the buffered values.
     #[cold]
     fn choose(&mut self) {
         let held = std::mem::take(&mut self.warm_up);
@@ -190,7 +190,7 @@ impl Exceedances {
         }
     }
 
-    /// Gives releases with how many thresholds they exceed, all that exceed the same ones at once.
+    /// Counts releases by how many thresholds they exceed, all that exceed the same ones at once.
     fn each_level(&mut self, mut piece: Falling, mut give: impl FnMut(&mut Self, usize, u64)) {
         while let Some(lateness_ns) = piece.next_ns() {
             let level = self.level_of(lateness_ns);
@@ -230,7 +230,7 @@ impl Exceedances {
         self.placed(missed, &Placement { gaps: true, trailing: Vec::new(), censored })
     }
 
-    /// Nothing comes any more.
+    /// Ends the series.
     fn close(&mut self) {
         if !self.warm {
             self.choose();
@@ -238,7 +238,7 @@ impl Exceedances {
         self.move_to(0);
     }
 
-    /// The same, where more is known of the releases that lie in no gap.
+    /// The same, where more is known about the releases that are in no gap.
     pub(crate) fn placed(mut self, missed: u64, placement: &Placement) -> Pooled {
         self.close();
         for piece in placement.trailing.iter().flat_map(|end| end.pieces) {
@@ -246,7 +246,7 @@ impl Exceedances {
                 watching.watches[..level].iter_mut().for_each(|watch| watch.counts.miss(count));
             });
         }
-        // Of gaps that are not known to be missed releases nothing is censored: all of them count.
+        // Gaps that may not be missed releases have nothing censored: all of them count.
         let unplaced = if placement.gaps {
             placement.censored
         } else {

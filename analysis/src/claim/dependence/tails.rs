@@ -1,6 +1,6 @@
 //! The exceedances of one run, counted: what bounds and verdicts are made from.
 //!
-//! Plain data with its questions; collects nothing.
+//! Plain data; collects nothing.
 
 use super::super::bound::p_upper;
 use super::super::judge::EventCount;
@@ -22,7 +22,7 @@ pub struct ThresholdExceedances {
     pub(super) theta: Option<f64>,
     /// Clusters per exceedance when there are few clusters.
     pub(super) theta_few: Option<f64>,
-    /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested for).
+    /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested).
     pub(crate) requested: bool,
 }
 
@@ -34,21 +34,20 @@ pub struct Tails {
     pub(crate) recorded: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
-    /// Those of them of which only is known that they were `unplaced_from_ns` late at least: each
-    /// may exceed every threshold.
+    /// Missed releases that were at least `unplaced_from_ns` late; each may exceed every threshold.
     pub(crate) unplaced: u64,
     pub(crate) unplaced_from_ns: i64,
-    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, and so
-    /// nobody knows which gaps in k were missed releases.
+    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, so it is
+    /// not known which gaps in k were missed releases.
     pub(crate) unrecorded: u64,
     /// The most releases without a sample that came together.
     pub(crate) lost_together: u64,
-    /// Whether the order of cycles is not known, and nothing of their dependence.
+    /// Whether the order of cycles, and so their dependence, is unknown.
     pub(crate) unordered: bool,
 }
 
 impl Tails {
-    /// Exceedances that were counted without their order, so that nothing is known of dependence:
+    /// Exceedances that were counted without their order, so that their dependence is unknown:
     /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
     /// cycles; `unrecorded` more ran, at one time.
     pub(crate) fn of_counts(
@@ -85,8 +84,8 @@ impl Tails {
         self.recorded.saturating_add(self.missed).saturating_add(self.unrecorded)
     }
 
-    /// What bounds of P(lateness > threshold) rest on: the least and the most exceedances there can
-    /// be, and the extremal index to reckon with.
+    /// The counts behind bounds of P(lateness > threshold): the least and the most exceedances
+    /// possible, and the extremal index to use.
     pub fn counted(&self, above_ns: i64) -> EventCount {
         let (least, most) = self.exceedances_within(above_ns);
         let theta = self.theta_at(above_ns);
@@ -126,7 +125,7 @@ impl Tails {
     }
 
     /// Releases without a sample that exceed a threshold at most, where the gaps in k give `missed`
-    /// ones. With unrecorded cycles among the gaps these tell nothing.
+    /// ones. With unrecorded cycles among the gaps, the gaps are no evidence.
     fn lost(&self, missed: u64) -> u64 {
         match self.unrecorded {
             0 => missed.saturating_add(self.unplaced).min(self.missed),
@@ -140,9 +139,9 @@ impl Tails {
             .saturating_add(self.surely_missed(tail.threshold_ns, tail.missed))
     }
 
-    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. Of a
-    /// release that is censored, or in a gap where cycles went unrecorded, is known only that it
-    /// was a period late.
+    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. A
+    /// release that is censored, or in a gap where cycles went unrecorded, is only known to be at
+    /// least a period late.
     fn surely_missed(&self, threshold_ns: i64, placed: u64) -> u64 {
         let censored = if self.unrecorded > 0 { self.missed } else { self.unplaced };
         let censored = if threshold_ns < self.unplaced_from_ns { censored } else { 0 };
@@ -151,12 +150,12 @@ impl Tails {
     }
 
     /// Releases whose lateness is not known: censored, or among those that went unrecorded. They
-    /// are taken for the latest.
+    /// count as the latest.
     pub(crate) fn unknown(&self) -> u64 {
         self.lost(0)
     }
 
-    /// Missed releases that are known to have been late by a period at least, and no more.
+    /// Missed releases known only to be at least a period late.
     pub(crate) fn censored(&self) -> u64 {
         if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
     }
@@ -178,9 +177,9 @@ impl Tails {
         up_to.map(bound).fold(1.0, f64::min)
     }
 
-    /// The extremal index to reckon with at a lateness: the lowest of the nearest watched threshold
-    /// above it and the two nearest at or below it, among those with enough clusters to tell.
-    /// 1 when none has. Where cycles went unrecorded, those that came together are a cluster.
+    /// The extremal index to use at a lateness: the lowest of the nearest watched threshold above
+    /// it and the two nearest at or below it, among those with enough clusters. 1 when none has.
+    /// Where cycles went unrecorded, those that came together are a cluster.
     pub fn theta_at(&self, lateness_ns: i64) -> f64 {
         let split = self.tails.partition_point(|tail| tail.threshold_ns <= lateness_ns);
         let (below, above) = self.tails.split_at(split);

@@ -10,9 +10,9 @@ use super::tails::ThresholdExceedances;
 const GAPS_MIN: u64 = 10;
 /// Exceedances further apart than this belong to different clusters (runs estimator).
 const RUN_GAP: u64 = 10;
-/// Below this many clusters the runs estimator has a say.
+/// Below this many clusters the runs estimator is used too.
 const FEW: u64 = 30;
-/// And only on thresholds that at most this share of the releases exceeds.
+/// It is used only on thresholds that at most this share of the releases exceeds.
 const RARE: f64 = 0.1;
 
 /// What was counted about one threshold: additive over separate series.
@@ -93,7 +93,7 @@ impl Watch {
 }
 
 impl Counts {
-    /// Counts missed releases that exceed the threshold and have no place among the others.
+    /// Counts missed releases that exceed the threshold and whose position is unknown.
     pub(super) fn miss(&mut self, count: u64) {
         self.missed = self.missed.saturating_add(count);
     }
@@ -147,8 +147,8 @@ impl Counts {
     }
 
     /// Clusters per exceedance of a rare threshold, while there are few clusters; less what chance
-    /// alone brings together. As long as every exceedance stood alone there is nothing to doubt;
-    /// once some came together, the size of clusters is known from few of them.
+    /// alone brings together. Used once some exceedances came together: then the size of clusters
+    /// is known from few of them.
     fn runs(&self, releases: u64) -> Option<f64> {
         let events = self.neighbours + self.gaps + self.series;
         let share = events as f64 / releases as f64;
@@ -162,7 +162,7 @@ impl Counts {
 }
 
 /// θ less one standard error (relative 1/√clusters): an estimate must not claim independence that
-/// it could not have told from dependence.
+/// it could not have distinguished from dependence.
 fn with_doubt(theta: f64, clusters: u64) -> f64 {
     theta * (1.0 - 1.0 / (clusters as f64 + 1.0).sqrt())
 }

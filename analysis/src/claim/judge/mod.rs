@@ -1,7 +1,7 @@
 //! Whether a run supports a requested claim: yes, no, or too little to tell.
 //!
-//! Takes counts, as a range where a histogram's buckets do not tell them apart; gives a judgement
-//! with its reason. Counts nothing itself; never takes the middle of a range.
+//! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
+//! with its reason. Counts nothing itself; never uses the middle of a range.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,22 +15,22 @@ use super::{rounded_up, shown_theta};
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventCount {
-    /// Cycles, or intervals, or releases: the number that the event could have come in.
+    /// Cycles, or intervals, or releases: the number of trials.
     pub n: u64,
-    /// The event came at least this often.
+    /// The event happened at least this often.
     pub least: u64,
     /// And at most this often; the same where it was counted exactly.
     pub most: u64,
-    /// Extremal index to reckon with, in (0, 1]; 1: independent.
+    /// Extremal index to use, in (0, 1]; 1: independent.
     pub theta: f64,
     /// Whether the order of cycles was known, so that bursts would have shown.
     pub ordered: bool,
 }
 
 impl EventCount {
-    /// From buckets (lowest value, highest value, count; ns): a bucket that the threshold cuts is
-    /// counted as nothing and as all. `beyond` more values lie above all buckets. Buckets tell
-    /// nothing of dependence, so θ is 1, and they say so.
+    /// From buckets (lowest value, highest value, count; ns): a bucket that contains the threshold
+    /// counts as 0 at least and as all of it at most. `beyond` more values lie above all buckets.
+    /// Buckets do not show dependence, so θ is 1 and `ordered` is false.
     pub fn of_buckets(
         above_ns: i64,
         buckets: impl IntoIterator<Item = (i64, i64, u64)>,
@@ -46,8 +46,7 @@ impl EventCount {
         counted
     }
 
-    /// The same where `unseen` more came that nobody looked at: any of them may be one of the
-    /// event.
+    /// The same where `unseen` more were not recorded: each of them may be the event.
     #[must_use]
     pub fn with_unseen(self, unseen: u64) -> Self {
         let n = self.n.saturating_add(unseen);
@@ -55,12 +54,12 @@ impl EventCount {
     }
 }
 
-/// When a run came to its end.
+/// Why a run ended when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoppingRule {
-    /// When it was planned to, whatever it had shown.
+    /// At its planned end, whatever it had shown.
     AsPlanned,
-    /// At a time that what it had shown may have decided: bounds for any time are used.
+    /// At a time that may depend on what it had shown: bounds that are valid at any time are used.
     AtAnyTime,
 }
 
@@ -92,8 +91,8 @@ pub struct Judged {
     pub p_lower: Option<f64>,
     /// The confidence of each of the two, in [0.5, 1).
     pub confidence: f64,
-    /// Cycles that it rests on, missed releases included; for intervals, their number; null without
-    /// data.
+    /// Cycles that it is based on, missed releases included; for intervals, their number; null
+    /// without data.
     pub n: Option<u64>,
     /// How many of them exceeded the threshold, at least.
     pub exceedances: Option<u64>,
@@ -112,7 +111,7 @@ pub struct Judged {
     pub reason: String,
 }
 
-/// Judges a claim by what was counted, or by why nothing could be.
+/// Judges a claim by its counts, or by the reason why there are none.
 pub fn judge(
     ask: &Ask,
     counted: &Result<EventCount, String>,
@@ -121,7 +120,7 @@ pub fn judge(
 ) -> Judged {
     match counted {
         Ok(counted) if counted.n > 0 => by_counts(ask, counted, ended, period_ns),
-        Ok(_) => without(ask, "nothing was recorded that it is about"),
+        Ok(_) => without(ask, "the run recorded no such values"),
         Err(why) => without(ask, why),
     }
 }
@@ -171,7 +170,7 @@ fn by_counts(
         Holds::Undecided
     };
     let n_needed = cycles_needed_at(ask, most, n, theta);
-    // What was not enough is not enough, though bounds of large counts are not exact.
+    // Never forecasts fewer cycles than there were, although bounds of large counts are not exact.
     let open = holds == Holds::Undecided && ended == StoppingRule::AsPlanned;
     let n_needed = n_needed.map(|needed| if open { needed.max(n + 1) } else { needed });
     Judged {
@@ -206,14 +205,18 @@ fn reason(
                 Some(needed) => format!("it takes {} {needed} cycles", about(counted)),
                 None => {
                     let share = counted.most as f64 / counted.n as f64;
-                    format!("that is {} already, more cycles would not show it", rounded_up(share))
+                    format!(
+                        "the share seen is {} already, so more cycles would not show it",
+                        rounded_up(share)
+                    )
                 }
             };
             format!("not shown: at most {}, {sure} sure: {seen}; {why}", rounded_up(upper))
         }
     };
     if counted.least < counted.most {
-        text += "; those between are not known: in the bucket of the threshold, or unrecorded";
+        text += "; the exact number is unknown: some are in the bucket of the threshold, or \
+                unrecorded";
     }
     if counted.theta < 1.0 {
         let theta = shown_theta(counted.theta);
@@ -221,18 +224,19 @@ fn reason(
     } else if counted.ordered {
         text += "; cycles taken as independent";
     } else {
-        text += "; cycles taken as independent, for the data do not hold their order: bursts would \
-                 widen it";
+        text += "; cycles taken as independent, because the data do not record their order: \
+                bursts would widen the bound";
     }
     if ended == StoppingRule::AtAnyTime {
-        text += "; by the wider bound that holds whenever one stops, for its end was not planned";
+        text += "; by the wider bound that is valid at any time, because the run did not end as \
+                planned";
     }
     text
 }
 
-/// What a forecast rests on.
+/// What a forecast is based on.
 fn about(counted: &EventCount) -> &'static str {
-    if counted.most == 0 { "at least" } else { "at this share about" }
+    if counted.most == 0 { "at least" } else { "at this share, about" }
 }
 
 fn seen(ask: &Ask, counted: &EventCount) -> String {

@@ -179,9 +179,14 @@ impl<R: Read> CsvFile<R> {
     }
 
     fn take_lateness(&mut self, ns: i128) -> Result<(), CsvError> {
-        let lateness = i64::try_from(ns).map_err(|_| self.lines.refuse("beyond ± 292 years"))?;
+        let lateness = i64::try_from(ns).map_err(|_| {
+            self.lines.refuse(
+                "the value is beyond ± 292 \
+            years",
+            )
+        })?;
         if self.cycle > CYCLE_MAX {
-            return Err(self.lines.refuse("more cycles than can be counted"));
+            return Err(self.lines.refuse("too many cycles"));
         }
         self.samples.push(sample(self.cycle, lateness));
         self.cycle += 1;
@@ -191,24 +196,34 @@ impl<R: Read> CsvFile<R> {
     fn take_instant(&mut self, ns: i128) -> Result<(), CsvError> {
         let Some(wakes) = &mut self.grid else { return Ok(()) };
         let Ok(wake_ns) = u64::try_from(ns) else {
-            let why = if ns < 0 { "an instant is negative" } else { "beyond 584 years" };
+            let why = if ns < 0 {
+                "an instant is negative"
+            } else {
+                "the instant is beyond 584 \
+                                  years"
+            };
             return Err(self.lines.refuse(why));
         };
         if wakes.first.is_some() && wake_ns < wakes.latest {
-            return Err(self.lines.refuse("instants run backwards"));
+            return Err(self.lines.refuse("the instant is before the previous one"));
         }
         wakes.first.get_or_insert(wake_ns);
         wakes.latest = wake_ns;
         if let Some(counted) = wakes.counter.push(wake_ns) {
             match wakes.deviation(counted) {
                 Some(sample) => self.samples.push(sample),
-                None => return Err(self.lines.refuse("too far from the grid of this period")),
+                None => {
+                    return Err(self.lines.refuse(
+                        "the instant is too far from the grid of \
+                                                     this period",
+                    ));
+                }
             }
         }
         Ok(())
     }
 
-    /// What the counter still holds back, at most a block's worth.
+    /// What the counter still buffers, at most a block's worth.
     fn drain(&mut self) {
         let Some(wakes) = &mut self.grid else { return };
         while self.samples.len() < BLOCK_SAMPLES
@@ -239,7 +254,7 @@ fn time_ns(field: &[u8], unit: TimeUnit) -> Result<i128, &'static str> {
     match Decimal::split(field.trim_ascii()) {
         Some((number, [])) => match number.scaled(1, unit.ns_power()) {
             Scaled::Exact(ns) | Scaled::Rounded(ns) => Ok(ns),
-            Scaled::TooLarge => Err("too large"),
+            Scaled::TooLarge => Err("the number is too large"),
         },
         _ => Err("not a number"),
     }

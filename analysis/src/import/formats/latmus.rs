@@ -2,8 +2,8 @@
 //! row a microsecond.
 //!
 //! Source: libevl, tidbits/latmus.c (`dump_gnuplot`), and its later form with several columns. The
-//! first form counted one too many in each row, so that a log scale shows all, and told no sample
-//! count: that is what it is recognised by.
+//! first form counted one too many in each row, so that a log scale shows all, and wrote no sample
+//! count, by which it is recognised.
 
 use std::io::Read;
 
@@ -56,7 +56,7 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
         if let Some(text) = line.strip_prefix('#') {
             header.take(file, text.trim()).map_err(|why| lines.refuse(why))?;
         } else if ended {
-            return Err(lines.refuse("something stands behind the last row"));
+            return Err(lines.refuse("there is text after the last row"));
         } else if !line.is_empty() {
             // /proc/cmdline may be long, and stands without a mark.
             if file.runs.is_empty() && !line.starts_with(|c: char| c.is_ascii_digit()) {
@@ -93,7 +93,10 @@ impl Header {
             "test started on" | "Test started on" => file.started_at = Some(clean(value, 80)),
             "libevl version" => file.source.version = Some(clean(value, 80)),
             "sampling period" => {
-                let us = value.strip_suffix(" microseconds").ok_or("no period in microseconds")?;
+                let us = value.strip_suffix(" microseconds").ok_or(
+                    "the period is not in \
+                                            microseconds",
+                )?;
                 self.period_ns = whole(us)?.checked_mul(1_000);
             }
             "context" => {
@@ -144,9 +147,9 @@ impl Header {
 
     /// The run of a column.
     fn run(&self, file: &Reading<'_>, series: &Series) -> Result<RunBuilder, String> {
-        let holds = self.holds.ok_or("no context above the first row")?;
+        let holds = self.holds.ok_or("there is no context above the first row")?;
         if series.min_ns.is_none() || series.mean_ns.is_none() || series.max_ns.is_none() {
-            return Err("no min, avg and max above the first row".to_owned());
+            return Err("there are no min, avg and max above the first row".to_owned());
         }
         let name = if series.name.is_empty() { "latmus" } else { series.name.as_str() };
         let mut run = RunBuilder::new(name, holds, CELL_NS, &file.request.thresholds_ns);
@@ -186,7 +189,7 @@ fn row(file: &mut Reading<'_>, header: &Header, line: &str) -> Result<bool, Stri
             None => count.checked_sub(1).ok_or("a count of 0 in a file without sample count")?,
         };
         if run.limit_ns.is_some_and(|next| lowest < next) {
-            return Err(format!("row {cell} is not above the one before"));
+            return Err(format!("row {cell} is not above the previous row"));
         }
         run.limit_ns = Some(lowest + CELL_NS);
         let beyond = run.max_ns.is_some_and(|max| max >= (lowest + CELL_NS) as f64);

@@ -75,14 +75,14 @@ fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<()
         return Ok(());
     };
     if pins.len() > 64 * RUNS_MAX {
-        return Err("more pins than can be".to_owned());
+        return Err("too many pins".to_owned());
     }
     let key = (crate::import::error::clean(thread, 80), crate::import::error::clean(pin, 80));
     pins.insert(key, signed_ns(value, 1)?);
     Ok(())
 }
 
-/// What the dumps told of one thread.
+/// What the dumps contain of one thread.
 #[derive(Default)]
 struct Bins {
     width_ns: i64,
@@ -112,7 +112,7 @@ fn close_dump(
         if threads.len() >= RUNS_MAX && !threads.contains_key(name) {
             return Err(format!("more than {RUNS_MAX} threads"));
         }
-        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: no pin {what}"));
+        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: pin {what} is missing"));
         let count = |what: &str| {
             u64::try_from(need(what)?).map_err(|_| format!("{name}: {what} is negative"))
         };
@@ -146,7 +146,7 @@ impl Bins {
         let mut run =
             RunBuilder::new(name, ImportedQuantity::Interval, self.width_ns, thresholds_ns);
         if self.min_ns > self.max_ns {
-            return Err(format!("{name}: it has counted nothing yet"));
+            return Err(format!("{name}: the thread has counted nothing yet"));
         }
         (run.min_ns, run.max_ns) = (Some(self.min_ns as f64), Some(self.max_ns as f64));
         if self.counts.len() as i64 != self.bins + 1 {
@@ -194,12 +194,12 @@ pub(super) fn latency_histogram(
         }
         let shown = shortened(line.as_bytes());
         let (thread, numbers) = of_line(line)
-            .ok_or_else(|| lines.refuse(format!("no line of latency-histogram's: {shown:?}")))?
+            .ok_or_else(|| lines.refuse(format!("not a line of latency-histogram: {shown:?}")))?
             .map_err(|why| lines.refuse(why))?;
         if let Some(before) = threads.get(&thread)
             && (numbers.0 < before.0 || numbers.1 > before.1 || numbers.2 < before.2)
         {
-            return Err(lines.refuse(format!("{thread}: time or an extreme runs backwards")));
+            return Err(lines.refuse(format!("{thread}: the time or an extreme decreased")));
         }
         if threads.len() >= RUNS_MAX && !threads.contains_key(&thread) {
             return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));

@@ -1,4 +1,4 @@
-//! From what was told to an outcome: contradictions refused, numbers taken over, the rest null.
+//! From the imported numbers to figures: contradictions refused, numbers copied, the rest null.
 //!
 //! For the importers. Nothing is estimated.
 
@@ -110,7 +110,7 @@ impl RunBuilder {
         let beyond = self.beyond.unwrap_or_default();
         let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
         if n > super::COUNT_MAX || self.unrecorded > super::COUNT_MAX {
-            return Err(format!("{name}: more values than can be counted"));
+            return Err(format!("{name}: too many values"));
         }
         let rest = n.checked_sub(binned).ok_or_else(|| {
             format!("{name}: the histogram holds {binned} values, more than the {n} counted")
@@ -135,13 +135,19 @@ impl RunBuilder {
             let above = self.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
             if beneath || above {
                 let which = if beneath { "below the minimum" } else { "above the maximum" };
-                return Err(format!("{name}: the histogram holds values {which} told"));
+                return Err(format!(
+                    "{name}: the histogram holds values {which} that the file \
+                                   states"
+                ));
             }
         }
         match (self.limit_ns, self.max_ns) {
-            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => Err(
-                format!("{name}: {beyond} values beyond the histogram, but the maximum is in it"),
-            ),
+            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => {
+                Err(format!(
+                    "{name}: {beyond} values are beyond the histogram, but the maximum is \
+                        within it"
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -182,7 +188,7 @@ impl RunBuilder {
     }
 
     /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
-    /// of other values, and where the file does not tell how many there were.
+    /// of other values, and where the file does not record how many there were.
     fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
         let far = self.far.as_ref().filter(|_| n > 0)?;
         let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
@@ -228,14 +234,14 @@ impl RunBuilder {
         let mut cannot_know = source.cannot_know.clone();
         cannot_know.extend(self.cannot_know.iter().cloned());
         if overflow > 0 && self.limit_ns.is_some() {
-            cannot_know.push("how far beyond its histogram the overflow lies".to_owned());
+            cannot_know.push("how far beyond the histogram the overflow lies".to_owned());
         }
         if self.holds == ImportedQuantity::Lateness && self.missed != Some(0) {
             cannot_know.push("missed releases: figures of lateness are of wakes alone".to_owned());
         }
         if !self.order_known {
             cannot_know
-                .push("in which order values came: bounds take them for independent".to_owned());
+                .push("the order of the values: bounds treat them as independent".to_owned());
         }
         Imported {
             format: source.format.to_owned(),

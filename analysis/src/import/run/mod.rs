@@ -1,5 +1,5 @@
-//! One run as another program told it: counts in buckets or values in order, and the numbers beside
-//! them. Becomes an [`RunFigures`] that claims no more than that.
+//! One run as another program printed it: counts in buckets or values in order, and summary
+//! numbers. Becomes [`RunFigures`] that claim no more than that.
 //!
 //! Constant memory, whatever the number of buckets. A value is kept at the upper end of its bucket,
 //! so that no quantile and no exceedance is understated. Numbers that contradict each other are
@@ -164,7 +164,7 @@ impl RunBuilder {
             .binned
             .checked_add(count)
             .filter(|&binned| binned <= COUNT_MAX)
-            .ok_or("more values than can be counted")?;
+            .ok_or("too many values")?;
         self.upper.push_many(highest_ns, count);
         let (low, high) = self.filled.unwrap_or((highest_ns, lowest_ns));
         self.filled = Some((low.min(highest_ns), high.max(lowest_ns)));

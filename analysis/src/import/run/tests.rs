@@ -84,7 +84,7 @@ fn numbers_that_contradict_each_other_are_refused() {
         (|run| run.max_ns = Some(7_000.0), "above the maximum"),
         (|run| run.min_ns = Some(1_000.0), "below the minimum"),
         (|run| run.mean_ns = Some(90_000.0), "not in this order"),
-        (|run| run.n = Some(1_001), "the maximum is in it"),
+        (|run| run.n = Some(1_001), "the maximum is within it"),
     ];
     for (change, word) in cases {
         let mut run = told(0);

@@ -53,7 +53,7 @@ pub(in crate::import) fn read(
                 return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
             }
         } else if begun && !is_other(text) {
-            let why = format!("no thread:cycle:value: {:?}", shortened(text.as_bytes()));
+            let why = format!("expected thread:cycle:value, got {:?}", shortened(text.as_bytes()));
             return Err(lines.refuse(why));
         }
     }
@@ -74,7 +74,7 @@ fn take(
 ) -> Result<(), String> {
     let number = whole(thread)?;
     let number = usize::try_from(number).ok().filter(|&number| number < RUNS_MAX);
-    let number = number.ok_or_else(|| format!("thread {thread} of at most {RUNS_MAX}"))?;
+    let number = number.ok_or_else(|| format!("thread {thread}; at most {RUNS_MAX} are read"))?;
     if threads.len() <= number {
         threads.resize_with(number + 1, || None);
     }
@@ -89,10 +89,10 @@ fn take(
     let cycle = whole(cycle)?;
     let skipped = cycle
         .checked_sub(thread.next)
-        .ok_or_else(|| format!("cycle {cycle} of thread {number} where {} is next", thread.next))?;
+        .ok_or_else(|| format!("cycle {cycle} of thread {number}, expected {}", thread.next))?;
     // What its ring of values could not hold until it was printed.
     thread.run.unrecorded = thread.run.unrecorded.saturating_add(skipped);
-    thread.next = cycle.checked_add(1).ok_or("a cycle beyond all bounds")?;
+    thread.next = cycle.checked_add(1).ok_or("the cycle is too large")?;
     thread.run.push_value(signed_ns(value, unit_ns)?)
 }
 

@@ -1,7 +1,7 @@
 //! Logs of HdrHistogram, V2: a line an interval, each a compressed histogram; a run a tag.
 //!
 //! Source: HdrHistogram 2.1, HistogramLogReader and the V2 encoding; read without ever making the
-//! array of counts, so that a few bytes cannot ask for gigabytes. Neither unit nor meaning of the
+//! array of counts, so that a few bytes cannot allocate gigabytes. Neither unit nor meaning of the
 //! values is in the format.
 
 mod histogram;
@@ -46,7 +46,10 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             let version = version.trim_end_matches(']');
             if !version.starts_with("1.") {
                 let shown = shortened(version.as_bytes());
-                return Err(lines.refuse(format!("log format version {shown:?}: this reads 1")));
+                return Err(lines.refuse(format!(
+                    "log format version {shown:?} is not supported; \
+                                                expected 1"
+                )));
             }
         } else if let Some(at) = line.strip_prefix("#[StartTime: ") {
             file.started_at = Some(clean(at.trim_end_matches(']'), 80));
@@ -73,12 +76,12 @@ fn interval(
     unit_ns: i64,
 ) -> Result<(), String> {
     let (tag, rest) = match line.strip_prefix("Tag=") {
-        Some(rest) => rest.split_once(',').ok_or("a tag without anything behind it")?,
+        Some(rest) => rest.split_once(',').ok_or("nothing follows the tag")?,
         None => ("", line),
     };
     let fields: Vec<&str> = rest.split(',').collect();
     let [_, _, _, encoded] = fields[..] else {
-        return Err(format!("{} fields, not 4", fields.len()));
+        return Err(format!("{} fields, expected 4", fields.len()));
     };
     if tags.len() >= RUNS_MAX && !tags.contains_key(tag) {
         return Err(format!("more than {RUNS_MAX} tags"));

@@ -11,10 +11,10 @@ use crate::import::json::{Fields, Object};
 use crate::import::reading::ImportRequest;
 use crate::import::run::RunBuilder;
 
-/// What oslat cannot tell.
+/// What oslat does not record.
 pub(super) const OSLAT_CANNOT_KNOW: [&str; 2] = [
-    "lateness: nothing was due; a value is one pass of a spin, rounded up to whole µs, and most \
-     passes are no stall at all",
+    "lateness: there are no releases; a value is one pass of a spin, rounded up to whole µs, and \
+    most passes are not stalls",
     "what interrupted the spin",
 ];
 
@@ -43,7 +43,7 @@ impl Thread {
         let thresholds_ns = &request.thresholds_ns;
         let mut run = RunBuilder::new(format!("{word} {number}"), holds, unit_ns, thresholds_ns);
         match program {
-            // oslat rounds up, so that what it told is an upper end already.
+            // oslat rounds up, so its values are upper ends already.
             Program::Oslat => {}
             Program::Cyclictest => run.rounding_ns = unit_ns - 1,
             Program::Jitterdebugger => {

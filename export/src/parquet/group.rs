@@ -6,6 +6,8 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedRowGroupWriter;
 
+use super::schema::TableWriter;
+
 /// Rows of a row group. Readers share work by row groups and skip them by their ranges; this many
 /// take about 13 MiB until they are written.
 pub const GROUP_ROWS: usize = 1 << 18;
@@ -14,9 +16,14 @@ pub const GROUP_ROWS: usize = 1 << 18;
 const PIECE: usize = 1 << 10;
 
 /// A row group being written, column by column.
-pub(super) struct Group<'a, W: Write + Send>(pub(super) SerializedRowGroupWriter<'a, W>);
+pub(super) struct Group<'a, 'w>(SerializedRowGroupWriter<'a, Box<dyn Write + Send + 'w>>);
 
-impl<W: Write + Send> Group<'_, W> {
+impl<'a, 'w> Group<'a, 'w> {
+    /// Begins the next group of the file.
+    pub(super) fn begin(file: &'a mut TableWriter<'w>) -> Result<Self, ParquetError> {
+        file.next_row_group().map(Self)
+    }
+
     /// Writes the next column: a value for every row.
     pub(super) fn all<T: DataType>(&mut self, values: &[T::T]) -> Result<(), ParquetError> {
         self.write::<T>(values, None)

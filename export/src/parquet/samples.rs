@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use parquet::file::writer::SerializedFileWriter;
 use punctual_core::sample::Sample;
 
 use super::group::{Flags, GROUP_ROWS, Group, Numbers};
-use super::schema::{self, Column, FileMetadata, Kind, OPTIONAL, REQUIRED};
+use super::schema::{self, Column, FileMetadata, Kind, OPTIONAL, REQUIRED, TableWriter};
 use crate::ExportError;
 use crate::row::{COLUMNS, ExportedRun, ReleaseRow, ReleaseRows, RowKind};
 
@@ -26,8 +25,8 @@ const TABLE: [Column; 11] = [
 ];
 
 /// A table of samples being written.
-pub struct ParquetSamples<W: Write + Send> {
-    file: SerializedFileWriter<W>,
+pub struct ParquetSamples<'w> {
+    file: TableWriter<'w>,
     rows: ReleaseRows,
     pending: PendingGroup,
     /// A copy of the runs of `rows`, which is borrowed while a group is written.
@@ -52,14 +51,13 @@ struct PendingGroup {
     kinds: Vec<(RowKind, usize)>,
 }
 
-impl<W: Write + Send> ParquetSamples<W> {
+impl<'w> ParquetSamples<'w> {
     /// Begins a file.
     ///
     /// # Errors
     /// A writer that fails.
-    pub fn begin(writer: W, rows: ReleaseRows) -> Result<Self, ExportError> {
-        let schema = schema::table("samples", &TABLE)?;
-        let file = SerializedFileWriter::new(writer, schema, schema::properties(&TABLE))?;
+    pub fn begin(writer: impl Write + Send + 'w, rows: ReleaseRows) -> Result<Self, ExportError> {
+        let file = schema::begin(writer, "samples", &TABLE)?;
         Ok(Self { file, names: rows.runs().to_vec(), rows, pending: PendingGroup::default() })
     }
 
@@ -103,16 +101,16 @@ impl<W: Write + Send> ParquetSamples<W> {
         if !self.pending.cycle.is_empty() {
             self.pending.write(&mut self.file, &self.names)?;
         }
-        schema::say(&mut self.file, facts);
+        schema::describe(&mut self.file, facts);
         Ok(self.file.into_inner()?.flush()?)
     }
 }
 
 impl PendingGroup {
     /// Takes in a row, and writes where that fills a group.
-    fn take<W: Write + Send>(
+    fn take(
         &mut self,
-        file: &mut SerializedFileWriter<W>,
+        file: &mut TableWriter<'_>,
         runs: &[ExportedRun],
         run: usize,
         row: &ReleaseRow,
@@ -122,14 +120,14 @@ impl PendingGroup {
     }
 
     /// Writes all rows as a group.
-    fn write<W: Write + Send>(
+    fn write(
         &mut self,
-        file: &mut SerializedFileWriter<W>,
+        file: &mut TableWriter<'_>,
         runs: &[ExportedRun],
     ) -> Result<(), ExportError> {
         let pending = &*self;
         let repeats = pending.repeats.iter().map(|&(run, rows)| (&runs[run], rows));
-        let mut group = Group(file.next_row_group()?);
+        let mut group = Group::begin(file)?;
         group.texts(repeats.clone().map(|(run, rows)| (run.run.as_str(), rows)))?;
         group.texts(repeats.clone().map(|(run, rows)| (run.condition.as_str(), rows)))?;
         group.numbers(repeats.map(|(run, rows)| (run.cpu.cast_signed(), rows)))?;

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant as Now;
 
-use punctual_analysis::campaign::{Campaign, Effort, Extent, RunSetup, Setup, Start, Watched};
+use punctual_analysis::campaign::{
+    Campaign, Effort, Extent, RunSetup, Setup, Start, WatchedThresholds,
+};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
@@ -34,13 +36,13 @@ fn main() {
         let (pool, _) = campaign.pool(&setup).expect("one setup has room");
         let epoch = Instant::from_ns(0);
         let start = Start { period, epoch, time_of_day_ns: 0, leave_out_cold: true, boot: 1 };
-        let mut stretch = campaign.stretch(pool, &[start], &Watched::default());
+        let mut batch = campaign.batch(pool, &[start], &WatchedThresholds::default());
         for cycle in 0..hour {
             let sample = samples[(cycle % samples.len() as u64) as usize];
-            stretch.collectors[0].push(&Sample { cycle, ..sample });
+            batch.collectors[0].push(&Sample { cycle, ..sample });
         }
         let extent = Extent { efforts: vec![Effort::default()], ..Extent::default() };
-        campaign.add(stretch, &extent);
+        campaign.add(batch, &extent);
         bytes = campaign.to_bytes(0).len();
         left -= hour;
     }

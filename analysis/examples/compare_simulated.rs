@@ -3,7 +3,7 @@
 //! `cargo run --release -p punctual-analysis --example compare_simulated [PAIRS [N]]`. Independent
 //! cycles, bursts, slow wander; equal runs, a ratio of 3, and what is said of a ratio of 2.
 
-use punctual_analysis::compare::series::{Builder, Series};
+use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{Part, RunComparison, Runs, Verdict, compare};
 use punctual_analysis::rng::Rng;
 use punctual_core::sample::Sample;
@@ -28,7 +28,7 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// A share `rate` of the releases is in bursts later than 100 µs.
-fn run(rng: &mut Rng, kind: Kind, n: u64, rate: f64) -> Series {
+fn run(rng: &mut Rng, kind: Kind, n: u64, rate: f64) -> LatenessSeries {
     let mut builder = Builder::new(1_000_000, true);
     let (mut late, mut level) = (false, rng.normal());
     for cycle in 0..n {

@@ -11,7 +11,7 @@ mod series;
 use std::collections::BTreeMap;
 
 use punctual_analysis::extremes::test::Test;
-use punctual_analysis::extremes::{Refusal, Tail, tests};
+use punctual_analysis::extremes::{Tail, TailRefusal, tests};
 use series::parents::{PARENTS, Parent};
 use series::spoiled::{CHANGES, DEPENDENT, MIXTURES};
 use series::{Kind, Make, UNIT_NS, simulated};
@@ -84,14 +84,14 @@ fn refusals(group: &str, kinds: &[Kind], n: u64, count: u64) {
     }
 }
 
-fn outcome(make: Make, n: u64, seed: u64) -> Result<(), Refusal> {
+fn outcome(make: Make, n: u64, seed: u64) -> Result<(), TailRefusal> {
     let tail = Tail::accepted(&simulated(make, n, seed), 0)?;
     tail.at(0.01 / n as f64).map(|_| ())
 }
 
-fn reason(refusal: &Refusal) -> String {
+fn reason(refusal: &TailRefusal) -> String {
     match refusal {
-        Refusal::Failed(Test { about, name, .. }) => format!("{about}: {name}"),
+        TailRefusal::Failed(Test { about, name, .. }) => format!("{about}: {name}"),
         other => format!("{other:?}"),
     }
 }

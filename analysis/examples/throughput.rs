@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use punctual_analysis::recording::{Recording, Setup};
+use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Period, Span};
 
@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Samples a second, made-up ones not counted.
 fn rate(samples: u64, at_once: bool) -> f64 {
-    let setup = Setup { period: Period::from_ns(1_000_000), ..Setup::default() };
+    let setup =
+        RecordingConfig { period: Period::from_ns(1_000_000), ..RecordingConfig::default() };
     let mut recording = Recording::new(setup);
     let (mut state, mut cycle, mut spent) = (1u64, 0u64, 0.0);
     let mut block = Vec::with_capacity(BLOCK);

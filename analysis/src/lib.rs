@@ -1,5 +1,5 @@
-//! What recorded cycles say: pure analysis, in one streaming pass and in memory that does not grow
-//! with the number of samples.
+//! Analysis of recorded cycles: pure, in one streaming pass and in memory that does not grow with
+//! the number of samples.
 //!
 //! No clock, no file, no printing, nothing unsafe: bytes and samples come in, plain data goes out.
 //! A number that its evidence does not support is `None`, never a guess.
@@ -8,14 +8,14 @@
 //! |---|---|
 //! | [`import`] | bytes → samples: the project's own sample files, and CSV |
 //! | [`release`] | how late a release was, ran or missed: the one definition |
-//! | [`recording`] | one run: [`recording::Recording`] → [`recording::Outcome`] |
+//! | [`recording`] | one run: [`recording::Recording`] → [`recording::RunFigures`] |
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
-//! | [`claim`] | levels L0–L2, adjusted for dependence; claims asked for: planned, judged |
+//! | [`claim`] | levels L0–L2, adjusted for dependence; requested claims: planned, judged |
 //! | [`campaign`] | many recordings of the same loops as one: what a soak keeps |
-//! | [`compare`] | two runs held against each other: rates, quantiles, what it would take |
-//! | [`extremes`] | level L3: what a model says of rarer cycles, or why it may not |
+//! | [`compare`] | two runs compared: rates, quantiles, cycles needed |
+//! | [`extremes`] | level L3: a model's extrapolation to rarer cycles, or why it is refused |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`page`] | the numbers of a live page |

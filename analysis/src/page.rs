@@ -7,12 +7,12 @@ use punctual_core::bucket;
 use punctual_core::page::Counts;
 
 use crate::quantile::Probability;
-use crate::summary::Stats;
+use crate::summary::SummaryStats;
 
-/// The numbers of `counts` and of `buckets`, one count a bucket of [`bucket`]; what does not stand
-/// in a bucket is below or above all.
-pub fn stats(counts: &Counts, buckets: &[u64]) -> Stats {
-    let (Some(min), Some(max)) = (counts.min, counts.max) else { return Stats::default() };
+/// The numbers of `counts` and of `buckets`, one count a bucket of [`bucket`]; values in no bucket
+/// are below or above all buckets.
+pub fn stats(counts: &Counts, buckets: &[u64]) -> SummaryStats {
+    let (Some(min), Some(max)) = (counts.min, counts.max) else { return SummaryStats::default() };
     let (min, max) = (min.as_ns() as f64, max.as_ns() as f64);
     let held = buckets.iter().take(bucket::COUNT).fold(0u64, |sum, n| sum.saturating_add(*n));
     let n = held.saturating_add(counts.below).saturating_add(counts.above);
@@ -20,7 +20,7 @@ pub fn stats(counts: &Counts, buckets: &[u64]) -> Stats {
         p.is_supported(n).then(|| {
             let mut rest = p.rank(n);
             if rest <= counts.below {
-                // Somewhere below 0: the least that can be said is that.
+                // Below 0, and no more is known.
                 return max.min(0.0);
             }
             rest -= counts.below;
@@ -33,7 +33,7 @@ pub fn stats(counts: &Counts, buckets: &[u64]) -> Stats {
             max
         })
     };
-    Stats {
+    SummaryStats {
         min: Some(min),
         mean: Some(counts.sum_ns as f64 / n.max(1) as f64),
         stddev: None,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_empty_page_says_nothing_and_an_odd_one_harms_nobody() {
-        assert_eq!(stats(&Counts::default(), &[]), Stats::default());
+        assert_eq!(stats(&Counts::default(), &[]), SummaryStats::default());
         let far = Counts {
             below: u64::MAX,
             above: u64::MAX,

@@ -1,4 +1,4 @@
-//! Which order statistic stands for a quantile, and whether n samples support it.
+//! Which order statistic is used for a quantile, and whether n samples support it.
 //!
 //! For the histogram, the summary, the claims and the limits. Arithmetic only; holds no data.
 
@@ -43,7 +43,7 @@ impl Probability {
         f64::from(self.ppb) / WHOLE as f64
     }
 
-    /// The rank ⌈p·n⌉ of the order statistic that stands for this quantile, in [1, n] for n ≥ 1.
+    /// The rank ⌈p·n⌉ of the order statistic used for this quantile, in [1, n] for n ≥ 1.
     pub fn rank(self, n: u64) -> u64 {
         let scaled = u128::from(self.ppb) * u128::from(n);
         // At most n, because ppb < 10⁹.

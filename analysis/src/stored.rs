@@ -1,4 +1,4 @@
-//! How exact numbers stand in JSON: integers of 128 bits as decimal text.
+//! Exact numbers in JSON: integers of 128 bits as decimal text.
 //!
 //! For what is read back. JSON's own numbers are exact to 53 bits in many readers.
 
@@ -21,6 +21,6 @@ pub(crate) mod decimal {
         deserializer: D,
     ) -> Result<T, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| D::Error::custom("a whole number, as text, is needed"))
+        text.parse().map_err(|_| D::Error::custom("expected a whole number as text"))
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::quantile::Probability;
 
-/// A distribution of signed times in nanoseconds; `None` (JSON null) where n is too small to say.
+/// A distribution of signed times in nanoseconds; `None` (JSON null) where n is too small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Stats {
+pub struct SummaryStats {
     /// Smallest value, exact.
     pub min: Option<f64>,
     /// Mean, exact to floating-point rounding.
@@ -32,7 +32,7 @@ pub struct Stats {
     pub max: Option<f64>,
 }
 
-impl Stats {
+impl SummaryStats {
     /// The quantiles of [`Probability::SUMMARY`], in its order.
     pub fn quantiles(&self) -> [Option<f64>; 5] {
         [self.p50, self.p90, self.p99, self.p99_9, self.p99_99]
@@ -177,7 +177,7 @@ impl Distribution {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Whether both parts can be of the same values, for what was read back.
+    /// Checks that both parts can be of the same values, after reading them back.
     pub fn is_sound(&self) -> bool {
         let Moments { n, sum, .. } = self.moments;
         let (min, max) = (self.histogram.min().unwrap_or(0), self.histogram.max().unwrap_or(0));
@@ -208,20 +208,20 @@ impl Distribution {
     }
 
     /// The nine numbers.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> SummaryStats {
         self.stats_below(0)
     }
 
-    /// The nine numbers where `later` more values are taken for larger than all: quantiles count
-    /// them in, minimum, maximum and moments are of the others.
-    pub(crate) fn stats_below(&self, later: u64) -> Stats {
+    /// The nine numbers where `later` more values count as larger than all: quantiles include them;
+    /// minimum, maximum and moments do not.
+    pub(crate) fn stats_below(&self, later: u64) -> SummaryStats {
         let quantile = |p| self.histogram.quantile_below(p, later).map(|ns| ns as f64);
-        let stats = Stats {
+        let stats = SummaryStats {
             min: self.histogram.min().map(|ns| ns as f64),
             mean: self.moments.mean(),
             stddev: self.moments.stddev(),
             max: self.histogram.max().map(|ns| ns as f64),
-            ..Stats::default()
+            ..SummaryStats::default()
         };
         stats.with_quantiles(Probability::SUMMARY.map(quantile))
     }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn nothing_says_nothing_and_one_value_has_no_spread() {
-        assert_eq!(collected(&[]).stats(), Stats::default());
+        assert_eq!(collected(&[]).stats(), SummaryStats::default());
         let one = collected(&[-7]).stats();
         assert_eq!((one.min, one.mean, one.max), (Some(-7.0), Some(-7.0), Some(-7.0)));
         assert_eq!((one.stddev, one.p50), (None, None));

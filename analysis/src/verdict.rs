@@ -21,7 +21,7 @@ pub struct LoopVerdict {
     pub period_ns: Option<f64>,
     /// The same as a rate, Hz.
     pub rate_hz: Option<f64>,
-    /// The lateness it is about: a tenth of the period, ns.
+    /// The lateness threshold: a tenth of the period, ns.
     pub threshold_ns: Option<f64>,
     /// Upper bound of P(lateness > threshold) there, of the worst run.
     pub p: Option<f64>,
@@ -38,7 +38,7 @@ pub struct LoopVerdict {
     pub statement: String,
 }
 
-/// What one run says about one threshold.
+/// The evidence of one run about one threshold.
 struct Evidence {
     p: f64,
     exceedances: u64,
@@ -46,7 +46,7 @@ struct Evidence {
     unrecorded: u64,
 }
 
-/// The periods asked: 1-2-5 steps from 10 µs to 10 s, ns.
+/// The periods that are judged: 1-2-5 steps from 10 µs to 10 s, ns.
 pub fn periods_ns() -> impl DoubleEndedIterator<Item = i64> {
     (4..=10)
         .flat_map(|decade| [1, 2, 5].map(|step| step * 10i64.pow(decade)))
@@ -72,7 +72,7 @@ pub fn loop_verdict(runs: &[&Tails]) -> LoopVerdict {
 /// The run with the largest bound; `None` without runs.
 fn worst(runs: &[&Tails], threshold_ns: i64) -> Option<Evidence> {
     let evidence = |tails: &&Tails| {
-        // The ladder of thresholds holds a tenth of every period asked.
+        // The ladder of thresholds holds a tenth of every such period.
         let exceedances = tails.exceedances(threshold_ns).unwrap_or(tails.n());
         let p = tails.p_upper(threshold_ns).unwrap_or(1.0);
         Evidence { p, exceedances, n: tails.n(), unrecorded: tails.unrecorded() }
@@ -84,7 +84,7 @@ fn supported(period_ns: i64, evidence: &Evidence) -> LoopVerdict {
     let rate_hz = 1e9 / period_ns as f64;
     let unrecorded = match evidence.unrecorded {
         0 => String::new(),
-        lost => format!(", {lost} that went unrecorded counted in"),
+        lost => format!(", counting {lost} that went unrecorded"),
     };
     LoopVerdict {
         period_ns: Some(period_ns as f64),
@@ -116,16 +116,20 @@ fn unsupported(runs: &[&Tails]) -> LoopVerdict {
     let lost: u64 = runs.iter().map(|tails| tails.unrecorded()).sum();
     let statement = match n_needed {
         Some(_) if lost > 0 => {
-            format!("which loops: {lost} cycles went unrecorded, and without them none is shown")
+            format!(
+                "no verdict on loops: {lost} cycles went unrecorded, and the others do not \
+                    show any period"
+            )
         }
         Some(needed) => {
             format!(
-                "which loops: this run is too short for any, it needs at least {needed} cycles and \
-                 has {n}"
+                "no verdict on loops: this run is too short, it needs at least {needed} cycles \
+                and has {n}"
             )
         }
         None => {
-            "no loop: at any period up to 10 s, more than one release in 1000 may be missed or \
+            "no loop is supported: at every period up to 10 s, more than one release in 1000 may \
+            be missed or \
                  late by more than a tenth of the period"
                 .to_owned()
         }
@@ -223,7 +227,7 @@ mod tests {
         assert!(many.statement.contains("500 cycles went unrecorded"), "{}", many.statement);
         let few = loop_verdict(&[&tails(1)]);
         assert_eq!((few.exceedances, few.n), (Some(1), 100_001));
-        assert!(few.statement.contains("1 that went unrecorded"), "{}", few.statement);
+        assert!(few.statement.contains("counting 1 that went unrecorded"), "{}", few.statement);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Import, Request, read};
+use punctual_analysis::import::foreign::{Import, ImportRequest, read};
 use punctual_analysis::import::formats;
 use serde_json::{Value, json};
 
@@ -53,9 +53,9 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 /// The unit is asked for where the file does not tell it and the default is not the right one.
-fn request(name: &str) -> Request {
+fn request(name: &str) -> ImportRequest {
     let ns = name.contains("verbose-ns") || name.starts_with("hdr");
-    Request { unit_ns: ns.then_some(1), thresholds_ns: vec![37_500] }
+    ImportRequest { unit_ns: ns.then_some(1), thresholds_ns: vec![37_500] }
 }
 
 fn import(name: &str, bytes: &[u8]) -> Result<Import, String> {

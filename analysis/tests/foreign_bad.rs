@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Request, read};
+use punctual_analysis::import::foreign::{ImportRequest, read};
 use punctual_analysis::import::format::Format;
 use punctual_analysis::import::formats;
 
@@ -22,7 +22,7 @@ fn bytes(name: &str) -> Vec<u8> {
 /// The cycles of all runs together; why not.
 fn cycles(bytes: &[u8]) -> Result<u64, String> {
     let format = detect(&bytes[..bytes.len().min(HEAD_BYTES)]).ok_or("no format")?;
-    let request = Request { unit_ns: Some(1_000), ..Request::default() };
+    let request = ImportRequest { unit_ns: Some(1_000), ..ImportRequest::default() };
     let import = read(format, bytes, &request).map_err(|error| error.to_string())?;
     Ok(import.runs.iter().map(|run| run.outcome.cycles).sum())
 }
@@ -109,7 +109,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "cyclictest/histogram.json",
         "\"13\": 11",
         "\"13\": 18446744073709551615",
-        &["more values", "line "],
+        &["too many values", "line "],
     ),
     (
         "cyclictest/histogram.json",
@@ -117,7 +117,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "\"13000000000000000000\": 11",
         &["too large", "line "],
     ),
-    ("cyclictest/histogram.json", "\"13\": 11", "\"x\": 11", &["no count", "line "]),
+    ("cyclictest/histogram.json", "\"13\": 11", "\"x\": 11", &["not a count", "line "]),
     (
         "cyclictest/histogram.json",
         "\"resolution_in_ns\": 0",
@@ -136,7 +136,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "cyclictest/histogram.json",
         "\"cyclictest -a",
         "\"signaltest -a",
-        &["signaltest", "not read"],
+        &["signaltest", "not supported"],
     ),
     ("cyclictest/histogram.json", "\"min\": 13", "\"min\": 14", &["below the minimum"]),
     ("cyclictest/histogram.json", "\"min\": 13,", "", &["thread 0: no min"]),
@@ -145,7 +145,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "cyclictest/histogram.txt",
         "000049 000016\t000012",
         "000049 000016",
-        &["1 columns, not 2", "line "],
+        &["1 columns, expected 2", "line "],
     ),
     (
         "cyclictest/histogram.txt",
@@ -163,7 +163,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "cyclictest/histogram.txt",
         "000049 000016\t000012",
         "lorem ipsum",
-        &["neither a bucket", "line "],
+        &["expected a bucket", "line "],
     ),
     (
         "cyclictest/histogram.txt",
@@ -182,7 +182,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "cyclictest/verbose.txt",
         "       0:       3:      30\n",
         "       0:       3:\n",
-        &["no thread:cycle:value", "line "],
+        &["expected thread:cycle:value", "line "],
     ),
     (
         "cyclictest/verbose.txt",
@@ -194,7 +194,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "jitterdebugger/results.json",
         "\"version\": 3",
         "\"version\": 4",
-        &["version 4", "this reads version 3"],
+        &["version 4", "expected 3"],
     ),
     (
         "jitterdebugger/results.json",
@@ -226,7 +226,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "stress-ng/distribution.txt",
         "100000         78",
         "110000         78",
-        &["does not come next", "line "],
+        &["is not the next one", "line "],
     ),
     ("stress-ng/distribution.txt", "10000 samples", "-1 samples", &["negative", "line "]),
     ("stress-ng/distribution.txt", "mean: 42127.10 ns", "mean: 42127.10 us", &["mean", "line "]),
@@ -238,7 +238,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
     ("latmus/user.plot", "2 1300", "2 1300 5", &["2 counts for 1"]),
     ("latmus/first-form.plot", "3 1\n", "3 0\n", &["count of 0", "line "]),
     ("xenomai/histogram.txt", "HSD|    avg|   1 -  2 |     1300\n", "", &["2000 values counted"]),
-    ("latmus/first-form.plot", "4 101\n", "", &["end below its maximum", "line "]),
+    ("latmus/first-form.plot", "4 101\n", "", &["end below the stated maximum", "line "]),
     ("xenomai/histogram.txt", "2 -  3", "2 -  4", &["from 2 to 4", "line "]),
     (
         "xenomai/histogram.txt",
@@ -259,7 +259,7 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "linuxcnc/latency-histogram.txt",
         " us max:",
         " ms max:",
-        &["no line of latency-histogram's", "line "],
+        &["not a line of latency-histogram", "line "],
     ),
     ("hdrhistogram/latenesses.hlog", "HISTFAAAA2", "HISTEwAAA2", &["V2", "line "]),
     ("hdrhistogram/latenesses.hlog", "HISTFAAAA2", "HISTFAAAA3", &["bytes", "line "]),
@@ -287,11 +287,13 @@ fn damage_is_named_with_its_place() {
 fn records_that_cannot_be_are_refused_by_their_byte() {
     let whole = bytes("jitterdebugger/samples.raw");
     let refused = |bytes: &[u8]| {
-        let read = read(format("jitterdebugger_samples"), bytes, &Request::default());
+        let read = read(format("jitterdebugger_samples"), bytes, &ImportRequest::default());
         read.expect_err("refused").to_string()
     };
     let record = 28 * 100;
-    for (at, byte, word) in [(15, 0xff, "no record"), (5, 0, "backwards"), (0, 0xff, "")] {
+    for (at, byte, word) in
+        [(15, 0xff, "not a record"), (5, 0, "before the previous one"), (0, 0xff, "")]
+    {
         let mut damaged = whole.clone();
         damaged[record + at] = byte;
         damaged[record + 1] = if at == 0 { 0xff } else { 0 };
@@ -341,7 +343,7 @@ fn millions_of_buckets_are_read_as_they_come() {
     let tail = format!("}},\"cycles\":{},\"min\":0,\"max\":{max},\"avg\":7.0}}}}}}", buckets + 1);
     let row = |at| format!(",\"{}\":1", at + 1);
     let json = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(format("threads"), json, &Request::default()).expect("readable");
+    let import = read(format("threads"), json, &ImportRequest::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets + 1);
     assert!(import.runs[0].outcome.histogram.buckets.len() <= 500);
     let row = |at| format!("{at:06} 000001\n");
@@ -352,13 +354,15 @@ fn millions_of_buckets_are_read_as_they_come() {
     );
     let head = "# Histogram\n";
     let text = Endless { left: buckets, next: 0, head, row, pending: Vec::new(), tail: Some(tail) };
-    let import = read(format("cyclictest_histogram"), text, &Request::default()).expect("readable");
+    let import =
+        read(format("cyclictest_histogram"), text, &ImportRequest::default()).expect("readable");
     assert_eq!(import.runs[0].outcome.cycles, buckets);
     // Rows of rtla are held until the width of a bucket is known: there is an end to it.
     let head = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   Thr-000\n";
     let row = |at| format!("{at}  1\n");
     let rtla = Endless { left: 10_000_000, next: 0, head, row, pending: Vec::new(), tail: None };
-    let why = read(format("rtla"), rtla, &Request::default()).expect_err("too many").to_string();
+    let why =
+        read(format("rtla"), rtla, &ImportRequest::default()).expect_err("too many").to_string();
     assert!(why.starts_with("line 104") && why.contains("more than 1048576"), "{why}");
 }
 
@@ -376,7 +380,7 @@ fn what_never_ends_is_ended() {
         ("hdr", b"1,2,3,HISTF"),
         ("latency_histogram", b" 1 s servo min:"),
     ] {
-        let request = Request { unit_ns: Some(1), ..Request::default() };
+        let request = ImportRequest { unit_ns: Some(1), ..ImportRequest::default() };
         let read = read(format(name), endless(head), &request);
         let why = read.expect_err("endless").to_string();
         assert!(has_place(&why), "{name}: {why}");

@@ -9,7 +9,7 @@ use anyhow::Result;
 use punctual::core::time::{Period, Span};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::import::csv::ColumnSpec;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity::{self, QuantityError};
 use punctual_lab::load::{self, Loads};
 
@@ -108,8 +108,8 @@ pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
 }
 
 /// `p99.9<50us`.
-pub(crate) fn limit(text: &str) -> Result<Limit, String> {
-    Limit::parse(text).map_err(|why| why.to_string())
+pub(crate) fn limit(text: &str) -> Result<MetricLimit, String> {
+    MetricLimit::parse(text).map_err(|why| why.to_string())
 }
 
 /// `p(lateness>50us)<1e-6`.

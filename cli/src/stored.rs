@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual::core::file::FILE_MAGIC;
-use punctual_analysis::import::samples::Ending;
+use punctual_analysis::import::samples::FileEnding;
 use serde::Deserialize;
 
 use crate::report::{Report, SCHEMA};
@@ -65,14 +65,14 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
 
 /// The note about a sample file that did not end as it should, and of what was done with it:
 /// "read up to there".
-pub(crate) fn ended(ending: Option<&Ending>, done: &str) -> Option<String> {
+pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     match ending {
-        Some(Ending::Complete) => None,
-        Some(Ending::Early) => Some("the recording was ended before its time".to_owned()),
-        Some(Ending::Damaged { at_byte, why }) => {
+        Some(FileEnding::Complete) => None,
+        Some(FileEnding::Early) => Some("the recording was ended before its time".to_owned()),
+        Some(FileEnding::Damaged { at_byte, why }) => {
             Some(format!("the sample file is damaged at byte {at_byte} ({why}): {done}"))
         }
-        Some(Ending::Incomplete) | None => Some(format!("the sample file was cut off: {done}")),
+        Some(FileEnding::Incomplete) | None => Some(format!("the sample file was cut off: {done}")),
     }
 }
 

@@ -9,26 +9,26 @@ use std::io::Write;
 use punctual_core::sample::Sample;
 
 use crate::ExportError;
-use crate::distribution::{self, Distribution};
-use crate::row::{COLUMNS, Row, Rows};
+use crate::distribution::{self, LatenessHistogram};
+use crate::row::{COLUMNS, ReleaseRow, ReleaseRows};
 
 /// A table of samples being written.
 #[derive(Debug)]
-pub struct Samples<W> {
+pub struct CsvSamples<W> {
     writer: W,
-    rows: Rows,
+    rows: ReleaseRows,
     /// What a row of each run begins with.
     heads: Vec<String>,
 }
 
-impl<W: Write> Samples<W> {
+impl<W: Write> CsvSamples<W> {
     /// Writes the header line.
     ///
     /// # Errors
     /// A writer that fails.
-    pub fn begin(mut writer: W, rows: Rows) -> Result<Self, ExportError> {
+    pub fn begin(mut writer: W, rows: ReleaseRows) -> Result<Self, ExportError> {
         writeln!(writer, "{}", COLUMNS.join(","))?;
-        let head = |run: &crate::row::Run| {
+        let head = |run: &crate::row::ExportedRun| {
             format!("{},{},{}", cell(&run.run), cell(&run.condition), run.cpu)
         };
         let heads = rows.runs().iter().map(head).collect();
@@ -39,7 +39,7 @@ impl<W: Write> Samples<W> {
     /// were missed between them.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none; a gap of too many rows.
+    /// A writer that fails; a time out of range; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.
@@ -50,7 +50,7 @@ impl<W: Write> Samples<W> {
         unrecorded: u64,
     ) -> Result<(), ExportError> {
         let (head, out) = (&self.heads[run], &mut self.writer);
-        let mut give = |row: &Row| write(out, head, row);
+        let mut give = |row: &ReleaseRow| write(out, head, row);
         samples.iter().try_for_each(|sample| self.rows.sample(run, sample, unrecorded, &mut give))
     }
 
@@ -77,7 +77,7 @@ impl<W: Write> Samples<W> {
 }
 
 /// Writes a row behind its head.
-fn write(out: &mut impl Write, head: &str, row: &Row) -> Result<(), ExportError> {
+fn write(out: &mut impl Write, head: &str, row: &ReleaseRow) -> Result<(), ExportError> {
     write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
     if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
         write!(out, "{interval_ns},{gap}")?;
@@ -92,7 +92,7 @@ fn write(out: &mut impl Write, head: &str, row: &Row) -> Result<(), ExportError>
 ///
 /// # Errors
 /// A writer that fails.
-pub fn histograms(mut writer: impl Write, runs: &[Distribution]) -> Result<(), ExportError> {
+pub fn histograms(mut writer: impl Write, runs: &[LatenessHistogram]) -> Result<(), ExportError> {
     writeln!(writer, "{}", distribution::COLUMNS.join(","))?;
     for run in runs {
         let cpu = run.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
@@ -122,14 +122,14 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Run;
+    use crate::row::ExportedRun;
     use punctual_analysis::histogram::Bucket;
     use punctual_core::sample::Flags;
     use punctual_core::time::Span;
 
     #[test]
     fn samples_stand_one_a_line_with_nothing_for_what_is_not_there() {
-        let run = |name: &str| Run {
+        let run = |name: &str| ExportedRun {
             run: name.to_owned(),
             condition: "c".to_owned(),
             cpu: 1,
@@ -137,8 +137,8 @@ mod tests {
             epoch_ns: 500,
         };
         let mut out = Vec::new();
-        let rows = Rows::new(vec![run("idle"), run("CPU 1, \"2\"")]);
-        let mut table = Samples::begin(&mut out, rows).unwrap();
+        let rows = ReleaseRows::new(vec![run("idle"), run("CPU 1, \"2\"")]);
+        let mut table = CsvSamples::begin(&mut out, rows).unwrap();
         let sample = |cycle, ns, flags| Sample { cycle, lateness: Span::from_ns(ns), flags };
         let both = Flags::FIRST.with(Flags::COLD);
         table.extend(0, &[sample(0, 10, both), sample(2, -5, Flags::NONE)], 0).unwrap();
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn histograms_end_in_an_open_bucket() {
-        let run = Distribution {
+        let run = LatenessHistogram {
             run: "idle".to_owned(),
             buckets: vec![Bucket { lowest_ns: -3, highest_ns: 4, count: 7 }],
             overflow: 2,
-            ..Distribution::default()
+            ..LatenessHistogram::default()
         };
         let mut out = Vec::new();
         histograms(&mut out, &[run]).unwrap();

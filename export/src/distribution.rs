@@ -9,7 +9,7 @@ pub const COLUMNS: [&str; 5] = ["run", "cpu", "lower_ns", "upper_ns", "count"];
 
 /// The lateness of one run, counted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Distribution {
+pub struct LatenessHistogram {
     /// The run's name; a plain one, unlike that of any other ([`crate::name`]).
     pub run: String,
     /// CPU it ran on, where that is known.
@@ -26,7 +26,7 @@ pub struct Distribution {
     pub overflow: u64,
 }
 
-impl Distribution {
+impl LatenessHistogram {
     /// All values.
     pub fn count(&self) -> u64 {
         let counts = self.buckets.iter().map(|bucket| bucket.count);

@@ -1,4 +1,4 @@
-//! Why nothing, or not all, could be written.
+//! Why an export failed.
 
 /// Why an export ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -12,21 +12,18 @@ pub enum ExportError {
     /// The HdrHistogram library refused.
     #[error("HdrHistogram: {0}")]
     Hdr(String),
-    /// An instant or a span of a sample is none that CLOCK_MONOTONIC can have.
-    #[error(
-        "run \"{run}\", cycle {cycle}: its release, wake or interval is beyond ±2⁶³ ns: no such \
-         time"
-    )]
+    /// An instant or a span of a sample is out of the range of CLOCK_MONOTONIC.
+    #[error("run \"{run}\", cycle {cycle}: its release, wake or interval is beyond ±2⁶³ ns")]
     Range {
         /// The run, by its plain name.
         run: String,
         /// k of the sample.
         cycle: u64,
     },
-    /// More releases were missed at once than a table takes rows for.
+    /// More releases were missed in a row than a table may have rows for.
     #[error(
-        "run \"{run}\", before cycle {cycle}: {missed} releases missed in a row, which would be as \
-         many rows; 10000000 are the most"
+        "run \"{run}\", before cycle {cycle}: {missed} releases were missed in a row; at most \
+        10000000 can be written as rows"
     )]
     Gap {
         /// The run, by its plain name.

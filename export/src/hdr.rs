@@ -1,8 +1,8 @@
 //! Histograms as an HdrHistogram log, version 1.3, with V2 compressed histograms and a tag a run.
 //!
 //! Three significant digits have the buckets that this project's histograms have, so that counts
-//! come back as they were. What such a log cannot hold (values below zero, exact extremes) stands
-//! in its comments.
+//! come back as they were. What such a log cannot hold (values below zero, exact extremes) is in
+//! its comments.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -13,7 +13,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::ExportError;
-use crate::distribution::Distribution;
+use crate::distribution::LatenessHistogram;
 use crate::name::Distinct;
 
 /// Significant decimal digits: 2048 values of a bucket each, then 1024 buckets a power of two.
@@ -23,9 +23,9 @@ const MAX_UNIT_NS: f64 = 1e6;
 
 /// A run for the log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
+pub struct IntervalHistogram {
     /// Its lateness, in ns.
-    pub lateness: Distribution,
+    pub lateness: LatenessHistogram,
     /// How long it was to run.
     pub duration: Duration,
 }
@@ -37,7 +37,7 @@ pub struct Interval {
 /// A writer or a library that fails.
 pub fn write(
     mut writer: impl Write,
-    runs: &[Interval],
+    runs: &[IntervalHistogram],
     started: Option<SystemTime>,
     notes: &[String],
 ) -> Result<(), ExportError> {
@@ -47,10 +47,10 @@ pub fn write(
         builder.add_comment(note);
     }
     let mut tags = Distinct::default();
-    let named: Vec<(String, &Interval)> =
+    let named: Vec<(String, &IntervalHistogram)> =
         runs.iter().map(|run| (tag(&mut tags, &run.lateness.run), run)).collect();
     for (tag, run) in &named {
-        builder.add_comment(&said(tag, &run.lateness));
+        builder.add_comment(&comment(tag, &run.lateness));
     }
     if let Some(started) = started {
         builder.with_start_time(started).with_base_time(started);
@@ -81,33 +81,34 @@ fn tag(tags: &mut Distinct, run: &str) -> String {
     tags.numbered(word, |word, number| format!("{word}-{number}"))
 }
 
-/// What the line of a run cannot hold.
-fn said(tag: &str, run: &Distribution) -> String {
-    let mut said = format!("tag {tag}: run \"{}\", lateness in ns, n = {}", run.run, run.count());
+/// A comment with what the line of a run cannot hold.
+fn comment(tag: &str, run: &LatenessHistogram) -> String {
+    let mut comment =
+        format!("tag {tag}: run \"{}\", lateness in ns, n = {}", run.run, run.count());
     if let Some(cpu) = run.cpu {
-        let _infallible = write!(said, ", CPU {cpu}");
+        let _infallible = write!(comment, ", CPU {cpu}");
     }
     if let (Some(min_ns), Some(max_ns)) = (run.min_ns, run.max_ns) {
-        let _infallible = write!(said, ", exact min_ns = {min_ns}, exact max_ns = {max_ns}");
+        let _infallible = write!(comment, ", exact min_ns = {min_ns}, exact max_ns = {max_ns}");
     }
     let early: u64 = early(run);
     if early > 0 {
-        let _infallible = write!(said, "; {early} below zero (woken early) stand as 0");
+        let _infallible = write!(comment, "; {early} below zero (woken early) are counted as 0");
     }
     if run.overflow > 0 {
         let _infallible =
-            write!(said, "; {} of 2^42 ns or more stand as the maximum", run.overflow);
+            write!(comment, "; {} of 2^42 ns or more are counted as the maximum", run.overflow);
     }
-    said
+    comment
 }
 
-fn early(run: &Distribution) -> u64 {
+fn early(run: &LatenessHistogram) -> u64 {
     let early = run.buckets.iter().filter(|bucket| bucket.highest_ns < 0);
     early.map(|bucket| bucket.count).fold(0, u64::saturating_add)
 }
 
 /// The counts as an HdrHistogram: each bucket at its upper end, but none beyond the exact maximum.
-fn histogram(run: &Distribution) -> Result<Histogram<u64>, ExportError> {
+fn histogram(run: &LatenessHistogram) -> Result<Histogram<u64>, ExportError> {
     let refused = |why: &dyn std::fmt::Display| ExportError::Hdr(why.to_string());
     let last = run.buckets.last().map_or(0, |bucket| bucket.highest_ns);
     let max_ns = run.max_ns.unwrap_or(last).max(0);
@@ -132,18 +133,18 @@ mod tests {
     use proptest::prelude::*;
     use punctual_analysis::histogram::Histogram as Counts;
 
-    fn run(name: &str, values: &[i64]) -> Distribution {
+    fn run(name: &str, values: &[i64]) -> LatenessHistogram {
         let mut counts = Counts::new();
         values.iter().for_each(|&value| counts.push(value));
-        Distribution { run: name.to_owned(), ..Distribution::default() }.with(&counts)
+        LatenessHistogram { run: name.to_owned(), ..LatenessHistogram::default() }.with(&counts)
     }
 
-    fn log(runs: &[Distribution]) -> String {
-        let interval = |lateness: &Distribution| Interval {
+    fn log(runs: &[LatenessHistogram]) -> String {
+        let interval = |lateness: &LatenessHistogram| IntervalHistogram {
             lateness: lateness.clone(),
             duration: Duration::from_millis(1_500),
         };
-        let runs: Vec<Interval> = runs.iter().map(interval).collect();
+        let runs: Vec<IntervalHistogram> = runs.iter().map(interval).collect();
         let mut out = Vec::new();
         write(&mut out, &runs, Some(SystemTime::UNIX_EPOCH), &["a note".to_owned()]).unwrap();
         String::from_utf8(out).unwrap()
@@ -163,7 +164,10 @@ mod tests {
     fn what_the_format_cannot_hold_is_said() {
         let text = log(&[run("r", &[-40, -3, 7, i64::MAX])]);
         assert!(text.contains("n = 4, exact min_ns = -40, exact max_ns = 9223372036854775807"));
-        assert!(text.contains("; 2 below zero (woken early) stand as 0; 1 of 2^42 ns"), "{text}");
+        assert!(
+            text.contains("; 2 below zero (woken early) are counted as 0; 1 of 2^42 ns"),
+            "{text}"
+        );
         assert!(log(&[run("empty", &[])]).contains("n = 0\n"));
     }
 

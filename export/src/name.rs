@@ -1,7 +1,7 @@
-//! Names of runs, made harmless: what a file says of itself is data, not layout.
+//! Names of runs, made safe to print: a name can never change the layout of a file.
 //!
-//! For every format here. A name keeps its letters; what would steer a terminal, break a line or
-//! grow a table is taken out or cut.
+//! For every format here. A name keeps its letters; control characters are escaped, and long names
+//! are cut.
 
 use std::collections::BTreeSet;
 

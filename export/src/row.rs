@@ -29,7 +29,7 @@ const GAP_ROWS_MAX: u64 = 10_000_000;
 
 /// A run of samples: what its rows have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Run {
+pub struct ExportedRun {
     /// The name that the result gives it; a plain one ([`crate::name::plain`]).
     pub run: String,
     /// What it ran under, where several conditions count as one run; else the name again. Plain.
@@ -44,16 +44,16 @@ pub struct Run {
 
 /// What became of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RowKind {
     /// It ran.
     Ran,
     /// It was missed: late until the first wake after it.
     Missed,
-    /// It was missed and no wake followed: late by a period at least, and no more is known.
+    /// It was missed and no wake followed: at least a period late, and no more is known.
     Censored,
 }
 
-impl Kind {
+impl RowKind {
     /// Its name in a table.
     pub fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Kind {
 
 /// One release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ReleaseRow {
     /// k: the release was at epoch + k·period.
     pub cycle: i64,
     /// That instant on CLOCK_MONOTONIC, ns.
@@ -85,21 +85,21 @@ pub struct Row {
     /// One of the first cycles of a segment: caches and predictors may have been cold.
     pub cold: bool,
     /// What became of it.
-    pub kind: Kind,
+    pub kind: RowKind,
 }
 
 /// Turns the samples of several runs into rows.
 #[derive(Debug)]
-pub struct Rows {
-    runs: Vec<Run>,
+pub struct ReleaseRows {
+    runs: Vec<ExportedRun>,
     /// Where each run has come to, and the wake of its last sample.
     walks: Vec<(Walk, Option<(u64, i128)>)>,
 }
 
-impl Rows {
+impl ReleaseRows {
     /// Rows of these runs, none of which has had a sample yet.
-    pub fn new(runs: Vec<Run>) -> Self {
-        let walk = |run: &Run| {
+    pub fn new(runs: Vec<ExportedRun>) -> Self {
+        let walk = |run: &ExportedRun| {
             let period_ns = i64::try_from(run.period_ns).unwrap_or(i64::MAX);
             (Walk::new(period_ns, false), None)
         };
@@ -107,17 +107,16 @@ impl Rows {
     }
 
     /// The runs.
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[ExportedRun] {
         &self.runs
     }
 
     /// Gives the rows of the next sample of run `run`, whose cycles do not decrease: the releases
-    /// that were missed before it, then its own. With `unrecorded` cycles so far nobody knows which
-    /// releases of a gap were missed: then it is only in the column for gaps.
+    /// that were missed before it, then its own. With `unrecorded` cycles so far it is unknown
+    /// which releases of a gap were missed: then the gap is only in its column.
     ///
     /// # Errors
-    /// A time that no 64-bit clock can show ([`ExportError::Range`]); a gap of too many rows; what
-    /// `give` gave.
+    /// A time beyond 64 bits ([`ExportError::Range`]); a gap of too many rows; what `give` gave.
     ///
     /// # Panics
     /// When there is no such run.
@@ -126,7 +125,7 @@ impl Rows {
         run: usize,
         sample: &Sample,
         unrecorded: u64,
-        give: &mut impl FnMut(&Row) -> Result<(), ExportError>,
+        give: &mut impl FnMut(&ReleaseRow) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let (of, (walk, previous)) = (&self.runs[run], &mut self.walks[run]);
         let before = *previous;
@@ -140,7 +139,7 @@ impl Rows {
             }
             let mut cycle = before;
             for piece in gap.pieces() {
-                each(of, &mut cycle, piece, Kind::Missed, give)?;
+                each(of, &mut cycle, piece, RowKind::Missed, give)?;
             }
         }
         give(&own)
@@ -159,7 +158,7 @@ impl Rows {
         run: usize,
         missed: u64,
         unrecorded: u64,
-        give: &mut impl FnMut(&Row) -> Result<(), ExportError>,
+        give: &mut impl FnMut(&ReleaseRow) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let (of, (walk, previous)) = (&self.runs[run], &self.walks[run]);
         let placement = walk.placement(missed, unrecorded);
@@ -168,19 +167,23 @@ impl Rows {
         for trailing in &placement.trailing {
             let mut cycle = trailing.after;
             for piece in trailing.pieces {
-                each(of, &mut cycle, piece, Kind::Missed, give)?;
+                each(of, &mut cycle, piece, RowKind::Missed, give)?;
             }
             beyond = if trailing.after == last { cycle } else { beyond };
         }
         // They belong to the last segment: a run that goes on wakes once more.
         let censored = placement.censored.min(GAP_ROWS_MAX);
         let piece = Falling::new(i128::from(of.period_ns), 0, censored);
-        each(of, &mut beyond, piece, Kind::Censored, give)
+        each(of, &mut beyond, piece, RowKind::Censored, give)
     }
 }
 
 /// The row of a sample; `before` is the sample before it.
-fn own(of: &Run, sample: &Sample, before: Option<(u64, i128)>) -> Result<Row, ExportError> {
+fn own(
+    of: &ExportedRun,
+    sample: &Sample,
+    before: Option<(u64, i128)>,
+) -> Result<ReleaseRow, ExportError> {
     let range = || ExportError::Range { run: of.run.clone(), cycle: sample.cycle };
     let fits = |ns: i128| i64::try_from(ns).map_err(|_| range());
     let period = i128::from(of.period_ns);
@@ -192,7 +195,7 @@ fn own(of: &Run, sample: &Sample, before: Option<(u64, i128)>) -> Result<Row, Ex
     let interval = before.map(|(_, before)| fits(wake - before - period)).transpose()?;
     // Saturating: the readers refuse cycles that decrease.
     let gap = before.map(|(k, _)| sample.cycle.saturating_sub(k).saturating_sub(1));
-    Ok(Row {
+    Ok(ReleaseRow {
         cycle: fits(i128::from(sample.cycle))?,
         release_ns: fits(release)?,
         lateness_ns: sample.lateness.as_ns(),
@@ -200,17 +203,17 @@ fn own(of: &Run, sample: &Sample, before: Option<(u64, i128)>) -> Result<Row, Ex
         gap_before: gap.map(|gap| fits(i128::from(gap))).transpose()?,
         first,
         cold: sample.flags.has(Flags::COLD),
-        kind: Kind::Ran,
+        kind: RowKind::Ran,
     })
 }
 
 /// Gives the rows of missed releases, the first of which follows `cycle`.
 fn each(
-    of: &Run,
+    of: &ExportedRun,
     cycle: &mut u64,
     mut piece: Falling,
-    kind: Kind,
-    give: &mut impl FnMut(&Row) -> Result<(), ExportError>,
+    kind: RowKind,
+    give: &mut impl FnMut(&ReleaseRow) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     while let Some(lateness_ns) = piece.next_ns() {
         piece.take(1);
@@ -220,7 +223,7 @@ fn each(
             let range = |_| ExportError::Range { run: of.run.clone(), cycle: *cycle };
             i64::try_from(ns).map_err(range)
         };
-        give(&Row {
+        give(&ReleaseRow {
             cycle: fits(i128::from(*cycle))?,
             release_ns: fits(release)?,
             lateness_ns,
@@ -238,24 +241,29 @@ fn each(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use punctual_analysis::recording::{Recording, Setup};
+    use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::time::{Instant, Period, Span};
 
     fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
     }
 
-    fn run() -> Run {
-        Run { run: "idle".into(), period_ns: 1_000, epoch_ns: 500, ..Run::default() }
+    fn run() -> ExportedRun {
+        ExportedRun {
+            run: "idle".into(),
+            period_ns: 1_000,
+            epoch_ns: 500,
+            ..ExportedRun::default()
+        }
     }
 
     /// All rows of a sample.
     fn rows_of(
-        rows: &mut Rows,
+        rows: &mut ReleaseRows,
         run: usize,
         sample: &Sample,
         unrecorded: u64,
-    ) -> Result<Vec<Row>, ExportError> {
+    ) -> Result<Vec<ReleaseRow>, ExportError> {
         let mut all = Vec::new();
         rows.sample(run, sample, unrecorded, &mut |row| {
             all.push(*row);
@@ -265,16 +273,16 @@ mod tests {
     }
 
     /// The sample's own row.
-    fn row(rows: &mut Rows, run: usize, sample: &Sample) -> Result<Row, ExportError> {
+    fn row(rows: &mut ReleaseRows, run: usize, sample: &Sample) -> Result<ReleaseRow, ExportError> {
         Ok(*rows_of(rows, run, sample, 0)?.last().expect("its own"))
     }
 
     #[test]
     fn a_row_knows_its_neighbour_but_not_across_segments_and_runs() {
-        let mut rows = Rows::new(vec![run(), run()]);
+        let mut rows = ReleaseRows::new(vec![run(), run()]);
         let first = row(&mut rows, 0, &sample(3, 10, Flags::FIRST.with(Flags::COLD))).unwrap();
         assert_eq!((first.release_ns, first.interval_ns, first.gap_before), (3_500, None, None));
-        assert!(first.first && first.cold && first.kind == Kind::Ran);
+        assert!(first.first && first.cold && first.kind == RowKind::Ran);
         let other = row(&mut rows, 1, &sample(9, -4, Flags::NONE)).unwrap();
         assert_eq!((other.lateness_ns, other.interval_ns), (-4, None));
         let late = row(&mut rows, 0, &sample(6, 40, Flags::NONE)).unwrap();
@@ -285,17 +293,17 @@ mod tests {
 
     #[test]
     fn a_missed_release_has_a_row_with_its_lateness() {
-        let of = |row: &Row| (row.cycle, row.release_ns, row.lateness_ns, row.kind);
-        let mut rows = Rows::new(vec![run()]);
+        let of = |row: &ReleaseRow| (row.cycle, row.release_ns, row.lateness_ns, row.kind);
+        let mut rows = ReleaseRows::new(vec![run()]);
         row(&mut rows, 0, &sample(3, 2_400, Flags::FIRST)).unwrap();
         // Two passed before that wake, one waited for the next.
         let missed: Vec<_> =
             rows_of(&mut rows, 0, &sample(7, 40, Flags::NONE), 0).unwrap().iter().map(of).collect();
         let expected = [
-            (4, 4_500, 1_400, Kind::Missed),
-            (5, 5_500, 1_000, Kind::Missed),
-            (6, 6_500, 1_040, Kind::Missed),
-            (7, 7_500, 40, Kind::Ran),
+            (4, 4_500, 1_400, RowKind::Missed),
+            (5, 5_500, 1_000, RowKind::Missed),
+            (6, 6_500, 1_040, RowKind::Missed),
+            (7, 7_500, 40, RowKind::Ran),
         ];
         assert_eq!(missed, expected);
         // With unrecorded cycles nobody knows which of a gap were missed.
@@ -303,7 +311,7 @@ mod tests {
         assert_eq!((lost.len(), lost[0].gap_before), (1, Some(3)));
         let gap = rows_of(&mut rows, 0, &sample(1 << 40, 0, Flags::NONE), 0).unwrap_err();
         assert!(gap.to_string().contains("missed in a row"), "{gap}");
-        let mut ends = Rows::new(vec![run()]);
+        let mut ends = ReleaseRows::new(vec![run()]);
         row(&mut ends, 0, &sample(3, 1_200, Flags::FIRST)).unwrap();
         let mut trailing = Vec::new();
         ends.ended(0, 2, 0, &mut |row| {
@@ -311,16 +319,17 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let expected = [(4, 4_500, 1_000, Kind::Missed), (5, 5_500, 1_000, Kind::Censored)];
+        let expected = [(4, 4_500, 1_000, RowKind::Missed), (5, 5_500, 1_000, RowKind::Censored)];
         assert_eq!(trailing, expected);
     }
 
     #[test]
     fn a_time_beyond_the_clock_is_refused_with_run_and_cycle() {
-        let far = Run { epoch_ns: u64::MAX, ..run() };
-        let error = row(&mut Rows::new(vec![far]), 0, &sample(7, 0, Flags::NONE)).unwrap_err();
+        let far = ExportedRun { epoch_ns: u64::MAX, ..run() };
+        let error =
+            row(&mut ReleaseRows::new(vec![far]), 0, &sample(7, 0, Flags::NONE)).unwrap_err();
         assert!(error.to_string().contains("\"idle\", cycle 7"), "{error}");
-        let mut rows = Rows::new(vec![run()]);
+        let mut rows = ReleaseRows::new(vec![run()]);
         assert!(row(&mut rows, 0, &sample(0, i64::MAX, Flags::NONE)).is_err(), "the wake");
         assert!(row(&mut rows, 0, &sample(0, i64::MIN + 1_000, Flags::NONE)).is_ok());
         assert!(
@@ -334,11 +343,11 @@ mod tests {
         fn intervals_and_gaps_are_those_of_the_analysis(
             steps in prop::collection::vec((1u64..5, -2_000i64..90_000), 1..100),
         ) {
-            let mut rows = Rows::new(vec![run()]);
-            let mut recording = Recording::new(Setup {
+            let mut rows = ReleaseRows::new(vec![run()]);
+            let mut recording = Recording::new(RecordingConfig {
                 period: Period::from_ns(1_000),
                 epoch: Instant::from_ns(500),
-                ..Setup::default()
+                ..RecordingConfig::default()
             });
             let (mut cycle, mut gaps, mut largest, mut missed) = (0, 0, None, Vec::new());
             for (step, lateness_ns) in steps {
@@ -346,7 +355,7 @@ mod tests {
                 let sample = sample(cycle, lateness_ns, Flags::NONE);
                 let all = rows_of(&mut rows, 0, &sample, 0).unwrap();
                 let row = *all.last().unwrap();
-                let late = all.iter().filter(|row| row.kind == Kind::Missed);
+                let late = all.iter().filter(|row| row.kind == RowKind::Missed);
                 missed.extend(late.map(|row| row.lateness_ns));
                 gaps += row.gap_before.unwrap_or_default().unsigned_abs();
                 largest = largest.max(row.interval_ns);

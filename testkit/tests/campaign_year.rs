@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use punctual::os::tripwire::Weighing;
 use punctual_analysis::campaign::file::TOTAL_BYTES_MAX;
 use punctual_analysis::campaign::{
-    Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, Watched,
+    Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, WatchedThresholds,
 };
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
@@ -60,24 +60,24 @@ fn hour(campaign: &mut Campaign, random: &mut Random, hour: u64) {
         leave_out_cold: true,
         boot: campaign.boot(),
     };
-    let watched = Watched { lateness_ns: vec![50_000], ..Watched::default() };
-    let mut stretch = campaign.stretch(pool, &[start], &watched);
+    let watched = WatchedThresholds { lateness_ns: vec![50_000], ..WatchedThresholds::default() };
+    let mut batch = campaign.batch(pool, &[start], &watched);
     let mut cycle = 0;
     for k in 0..CYCLES {
         cycle += if random.next().is_multiple_of(500) { 3 } else { 1 };
         let flags = if k == 0 { Flags::FIRST } else { Flags::NONE };
         let lateness = Span::from_ns(random.lateness_ns());
-        stretch.collectors[0].push(&Sample { cycle, lateness, flags });
+        batch.collectors[0].push(&Sample { cycle, lateness, flags });
     }
     let effort = Effort {
-        missed: stretch.collectors[0].gaps(),
+        missed: batch.collectors[0].gaps(),
         wall_ns: 3_600_000_000_000,
         ..Effort::default()
     };
     let measured_ns = effort.wall_ns;
     let to_unix_s = now + 3_600;
     campaign
-        .add(stretch, &Extent { from_unix_s: now, to_unix_s, measured_ns, efforts: vec![effort] });
+        .add(batch, &Extent { from_unix_s: now, to_unix_s, measured_ns, efforts: vec![effort] });
 }
 
 #[test]

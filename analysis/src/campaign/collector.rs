@@ -1,20 +1,21 @@
-//! One run during one stretch: samples in, what a campaign keeps of them out.
+//! One run during one batch: samples in, what a campaign keeps of them out.
 //!
-//! Constant memory, no allocation per sample; the grid is not fitted, as no grid lasts over boots.
+//! Constant memory, no allocation per sample; the grid is not fitted, because no grid continues
+//! across boots.
 
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 
-use super::counted::Watched;
+use super::counted::WatchedThresholds;
 use super::maxima::Maxima;
 use super::outliers::{Outlier, Outliers};
 use super::total::Total;
 use crate::claim::dependence::{Exceedances, Pooled};
-use crate::recording::{Kind, MISSED};
-use crate::release::{Gap, Lateness, Releases, Walk};
+use crate::recording::{MISSED, ReleaseKind};
+use crate::release::{Lateness, ReleaseGap, Releases, Walk};
 use crate::summary::Distribution;
 
-/// What must be known of a stretch before its first sample.
+/// What must be known of a batch before its first sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// The nominal period.
@@ -29,7 +30,7 @@ pub struct Start {
     pub boot: u32,
 }
 
-/// Watches the thresholds that a total watches; those asked for where it has none yet.
+/// Watches the thresholds that a total watches, or the requested ones where it has none yet.
 fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
     if total.recorded() == 0 {
         Exceedances::new(period_ns, thresholds_ns)
@@ -38,7 +39,7 @@ fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
     }
 }
 
-/// The accumulator of one run during one stretch.
+/// The accumulator of one run during one batch.
 #[derive(Clone, Debug)]
 pub struct Collector {
     start: Start,
@@ -55,8 +56,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// An empty one, whose gains `total` will take in.
-    pub(super) fn new(start: Start, total: &Total, watched: &Watched) -> Self {
+    /// An empty collector whose counts will be added to `total`.
+    pub(super) fn new(start: Start, total: &Total, watched: &WatchedThresholds) -> Self {
         let period_ns = i64::try_from(start.period.as_ns()).unwrap_or(i64::MAX);
         Self {
             walk: Walk::new(period_ns, start.leave_out_cold),
@@ -71,7 +72,7 @@ impl Collector {
         }
     }
 
-    /// Says what the time of day is now, for the outliers that come.
+    /// Sets the current time of day, for the outliers that follow.
     pub fn set_time_of_day(&mut self, ahead_ns: i64) {
         self.start.time_of_day_ns = ahead_ns;
     }
@@ -101,27 +102,27 @@ impl Collector {
         self.exceedances.push(lateness_ns, 0, 0);
         self.maxima.push(lateness_ns);
         if self.outliers.wants(lateness_ns) {
-            self.note(sample, lateness_ns, Kind::Ran);
+            self.note(sample, lateness_ns, ReleaseKind::Ran);
         }
     }
 
     /// Takes in the releases that were missed before `sample`.
     #[cold]
-    fn miss(&mut self, gap: &Gap, sample: &Sample) {
-        self.releases.miss(Gap::new(gap.missed(), 0, 0, 0));
+    fn miss(&mut self, gap: &ReleaseGap, sample: &Sample) {
+        self.releases.miss(ReleaseGap::new(gap.missed(), 0, 0, 0));
         self.lateness.miss(gap);
         self.exceedances.miss(*gap);
         if let Some((releases, lateness_ns)) = gap.longest_wait()
             && self.outliers.wants(lateness_ns)
         {
             let missed = Sample { cycle: sample.cycle - releases, ..*sample };
-            self.note(&missed, lateness_ns, Kind::Missed);
+            self.note(&missed, lateness_ns, ReleaseKind::Missed);
         }
     }
 
     /// Keeps the release of a sample as an outlier.
     #[cold]
-    fn note(&mut self, sample: &Sample, lateness_ns: i64, kind: Kind) {
+    fn note(&mut self, sample: &Sample, lateness_ns: i64, kind: ReleaseKind) {
         let period_ns = u128::from(self.start.period.as_ns());
         let release = u128::from(self.start.epoch.as_ns()) + u128::from(sample.cycle) * period_ns;
         let release = u64::try_from(release).unwrap_or(u64::MAX);
@@ -137,7 +138,7 @@ impl Collector {
         });
     }
 
-    /// Where the samples have come to.
+    /// How far the samples have come.
     pub(super) fn walk(&self) -> &Walk {
         &self.walk
     }
@@ -147,7 +148,7 @@ impl Collector {
         self.walk.samples()
     }
 
-    /// Lateness of the releases, and exceedances of the thresholds, of a stretch that is over.
+    /// Lateness of the releases, and exceedances of the thresholds, of a batch that is over.
     pub(super) fn finish(&self, missed: u64, unrecorded: u64) -> (Releases, Pooled) {
         let placement = self.walk.placement(missed, unrecorded);
         let exceedances = self.exceedances.clone().placed(missed, &placement);

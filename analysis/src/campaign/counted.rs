@@ -1,18 +1,18 @@
 //! What a campaign counted of the event of a claim.
 //!
-//! Exactly where its threshold was watched from the first cycle on; else between the nearest that
-//! were, and by the buckets of the histogram, whichever tells more. Reads nothing.
+//! Exact where its threshold was watched from the first cycle on. Otherwise between the nearest
+//! watched thresholds or by the buckets of the histogram, whichever is narrower. Reads nothing.
 
 use super::total::Total;
-use crate::claim::ask::{Ask, Event};
+use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::dependence::Tails;
-use crate::claim::judge::Counted;
+use crate::claim::judge::EventCount;
 use crate::histogram::Histogram;
 use crate::recording::MISSED;
 
-/// Thresholds that stretches are to watch beside the ladder, ns.
+/// Thresholds to watch in addition to the ladder, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedThresholds {
     /// Of lateness.
     pub lateness_ns: Vec<i64>,
     /// Of the distance of intervals from zero.
@@ -21,16 +21,16 @@ pub struct Watched {
 
 impl Total {
     /// What was counted of the event of a claim.
-    pub fn counted(&self, ask: &Ask) -> Counted {
+    pub fn counted(&self, ask: &Ask) -> EventCount {
         let tails = self.tails();
         let unrecorded = self.effort().unrecorded;
         match ask.event() {
-            Event::Lateness { above_ns } => {
+            ClaimEvent::Lateness { above_ns } => {
                 let known = self.lateness().known();
                 let seen = buckets(known.histogram(), above_ns, false);
                 narrowed(tails.counted(above_ns), &seen, self.lateness().unknown())
             }
-            Event::Interval { above_ns } => {
+            ClaimEvent::Interval { above_ns } => {
                 let of = self.interval().histogram();
                 let seen = buckets(of, above_ns, true);
                 let watched = self.interval_tails().map(|watched| watched.counted(above_ns));
@@ -38,7 +38,7 @@ impl Total {
                 let counted = watched.map_or(seen, |counted| narrowed(counted, &seen, 0));
                 counted.with_unseen(unrecorded)
             }
-            Event::Missed => match self.release_tails() {
+            ClaimEvent::Missed => match self.release_tails() {
                 Some(releases) => releases.counted(MISSED),
                 None => missed_of(&tails, self.effort().missed),
             },
@@ -47,25 +47,26 @@ impl Total {
 }
 
 /// The releases of a campaign that did not watch which of them were missed.
-fn missed_of(tails: &Tails, missed: u64) -> Counted {
+fn missed_of(tails: &Tails, missed: u64) -> EventCount {
     let n = tails.n() - tails.unrecorded();
-    Counted { n, least: missed, most: missed, theta: 1.0, ordered: false }
+    EventCount { n, least: missed, most: missed, theta: 1.0, ordered: false }
 }
 
-/// Counts of a threshold, and what the buckets say of the same values; `without` more have none.
-fn narrowed(counted: Counted, buckets: &Counted, without: u64) -> Counted {
+/// Narrows the counts of a threshold by the buckets of the same values; `without` more values are
+/// in no bucket.
+fn narrowed(counted: EventCount, buckets: &EventCount, without: u64) -> EventCount {
     let least = counted.least.max(buckets.least);
     let most = counted.most.min(buckets.most.saturating_add(without));
-    Counted { least, most: most.max(least), ..counted }
+    EventCount { least, most: most.max(least), ..counted }
 }
 
-/// What the buckets say; with `both`, of the distance from zero.
-fn buckets(values: &Histogram, above_ns: i64, both: bool) -> Counted {
+/// Counts from the buckets; with `both`, of the distance from zero.
+fn buckets(values: &Histogram, above_ns: i64, both: bool) -> EventCount {
     let cut = values.buckets().map(|bucket| match both && bucket.highest_ns < 0 {
         true => (-bucket.highest_ns, -bucket.lowest_ns, bucket.count),
         false => (bucket.lowest_ns, bucket.highest_ns, bucket.count),
     });
-    Counted::of_buckets(above_ns, cut, values.overflow())
+    EventCount::of_buckets(above_ns, cut, values.overflow())
 }
 
 #[cfg(test)]
@@ -75,7 +76,7 @@ mod tests {
 
     use super::super::{Effort, Start};
     use super::*;
-    use crate::recording::{Recording, Setup};
+    use crate::recording::{Recording, RecordingConfig};
 
     const ASKS: [&str; 4] =
         ["p(lateness>50us)<0.1", "p(lateness>61us)<0.1", "p(|interval|>30us)<0.1", "p(missed)<0.1"];
@@ -107,20 +108,20 @@ mod tests {
     #[test]
     fn a_campaign_counts_as_one_recording_of_it_does() {
         let asks = ASKS.map(|text| Ask::parse(text).expect("a claim"));
-        let watched = Watched { lateness_ns: vec![61_000], interval_ns: vec![30_000] };
+        let watched = WatchedThresholds { lateness_ns: vec![61_000], interval_ns: vec![30_000] };
         let mut total = Total::default();
-        let setup = Setup {
+        let setup = RecordingConfig {
             period: Period::from_ns(1_000_000),
             thresholds_ns: vec![61_000],
-            ..Setup::default()
+            ..RecordingConfig::default()
         };
         let mut whole = Recording::new(setup).watching(&asks);
         for seed in 0..4 {
-            let mut stretch = total.collector(start(), &watched);
-            stretch.extend(&samples(seed));
+            let mut batch = total.collector(start(), &watched);
+            batch.extend(&samples(seed));
             whole.extend(&samples(seed));
-            let missed = stretch.gaps();
-            total.add(stretch, &Effort { missed, ..Effort::default() });
+            let missed = batch.gaps();
+            total.add(batch, &Effort { missed, ..Effort::default() });
         }
         let whole = whole.finish(0);
         for ask in &asks {
@@ -138,19 +139,19 @@ mod tests {
     #[test]
     fn what_was_not_watched_lies_between_and_what_was_lost_counts() {
         let mut total = Total::default();
-        let mut stretch = total.collector(start(), &Watched::default());
-        stretch.extend(&samples(1));
-        let missed = stretch.gaps() - 7;
-        total.add(stretch, &Effort { missed, unrecorded: 7, ..Effort::default() });
-        let asked = |text| total.counted(&Ask::parse(text).expect("a claim"));
-        let late = asked("p(lateness>61us)<0.1");
+        let mut batch = total.collector(start(), &WatchedThresholds::default());
+        batch.extend(&samples(1));
+        let missed = batch.gaps() - 7;
+        total.add(batch, &Effort { missed, unrecorded: 7, ..Effort::default() });
+        let requested = |text| total.counted(&Ask::parse(text).expect("a claim"));
+        let late = requested("p(lateness>61us)<0.1");
         let exact = samples(1).iter().filter(|s| s.lateness.as_ns() > 61_000).count() as u64;
         // A missed release was later than this; one that nobody saw may have been.
         assert!(late.least <= exact + missed, "{late:?} {exact}");
         assert!((exact + missed + 7..exact + missed + 67).contains(&late.most), "{late:?} {exact}");
-        let missed = asked("p(missed)<0.1");
+        let missed = requested("p(missed)<0.1");
         assert_eq!((missed.least, missed.most), (total.effort().missed, total.effort().missed));
-        let interval = asked("p(|interval|>30us)<0.1");
+        let interval = requested("p(|interval|>30us)<0.1");
         assert!(interval.most >= interval.least + 7);
     }
 }

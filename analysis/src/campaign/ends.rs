@@ -1,6 +1,6 @@
-//! A list that keeps its first and its last entries, and counts those between that it let go.
+//! A list that keeps its first and last entries, and counts the dropped ones between them.
 //!
-//! For what happens now and then over months. Never longer than its limit.
+//! For rare events over months. Never longer than its limit.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ impl<T, const MAX: usize> Default for Ends<T, MAX> {
 }
 
 impl<T, const MAX: usize> Ends<T, MAX> {
-    /// Adds the next entry; the one in the middle goes where there is no room.
+    /// Adds the next entry; when the list is full, drops the one in the middle.
     pub fn push(&mut self, entry: T) {
         if self.listed.len() >= MAX {
             self.listed.remove(MAX / 2);
@@ -27,12 +27,12 @@ impl<T, const MAX: usize> Ends<T, MAX> {
         self.listed.push(entry);
     }
 
-    /// What is listed, oldest first.
+    /// The entries that are kept, oldest first.
     pub fn listed(&self) -> &[T] {
         &self.listed
     }
 
-    /// How many entries were let go.
+    /// How many entries were dropped.
     pub fn unlisted(&self) -> u64 {
         self.unlisted
     }

@@ -1,7 +1,7 @@
 //! A campaign as bytes: a header with a checksum, then JSON.
 //!
-//! What is read back is whole and can be, or is refused with the reason. Two such files take turns
-//! on disk; the header's number says which is newer.
+//! A file is read back whole and checked, or refused with the reason. Two such files are written in
+//! turn; the number in the header says which is newer.
 
 use super::Campaign;
 
@@ -13,37 +13,37 @@ pub const VERSION: u32 = 2;
 pub const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4;
 
 /// The most bytes of a file: [`super::TOTALS_MAX`] totals of at most [`TOTAL_BYTES_MAX`] each, and
-/// lists beside them.
+/// the lists.
 pub const FILE_BYTES_MAX: usize = (super::TOTALS_MAX + 1) * TOTAL_BYTES_MAX;
 /// The most bytes that one run of one setup takes, every bucket full; with one mode, of the order
 /// of ten thousand.
 pub const TOTAL_BYTES_MAX: usize = 3 << 20;
 
-/// Why bytes are no campaign.
+/// Why bytes are not a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FileError {
-    /// They begin otherwise.
-    #[error("no campaign of punctual's")]
+pub enum CampaignFileError {
+    /// They do not begin with the magic.
+    #[error("not a punctual campaign file")]
     Foreign,
-    /// They are of another version.
-    #[error("a campaign of version {0}; this punctual reads version {VERSION}")]
+    /// They have another version.
+    #[error("campaign file version {0} is not supported: this punctual reads version {VERSION}")]
     Version(u32),
-    /// There are fewer, or more, than the header says.
-    #[error("torn: {there} bytes of {needed}")]
+    /// There are fewer or more bytes than the header states.
+    #[error("wrong length: {there} bytes, expected {needed}")]
     Torn {
         /// Bytes needed.
         needed: usize,
         /// Bytes there.
         there: usize,
     },
-    /// The checksum says otherwise.
-    #[error("damaged: the checksum does not fit")]
+    /// The checksum does not match.
+    #[error("damaged: the checksum does not match")]
     Checksum,
-    /// The JSON is none of a campaign.
+    /// The JSON is not that of a campaign.
     #[error("damaged: {0}")]
     Json(String),
-    /// The numbers contradict each other or go beyond what a campaign holds.
-    #[error("damaged: its numbers cannot be")]
+    /// The numbers contradict each other or exceed the limits of a campaign.
+    #[error("damaged: its numbers contradict each other or are out of range")]
     Numbers,
 }
 
@@ -52,7 +52,7 @@ impl Campaign {
     /// that what is written can be read again.
     pub fn to_bytes(&self, number: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
-        // A struct of numbers, texts and lists: nothing of it can fail to be JSON.
+        // A struct of numbers, texts and lists can always be written as JSON.
         let written = match self.has_fit_texts() {
             true => serde_json::to_writer(&mut bytes, self),
             false => serde_json::to_writer(&mut bytes, &self.fitted()),
@@ -73,13 +73,13 @@ impl Campaign {
     /// A campaign from the bytes of a state file, and its number.
     ///
     /// # Errors
-    /// In one line, why they are none.
-    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), FileError> {
+    /// In one line, why the bytes are not a campaign.
+    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), CampaignFileError> {
         let magic = &bytes[..bytes.len().min(MAGIC.len())];
         if magic.is_empty() || !MAGIC.starts_with(magic) {
-            return Err(FileError::Foreign);
+            return Err(CampaignFileError::Foreign);
         }
-        let torn = |needed| FileError::Torn { needed, there: bytes.len() };
+        let torn = |needed| CampaignFileError::Torn { needed, there: bytes.len() };
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| torn(HEADER_BYTES))?;
         let word = |at: usize| {
             let mut word = [0; 4];
@@ -87,25 +87,25 @@ impl Campaign {
             u32::from_le_bytes(word)
         };
         if word(8) != VERSION {
-            return Err(FileError::Version(word(8)));
+            return Err(CampaignFileError::Version(word(8)));
         }
         let needed = HEADER_BYTES.saturating_add(word(12) as usize);
         if bytes.len() != needed {
             return Err(torn(needed));
         }
         if checksum(bytes) != word(24) {
-            return Err(FileError::Checksum);
+            return Err(CampaignFileError::Checksum);
         }
         let json = serde_json::from_slice(&bytes[HEADER_BYTES..]);
-        let campaign: Self = json.map_err(|why| FileError::Json(one_line(&why)))?;
+        let campaign: Self = json.map_err(|why| CampaignFileError::Json(one_line(&why)))?;
         if !campaign.is_sound() {
-            return Err(FileError::Numbers);
+            return Err(CampaignFileError::Numbers);
         }
         Ok((campaign, u64::from(word(16)) | u64::from(word(20)) << 32))
     }
 }
 
-/// Of all but the checksum itself.
+/// The checksum of all bytes except itself.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..HEADER_BYTES - 4]);

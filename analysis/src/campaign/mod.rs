@@ -1,6 +1,6 @@
 //! Many recordings of the same loops as one: what a soak keeps over hours, reboots and months.
 //!
-//! A *campaign* is a row of *stretches* (an hour each, say) on one machine. Stretches with one
+//! A *campaign* is a sequence of *batches* (an hour each, say) on one machine. Batches with one
 //! [`Setup`] are added up in one [`Pool`], which keeps a [`Total`] of each run; a changed kernel or
 //! governor begins another pool. Memory, and the file ([`mod@file`]), stay within bounds that are
 //! fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no clock and no
@@ -23,11 +23,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use collector::{Collector, Start};
-pub use counted::Watched;
+pub use counted::WatchedThresholds;
 pub use ends::Ends;
 pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
 pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
-pub use row::{ROWS_MAX, Row, Rows};
+pub use row::{BatchRow, BatchRows, ROWS_MAX};
 pub use setup::{RunSetup, Setup, different};
 pub use sound::plain;
 pub use total::{Effort, Total};
@@ -43,16 +43,16 @@ pub const BOOTS_MAX: usize = 256;
 /// The most events that are listed.
 pub const EVENTS_MAX: usize = 256;
 
-/// One boot of the machine, or what of it the campaign was there for.
+/// One boot of the machine, or the part of it in which the campaign ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Boot {
     /// Counted from 1.
     pub number: u32,
-    /// The kernel's identifier of the boot; empty where it does not tell.
+    /// The kernel's identifier of the boot; empty where the kernel has none.
     pub id: String,
     /// When the campaign began in it, in seconds since 1970.
     pub from_unix_s: i64,
-    /// When it was last there.
+    /// When it was last seen running.
     pub to_unix_s: i64,
     /// The kernel's release.
     pub kernel: String,
@@ -60,13 +60,13 @@ pub struct Boot {
     pub setup: String,
     /// How often the campaign was started in this boot.
     pub sessions: u32,
-    /// Whether the last of these was ended, rather than cut off.
+    /// Whether the last session ended normally, rather than was cut off.
     pub ended: bool,
 }
 
 /// Something that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct CampaignEvent {
     /// When, in seconds since 1970.
     pub at_unix_s: i64,
     /// The number of the boot.
@@ -75,17 +75,17 @@ pub struct Event {
     pub what: String,
 }
 
-/// All stretches with one setup.
+/// All batches with one setup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
     setup: Setup,
     totals: Vec<Total>,
-    /// Time from the start to the end of all stretches, ns.
+    /// Time from the start to the end of all batches, ns.
     measured_ns: u64,
 }
 
 impl Pool {
-    /// What all of them have in common.
+    /// What all batches have in common.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -101,25 +101,25 @@ impl Pool {
     }
 }
 
-/// One stretch while it runs: a collector for each run.
+/// One batch while it runs: a collector for each run.
 #[derive(Clone, Debug)]
-pub struct Stretch {
+pub struct Batch {
     /// Which pool it belongs to.
     pub pool: usize,
     /// One for each run of the setup.
     pub collectors: Vec<Collector>,
 }
 
-/// What a stretch was, once it is over, or so far.
+/// When a batch ran and what was measured, at its end or so far.
 #[derive(Clone, Debug, Default)]
 pub struct Extent {
     /// When it began, in seconds since 1970.
     pub from_unix_s: i64,
     /// When it ended.
     pub to_unix_s: i64,
-    /// How long it was by a clock that is never set.
+    /// How long it was, by a monotonic clock.
     pub measured_ns: u64,
-    /// What the process measured of each run.
+    /// What the process counted for each run.
     pub efforts: Vec<Effort>,
 }
 
@@ -128,39 +128,40 @@ pub struct Extent {
 pub struct Campaign {
     /// Its name.
     pub name: String,
-    /// What was asked for, as options with their values.
-    pub asked: BTreeMap<String, String>,
+    /// What was requested, as options with their values.
+    #[serde(rename = "asked")]
+    pub requested: BTreeMap<String, String>,
     /// Which machine it is of, as names and values.
     pub machine: BTreeMap<String, String>,
     /// When it began, in seconds since 1970.
     pub began_unix_s: i64,
-    /// Limits that were broken, each in words, once.
+    /// Limits that were broken, each listed once, in words.
     pub broken: Vec<String>,
     pools: Vec<Pool>,
     boots: Ends<Boot, BOOTS_MAX>,
     boots_ever: u32,
-    rows: Rows,
-    events: Ends<Event, EVENTS_MAX>,
+    rows: BatchRows,
+    events: Ends<CampaignEvent, EVENTS_MAX>,
 }
 
 /// A campaign has no room for another setup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a campaign holds {TOTALS_MAX} runs of all its setups together, and this one is full")]
+#[error("the campaign is full: all its setups together can have at most {TOTALS_MAX} runs")]
 pub struct Full;
 
 impl Campaign {
-    /// One in which nothing was measured yet.
+    /// A campaign in which nothing was measured yet.
     pub fn new(
         name: &str,
-        asked: BTreeMap<String, String>,
+        requested: BTreeMap<String, String>,
         machine: BTreeMap<String, String>,
         now_unix_s: i64,
     ) -> Self {
-        let campaign = Self { name: name.to_owned(), asked, machine, ..Self::default() };
+        let campaign = Self { name: name.to_owned(), requested, machine, ..Self::default() };
         Self { began_unix_s: now_unix_s, ..campaign.fitted() }
     }
 
-    /// The campaign is there: in a boot that it knows, or in a new one.
+    /// Starts a session, in a boot that the campaign knows or in a new one.
     pub fn begin(&mut self, boot_id: &str, kernel: &str, now_unix_s: i64) {
         let id = plain(boot_id);
         if let Some(last) = self.boots.last_mut()
@@ -183,17 +184,17 @@ impl Campaign {
         });
     }
 
-    /// The campaign leaves, in good order.
+    /// Ends the session normally.
     pub fn end(&mut self, now_unix_s: i64) {
         if let Some(last) = self.boots.last_mut() {
             (last.to_unix_s, last.ended) = (now_unix_s, true);
         }
     }
 
-    /// The pool for stretches with this setup, and what is different from the latest one.
+    /// The pool for batches with this setup, and how the setup differs from the latest one.
     ///
     /// # Errors
-    /// When it is a new one, and there is no room.
+    /// If the setup is new and the campaign is full.
     pub fn pool(&mut self, setup: &Setup) -> Result<(usize, Vec<String>), Full> {
         let setup = &setup.fitted();
         let latest = self.rows.all().last().map_or(self.pools.len().wrapping_sub(1), |r| r.setup);
@@ -214,32 +215,32 @@ impl Campaign {
         Ok((self.pools.len() - 1, differences))
     }
 
-    /// Begins a stretch of a pool: `starts` in the order of its runs.
-    pub fn stretch(&self, pool: usize, starts: &[Start], watched: &Watched) -> Stretch {
+    /// Begins a batch of a pool: `starts` in the order of its runs.
+    pub fn batch(&self, pool: usize, starts: &[Start], watched: &WatchedThresholds) -> Batch {
         let totals = self.pools.get(pool).map_or(&[][..], |pool| &pool.totals);
         let collector = |(total, &start): (&Total, &Start)| total.collector(start, watched);
-        Stretch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
+        Batch { pool, collectors: totals.iter().zip(starts).map(collector).collect() }
     }
 
-    /// Takes in a stretch, begun by this campaign as it is now. A run without any cycle and any
-    /// missed release leaves no row. Gives back the rows of this stretch alone.
-    pub fn add(&mut self, stretch: Stretch, span: &Extent) -> Vec<Row> {
+    /// Adds a batch that this campaign began and that nothing was added after. A run without cycles
+    /// and missed releases has no row. Returns the rows of this batch alone.
+    pub fn add(&mut self, batch: Batch, span: &Extent) -> Vec<BatchRow> {
         let boot = self.boot();
         let mut rows = Vec::new();
-        let Some(pool) = self.pools.get_mut(stretch.pool) else { return rows };
+        let Some(pool) = self.pools.get_mut(batch.pool) else { return rows };
         pool.measured_ns = pool.measured_ns.saturating_add(span.measured_ns);
-        let parts = stretch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
+        let parts = batch.collectors.into_iter().zip(&span.efforts).zip(&mut pool.totals);
         for (run, ((collector, effort), total)) in parts.enumerate() {
             let (releases, _) = collector.finish(effort.missed, effort.unrecorded);
             let (known, unknown) = (releases.known(), releases.unknown());
             let quantile = |p| known.histogram().quantile_below(p, unknown);
-            let row = Row {
-                setup: stretch.pool,
+            let row = BatchRow {
+                setup: batch.pool,
                 run,
                 boot,
                 from_unix_s: span.from_unix_s,
                 to_unix_s: span.to_unix_s,
-                stretches: 1,
+                batches: 1,
                 cycles: collector.cycles(),
                 missed: effort.missed,
                 unrecorded: effort.unrecorded,
@@ -263,7 +264,7 @@ impl Campaign {
     /// Notes that something happened.
     pub fn note(&mut self, at_unix_s: i64, what: &str) {
         let boot = self.boot();
-        self.events.push(Event { at_unix_s, boot, what: plain(what) });
+        self.events.push(CampaignEvent { at_unix_s, boot, what: plain(what) });
     }
 
     /// The number of the latest boot; 0 before the first.
@@ -277,17 +278,17 @@ impl Campaign {
     }
 
     /// What happened, oldest first.
-    pub fn events(&self) -> &Ends<Event, EVENTS_MAX> {
+    pub fn events(&self) -> &Ends<CampaignEvent, EVENTS_MAX> {
         &self.events
     }
 
-    /// The pools, in the order in which their setups came up.
+    /// The pools, in the order of the first use of their setups.
     pub fn pools(&self) -> &[Pool] {
         &self.pools
     }
 
     /// The rows, oldest first.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[BatchRow] {
         self.rows.all()
     }
 

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::recording::Kind;
+use crate::recording::ReleaseKind;
 
 /// How many are kept of each run.
 pub const OUTLIERS_MAX: usize = 64;
@@ -20,11 +20,11 @@ pub struct Outlier {
     /// The instant of the wake on CLOCK_MONOTONIC of that boot; for a missed release the first wake
     /// after it.
     pub at_ns: u64,
-    /// Its cycle, counted from the start of its stretch.
+    /// Its cycle, counted from the start of its batch.
     pub cycle: u64,
     /// Whether it ran.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ReleaseKind,
     /// The number of the boot.
     pub boot: u32,
 }
@@ -45,7 +45,7 @@ impl Outliers {
         }
     }
 
-    /// Takes in a wake.
+    /// Adds a wake if it is late enough.
     #[cold]
     pub fn insert(&mut self, late: Outlier) {
         let at = self.kept.partition_point(|kept| kept.lateness_ns >= late.lateness_ns);
@@ -53,7 +53,7 @@ impl Outliers {
         self.kept.truncate(OUTLIERS_MAX);
     }
 
-    /// Takes in those of another list.
+    /// Adds the entries of another list.
     pub fn merge(&mut self, other: &Self) {
         for late in &other.kept {
             if self.wants(late.lateness_ns) {
@@ -62,7 +62,7 @@ impl Outliers {
         }
     }
 
-    /// All that are kept, latest first.
+    /// All entries, latest first.
     pub fn kept(&self) -> &[Outlier] {
         &self.kept
     }
@@ -84,7 +84,7 @@ mod tests {
             at_unix_ns: n,
             at_ns: 0,
             cycle: 0,
-            kind: Kind::Ran,
+            kind: ReleaseKind::Ran,
             boot: 0,
         };
         let collect = |numbers: std::ops::Range<i64>| {

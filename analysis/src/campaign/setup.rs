@@ -1,4 +1,4 @@
-//! What must be equal for two stretches to be added up, and what was asked for.
+//! What must be equal for two batches to be added up.
 //!
 //! Plain data and comparisons in words.
 

@@ -1,4 +1,4 @@
-//! Whether a campaign that was read back can be; and text that is fit to be kept in one.
+//! Checks a campaign that was read back, and cleans the text that is kept in one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 400;
 /// The most names, loads or broken limits of a campaign.
 const LIST_MAX: usize = 64;
 
-/// Text as a campaign keeps it: without what would steer a terminal, and not too long.
+/// Text as a campaign keeps it: without control characters, and not too long.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_MAX).collect()
 }
@@ -38,28 +38,28 @@ impl Setup {
 }
 
 impl Campaign {
-    /// The same, with the texts that anybody may set as a campaign keeps them: what is written can
-    /// be read again.
+    /// The same with the texts cleaned that the public fields allow to set: what is written can be
+    /// read again.
     pub(super) fn fitted(&self) -> Self {
         Self {
             name: plain(&self.name),
-            asked: map(&self.asked),
+            requested: map(&self.requested),
             machine: map(&self.machine),
             broken: list(&self.broken),
             ..self.clone()
         }
     }
 
-    /// Whether those texts are as they are kept.
+    /// Whether those texts are clean.
     pub(super) fn has_fit_texts(&self) -> bool {
-        let texts = [&self.asked, &self.machine];
+        let texts = [&self.requested, &self.machine];
         plain(&self.name) == self.name
             && texts.into_iter().all(|texts| map(texts) == *texts)
             && list(&self.broken) == self.broken
     }
 
-    /// Whether all of it can be: lists within their limits, sums that agree, no text that could
-    /// steer a terminal.
+    /// Whether it is consistent: lists within their limits, sums that agree, no text with control
+    /// characters.
     pub(super) fn is_sound(&self) -> bool {
         let totals: usize = self.pools.iter().map(|pool| pool.totals.len()).sum();
         let text = |text: &str| plain(text) == text;

@@ -1,12 +1,12 @@
-//! Campaigns over stretches, boots, setups; and as bytes.
+//! Campaigns over batches, boots, setups; and as bytes.
 
 use proptest::prelude::*;
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
-use super::file::{FileError, HEADER_BYTES};
+use super::file::{CampaignFileError, HEADER_BYTES};
 use super::*;
-use crate::recording::{Recording, Setup as Recorded};
+use crate::recording::{Recording, RecordingConfig};
 
 fn setup(kernel: &str) -> Setup {
     let run = RunSetup { name: "idle".into(), period_ns: 1_000_000, ..RunSetup::default() };
@@ -33,15 +33,15 @@ fn lateness(seed: u64, cycle: u64) -> i64 {
     (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 44) as i64 / 16 + 3_000
 }
 
-/// A stretch of `cycles` in `campaign`, with this setup.
-fn run(campaign: &mut Campaign, setup: &Setup, seed: u64, cycles: u64) -> Vec<Row> {
+/// A batch of `cycles` in `campaign`, with this setup.
+fn run(campaign: &mut Campaign, setup: &Setup, seed: u64, cycles: u64) -> Vec<BatchRow> {
     let (pool, _) = campaign.pool(setup).unwrap();
-    let watched = Watched { lateness_ns: vec![50_000], ..Watched::default() };
-    let mut stretch = campaign.stretch(pool, &[start(campaign.boot())], &watched);
-    (0..cycles).for_each(|k| stretch.collectors[0].push(&sample(k, lateness(seed, k))));
+    let watched = WatchedThresholds { lateness_ns: vec![50_000], ..WatchedThresholds::default() };
+    let mut batch = campaign.batch(pool, &[start(campaign.boot())], &watched);
+    (0..cycles).for_each(|k| batch.collectors[0].push(&sample(k, lateness(seed, k))));
     let from = seed as i64 * 3_600;
     campaign.add(
-        stretch,
+        batch,
         &Extent {
             from_unix_s: from,
             to_unix_s: from + 3_600,
@@ -58,12 +58,12 @@ fn begun() -> Campaign {
 }
 
 #[test]
-fn stretches_of_one_setup_are_one_run() {
+fn batches_of_one_setup_are_one_run() {
     let mut campaign = begun();
-    let mut whole = Recording::new(Recorded {
+    let mut whole = Recording::new(RecordingConfig {
         period: Period::from_ns(1_000_000),
         thresholds_ns: vec![50_000],
-        ..Recorded::default()
+        ..RecordingConfig::default()
     });
     for seed in 0..5 {
         let rows = run(&mut campaign, &setup("6.1"), seed, 5_000);
@@ -136,10 +136,10 @@ fn text_from_outside_cannot_steer_a_terminal() {
     // Whatever is set later is written so that it can be read.
     campaign.name.push('\u{1b}');
     campaign.broken = vec!["b".repeat(1_000); 100];
-    campaign.asked = BTreeMap::from([("load\n".to_owned(), "x".repeat(1_000))]);
+    campaign.requested = BTreeMap::from([("load\n".to_owned(), "x".repeat(1_000))]);
     let (back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
     assert_eq!(
-        (back.name.as_str(), back.broken.len(), back.asked["load "].len()),
+        (back.name.as_str(), back.broken.len(), back.requested["load "].len()),
         ("a [2Jb ", 64, 400)
     );
 }
@@ -182,9 +182,9 @@ fn a_torn_or_damaged_file_is_refused() {
     }
     let mut newer = bytes.clone();
     newer[8] = 3;
-    assert_eq!(Campaign::from_bytes(&newer), Err(FileError::Version(3)));
+    assert_eq!(Campaign::from_bytes(&newer), Err(CampaignFileError::Version(3)));
     let longer = [&bytes[..], b" "].concat();
-    assert!(matches!(Campaign::from_bytes(&longer), Err(FileError::Torn { .. })));
+    assert!(matches!(Campaign::from_bytes(&longer), Err(CampaignFileError::Torn { .. })));
 }
 
 proptest! {
@@ -192,10 +192,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn any_campaign_survives_its_bytes_and_goes_on_alike(
-        stretches in prop::collection::vec((0u64..4, 0u64..3_000), 0..6), number in any::<u64>(),
+        batches in prop::collection::vec((0u64..4, 0u64..3_000), 0..6), number in any::<u64>(),
     ) {
         let mut campaign = begun();
-        for &(seed, cycles) in &stretches {
+        for &(seed, cycles) in &batches {
             run(&mut campaign, &setup(if seed < 2 { "a" } else { "b" }), seed, cycles);
         }
         let (mut back, read) = Campaign::from_bytes(&campaign.to_bytes(number)).unwrap();

@@ -1,11 +1,11 @@
-//! All that a campaign keeps of one run over all stretches with one setup.
+//! All that a campaign keeps of one run over all batches with one setup.
 //!
 //! Mergeable, constant memory, and checked when it is read back.
 
 use serde::{Deserialize, Serialize};
 
 use super::collector::{Collector, Start};
-use super::counted::Watched;
+use super::counted::WatchedThresholds;
 use super::maxima::Maxima;
 use super::outliers::Outliers;
 use crate::claim::dependence::{Pooled, Tails};
@@ -13,14 +13,14 @@ use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
-use crate::recording::{AskedTails, Outcome, WORST_MAX, Wakes, Worst};
+use crate::recording::{RequestedTails, RunFigures, WORST_MAX, Wakes, WorstRelease};
 use crate::release::Releases;
-use crate::summary::{Distribution, Stats};
+use crate::summary::{Distribution, SummaryStats};
 
-/// More of anything than a campaign counts.
+/// A limit above every count of a campaign.
 const COUNT_MAX: u64 = 1 << 56;
 
-/// What only the measuring process knows of a stretch of one run.
+/// What only the measuring process knows about a batch of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Releases that never ran.
@@ -60,7 +60,7 @@ impl Effort {
     }
 }
 
-/// One run over many stretches.
+/// One run over many batches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Total {
     cycles: u64,
@@ -81,25 +81,27 @@ pub struct Total {
 }
 
 impl Total {
-    /// A collector for the next stretch. Thresholds beside the ladder are those of the first.
-    pub fn collector(&self, start: Start, watched: &Watched) -> Collector {
+    /// A collector for the next batch. The thresholds in addition to the ladder are fixed by the
+    /// first batch.
+    pub fn collector(&self, start: Start, watched: &WatchedThresholds) -> Collector {
         Collector::new(start, self, watched)
     }
 
-    /// Takes in a stretch, which was begun by [`Self::collector`] of this total as it is now.
-    pub fn add(&mut self, stretch: Collector, effort: &Effort) {
-        let (lateness, exceedances) = stretch.finish(effort.missed, effort.unrecorded);
-        let walk = stretch.walk();
+    /// Adds a batch that [`Self::collector`] of this total began; nothing may have been added
+    /// since.
+    pub fn add(&mut self, batch: Collector, effort: &Effort) {
+        let (lateness, exceedances) = batch.finish(effort.missed, effort.unrecorded);
+        let walk = batch.walk();
         self.cycles += walk.samples();
         self.cold += walk.cold();
         self.cold_max_ns = self.cold_max_ns.max(walk.cold_max_ns());
         self.lateness.merge(&lateness);
-        self.interval.merge(&stretch.interval);
+        self.interval.merge(&batch.interval);
         self.exceedances.merge(&exceedances);
-        self.intervals.merge(&stretch.intervals.counted(0));
-        self.releases.merge(&stretch.releases.counted(effort.missed));
-        self.maxima = stretch.maxima;
-        self.outliers = stretch.outliers;
+        self.intervals.merge(&batch.intervals.counted(0));
+        self.releases.merge(&batch.releases.counted(effort.missed));
+        self.maxima = batch.maxima;
+        self.outliers = batch.outliers;
         self.effort.add(effort);
     }
 
@@ -109,7 +111,7 @@ impl Total {
     }
 
     /// Lateness of all releases.
-    pub fn lateness_ns(&self) -> Stats {
+    pub fn lateness_ns(&self) -> SummaryStats {
         self.lateness.known().stats_below(self.lateness.unknown())
     }
 
@@ -127,7 +129,7 @@ impl Total {
         &self.interval
     }
 
-    /// What the process measured beside.
+    /// What the measuring process counted.
     pub fn effort(&self) -> &Effort {
         &self.effort
     }
@@ -171,19 +173,20 @@ impl Total {
         &self.outliers
     }
 
-    /// The figures of all stretches as one run. There is no grid: none lasts over boots.
-    pub fn outcome(&self) -> Outcome {
+    /// The figures of all batches as one run. There is no grid, because no grid continues across
+    /// boots.
+    pub fn outcome(&self) -> RunFigures {
         let tails = self.tails();
         let known = self.lateness.known();
         let histogram = known.histogram();
-        let worst = |late: &super::outliers::Outlier| Worst {
+        let worst = |late: &super::outliers::Outlier| WorstRelease {
             cycle: late.cycle,
             at_ns: late.at_ns,
             kind: late.kind,
             lateness_ns: late.lateness_ns as f64,
             cause: None,
         };
-        Outcome {
+        RunFigures {
             cycles: self.cycles,
             cold: self.cold,
             cold_max_ns: self.cold_max_ns.map(|ns| ns as f64),
@@ -205,13 +208,13 @@ impl Total {
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
             imported: None,
             line: None,
-            asked: AskedTails::of(self.interval_tails(), self.release_tails()),
+            requested: RequestedTails::of(self.interval_tails(), self.release_tails()),
             tails,
             lateness: known.into_histogram(),
         }
     }
 
-    /// The one claim of level L3: refused, for what a campaign keeps cannot be tested as it must.
+    /// The one claim of level L3: refused, because a campaign keeps too little for its tests.
     fn unextrapolated(&self) -> Option<Claim> {
         let n = self.recorded();
         let p = rarest(n);
@@ -219,10 +222,9 @@ impl Total {
         (n > 0).then(|| Claim {
             level: Level::L3,
             statement: format!(
-                "no extrapolation to {p:.0e}: a campaign keeps the maxima of {blocks} blocks of {} \
-                 cycles and no single cycle in its place, so that neither independence nor \
-                 stationarity of the latest can be tested; a run of 'punctual check' or 'measure \
-                 periodic' can",
+                "no extrapolation to {p:.0e}: a campaign keeps only the maxima of {blocks} blocks \
+                of {} cycles, so independence and stationarity of the latest cycles cannot \
+                be tested; 'punctual check' and 'punctual measure periodic' can test them",
                 self.maxima.block_cycles()
             ),
             p: Some(p),
@@ -230,7 +232,7 @@ impl Total {
             confidence: None,
             n,
             given: false,
-            conditions: "an extrapolation by a model, only after its tests".to_owned(),
+            conditions: "extrapolated by a model, only if its tests pass".to_owned(),
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A bound for a fixed n is wrong more often than its level says when one looks again and again and
 //! stops at a good moment. These are confidence sequences: with the stated confidence they are
-//! right at *all* n at once, from the first cycle to the last. Arithmetic only; keeps no state.
+//! valid at *all* n at once, from the first cycle to the last. Arithmetic only; keeps no state.
 //!
 //! Ville's inequality for a mixture of likelihood ratios (Robbins 1970; Howard, Ramdas, McAuliffe
 //! and Sekhon, Annals of Statistics 49(2), 2021, proposition 7, the one-sided beta-binomial
@@ -19,9 +19,9 @@
 //! no event the bound at 95 % is about 3.8/n where a fixed n would give 3.0/n.
 //!
 //! The cycles are taken to be independent. For dependent ones the counts are reduced as those of
-//! [`super::bound::p_upper`] are, by an extremal index that is itself an estimate. What comes in
-//! bursts is known to only once it came: before the first one the bound is that of independent
-//! cycles, and too low by the mean size of a burst as often as none happens to come.
+//! [`super::bound::p_upper`] are, by an extremal index that is itself an estimate. Bursts are known
+//! only after the first one: before it, the bound is that of independent cycles, and may be too low
+//! by a factor of the mean burst size.
 
 use super::bound::independent_share;
 use super::special::{beta, ln_gamma};
@@ -30,14 +30,14 @@ use super::special::{beta, ln_gamma};
 const A: f64 = 0.5;
 
 /// The upper bound of p, right at all n at once with at least this confidence, after `events` in n
-/// cycles. Both may be fractions (effective numbers). 1 where nothing is known.
+/// cycles. Both may be fractions (effective numbers). 1 where n is 0.
 pub fn p_upper(events: f64, n: f64, confidence: f64) -> f64 {
     let events = events.max(0.0);
     if n.is_nan() || n <= events {
         return 1.0;
     }
     let bar = -(1.0 - confidence).ln();
-    // The evidence against k/n itself is nothing; against 1 it is without bound.
+    // The evidence against k/n itself is 0; against 1 it is unbounded.
     let (mut low, mut high) = ((events / n).max(1e-300).ln(), 0.0f64);
     for _ in 0..STEPS {
         let middle = 0.5 * (low + high);

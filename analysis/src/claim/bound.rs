@@ -16,7 +16,7 @@ pub fn events_upper(events: f64, confidence: f64) -> f64 {
         return -(1.0 - confidence).ln();
     }
     if events > EXACT_EVENTS_MAX {
-        // Beyond the exact bound by a little: exact expansions would take minutes here.
+        // A little above the exact bound, because the exact expansions would take minutes here.
         return events + beyond(events, confidence);
     }
     gamma_upper_inverse(events + 1.0, 1.0 - confidence)
@@ -34,8 +34,8 @@ pub fn events_lower(events: f64, confidence: f64) -> f64 {
     gamma_upper_inverse(events, confidence)
 }
 
-/// A distance from a large count that no bound goes beyond: three standard deviations, and more
-/// where the confidence asks for it (Chernoff).
+/// A distance from a large count that no bound exceeds: three standard deviations, or more where
+/// the confidence needs it (Chernoff).
 fn beyond(events: f64, confidence: f64) -> f64 {
     let ln = -(1.0 - confidence).ln();
     (3.0 * events.sqrt()).max((2.0 * events * ln).sqrt() + 2.0 * ln)
@@ -44,8 +44,7 @@ fn beyond(events: f64, confidence: f64) -> f64 {
 /// Counts up to this are bounded exactly; above, the bound's excess is a share below 10⁻³.
 const EXACT_EVENTS_MAX: f64 = 1e7;
 
-/// The most cycles that a quantile's interval is made to rest on: the rest would only narrow it by
-/// less than a bucket.
+/// The most cycles that a quantile's interval uses: more would narrow it by less than a bucket.
 const RANKED_CYCLES_MAX: f64 = 1e10;
 
 /// The upper bound of p at 95 % after `exceedances` in n cycles with extremal index `theta` in
@@ -74,8 +73,8 @@ pub fn p_upper_at(exceedances: f64, n: f64, theta: f64, confidence: f64) -> f64 
     some.max(none).min(1.0)
 }
 
-/// The lower bound of p at a confidence, the counterpart of [`p_upper_at`]: what is above it is
-/// shown. The Poisson bound is never above the binomial one.
+/// The lower bound of p at a confidence, the counterpart of [`p_upper_at`]. The Poisson bound is
+/// never above the binomial one.
 pub fn p_lower_at(exceedances: f64, n: f64, theta: f64, confidence: f64) -> f64 {
     if n <= 0.0 {
         return 0.0;

@@ -1,11 +1,11 @@
 //! What n cycles support: claims of level L0, L1 and L2 (L3 is [`crate::extremes`]).
 //!
 //! L0, the observed maximum with its n. L1, an upper 95 % bound of the probability that one cycle
-//! is later than a bound (rule of three where nothing was). L2, a confidence interval of each
+//! is later than a bound (rule of three where no cycle was). L2, a confidence interval of each
 //! quantile by order statistics, free of any distribution. L1 and L2 are adjusted for dependence
 //! between cycles. None extrapolates beyond what was seen, and none covers what was not running:
-//! whether something comes in bursts is known only once it came, and a machine may differ from one
-//! boot to the next.
+//! bursts are known only after the first one, and a machine may behave differently after the next
+//! boot.
 
 pub mod anytime;
 pub mod ask;
@@ -37,7 +37,7 @@ pub enum Level {
     L3,
 }
 
-/// One statement with all that it rests on.
+/// One statement with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// Its level.
@@ -52,11 +52,11 @@ pub struct Claim {
     pub bound_ns: Option<f64>,
     /// 0.95; null for an observation and for a refusal.
     pub confidence: Option<f64>,
-    /// Cycles it rests on.
+    /// Cycles that it is based on.
     pub n: u64,
-    /// Whether the claim is given; one that was asked for and could not be is not.
+    /// Whether the claim is made; false for one that was requested and is not supported.
     pub given: bool,
-    /// What it takes for granted.
+    /// What it assumes.
     pub conditions: String,
 }
 
@@ -82,8 +82,8 @@ fn conditions(theta: f64) -> String {
     format!("as recorded; extremal index at least {theta} (1: independent cycles)")
 }
 
-/// An extremal index with two places, or one digit where that is nothing; rounded down, because it
-/// is a lower end.
+/// An extremal index with two places, or one digit where two places would show 0; rounded down,
+/// because it is a lower bound.
 pub(crate) fn shown_theta(theta: f64) -> String {
     if theta >= 0.01 {
         return format!("{:.2}", (theta * 100.0).floor() / 100.0);
@@ -92,7 +92,7 @@ pub(crate) fn shown_theta(theta: f64) -> String {
     format!("{:.0e}", (theta / place + 1e-9).floor() * place)
 }
 
-/// An upper bound with two digits, rounded up: `3.0e-3`; `1` for all that is not below it.
+/// An upper bound with two digits, rounded up: `3.0e-3`; `1` for everything from 1 on.
 pub fn rounded_up(p: f64) -> String {
     let place = 10f64.powf(p.log10().floor() - 1.0);
     let up = (p / place - 1e-9).ceil() * place;
@@ -106,14 +106,20 @@ fn lost_count(tails: &Tails) -> String {
         (missed, 0) => {
             let censored = match tails.censored() {
                 0 => String::new(),
-                some => format!(", and {some} of them, which no wake followed, as later than all"),
+                some => format!(
+                    ", and {some} of them, which no wake followed, as later than all \
+                                others"
+                ),
             };
-            format!("; {missed} missed releases count until the first wake after them{censored}")
+            format!(
+                "; {missed} missed releases count as late until the first wake after \
+                    them{censored}"
+            )
         }
-        (0, lost) => format!("; {lost} cycles went unrecorded and count as later than all"),
+        (0, lost) => format!("; {lost} cycles went unrecorded and count as later than all others"),
         (missed, lost) => format!(
-            "; {lost} cycles went unrecorded and count as later than all, as do {missed} missed \
-             releases, for nobody knows which gap was which"
+            "; {lost} cycles went unrecorded and count as later than all others, as do {missed} \
+            missed releases, because a gap does not show which of the two it is"
         ),
     }
 }
@@ -126,7 +132,10 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
     let censored = match tails.censored() {
         0 => String::new(),
         some => {
-            format!("; {some} more were missed, a period late at least, and may have been later")
+            format!(
+                "; {some} more were missed: each was at least a period late and may have been \
+                    later"
+            )
         }
     };
     let unrecorded = match tails.unrecorded {
@@ -157,7 +166,7 @@ fn none_above(tails: &Tails, max: i64) -> Claim {
 /// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
 fn thresholds(tails: &Tails) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for tail in tails.tails().iter().filter(|tail| tail.asked) {
+    for tail in tails.tails().iter().filter(|tail| tail.requested) {
         let exceedances = tails.exceeding(tail);
         if exceedances as f64 > TAIL_SHARE * tails.n() as f64 {
             continue;
@@ -198,8 +207,8 @@ fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f6
 
 /// The interval of one quantile, in rounded-out buckets; `None` where n does not support the
 /// quantile or not even a lower end. Cycles that went unrecorded may lie on either side of it: they
-/// are taken for the earliest at its lower end, and for the latest at its upper one. Releases that
-/// are censored lie above it.
+/// count as the earliest at its lower end, and as the latest at its upper end. Releases that are
+/// censored lie above it.
 fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
     let n = lateness.count();
     let value = lateness.quantile_below(p, tails.unknown())?;

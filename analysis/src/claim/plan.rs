@@ -1,7 +1,7 @@
 //! What a claim needs, before anything is measured: cycles and time.
 //!
-//! The inverse of the bounds that judge it. Arithmetic only. Says nothing of what will be seen: the
-//! run must really show no more exceedances than were reckoned with.
+//! The inverse of the bounds that judge it. Arithmetic only. Predicts nothing: the claim holds only
+//! if the run shows no more exceedances than planned.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ask::Ask;
 use super::bound::{events_upper, independent_share, p_upper_at};
 
-/// The exceedances that a plan reckons with.
+/// The numbers of exceedances that a plan covers.
 pub const EXCEEDANCES: [u64; 4] = [0, 1, 3, 10];
 
 /// What a claim needs when so many exceedances are seen.
@@ -23,16 +23,16 @@ pub struct Need {
     pub duration_ns: f64,
 }
 
-/// What a claim needs of one run, and what the run is to give.
+/// What a claim needs of one run, and how many cycles the run will have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// The claim: "p(lateness>50us)<1e-6".
     pub statement: String,
     /// The probability to stay under.
     pub p: f64,
-    /// How sure it is to be, in [0.5, 1).
+    /// The confidence, in [0.5, 1).
     pub confidence: f64,
-    /// The extremal index that was reckoned with, in (0, 1]; 1: independent cycles.
+    /// The extremal index that the plan uses, in (0, 1]; 1: independent cycles.
     pub theta: f64,
     /// The run's period, ns.
     pub period_ns: u64,
@@ -95,7 +95,7 @@ pub fn cycles_needed_at(ask: &Ask, seen: u64, n: u64, theta: f64) -> Option<u64>
     let mut high = 1.0 / ask.p();
     while !shows(high) {
         high *= 2.0;
-        // A share just under p would take longer than anybody waits.
+        // A share just under p would take longer than any run.
         if high > CYCLES_MAX {
             return None;
         }

@@ -1,10 +1,10 @@
-//! Incomplete gamma and beta functions, and the quantiles that bounds are made of.
+//! Incomplete gamma and beta functions, and the quantiles behind bounds.
 //!
 //! For `bound` and for comparisons. Series where they converge, continued fractions (Lentz)
 //! elsewhere: relative error below 10⁻⁹ in the range that counts of cycles reach (arguments up to
 //! 10¹²).
 
-/// Enough for arguments of 10¹²: both expansions need some square roots of that.
+/// Enough for arguments of 10¹²: both expansions need a few times its square root.
 const ITERATIONS_MAX: usize = 20_000_000;
 const TINY: f64 = 1e-300;
 

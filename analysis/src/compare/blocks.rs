@@ -1,4 +1,5 @@
-//! How long the blocks of a bootstrap must be: long enough to hold what chunks have in common.
+//! How long the blocks of a bootstrap must be: long enough to preserve the dependence between
+//! chunks.
 //!
 //! Politis and White (Econometric Reviews 23, 2004), corrected by Patton, Politis and White (28,
 //! 2009), for the stationary bootstrap. Arithmetic only.
@@ -32,7 +33,7 @@ pub(super) fn block_length(sides: [&[Part<'_>]; 2], cell: u16) -> f64 {
     if zero <= 0.0 {
         return 1.0;
     }
-    // The first lag after which five correlations in a row are no more than chance.
+    // The first lag after which five correlations in a row are within chance.
     let chance = 2.0 * (n.log10() / n).sqrt();
     let lags = longest / 2;
     let small = |lag: usize| (covariance(lag) / zero).abs() < chance;

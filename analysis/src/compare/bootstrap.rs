@@ -26,7 +26,7 @@ pub(super) const CHUNKS_MIN: usize = 12;
 /// Batches that each side must have at the scale at which cycles depend on each other: a run that
 /// wanders more slowly than that is too short.
 const BATCHES_MIN: usize = 10;
-/// Any will do; the same for everybody.
+/// An arbitrary seed, fixed so that results repeat.
 const SEED: u64 = 0x70_75_6e_63_74_75_61_6c;
 
 /// One quantile of both sides, and how the difference scatters.
@@ -35,7 +35,7 @@ pub(super) struct Quantiles {
     pub(super) p: Probability,
     /// Of A and of B, ns.
     pub(super) values_ns: [f64; 2],
-    /// Width of the bucket that the later one is in, ns: no difference up to that is told.
+    /// Width of the bucket that the later one is in, ns: no difference up to that is significant.
     resolution_ns: f64,
     /// Differences B − A of the resamples, rising; empty where n does not support a test.
     replicates: Vec<f64>,
@@ -69,8 +69,8 @@ impl Quantiles {
         student_p(p, self.df)
     }
 
-    /// The interval of the difference that holds with confidence 1 − `alpha`, ns; `None` where so
-    /// few resamples lie beyond its ends that they do not tell where these are.
+    /// The interval of the difference that holds with confidence 1 − `alpha`, ns; `None` where too
+    /// few resamples lie beyond its ends to locate them.
     pub(super) fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         if let Some((error, df)) = self.few {
             let half = student_quantile_above(alpha / 2.0, df) * error + self.resolution_ns;
@@ -78,7 +78,7 @@ impl Quantiles {
         }
         let n = self.replicates.len();
         let each = student_level(alpha / 2.0, self.df);
-        // A difference that every resample tells must not be lost to a rounding.
+        // A difference in every resample must not be lost to rounding.
         let rank = (each * (n + 1) as f64 + 1e-6).floor() as usize;
         (1..=n).contains(&rank).then(|| {
             let (lower, upper) = (self.replicates[rank - 1], self.replicates[n - rank]);
@@ -127,7 +127,7 @@ pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles
     found
 }
 
-/// A quantile of both sides that nothing was resampled for yet.
+/// A quantile of both sides before resampling.
 fn unsampled(p: Probability, totals: &[Cells; 2]) -> Quantiles {
     let value = |cells: &Cells| {
         let releases = count(cells) as f64;
@@ -270,7 +270,7 @@ mod tests {
     use punctual_core::sample::Sample;
     use punctual_core::time::Span;
 
-    fn series(seed: u64, n: u64, scale: f64) -> super::super::series::Series {
+    fn series(seed: u64, n: u64, scale: f64) -> super::super::series::LatenessSeries {
         let mut rng = Rng::new(seed);
         let mut builder = Builder::new(1_000_000, true);
         for cycle in 0..n {

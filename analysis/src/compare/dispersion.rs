@@ -1,16 +1,16 @@
 //! How much more the counts of chunks scatter than those of independent cycles would.
 //!
 //! Bursts, slow wander and loads that differ from run to run all show as counts that scatter more
-//! than Poisson's: variance over mean, at every scale that has enough batches to tell, whole
-//! results being the coarsest. Counts are divided by that factor before they are tested (a
-//! quasi-Poisson model: McCullagh and Nelder, Generalized Linear Models, 2nd ed., §6.2.3).
+//! than Poisson's: variance over mean, at every scale that has enough batches, whole results being
+//! the coarsest. Counts are divided by that factor before they are tested (a quasi-Poisson model:
+//! McCullagh and Nelder, Generalized Linear Models, 2nd ed., §6.2.3).
 
 use super::distributions::student_quantile_above;
-use super::series::{Series, above, count};
+use super::series::{LatenessSeries, above, count};
 
 /// Degrees of freedom that a scale inside the results must have.
 const DF_MIN: f64 = 10.0;
-/// A factor counts from so many standard errors above 1 on: about one in ten by chance alone.
+/// A factor is used if it is this many standard errors above 1: about one in ten by chance alone.
 const DOUBT: f64 = 1.3;
 
 /// The factor by which the variance of a count exceeds its mean, and what it is known from.
@@ -24,7 +24,7 @@ pub(super) struct Dispersion {
     pub(super) batch: usize,
 }
 
-/// What stands for independent cycles.
+/// The dispersion of independent cycles.
 pub(super) const NONE: Dispersion = Dispersion { factor: 1.0, df: f64::INFINITY, batch: 1 };
 
 /// One part of a run on one side: the result it is from, and what it holds.
@@ -33,7 +33,7 @@ pub struct Part<'a> {
     /// Number of the result on its side.
     pub result: usize,
     /// What was measured.
-    pub series: &'a Series,
+    pub series: &'a LatenessSeries,
 }
 
 /// (exceedances, releases) of each chunk of a part.
@@ -102,7 +102,7 @@ fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
         if factor <= chance {
             return Dispersion { factor: 1.0, df, batch };
         }
-        // Few bursts say little about how large bursts are.
+        // Few bursts are weak evidence about the size of bursts.
         let bursts = (events / factor - 1.0).max(1.0);
         Dispersion { factor, df: df.min(bursts), batch }
     })

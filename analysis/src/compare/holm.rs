@@ -1,13 +1,13 @@
-//! Many tests on one page: the level of each, so that all of them together hold.
+//! Many tests at once: the level of each, so that the level of all together holds.
 //!
 //! Holm's procedure (Scandinavian Journal of Statistics 6, 1979): valid whatever the dependence.
 
 /// One test of a family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tested {
-    /// The p value times what the procedure asks, at most 1: told where it is at most alpha.
+    /// The p value times the factor of the procedure, at most 1; significant where at most alpha.
     pub(super) adjusted: f64,
-    /// The level at which this test is done; an interval of this level says the same as the test.
+    /// The level at which this test is done; an interval of this level agrees with the test.
     pub(super) level: f64,
 }
 

@@ -1,8 +1,8 @@
-//! Two runs held against each other: what can be told apart, and what it would take.
+//! Compares two runs: significant differences, and the cycles needed to detect one.
 //!
 //! Ratios of exceedance rates at common thresholds (exact), differences of quantiles
 //! ([`bootstrap`]), both adjusted for dependence and for how many tests there are. Maxima are never
-//! compared: the largest of n says more of n, and of luck, than of the machine. Pure; the series
+//! compared: the largest of n depends more on n and on chance than on the machine. Pure; the series
 //! come from samples or from a baseline, bounded in size ([`series`]).
 
 mod blocks;
@@ -21,7 +21,7 @@ use bootstrap::{Quantiles, quantiles};
 pub use dispersion::Part;
 use holm::{Tested, holm};
 pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
-use power::{releases_needed, would_have_told};
+use power::{releases_needed, would_have_detected};
 use rates::{Counts, thresholds};
 
 /// A run on both sides.
@@ -31,7 +31,7 @@ pub struct Runs<'a> {
     pub name: &'a str,
     /// Its parts in A and in B.
     pub sides: [&'a [Part<'a>]; 2],
-    /// Thresholds to compare at beside those at fixed ranks, ns.
+    /// Thresholds to compare at, in addition to those at fixed ranks, ns.
     pub thresholds_ns: &'a [i64],
     /// Whether to test counts whose order is not known, as if cycles were independent.
     pub as_if_independent: bool,
@@ -58,7 +58,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Whether there is anything that a verdict could rest on.
+    /// Whether there is enough data for a verdict.
     fn is_testable(&self) -> bool {
         self.ordered || self.runs.as_if_independent
     }
@@ -149,7 +149,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         p_value: counts.p_value(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(told, is_more),
-        more_cycles: if would_have_told(counts, least) { Some(0) } else { more },
+        more_cycles: if would_have_detected(counts, least) { Some(0) } else { more },
     }
 }
 
@@ -177,7 +177,7 @@ fn verdict(told: bool, is_more: bool) -> Verdict {
     }
 }
 
-/// What several verdicts say together.
+/// The verdict of several together.
 pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.fold(Verdict::Undecided, |all, one| match (all, one) {
         (all, Verdict::Undecided) => all,

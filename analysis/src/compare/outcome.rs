@@ -1,11 +1,11 @@
-//! What a comparison gave, as plain data: the JSON key `compare`.
+//! The result of a comparison, as plain data: the JSON key `compare`.
 //!
 //! Holds; computes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can be said of B, held against A.
+/// How B compares with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -15,15 +15,15 @@ pub enum Verdict {
     Worse,
     /// Better in one place of the distribution and worse in another.
     Mixed,
-    /// No difference can be told: that is not to say that there is none.
+    /// No significant difference; there may be one all the same.
     Undecided,
 }
 
 /// How often two runs exceed one threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateRatio {
-    /// An exceedance is a release whose lateness is above this. Missed releases are as late as the
-    /// stall left them, and a period at least.
+    /// An exceedance is a release whose lateness is above this. A missed release counts with the
+    /// lateness that the stall caused, and at least a period.
     pub threshold_ns: f64,
     /// Exceedances of A.
     pub exceedances_a: u64,
@@ -48,8 +48,9 @@ pub struct RateRatio {
     pub p_adjusted: Option<f64>,
     /// What it says.
     pub verdict: Verdict,
-    /// Cycles that each side would need beyond those it has, to tell a ratio of 2 four times in
-    /// five; 0 where a ratio of 2 would have been told. Null where nothing exceeds the threshold.
+    /// Cycles that each side would need beyond those it has, to detect a ratio of 2 four times in
+    /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
+    /// threshold.
     pub more_cycles: Option<u64>,
 }
 
@@ -58,14 +59,14 @@ pub struct RateRatio {
 pub struct QuantileDifference {
     /// Which, as a share in (0, 1).
     pub p: f64,
-    /// Of A: missed releases counted as late as the stall left them; within 1/128.
+    /// Of A: missed releases count with the lateness that the stall caused; within 1/128.
     pub a_ns: f64,
     /// Of B.
     pub b_ns: f64,
     /// B − A.
     pub difference_ns: f64,
-    /// Lower end of its interval, the width of a bucket included; null where n is too small, or
-    /// the tests are too many.
+    /// Lower end of its interval, the width of a bucket included; null where n is too small or
+    /// there are too many tests.
     pub lower_ns: Option<f64>,
     /// Upper end.
     pub upper_ns: Option<f64>,
@@ -77,12 +78,12 @@ pub struct QuantileDifference {
     pub verdict: Verdict,
 }
 
-/// One run of B, held against the run of the same name of A.
+/// One run of B, compared with the run of A of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunComparison {
     /// The run.
     pub name: String,
-    /// What all its tests say together.
+    /// The verdict of all its tests together.
     pub verdict: Verdict,
     /// The same in a sentence.
     pub statement: String,
@@ -104,11 +105,11 @@ pub struct RunComparison {
     pub quantiles: Vec<QuantileDifference>,
 }
 
-/// How many tests were done, and what holds for all of them together.
+/// How many tests were done, and the confidence of all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Family {
     /// Tests of all runs and pairs.
     pub tests: u64,
-    /// The probability that no test of two equals tells a difference.
+    /// The probability that no test reports a difference when there is none.
     pub confidence: f64,
 }

@@ -1,17 +1,17 @@
-//! How many cycles it takes to tell that one run exceeds a threshold twice as often as another.
+//! How many cycles it takes to detect that one run exceeds a threshold twice as often as another.
 //!
-//! Two Poisson counts, told apart by the logarithm of their ratio (Gu, Ng, Tang and Schucany,
-//! Testing the ratio of two Poisson rates, Biometrical Journal 50, 2008). Arithmetic only.
+//! Two Poisson counts, compared by the logarithm of their ratio (Gu, Ng, Tang and Schucany, Testing
+//! the ratio of two Poisson rates, Biometrical Journal 50, 2008). Arithmetic only.
 
 use super::distributions::{normal_quantile_above, student_quantile_above};
 use super::rates::Counts;
 
-/// The ratio that is to be told.
+/// The ratio to detect.
 pub const RATIO: f64 = 2.0;
-/// How often it shall be told when it is there.
+/// The probability of detecting it when it is there.
 pub const POWER: f64 = 0.8;
 
-/// Releases that each side needs in all, so that a test at level `alpha` tells [`RATIO`] with
+/// Releases that each side needs in all, so that a test at level `alpha` detects [`RATIO`] with
 /// probability [`POWER`]: the exceedances of a threshold go on as often, and as clustered, as they
 /// were. `None` where neither side has one.
 pub(super) fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
@@ -31,9 +31,9 @@ pub(super) fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
     Some((per_side + margin).ceil() as u64)
 }
 
-/// Whether `releases` of each side would have told it, with the dispersion known only as well as it
-/// is.
-pub(super) fn would_have_told(counts: &Counts, alpha: f64) -> bool {
+/// Whether `releases` of each side would have detected the ratio, given how well the dispersion is
+/// known.
+pub(super) fn would_have_detected(counts: &Counts, alpha: f64) -> bool {
     let Some(needed) = releases_needed(counts, alpha) else { return false };
     let normal = normal_quantile_above(alpha / 2.0);
     let level = student_quantile_above(alpha / 2.0, counts.dispersion.df);

@@ -95,9 +95,9 @@ impl Counts {
     }
 }
 
-/// The last cell that does not exceed each threshold: those asked for (moved up to the end of their
+/// The last cell that does not exceed each threshold: those requested (moved up to the end of their
 /// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
-/// to ten exceedances. Whose exceedances they are is not looked at.
+/// to ten exceedances. Which side the exceedances are from is not used.
 pub(super) fn thresholds(sides: [&[Part<'_>]; 2], asked_ns: &[i64]) -> Vec<u16> {
     let pooled = pooled(sides);
     let total = count(&pooled) as f64;

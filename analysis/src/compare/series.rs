@@ -1,7 +1,7 @@
 //! A run in bounded memory, in the order of time: chunks of releases with a histogram each.
 //!
 //! What a comparison needs of a run and what a baseline keeps of it: any count above an edge of a
-//! bucket is exact, and how the counts of chunks scatter tells how dependent cycles are. The
+//! bucket is exact, and the scatter of the counts of chunks shows how dependent cycles are. The
 //! buckets are the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
 
 use punctual_core::bucket::{self, Place};
@@ -26,7 +26,7 @@ pub type Cells = Vec<(u16, u64)>;
 
 /// One run, or one load's part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Series {
+pub struct LatenessSeries {
     /// Consecutive releases, chunk by chunk; each with the cells of their lateness, missed ones
     /// included.
     pub chunks: Vec<Cells>,
@@ -44,7 +44,7 @@ pub struct Series {
     pub wakes_max_ns: Option<i64>,
 }
 
-impl Series {
+impl LatenessSeries {
     /// A histogram alone: [lower, upper, count] in ns, and how much lies beyond its end.
     pub fn of_buckets(buckets: &[(i64, i64, u64)], beyond: u64, max_ns: Option<i64>) -> Self {
         let mut cells: Vec<(u16, u64)> = buckets
@@ -57,7 +57,7 @@ impl Series {
         Self { chunks: vec![merged(&cells, &[])], max_ns, ..Self::default() }
     }
 
-    /// The wakes alone; `None` where they cannot be told from missed releases.
+    /// The wakes alone; `None` where they cannot be separated from missed releases.
     pub fn wakes(&self) -> Option<Self> {
         if self.of_wakes || self.missed == 0 {
             return Some(Self { of_wakes: true, ..self.clone() });
@@ -83,7 +83,7 @@ impl Series {
         self.chunks.iter().map(|cells| count(cells)).fold(0, u64::saturating_add)
     }
 
-    /// Whether every cell exists and stands in order: what a file says is checked before it counts.
+    /// Whether every cell exists and stands in order: what a file contains is checked before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {
             cells.is_sorted_by(|a, b| a.0 < b.0)
@@ -154,7 +154,7 @@ struct Chunk {
     missed: Cells,
 }
 
-/// Makes a [`Series`] from samples, one at a time; about 150 KiB, no more for longer runs.
+/// Makes a [`LatenessSeries`] from samples, one at a time; about 150 KiB, no more for longer runs.
 #[derive(Clone, Debug)]
 pub struct Builder {
     walk: Walk,
@@ -238,14 +238,14 @@ impl Builder {
     }
 
     /// The series of all releases, where `missed` were missed and every cycle was recorded.
-    pub fn finish(self, missed: u64) -> Series {
+    pub fn finish(self, missed: u64) -> LatenessSeries {
         self.finish_with(missed, 0)
     }
 
     /// The series of all releases, where `missed` were missed and `unrecorded` cycles ran without a
     /// sample. Where that is, nobody knows which gap was which: the missed ones count as one stall,
     /// later than everything. So do those that no wake followed.
-    pub fn finish_with(mut self, missed: u64, unrecorded: u64) -> Series {
+    pub fn finish_with(mut self, missed: u64, unrecorded: u64) -> LatenessSeries {
         self.close();
         let placement = self.walk.placement(missed, unrecorded);
         let known = |missed: Cells| if placement.gaps { missed } else { Cells::new() };
@@ -259,7 +259,7 @@ impl Builder {
         let beyond = (placement.censored > 0).then_some((TOP, placement.censored));
         parts.push([Cells::new(), merged(&sorted(trailing), beyond.as_slice())]);
         parts.retain(|[ran, missed]| !ran.is_empty() || !missed.is_empty());
-        Series {
+        LatenessSeries {
             chunks: parts.iter().map(|[ran, missed]| merged(ran, missed)).collect(),
             missed_chunks: parts.into_iter().map(|[_, missed]| missed).collect(),
             ordered: true,

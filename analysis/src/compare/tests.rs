@@ -3,13 +3,13 @@
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 
-use super::series::{Builder, CHUNKS_MAX, Series, merged};
+use super::series::{Builder, CHUNKS_MAX, LatenessSeries, merged};
 use super::*;
 use crate::rng::Rng;
 
 /// A body of 5 µs and more, and bursts of geometric length `mean` that are later than 100 µs:
 /// one release in 1/`rate` begins one.
-pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> Series {
+pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> LatenessSeries {
     let mut builder = Builder::new(1_000_000, true);
     let mut late = false;
     for cycle in 0..n {
@@ -24,7 +24,7 @@ pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> Series {
     builder.finish(0)
 }
 
-pub(super) fn verdict_of(a: &Series, b: &Series) -> RunComparison {
+pub(super) fn verdict_of(a: &LatenessSeries, b: &LatenessSeries) -> RunComparison {
     let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
     let runs = Runs { name: "idle", sides: [&a, &b], thresholds_ns: &[], as_if_independent: false };
     compare(&[runs]).0.remove(0)
@@ -40,7 +40,7 @@ fn three_times_as_often_is_told_and_a_run_from_itself_is_not() {
     assert_eq!(verdict_of(&b, &a).verdict, Verdict::Better);
     let same = verdict_of(&a, &a);
     assert_eq!(same.verdict, Verdict::Undecided);
-    assert!(same.statement.contains("no difference can be told"), "{}", same.statement);
+    assert!(same.statement.contains("no difference can be shown"), "{}", same.statement);
     assert!(same.rates.iter().all(|rate| rate.ratio == Some(1.0)));
     assert!(same.rates.iter().any(|rate| rate.more_cycles.is_some_and(|more| more > 0)));
 }
@@ -66,8 +66,16 @@ fn a_single_burst_is_no_difference() {
 
 #[test]
 fn a_histogram_alone_has_no_verdict_unless_asked() {
-    let a = Series::of_buckets(&[(5_000, 5_001, 90_000), (90_000, 90_100, 100)], 0, Some(90_050));
-    let b = Series::of_buckets(&[(5_000, 5_001, 90_000), (90_000, 90_100, 900)], 0, Some(90_050));
+    let a = LatenessSeries::of_buckets(
+        &[(5_000, 5_001, 90_000), (90_000, 90_100, 100)],
+        0,
+        Some(90_050),
+    );
+    let b = LatenessSeries::of_buckets(
+        &[(5_000, 5_001, 90_000), (90_000, 90_100, 900)],
+        0,
+        Some(90_050),
+    );
     assert_eq!(verdict_of(&a, &b).verdict, Verdict::Undecided);
     assert!(verdict_of(&a, &b).statement.contains("order of the cycles"));
     let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
@@ -79,7 +87,7 @@ fn a_histogram_alone_has_no_verdict_unless_asked() {
 #[test]
 fn no_releases_and_one_release_say_nothing() {
     let (none, one) =
-        (Builder::new(1_000, true).finish(0), Series::of_buckets(&[(1, 2, 1)], 0, None));
+        (Builder::new(1_000, true).finish(0), LatenessSeries::of_buckets(&[(1, 2, 1)], 0, None));
     for (a, b) in [(&none, &none), (&none, &one), (&one, &none), (&one, &one)] {
         let compared = verdict_of(a, b);
         assert_eq!(compared.verdict, Verdict::Undecided);
@@ -150,9 +158,10 @@ fn the_wakes_of_a_series_are_its_cycles_that_ran() {
     assert!(wakes.of_wakes && wakes.is_sound() && all.is_sound());
     assert_eq!((wakes.missed, wakes.max_ns), (0, Some(5_999)));
     assert!(all.max_ns > Some(1_000_000), "a missed release was later than all wakes");
-    let total = |series: &Series| series.chunks.iter().fold(Vec::new(), |a, b| merged(&a, b));
+    let total =
+        |series: &LatenessSeries| series.chunks.iter().fold(Vec::new(), |a, b| merged(&a, b));
     let (calm, _) = series(false);
     assert_eq!(total(&wakes), total(&calm.wakes().expect("no gaps")), "the same wakes");
-    let apart = Series { missed_chunks: Vec::new(), ..all };
+    let apart = LatenessSeries { missed_chunks: Vec::new(), ..all };
     assert_eq!(apart.wakes(), None);
 }

@@ -1,6 +1,6 @@
-//! What a comparison of one run says, in a sentence.
+//! The result of comparing one run, in a sentence.
 //!
-//! Picks the row that says it best; computes nothing new.
+//! Picks the row that shows it best; computes nothing new.
 
 use punctual_core::time::Span;
 
@@ -9,13 +9,13 @@ use super::outcome::{RateRatio, RunComparison, Verdict};
 /// The sentence. A comparison that is not testable holds counts without their order.
 pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
-        return "no difference can be told: the order of the cycles is not known, so that one \
-                burst cannot be told from many single exceedances"
+        return "no difference can be shown: the order of the cycles is not known, so one burst \
+               looks like many single exceedances"
             .to_owned();
     }
     if run.rates.is_empty() {
         return format!(
-            "no difference can be told: {} and {} releases are too few",
+            "no difference can be shown: {} and {} releases are too few",
             run.n_a, run.n_b
         );
     }
@@ -42,7 +42,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
-        Verdict::Undecided => "no difference can be told",
+        Verdict::Undecided => "no difference can be shown",
     }
 }
 
@@ -94,16 +94,16 @@ fn of_quantile(run: &RunComparison) -> String {
 fn undecided(run: &RunComparison) -> String {
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
-    let mut text = "no difference can be told".to_owned();
+    let mut text = "no difference can be shown".to_owned();
     if let Some(rate) = enough {
         text += &format!(
-            "; twice as often later than {} would have shown four times in five",
+            "; exceeding {} twice as often would have been detected with a probability of 80 %",
             shown(rate.threshold_ns)
         );
     }
     if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
         text += &format!(
-            "; it would take about {} more cycles a side to tell a ratio of 2 at {}",
+            "; about {} more cycles on each side would be needed to detect a ratio of 2 at {}",
             two_figures(more),
             shown(rate.threshold_ns)
         );

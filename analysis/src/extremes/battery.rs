@@ -15,7 +15,7 @@ pub(super) const LATE_MIN: usize = 900;
 const BETWEEN: usize = 400;
 /// Values that are fitted.
 pub const FITTED: usize = 100;
-/// Cycles below which nothing is prolonged: with 10 000 half of the mixtures that the tests are
+/// Cycles below which nothing is extrapolated: with 10 000 half of the mixtures that the tests are
 /// made to see passed them (`examples/extremes_rates.rs`).
 pub const CYCLES_MIN: u64 = 40_000;
 
@@ -41,7 +41,7 @@ pub(super) fn first_failed(ordered: &Ordered) -> Option<Test> {
     TESTS.iter().filter_map(|test| test(ordered)).find(|test| !test.passes())
 }
 
-/// What every test says, for those who look for critical values and powers.
+/// The result of every test, to find critical values and powers.
 pub(super) fn all(ordered: &Ordered) -> Vec<Test> {
     TESTS.iter().filter_map(|test| test(ordered)).collect()
 }

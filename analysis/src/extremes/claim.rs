@@ -6,17 +6,17 @@ use punctual_core::time::Span;
 
 use super::battery::{CYCLES_MIN, FITTED};
 use super::test::About;
-use super::{Assessment, Extrapolation, Peaks, Refusal, assess, rarest};
+use super::{Assessment, Extrapolation, Peaks, TailRefusal, assess, rarest};
 use crate::claim::bound::CONFIDENCE;
 use crate::claim::{Claim, Level};
 
-/// The one claim of a run: the value two decades beyond 1/n, given or refused; of a run that lost
-/// cycles, refused. `None` without a cycle.
+/// The one claim of a run: the value two decades beyond 1/n, made or refused; refused for a run
+/// with unrecorded cycles. `None` without a cycle.
 pub fn claim(peaks: &Peaks, missed: u64, unrecorded: u64) -> Option<Claim> {
     let n = peaks.n();
     let mut assessment = assess(peaks, missed, rarest(n));
     if unrecorded > 0 {
-        assessment.outcome = Err(Refusal::Unrecorded(unrecorded));
+        assessment.outcome = Err(TailRefusal::Unrecorded(unrecorded));
     }
     (n > 0).then(|| worded(&assessment, missed))
 }
@@ -54,38 +54,40 @@ fn extrapolation(p: f64, found: &Extrapolation) -> String {
     )
 }
 
-fn reason(n: u64, refusal: &Refusal) -> String {
+fn reason(n: u64, refusal: &TailRefusal) -> String {
     match refusal {
-        Refusal::Few => format!("{n} cycles are too few, {CYCLES_MIN} are needed"),
-        Refusal::Missed(missed) => {
-            format!("{missed} releases were missed, and the model is of cycles that ran")
+        TailRefusal::Few => format!("{n} cycles are too few: at least {CYCLES_MIN} are needed"),
+        TailRefusal::Missed(missed) => {
+            format!("{missed} releases were missed, and the model covers only cycles that ran")
         }
-        Refusal::Unrecorded(unrecorded) => {
+        TailRefusal::Unrecorded(unrecorded) => {
             format!("cycles went unrecorded ({unrecorded}), and how late they were is unknown")
         }
-        Refusal::Equal(count) => {
+        TailRefusal::Equal(count) => {
             format!("the {} test failed: {count} values equal the largest", About::Tail)
         }
-        Refusal::Ties => format!("the {} test failed: too few different values", About::Tail),
-        Refusal::Coarse { quantum_ns, scale_ns } => format!(
+        TailRefusal::Ties => format!("the {} test failed: too few different values", About::Tail),
+        TailRefusal::Coarse { quantum_ns, scale_ns } => format!(
             "the {} test failed: values in steps of {} are too coarse for a tail of scale {}",
             About::Tail,
             shown(*quantum_ns),
             shown(*scale_ns)
         ),
-        Refusal::Failed(test) => test.to_string(),
-        Refusal::Open => format!("the {} test failed: the interval has no upper end", About::Tail),
+        TailRefusal::Failed(test) => test.to_string(),
+        TailRefusal::Open => {
+            format!("the {} test failed: the interval has no upper end", About::Tail)
+        }
     }
 }
 
 fn conditions(missed: u64) -> String {
     let missed = match missed {
         0 => String::new(),
-        missed => format!("; of cycles that ran: {missed} missed releases are not in it"),
+        missed => format!("; covers only cycles that ran, not the {missed} missed releases"),
     };
     format!(
-        "an extrapolation by a model (GPD of the {FITTED} largest); holds only for the mechanisms \
-         that showed in this run, under its loads{missed}"
+        "extrapolated by a model (GPD of the {FITTED} largest); valid only for the mechanisms \
+        that occurred in this run, under its loads{missed}"
     )
 }
 
@@ -115,7 +117,7 @@ mod tests {
         assert!(claim.bound_ns.is_some_and(|ns| ns > 138_000.0), "{claim:?}");
         assert!(claim.statement.starts_with("model-based: a share of 1e-6 of all cycles"));
         assert!(claim.statement.contains("95 % interval"), "{}", claim.statement);
-        assert!(claim.conditions.contains("only for the mechanisms that showed"));
+        assert!(claim.conditions.contains("only for the mechanisms that occurred"));
         assert!(claim.conditions.contains("2 missed releases"));
     }
 

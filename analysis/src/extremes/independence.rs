@@ -1,64 +1,64 @@
 //! Whether a late cycle makes the next ones late.
 //!
-//! For the battery. Company among exceedances near each other, and correlation of block maxima far
+//! For the battery. Clusters of exceedances near each other, and correlation of block maxima far
 //! from each other. A cycle that is late by the beat of a periodic cause (each fourth, say) has no
-//! more company within a whole number of beats than chance gives it.
+//! more neighbours within a whole number of beats than by chance.
 
 use crate::claim::special::gamma_upper;
 
-use super::stationarity::{STRETCHES, scores};
+use super::stationarity::{SEGMENTS, scores};
 use super::test::{About, Test};
 
-/// Exceedances within this many cycles are company.
+/// Exceedances within this many cycles are a pair.
 const WINDOW: u64 = 20;
-/// Stretches among which few exceedances are told apart.
+/// Segments among which few exceedances are told apart.
 const COARSE: usize = 16;
-/// Stretches that may hold a change.
+/// Segments that may hold a change.
 const LEFT_OUT: usize = 2;
-/// Counts of company are exceeded in fewer than this share of runs.
+/// Critical counts of pairs are exceeded in fewer than this share of runs.
 const COMPANY_SHARE: f64 = 0.005;
 /// Lags of block maxima.
 const LAGS: usize = 10;
 /// Exceeded in 0.75 % of runs by simulation; with so few blocks Q is wider than χ².
 const LJUNG_BOX: f64 = 29.0;
 
-/// Whether exceedances (places rising) have more company than chance gives them: pairs within 20
-/// cycles, a Poisson variable for independent cycles. It is what an extremal index below 1 means.
-/// Each of 64 stretches is taken by itself, and two with the most pairs too many are left out, so
-/// that a change is not mistaken for company: it lies between stretches, or within two at most.
+/// Whether exceedances (places rising) have more neighbours than by chance: pairs within 20 cycles,
+/// a Poisson variable for independent cycles. An extremal index below 1 means the same. Each of 64
+/// segments is taken by itself, and two with the most pairs too many are left out, so that a change
+/// is not mistaken for clustering: it lies between segments, or within two at most.
 pub(super) fn company_within(places: &[u64], n: u64) -> Test {
-    let length = n as f64 / STRETCHES as f64;
+    let length = n as f64 / SEGMENTS as f64;
     let near = WINDOW as f64 * (2.0 * length - WINDOW as f64 - 1.0) / (length * (length - 1.0));
-    let mut stretches: Vec<(f64, f64)> = places
-        .chunk_by(|a, b| stretch(*a, n, STRETCHES) == stretch(*b, n, STRETCHES))
+    let mut segments: Vec<(f64, f64)> = places
+        .chunk_by(|a, b| segment(*a, n, SEGMENTS) == segment(*b, n, SEGMENTS))
         .map(|within| {
             let count = within.len() as f64;
             (pairs(within) as f64, 0.5 * count * (count - 1.0) * near)
         })
         .collect();
-    stretches.sort_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)));
-    stretches.truncate(stretches.len().saturating_sub(LEFT_OUT));
-    let found: f64 = stretches.iter().map(|stretch| stretch.0).sum();
-    let expected = stretches.iter().map(|stretch| stretch.1).sum();
-    verdict(found, expected, "late cycles come in company")
+    segments.sort_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)));
+    segments.truncate(segments.len().saturating_sub(LEFT_OUT));
+    let found: f64 = segments.iter().map(|segment| segment.0).sum();
+    let expected = segments.iter().map(|segment| segment.1).sum();
+    verdict(found, expected, "late cycles come in clusters")
 }
 
 /// The same for exceedances too few for that: over the whole run, with as many more pairs expected
-/// as there are in the same of 16 stretches.
+/// as there are in the same of 16 segments.
 pub(super) fn company(places: &[u64], n: u64) -> Test {
     let both = |count: f64| count * (count - 1.0);
     let same: f64 = places
-        .chunk_by(|a, b| stretch(*a, n, COARSE) == stretch(*b, n, COARSE))
+        .chunk_by(|a, b| segment(*a, n, COARSE) == segment(*b, n, COARSE))
         .map(|within| both(within.len() as f64))
         .sum();
     let crowding = (COARSE as f64 * same / both(places.len() as f64)).max(1.0);
     let expected = both(places.len() as f64) * WINDOW as f64 / n as f64 * crowding;
-    verdict(pairs(places) as f64, expected, "the latest cycles come in company")
+    verdict(pairs(places) as f64, expected, "the latest cycles come in clusters")
 }
 
-/// Which of so many stretches of the n cycles a place lies in.
-fn stretch(place: u64, n: u64, stretches: usize) -> u128 {
-    u128::from(place) * stretches as u128 / u128::from(n)
+/// Which of so many segments of the n cycles a place lies in.
+fn segment(place: u64, n: u64, segments: usize) -> u128 {
+    u128::from(place) * segments as u128 / u128::from(n)
 }
 
 /// Pairs of places (rising) within the window.
@@ -105,7 +105,7 @@ pub(super) fn correlation(maxima: &[f64]) -> Test {
     });
     Test {
         about: About::Independence,
-        fails_when: "the largest of neighbouring blocks go together",
+        fails_when: "the maxima of neighbouring blocks are correlated",
         name: "Ljung-Box Q",
         statistic: n * (n + 2.0) * q.sum::<f64>(),
         limit: LJUNG_BOX,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowded_stretch_is_a_change_and_no_company() {
+    fn a_crowded_segment_is_a_change_and_no_company() {
         // A tenth of the run has ten times as many, each by itself.
         let sparse = (0..900).map(|i| i * 1_000);
         let dense = (0..1_000).map(|i| 900_000 + i * 100 + i * 7_919 % 80);

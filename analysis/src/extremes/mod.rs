@@ -1,10 +1,10 @@
-//! Extreme values (level L3): what a lateness is that is rarer than the run can show.
+//! Extreme values (level L3): latenesses that are rarer than the run can show.
 //!
 //! Peaks over a threshold, a generalised Pareto distribution fitted to the 100 largest values,
-//! prolonged at most two decades beyond 1/n, with an interval by profile likelihood; block maxima
-//! and a generalised extreme value distribution must agree. Only where the run passes tests of
-//! stationarity, independence and tail; else a refusal that names the test. It is a model's word:
-//! a mechanism that did not show in the run is not in it.
+//! extrapolated at most two decades beyond 1/n, with an interval by profile likelihood; block
+//! maxima and a generalised extreme value distribution must agree. Only where the run passes tests
+//! of stationarity, independence and tail; else a refusal that names the test. It is a model: a
+//! mechanism that did not occur in the run is not in it.
 //!
 //! | room | what it holds |
 //! |---|---|
@@ -31,35 +31,36 @@ use battery::{CYCLES_MIN, FITTED};
 use gpd::Gpd;
 use ordered::Ordered;
 pub use peaks::Peaks;
-use profile::{Interval, Likelihood};
+use profile::{ConfidenceInterval, Likelihood};
 use test::Test;
 
 /// Decades beyond 1/n, at most.
 pub const DECADES: i32 = 2;
-/// Missed releases have no value of their own; more than this many and the fitted tail lacks them.
+/// Missed releases have no value of their own; with more than this many, the fitted tail lacks too
+/// much.
 pub const MISSED_MAX: u64 = 5;
 /// The fitted tail must be at least this many quanta wide.
 const QUANTA_MIN: f64 = 4.0;
 /// As many values may be equal to the largest; more look clipped.
 const EQUAL_MAX: usize = 20;
-/// The loss of twice the log likelihood that encloses the value in 95 % of runs. By simulation: for
-/// boundlessly many values it would be 3.84.
+/// The loss of twice the log likelihood that encloses the value in 95 % of runs. By simulation; for
+/// infinitely many values it would be 3.84.
 pub const CUT: f64 = 4.25;
 
-/// A value beyond what was seen.
+/// A value beyond the observed ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extrapolation {
     /// The likeliest value and its 95 % interval, ns.
-    pub value_ns: Interval,
+    pub value_ns: ConfidenceInterval,
     /// The threshold: the largest value that was not fitted, ns.
     pub threshold_ns: f64,
     /// What was fitted to the excesses over it.
     pub fitted: Gpd,
 }
 
-/// Why there is none.
+/// Why there is no extrapolation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum TailRefusal {
     /// Fewer cycles than [`CYCLES_MIN`].
     Few,
     /// So many missed releases.
@@ -83,19 +84,19 @@ pub enum Refusal {
     Open,
 }
 
-/// What a run lets be said of a rarer value.
+/// What a run supports about rarer values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// Cycles it rests on.
+    /// Cycles that it is based on.
     pub n: u64,
     /// The probability that a cycle exceeds the value.
     pub p: f64,
     /// The value, or why there is none.
-    pub outcome: Result<Extrapolation, Refusal>,
+    pub outcome: Result<Extrapolation, TailRefusal>,
 }
 
-/// The rarest probability that is spoken of after n cycles: two decades beyond 1/n, rounded up to
-/// a power of ten.
+/// The rarest probability that is extrapolated to after n cycles: two decades beyond 1/n, rounded
+/// up to a power of ten.
 pub fn rarest(n: u64) -> f64 {
     // The number of digits is exact where a logarithm is not.
     10f64.powi(1 - DECADES - n.max(1).to_string().len() as i32)
@@ -109,32 +110,32 @@ pub fn assess(peaks: &Peaks, missed: u64, p: f64) -> Assessment {
     Assessment { n, p, outcome: Tail::accepted(peaks, missed).and_then(|tail| tail.at(p)) }
 }
 
-/// What every test of the battery says of a run, failed or not, without those that need a fit that
-/// the run does not allow. Empty where nothing can be tested.
+/// The result of every test of the battery, failed or not, without those that need a fit that the
+/// run does not allow. Empty where nothing can be tested.
 pub fn tests(peaks: &Peaks) -> Vec<Test> {
     ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::all(&ordered))
 }
 
-fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, Refusal> {
+fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, TailRefusal> {
     if peaks.n() < CYCLES_MIN {
-        return Err(Refusal::Few);
+        return Err(TailRefusal::Few);
     }
     if missed > MISSED_MAX {
-        return Err(Refusal::Missed(missed));
+        return Err(TailRefusal::Missed(missed));
     }
     let ordered = Ordered::new(peaks);
     let largest = peaks.kept().iter().map(|peak| peak.value_ns).max();
     let equal = peaks.kept().iter().filter(|peak| Some(peak.value_ns) == largest).count();
     if equal > EQUAL_MAX {
-        return Err(Refusal::Equal(equal));
+        return Err(TailRefusal::Equal(equal));
     }
     if battery::late(&ordered) < battery::LATE_MIN {
-        return Err(Refusal::Ties);
+        return Err(TailRefusal::Ties);
     }
     Ok(ordered)
 }
 
-/// A tail that passed the battery, ready to be prolonged.
+/// A tail that passed the battery, ready to be extrapolated.
 #[derive(Clone, Debug)]
 pub struct Tail {
     ordered: Ordered,
@@ -144,20 +145,21 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The tail of a run of which `missed` releases had no value, or why it may not be prolonged.
+    /// The tail of a run of which `missed` releases had no value, or why it may not be
+    /// extrapolated.
     ///
     /// # Errors
-    /// The first reason found, in the order of [`Refusal`].
-    pub fn accepted(peaks: &Peaks, missed: u64) -> Result<Self, Refusal> {
+    /// The first reason found, in the order of [`TailRefusal`].
+    pub fn accepted(peaks: &Peaks, missed: u64) -> Result<Self, TailRefusal> {
         let ordered = ordered(peaks, missed)?;
         if let Some(test) = battery::first_failed(&ordered) {
-            return Err(Refusal::Failed(test));
+            return Err(TailRefusal::Failed(test));
         }
         let (threshold_ns, excesses) = ordered.excesses(FITTED);
-        let fitted = gpd::fit(&excesses, 0).ok_or(Refusal::Ties)?;
+        let fitted = gpd::fit(&excesses, 0).ok_or(TailRefusal::Ties)?;
         let (quantum_ns, scale_ns) = (ordered.quantum, fitted.scale);
         if quantum_ns * QUANTA_MIN > scale_ns {
-            return Err(Refusal::Coarse { quantum_ns, scale_ns });
+            return Err(TailRefusal::Coarse { quantum_ns, scale_ns });
         }
         Ok(Self { ordered, threshold_ns, excesses, fitted })
     }
@@ -166,16 +168,16 @@ impl Tail {
     ///
     /// # Errors
     /// When block maxima disagree, or the interval has no upper end.
-    pub fn at(&self, p: f64) -> Result<Extrapolation, Refusal> {
+    pub fn at(&self, p: f64) -> Result<Extrapolation, TailRefusal> {
         let hazard = (FITTED as f64 / (self.ordered.n as f64 * p)).ln();
         let likelihood = Likelihood::new(&self.excesses, self.fitted, hazard);
         let agreement = tail::agreement(&self.ordered, p, self.threshold_ns, &likelihood);
         if !agreement.passes() {
-            return Err(Refusal::Failed(agreement));
+            return Err(TailRefusal::Failed(agreement));
         }
-        let excess = likelihood.interval(CUT).ok_or(Refusal::Open)?;
+        let excess = likelihood.interval(CUT).ok_or(TailRefusal::Open)?;
         let value = |excess: f64| self.threshold_ns + excess;
-        let value_ns = Interval {
+        let value_ns = ConfidenceInterval {
             estimate: value(excess.estimate),
             lower: value(excess.lower),
             upper: value(excess.upper),
@@ -196,7 +198,7 @@ mod tests {
         peaks
     }
 
-    fn refusal(peaks: &Peaks, missed: u64) -> Refusal {
+    fn refusal(peaks: &Peaks, missed: u64) -> TailRefusal {
         assess(peaks, missed, 0.0).outcome.unwrap_err()
     }
 
@@ -223,18 +225,18 @@ mod tests {
 
     #[test]
     fn each_reason_to_refuse_is_found() {
-        assert_eq!(refusal(&exponential(39_999, 1e4), 0), Refusal::Few);
-        assert_eq!(refusal(&exponential(50_000, 1e4), 6), Refusal::Missed(6));
-        assert!(matches!(refusal(&exponential(50_000, 3.0), 0), Refusal::Coarse { .. }));
+        assert_eq!(refusal(&exponential(39_999, 1e4), 0), TailRefusal::Few);
+        assert_eq!(refusal(&exponential(50_000, 1e4), 6), TailRefusal::Missed(6));
+        assert!(matches!(refusal(&exponential(50_000, 3.0), 0), TailRefusal::Coarse { .. }));
         let mut clipped = exponential(50_000, 1e4);
         (0..30).for_each(|_| clipped.push(1_000_000));
-        assert_eq!(refusal(&clipped, 0), Refusal::Equal(30));
+        assert_eq!(refusal(&clipped, 0), TailRefusal::Equal(30));
         let mut equal = Peaks::default();
         (0..50_000).for_each(|_| equal.push(5));
-        assert_eq!(refusal(&equal, 0), Refusal::Ties);
+        assert_eq!(refusal(&equal, 0), TailRefusal::Ties);
         let mut changed = exponential(50_000, 1e4);
         exponential(50_000, 2e4).kept().iter().for_each(|peak| changed.push(peak.value_ns));
-        assert!(matches!(refusal(&changed, 0), Refusal::Failed(_)));
+        assert!(matches!(refusal(&changed, 0), TailRefusal::Failed(_)));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! For the battery. Stamps and imports are whole multiples of some quantum, and equal values would
 //! mislead tests and fits made for a continuous quantity. So equal values are spread evenly over
-//! the quantum about them, in an order that has nothing to do with time. Adds no chance: the same
-//! run gives the same numbers.
+//! the quantum about them, in an order that does not depend on time. Uses no random numbers: the
+//! same run gives the same result.
 
 use super::peaks::Peaks;
 

@@ -9,7 +9,7 @@ use super::search::largest;
 
 /// An estimate with its interval, as excesses over the threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The likeliest value.
     pub estimate: f64,
     /// Lower end.
@@ -56,7 +56,7 @@ impl<'a> Likelihood<'a> {
     }
 
     /// Where the loss stays below `cut`; `None` when that has no upper end.
-    pub(super) fn interval(&self, cut: f64) -> Option<Interval> {
+    pub(super) fn interval(&self, cut: f64) -> Option<ConfidenceInterval> {
         let estimate = self.fitted.at_hazard(self.hazard);
         let mut outside = 2.0 * estimate;
         while self.loss(outside) <= cut {
@@ -73,7 +73,7 @@ impl<'a> Likelihood<'a> {
                 break;
             }
         }
-        Some(Interval { estimate, lower: self.crossing(estimate, outside, cut), upper })
+        Some(ConfidenceInterval { estimate, lower: self.crossing(estimate, outside, cut), upper })
     }
 
     fn crossing(&self, mut inside: f64, mut outside: f64, cut: f64) -> f64 {

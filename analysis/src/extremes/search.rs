@@ -1,7 +1,7 @@
 //! Finding the largest value of a function of one or a few variables, without derivatives.
 //!
 //! For the fits. Golden section after a look along a grid; Nelder and Mead, "A simplex method for
-//! function minimization" (Computer Journal 7, 1965). Deterministic; knows no statistics.
+//! function minimization" (Computer Journal 7, 1965). Deterministic.
 
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 

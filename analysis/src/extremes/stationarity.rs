@@ -2,7 +2,7 @@
 //!
 //! For the battery. Three tests of the largest values by their places in the run, which are uniform
 //! and independent of the values if nothing changed. Their distributions are free of that of the
-//! values. A change that leaves the largest values alone is none to a tail.
+//! values. A change that does not affect the largest values is no change of the tail.
 
 use super::test::{About, Test};
 
@@ -10,14 +10,14 @@ use super::test::{About, Test};
 const KUIPER: f64 = 2.042;
 /// Exceeded in 0.75 % of runs: Kolmogorov's distribution.
 const KOLMOGOROV: f64 = 1.671;
-/// Stretches of the run in which exceedances are counted.
-pub(super) const STRETCHES: usize = 64;
+/// Segments of the run in which exceedances are counted.
+pub(super) const SEGMENTS: usize = 64;
 /// Exceeded in 0.5 % of runs: χ² with 63 degrees of freedom.
 const DISPERSION: f64 = 95.65;
 
 /// Whether exceedances are spread evenly over the n cycles: Kuiper's V = D⁺ + D⁻ of their places
-/// (rising), with Stephens' factor for the sample size (JRSS B 32, 1970). It sees a drift, a
-/// step, and a stretch in the middle alike.
+/// (rising), with Stephens' factor for the sample size (JRSS B 32, 1970). It detects a drift, a
+/// step, and a change in the middle equally well.
 pub(super) fn evenness(places: &[u64], n: u64, fails_when: &'static str) -> Test {
     let count = places.len() as f64;
     let (mut above, mut below) = (0.0f64, 0.0f64);
@@ -31,17 +31,17 @@ pub(super) fn evenness(places: &[u64], n: u64, fails_when: &'static str) -> Test
     Test { about: About::Stationarity, fails_when, name, statistic, limit: KUIPER }
 }
 
-/// Whether exceedances are as many in each of 64 stretches: the index of dispersion.
+/// Whether exceedances are as many in each of 64 segments: the index of dispersion.
 pub(super) fn dispersion(places: &[u64], n: u64) -> Test {
-    let mut counts = [0.0f64; STRETCHES];
+    let mut counts = [0.0f64; SEGMENTS];
     for &place in places {
-        let stretch = u128::from(place) * STRETCHES as u128 / u128::from(n.max(1));
-        counts[(stretch as usize).min(STRETCHES - 1)] += 1.0;
+        let segment = u128::from(place) * SEGMENTS as u128 / u128::from(n.max(1));
+        counts[(segment as usize).min(SEGMENTS - 1)] += 1.0;
     }
-    let mean = places.len() as f64 / STRETCHES as f64;
+    let mean = places.len() as f64 / SEGMENTS as f64;
     Test {
         about: About::Stationarity,
-        fails_when: "late cycles are more frequent in some stretches than in others",
+        fails_when: "late cycles are more frequent in some parts of the run than in others",
         name: "dispersion",
         statistic: counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / mean,
         limit: DISPERSION,

@@ -18,11 +18,11 @@ const TOP: f64 = 9.5;
 /// Exceeded in at most 0.5 % of runs.
 const AGREEMENT: f64 = 4.5;
 
-/// Whether the largest values lie where the others let them be expected. The j largest are set
-/// apart: beyond the largest of the others they may be λ times as far out, on the scale of hazards,
-/// as the common distribution has them. The statistic is the largest likelihood ratio against
-/// λ = 1, over the j for which λ > 1. A second mechanism that shows in few cycles stands out (the
-/// low-density mixtures of TailID, ECRTS 2025), and does not hide by bending the common fit.
+/// Whether the largest values lie where the others predict. The j largest are set apart: beyond the
+/// largest of the others they may be λ times as far out, on the scale of hazards, as the common
+/// distribution has them. The statistic is the largest likelihood ratio against λ = 1, over the j
+/// for which λ > 1. A second mechanism that shows in few cycles stands out (the low-density
+/// mixtures of TailID, ECRTS 2025), and does not hide by bending the common fit.
 ///
 /// `excesses` fall; at least 200 of them.
 pub(super) fn top(excesses: &[f64]) -> Test {
@@ -32,7 +32,7 @@ pub(super) fn top(excesses: &[f64]) -> Test {
         .filter_map(|j| Apart { excesses, j }.ratio());
     Test {
         about: About::Tail,
-        fails_when: "the largest values are further out than the others let expect",
+        fails_when: "the largest values are larger than the others predict",
         name: "likelihood ratio",
         statistic: ratios.fold(0.0, f64::max),
         limit: TOP,
@@ -119,8 +119,8 @@ pub(super) fn fitted(excesses: &[f64], gpd: &Gpd) -> Test {
     }
 }
 
-/// Whether block maxima say the same: the loss of likelihood among the fitted excesses (over
-/// `threshold`) at the value that a GEV of the largest of 64 blocks gives for probability `p`.
+/// Whether block maxima agree: the loss of likelihood among the fitted excesses (over `threshold`)
+/// at the value that a GEV of the largest of 64 blocks gives for probability `p`.
 pub(super) fn agreement(
     ordered: &Ordered,
     p: f64,

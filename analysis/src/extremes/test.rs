@@ -1,4 +1,4 @@
-//! One test of the battery, and what it said.
+//! One test of the battery, and its result.
 //!
 //! Plain data: a statistic with the critical value that it must not exceed. Each critical value is
 //! exceeded by a stationary independent series with a tail of the assumed kind in the given share
@@ -6,12 +6,12 @@
 
 use std::fmt;
 
-/// What a test is about: the three things that must hold before a tail may be prolonged.
+/// What a test is about: the three conditions for an extrapolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// The same distribution from the first cycle to the last.
     Stationarity,
-    /// Late cycles do not come in company.
+    /// Late cycles do not come in clusters.
     Independence,
     /// One tail, of the fitted kind, up to the largest value.
     Tail,
@@ -43,7 +43,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// Whether the series may be what the test asks for.
+    /// Whether the series passed.
     pub fn passes(&self) -> bool {
         // A statistic that could not be computed passes nothing.
         self.statistic <= self.limit

@@ -1,4 +1,4 @@
-//! Which release each wake belongs to, for recordings that hold nothing but instants.
+//! Which release each wake belongs to, for recordings of instants alone.
 //!
 //! k is counted from wake to wake: the distance to the previous wake, less where that stood within
 //! its period, rounded to periods. The place within the period is tracked (phase and rate), so a
@@ -22,14 +22,14 @@ const RATE_MAX: f64 = 0.05;
 
 /// A wake with the release it was assigned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct NumberedWake {
     /// k, counted from the first wake (which is 0).
     pub cycle: u64,
     /// The instant that was pushed, ns.
     pub wake_ns: u64,
 }
 
-/// Counts k from wake to wake. Push instants in order, take [`Counted`] out with a delay of
+/// Counts k from wake to wake. Push instants in order, take [`NumberedWake`] out with a delay of
 /// [`LOOK_AHEAD`] wakes, then call [`Counter::finish`].
 #[derive(Clone, Debug)]
 pub struct Counter {
@@ -71,7 +71,7 @@ impl Counter {
 
     /// Takes in the next wake, and gives the one that [`LOOK_AHEAD`] wakes have followed. An
     /// instant before the previous one counts as equal to it.
-    pub fn push(&mut self, wake_ns: u64) -> Option<Counted> {
+    pub fn push(&mut self, wake_ns: u64) -> Option<NumberedWake> {
         let elapsed_ns = wake_ns.saturating_sub(self.previous.unwrap_or(wake_ns)) as f64;
         self.previous = Some(self.previous.map_or(wake_ns, |previous| previous.max(wake_ns)));
         self.count = self.count.saturating_add(self.periods_in(elapsed_ns));
@@ -87,7 +87,7 @@ impl Counter {
     }
 
     /// Gives the oldest wake still waiting; call until `None` once all are pushed.
-    pub fn finish(&mut self) -> Option<Counted> {
+    pub fn finish(&mut self) -> Option<NumberedWake> {
         let wake_ns = self.waiting.pop_front()?;
         let &(at, ahead) = self.lowest.front()?;
         let mut k = ahead.saturating_add_unsigned(self.left);
@@ -100,7 +100,7 @@ impl Counter {
         }
         self.last_out = Some(k);
         self.left += 1;
-        Some(Counted { cycle: k.abs_diff(self.base), wake_ns })
+        Some(NumberedWake { cycle: k.abs_diff(self.base), wake_ns })
     }
 
     /// Whole periods in what elapsed since the previous wake; follows phase and rate.
@@ -122,7 +122,8 @@ mod tests {
 
     fn counted(period_ns: u64, wakes: &[u64]) -> Vec<u64> {
         let mut counter = Counter::new(Period::from_ns(period_ns).unwrap());
-        let mut out: Vec<Counted> = wakes.iter().filter_map(|&wake| counter.push(wake)).collect();
+        let mut out: Vec<NumberedWake> =
+            wakes.iter().filter_map(|&wake| counter.push(wake)).collect();
         out.extend(std::iter::from_fn(|| counter.finish()));
         assert_eq!(out.iter().map(|c| c.wake_ns).collect::<Vec<_>>(), wakes);
         out.into_iter().map(|c| c.cycle).collect()

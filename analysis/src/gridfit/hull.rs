@@ -2,8 +2,9 @@
 //!
 //! The largest deviation from *any* line is at a vertex of the hull, so the hull gives the exact
 //! extremes about a line that is known only at the end (monotone chain). Cross products are exact:
-//! x < 2⁶⁰ and |y| ≤ 2⁶³ stay below 2¹²⁶. Points are looked at in blocks, because most of a block
-//! cannot be on the hull and is told so cheaply. Each half holds at most [`VERTICES_MAX`] vertices.
+//! x < 2⁶⁰ and |y| ≤ 2⁶³ stay below 2¹²⁶. Points are looked at in blocks, because a cheap test
+//! shows that most of a block cannot be on the hull. Each half holds at most [`VERTICES_MAX`]
+//! vertices.
 
 /// Integer points of a smooth curve need more vertices than this only when the curve bends
 /// steadily, to the nanosecond, over some 10¹⁰ points.

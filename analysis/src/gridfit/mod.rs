@@ -2,8 +2,8 @@
 //!
 //! A wake is `epoch + k·nominal + deviation`; fitting a line to the deviation over k gives period,
 //! drift and phase (NIST, "Timing jitter of real-time Linux", section 2). Sums are exact integers,
-//! the peak-to-peak about the *final* line is exact by convex hulls, and a robust line stands
-//! beside it. Constant memory. Never counts k itself: see [`count`].
+//! the peak-to-peak about the *final* line is exact by convex hulls, and a robust line is fitted
+//! too. Constant memory. Never counts k itself: see [`count`].
 
 pub mod count;
 mod hull;
@@ -40,7 +40,7 @@ pub struct Grid {
     pub jitter_pp_exact: bool,
     /// Root mean square of the deviations from the fitted grid (divisor n).
     pub rms_ns: f64,
-    /// The line that outliers do not move.
+    /// A line that outliers do not affect.
     pub robust: Option<Robust>,
 }
 

@@ -1,4 +1,4 @@
-//! A line that outliers do not move: Theil–Sen over the medians of neighbouring cycles.
+//! A line that outliers do not affect: Theil–Sen over the medians of neighbouring cycles.
 //!
 //! For the grid fit. At most 243 block medians are held; when they are full, three neighbours
 //! become one (the middle one: a remedian, Rousseeuw and Bassett 1990), so that memory stays

@@ -2,17 +2,16 @@
 //! the machine's code.
 //!
 //! Works on the density per nanosecond (a bell about zero has one mode, as it has in a linear
-//! drawing) in bins of a log-like scale (asinh, so that early wakes have a place), smoothed over
-//! 15 %. Accepts a valley between two peaks only when it is deep in proportion *and* beyond what
-//! counting noise explains. Few samples therefore give few clusters. Reads a histogram; changes
-//! nothing.
+//! drawing) in bins of a log-like scale (asinh, which also covers early wakes), smoothed over 15 %.
+//! Accepts a valley between two peaks only when it is deep in proportion *and* beyond what counting
+//! noise explains. Few samples therefore give few clusters. Reads a histogram; changes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
-/// One mode with what surrounds it, up to the valleys beside it.
+/// One mode with what surrounds it, up to the valleys on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
     /// Smallest value in it, ns (bucket resolution).
@@ -31,7 +30,7 @@ const LINEAR_NS: f64 = 64.0;
 const BINS_PER_E: f64 = 20.0;
 /// Half width of the triangular smoothing window, bins.
 const WINDOW: usize = 3;
-/// A valley is at most this share of the lower of the two peaks beside it.
+/// A valley is at most this share of the lower of the two peaks next to it.
 const VALLEY_SHARE: f64 = 0.7;
 /// And lower than it by this many standard deviations of counting noise.
 const VALLEY_SIGMAS: f64 = 5.0;
@@ -130,7 +129,7 @@ fn valleys(bins: &[Bin]) -> Vec<usize> {
             .max_by(|&a, &b| depth(a).total_cmp(&depth(b)));
         let Some(shallow) = shallow else { return valleys };
         valleys.remove(shallow);
-        // Of the two peaks that were apart, the higher one stands for both.
+        // Of the two peaks, the higher one remains.
         let left_is_lower = bins[peaks[shallow]].smooth < bins[peaks[shallow + 1]].smooth;
         peaks.remove(if left_is_lower { shallow } else { shallow + 1 });
     }

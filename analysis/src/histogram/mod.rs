@@ -91,8 +91,7 @@ impl Histogram {
         }
     }
 
-    /// Takes in `count` values of which is known only that none is above `most_ns`, and that they
-    /// are above all others: they are overflow.
+    /// Takes in `count` values that are above all others and at most `most_ns`: they are overflow.
     pub(crate) fn push_beyond(&mut self, most_ns: i64, count: u64) {
         if count > 0 {
             self.n += count;
@@ -118,7 +117,7 @@ impl Histogram {
         if min < 0 && self.negative.is_empty() {
             self.negative.resize(BUCKETS, 0);
         }
-        // The sign picks the half without a branch: of intervals it is a coin's.
+        // The sign selects the half without a branch: that of intervals is unpredictable.
         let halves = [&mut self.positive[..], &mut self.negative[..]];
         for &ns in values_ns {
             if let Some(count) = halves[usize::from(ns < 0)].get_mut(bucket_of(ns.unsigned_abs())) {
@@ -128,7 +127,7 @@ impl Histogram {
         max
     }
 
-    /// The rare rest of `push`: a half that does not exist yet, or a value beyond its end.
+    /// The rare cases of `push`: a half that is not allocated yet, or a value beyond its end.
     #[cold]
     fn push_outside(&mut self, value_ns: i64, bucket: usize) {
         let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };

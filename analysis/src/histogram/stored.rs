@@ -1,5 +1,5 @@
 //! A histogram as it is stored: the buckets that hold something, each as its distance from the one
-//! before and its count, in one flat list. Read back, it is checked: what could not be is refused.
+//! before and its count, in one flat list. It is checked when it is read back.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,7 +34,7 @@ fn sparse(counts: &[u64]) -> Vec<u64> {
 fn dense(list: &[u64]) -> Result<(Vec<u64>, u64), &'static str> {
     let (pairs, rest) = list.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err("a bucket without its count");
+        return Err("a bucket without a count");
     }
     let (mut counts, mut next, mut n) = (Vec::new(), 0u64, 0u64);
     if !pairs.is_empty() {
@@ -42,14 +42,14 @@ fn dense(list: &[u64]) -> Result<(Vec<u64>, u64), &'static str> {
     }
     for &[step, count] in pairs {
         let at = next.checked_add(step).filter(|&at| at < BUCKETS as u64);
-        let at = at.ok_or("a bucket beyond the last")?;
+        let at = at.ok_or("a bucket beyond the last one")?;
         if count == 0 || count > COUNT_MAX {
-            return Err("a count that cannot be");
+            return Err("an invalid count");
         }
         counts[at as usize] = count;
         n += count;
         if n > COUNT_MAX {
-            return Err("more values than can be");
+            return Err("too many values");
         }
         next = at + 1;
     }
@@ -80,7 +80,7 @@ fn whole(wire: &Wire) -> Result<Histogram, &'static str> {
     let (positive, above) = dense(&wire.positive)?;
     let (negative, under) = dense(&wire.negative)?;
     if wire.beyond > COUNT_MAX || wire.below > COUNT_MAX {
-        return Err("more values than can be");
+        return Err("too many values");
     }
     let n = above + under + wire.beyond + wire.below;
     let range = wire.range_ns.filter(|_| n > 0);
@@ -91,14 +91,19 @@ fn whole(wire: &Wire) -> Result<Histogram, &'static str> {
         (1.., Some((min, max))) if min <= max => {
             let ends = [min, max].into_iter().all(|ns| histogram.holds(ns));
             let inside = histogram.buckets().all(|b| b.highest_ns >= min && b.lowest_ns <= max);
-            if ends && inside { Ok(histogram) } else { Err("extremes that it does not hold") }
+            if ends && inside {
+                Ok(histogram)
+            } else {
+                Err("a minimum or maximum outside its \
+                                                           buckets")
+            }
         }
-        _ => Err("extremes that cannot be"),
+        _ => Err("an invalid minimum or maximum"),
     }
 }
 
 impl Histogram {
-    /// Whether something fell where this value does.
+    /// Whether the bucket of this value holds something.
     fn holds(&self, value_ns: i64) -> bool {
         let bucket = bucket_of(value_ns.unsigned_abs());
         let (half, outside) = if value_ns >= 0 {
@@ -129,16 +134,16 @@ mod tests {
         assert_eq!(one("[5,2]", "[5,5]").map(|h| h.count()), Ok(2));
         assert_eq!(one("[]", "null"), Ok(Histogram::new()));
         for (positive, range, why) in [
-            ("[5]", "[5,5]", "without its count"),
-            ("[5,0]", "[5,5]", "cannot be"),
+            ("[5]", "[5,5]", "without a count"),
+            ("[5,0]", "[5,5]", "an invalid count"),
             ("[99999999,1]", "[5,5]", "beyond the last"),
             ("[18446744073709551615,1]", "[5,5]", "beyond the last"),
-            ("[5,72057594037927937]", "[5,5]", "cannot be"),
-            ("[5,1]", "null", "extremes"),
-            ("[5,1]", "[6,5]", "extremes"),
-            ("[5,1]", "[5,6]", "extremes"),
-            ("[5,1,1,1]", "[5,5]", "extremes"),
-            ("[]", "[5,5]", "extremes"),
+            ("[5,72057594037927937]", "[5,5]", "an invalid count"),
+            ("[5,1]", "null", "minimum or maximum"),
+            ("[5,1]", "[6,5]", "minimum or maximum"),
+            ("[5,1]", "[5,6]", "minimum or maximum"),
+            ("[5,1,1,1]", "[5,5]", "minimum or maximum"),
+            ("[]", "[5,5]", "minimum or maximum"),
         ] {
             let refused = one(positive, range).unwrap_err();
             assert!(refused.contains(why), "{positive} {range}: {refused}");

@@ -11,7 +11,7 @@ use super::timing::Basis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Suits {
-    /// By what the recording shows.
+    /// It is, as far as the recording shows.
     Yes,
     /// It is not.
     No,
@@ -37,14 +37,14 @@ pub struct Application {
     pub model: String,
     /// The run that the timing was taken from; null when it was given.
     pub run: Option<String>,
-    /// Whether it is good enough; null when nothing was asked for.
+    /// Whether it is good enough; null when no requirement was given.
     pub answer: Option<Suits>,
     /// The result in words.
     pub statement: String,
-    /// 1 − used/allowed: what is left of what the application bears; negative when it is too much,
-    /// null when nothing was asked for.
+    /// 1 − used/allowed: the part of the allowed error that is left; negative when the error is too
+    /// large, null when no requirement was given.
     pub margin: Option<f64>,
-    /// What it rests on, the statistic that decides first.
+    /// The statistics behind it, the deciding one first.
     pub basis: Vec<Basis>,
     /// The numbers: what went in, then what came out.
     pub figures: Vec<Figure>,
@@ -74,8 +74,8 @@ impl Application {
         self
     }
 
-    /// With one more demand: `used` of `allowed`, both ≥ 0. The tightest decides; none is met by
-    /// using up all of it.
+    /// With one more demand: `used` of `allowed`, both ≥ 0. The tightest decides; a demand fails
+    /// when all of it is used.
     pub(super) fn demand(mut self, used: f64, allowed: f64) -> Self {
         let margin = if allowed > 0.0 { 1.0 - used / allowed } else { f64::MIN };
         let margin = margin.max(f64::MIN);
@@ -92,8 +92,7 @@ impl Application {
         self
     }
 
-    /// What of `self` and `other`, of one model, is the worse: the answer first, then the margin,
-    /// then the statistic itself.
+    /// The worse of two results of one model: by the answer, then the margin, then the statistic.
     pub fn is_worse_than(&self, other: &Self) -> bool {
         let rank = |suits: Option<Suits>| match suits {
             Some(Suits::No) => 0,

@@ -12,18 +12,18 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::quantity::Rate;
+use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
 
-const RATE: Parameter<Rate> = Parameter::or("48kHz", "rate", "Frames per second");
+const RATE: Parameter<Hertz> = Parameter::or("48kHz", "rate", "Frames per second");
 const FRAMES: Parameter<Whole<1, { u32::MAX }>> =
     Parameter::required("frames", "Frames in a buffer");
 const BUFFERS: Parameter<Whole<2, { u32::MAX }>> = Parameter::or("2", "buffers", "Buffers");
 const COMPUTE: Parameter<Span> =
     Parameter::optional("compute", "Computing time of a buffer [default: none]");
 const WANTED: Parameter<Span> =
-    Parameter::optional("wanted", "Mean time between dropouts that is wanted: 1h");
+    Parameter::optional("wanted", "Required mean time between dropouts: 1h");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED];
@@ -43,7 +43,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Audio {
     /// Frames per second.
-    pub rate: Rate,
+    pub rate: Hertz,
     /// Frames in a buffer, ≥ 1.
     pub frames: u32,
     /// Buffers, ≥ 2.
@@ -64,7 +64,7 @@ impl Assess for Audio {
         let between_ns = bound.map(|bound| buffer_ns / bound.p);
         let statement = match between_ns {
             _ if slack_ns <= 0.0 => format!(
-                "the computing takes {} more than the buffers hold: every buffer drops out",
+                "the computing time exceeds the buffers by {}: every buffer drops out",
                 shown(-slack_ns)
             ),
             Some(between_ns) => format!(
@@ -72,10 +72,9 @@ impl Assess for Audio {
                 shown(slack_ns),
                 seconds(between_ns)
             ),
-            None => format!(
-                "a wake may be {} late; how often one is later is not known",
-                shown(slack_ns)
-            ),
+            None => {
+                format!("a wake may be {} late; how often one is later is unknown", shown(slack_ns))
+            }
         };
         let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
         let impact = Application::new("audio", SOURCE, statement, basis.collect())
@@ -89,7 +88,7 @@ impl Assess for Audio {
             (Some(wanted_ns), Some(between_ns)) if between_ns > wanted_ns => {
                 impact.demand(wanted_ns, between_ns)
             }
-            // What was never seen is not refuted by a bound that is only too high.
+            // A bound that is too high does not prove failure where none was seen.
             (Some(_), _) if largest.value_ns <= slack_ns => impact.unknown(),
             (Some(wanted_ns), Some(between_ns)) => impact.demand(wanted_ns, between_ns),
             (Some(_), None) => impact.unknown(),

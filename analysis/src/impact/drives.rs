@@ -1,8 +1,8 @@
 //! What stepper drives need, as LinuxCNC's users collected it.
 //!
-//! Facts of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name,
-//! step time, step space, direction hold, direction setup. Where that table has no number, neither
-//! has this one. Data, and how to find a row.
+//! Facts of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name, step time,
+//! step space, direction hold, direction setup. Where that table has no number, this one has none
+//! either. Data, and how to find a row.
 
 use super::step_generation::DriveTimings;
 
@@ -15,7 +15,8 @@ pub struct Drive {
     pub name: &'static str,
     /// Whether the table has it as confirmed.
     pub confirmed: bool,
-    /// Step time, step space, direction hold, direction setup, ns; `None` where nobody noted it.
+    /// Step time, step space, direction hold, direction setup, ns; `None` where the table has no
+    /// number.
     pub needs_ns: [Option<u64>; 4],
 }
 
@@ -37,7 +38,7 @@ pub fn find(id: &str) -> Option<&'static Drive> {
     DRIVES.iter().find(|drive| drive.id.eq_ignore_ascii_case(id.trim()))
 }
 
-/// Nobody noted it.
+/// The table has no number.
 const UNKNOWN: u64 = u64::MAX;
 
 const fn drive(id: &'static str, name: &'static str, confirmed: bool, needs_ns: [u64; 4]) -> Drive {

@@ -1,4 +1,4 @@
-//! EtherCAT with distributed clocks: whether the master's frame is there in time for SYNC0.
+//! EtherCAT with distributed clocks: whether the master's frame arrives in time for SYNC0.
 //!
 //! The frame is sent at the master's wake and must have passed all slaves before SYNC0, which is
 //! `shift` later: J ≤ shift − frame time − propagation − copying (OST, Open Source EtherCAT wiki,
@@ -15,7 +15,7 @@ use super::timing::{Lack, Timing};
 
 const SOURCE: &str = "J ≤ shift − frame − propagation − copy (OST EtherCAT wiki)";
 
-const MODE: Parameter<Lead> = Parameter::or("master-shift", "mode", "Which clock leads");
+const MODE: Parameter<SyncMode> = Parameter::or("master-shift", "mode", "Which clock leads");
 const SHIFT: Parameter<Span> =
     Parameter::required("shift", "From the master's release to SYNC0: 300us");
 const FRAME: Parameter<Span> = Parameter::required("frame", "Time of the frame on the wire: 120us");
@@ -34,9 +34,9 @@ pub(super) const PARAMETERS: &[&dyn Described] =
 pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     let sync_allowed_ns = SYNC_ALLOWED.find(values)?.map(|span| span.as_ns().unsigned_abs());
     let mode = match (MODE.value(values)?, sync_allowed_ns) {
-        (Lead::Bus, sync_allowed_ns) => Mode::BusShift { sync_allowed_ns },
-        (Lead::Master, None) => Mode::MasterShift,
-        (Lead::Master, Some(_)) => {
+        (SyncMode::Bus, sync_allowed_ns) => Mode::BusShift { sync_allowed_ns },
+        (SyncMode::Master, None) => Mode::MasterShift,
+        (SyncMode::Master, Some(_)) => {
             return Err("--sync-allowed needs --mode bus-shift".to_owned());
         }
     };
@@ -50,12 +50,12 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 }
 
 /// Which clock leads, as it is written.
-enum Lead {
+enum SyncMode {
     Master,
     Bus,
 }
 
-impl Value for Lead {
+impl Value for SyncMode {
     const NAME: &'static str = "MODE";
     const EXAMPLE: &'static str = "bus-shift";
     const CHOICES: &'static [(&'static str, &'static str)] = &[
@@ -67,7 +67,7 @@ impl Value for Lead {
         match text {
             "master-shift" => Ok(Self::Master),
             "bus-shift" => Ok(Self::Bus),
-            other => Err(format!("{other} is neither master-shift nor bus-shift")),
+            other => Err(format!("{other} is not a mode; expected master-shift or bus-shift")),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Assess for Ethercat {
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
         let what = if late_ns < allowed_ns { "came in time" } else { "came too late" };
         let statement = format!(
-            "frames {what}: up to {} late, {} allowed before SYNC0",
+            "frames {what}: up to {} late, and {} is allowed before SYNC0",
             shown(late_ns),
             shown(allowed_ns)
         );

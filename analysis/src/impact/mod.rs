@@ -1,11 +1,11 @@
 //! What a time error does to a machine, in the unit of its user's work.
 //!
 //! Formulas with their sources; no measuring, no guessing of inputs. Each model takes the statistic
-//! that is right for it out of [`timing::Timing`], which says what the number rests on.
+//! that is right for it out of [`timing::Timing`], with the evidence for the number.
 //!
 //! A new model is a file here, its `mod` line and its row in [`MODELS`]: subcommand, options,
-//! `--help`, man page and the table of docs/impact.md come from the row. [`stepper`] stands beside
-//! the table, for it answers in figures of its own.
+//! `--help`, man page and the table of docs/impact.md come from the row. [`stepper`] is not in the
+//! table, because it has figures of its own.
 
 pub mod application;
 mod audio;
@@ -32,7 +32,7 @@ use model::{Formula, Model};
 pub static MODELS: &[Model] = &[
     Model {
         name: "servo",
-        about: "Phase that delay costs a control loop, and how much varying delay it bears",
+        about: "Phase that delay costs a control loop, and how much varying delay it tolerates",
         formulas: &[
             Formula {
                 of: "phase",
@@ -42,7 +42,8 @@ pub static MODELS: &[Model] = &[
             },
             Formula {
                 of: "stability",
-                formula: "delays that vary within [0, J] are borne if J < min 1/(ω\\|T(jω)\\|); \
+                formula: "delays that vary within [0, J] are tolerated if J < min \
+                         1/(ω\\|T(jω)\\|); \
                           J_max = 1/ω_c for ω_c/(s(1 + s/3ω_c))",
                 decides: "largest lateness (its range, for a loop given by points): the bound is \
                           for the worst case",
@@ -145,7 +146,7 @@ pub static MODELS: &[Model] = &[
         formulas: &[Formula {
             of: "",
             formula: "burst = rate·J",
-            decides: "largest interval: what piles up meanwhile",
+            decides: "largest interval: what accumulates meanwhile",
             source: "by definition",
         }],
         parameters: pacing::PARAMETERS,

@@ -12,7 +12,7 @@ use crate::quantity::{BitRate, Size};
 const SOURCE: &str = "burst = rate·J";
 
 const RATE: Parameter<BitRate> = Parameter::required("rate", "Rate of the stream: 1Gbit/s");
-const BUFFER: Parameter<Size> = Parameter::optional("buffer", "Buffer that there is: 8KiB");
+const BUFFER: Parameter<Size> = Parameter::optional("buffer", "Size of the buffer: 8KiB");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &BUFFER];

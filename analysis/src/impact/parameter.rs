@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use punctual_core::time::Span;
 
 use crate::quantity::{
-    Angle, BitRate, Length, LinearSpeed, Rate, Share, Size, angle, bit_rate, duration, length,
+    Angle, BitRate, Hertz, Length, LinearSpeed, Share, Size, angle, bit_rate, duration, length,
     linear_speed, rate, share, size,
 };
 
@@ -19,7 +19,7 @@ pub trait Value: Sized + 'static {
     const NAME: &'static str;
     /// A value that can be read.
     const EXAMPLE: &'static str;
-    /// The only words that can be read, each with what it means; empty where there are others.
+    /// The words that are accepted, each with its meaning; empty where any text may be.
     const CHOICES: &'static [(&'static str, &'static str)] = &[];
 
     /// Reads a value.
@@ -42,7 +42,7 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Rate, "RATE", "1kHz", rate);
+quantity!(Hertz, "RATE", "1kHz", rate);
 quantity!(Span, "TIME", "300us", duration);
 quantity!(Angle, "ANGLE", "5deg", angle);
 quantity!(Share, "SHARE", "5%", share);
@@ -61,9 +61,14 @@ impl<const MIN: u32, const MAX: u32> Value for Whole<MIN, MAX> {
 
     fn read(text: &str) -> Result<Self, String> {
         let number = text.trim().parse().ok().filter(|number| (MIN..=MAX).contains(number));
-        let range =
-            || if MAX == u32::MAX { format!("from {MIN} on") } else { format!("{MIN} to {MAX}") };
-        number.map(Self).ok_or_else(|| format!("{text}: a whole number is needed, {}", range()))
+        let range = || {
+            if MAX == u32::MAX {
+                format!("of at least {MIN}")
+            } else {
+                format!("from {MIN} to {MAX}")
+            }
+        };
+        number.map(Self).ok_or_else(|| format!("{text}: expected a whole number {}", range()))
     }
 }
 
@@ -72,9 +77,9 @@ impl<const MIN: u32, const MAX: u32> Value for Whole<MIN, MAX> {
 pub enum Presence {
     /// It must.
     Required,
-    /// It need not, and then there is none.
+    /// It is optional, without a default.
     Optional,
-    /// It need not, and then it is this.
+    /// It is optional, with this default.
     Default(&'static str),
 }
 
@@ -87,7 +92,7 @@ pub struct Parameter<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// What a parameter says of itself, whatever its type.
+/// The description of a parameter, whatever its type.
 pub trait Described: Sync {
     /// Its name, the option without the dashes.
     fn name(&self) -> &'static str;
@@ -136,7 +141,7 @@ impl<T: Value> Parameter<T> {
 
     /// The value of one that must be given, or has a default.
     pub(super) fn value(&self, values: &Values) -> Result<T, String> {
-        self.find(values)?.ok_or_else(|| format!("--{} is needed", self.name))
+        self.find(values)?.ok_or_else(|| format!("--{} is required", self.name))
     }
 }
 
@@ -199,16 +204,16 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_said_under_its_name() {
-        let rate: Parameter<Rate> = Parameter::required("rate", "");
+        let rate: Parameter<Hertz> = Parameter::required("rate", "");
         let bits: Parameter<Whole<1, 64>> = Parameter::or("8", "bits", "");
         let mut values = Values::default();
-        assert_eq!(rate.value(&values).unwrap_err(), "--rate is needed");
+        assert_eq!(rate.value(&values).unwrap_err(), "--rate is required");
         assert_eq!(bits.value(&values), Ok(Whole(8)));
         values.set(&rate, "5deg");
         values.set(&bits, "65");
         assert!(rate.value(&values).unwrap_err().starts_with("--rate: 5deg is an angle"));
         let why = bits.find(&values).unwrap_err();
-        assert_eq!(why, "--bits: 65: a whole number is needed, 1 to 64");
-        assert!(Whole::<2, { u32::MAX }>::read("1").unwrap_err().ends_with("from 2 on"));
+        assert_eq!(why, "--bits: 65: expected a whole number from 1 to 64");
+        assert!(Whole::<2, { u32::MAX }>::read("1").unwrap_err().ends_with("at least 2"));
     }
 }

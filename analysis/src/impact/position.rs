@@ -12,7 +12,7 @@ use crate::quantity::{Length, LinearSpeed};
 const SOURCE: &str = "error = v·J";
 
 const SPEED: Parameter<LinearSpeed> = Parameter::required("speed", "How fast it moves: 10m/min");
-const TOLERANCE: Parameter<Length> = Parameter::optional("tolerance", "Error that may be: 10um");
+const TOLERANCE: Parameter<Length> = Parameter::optional("tolerance", "Allowed error: 10um");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&SPEED, &TOLERANCE];

@@ -7,12 +7,12 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::quantity::Rate;
+use crate::quantity::Hertz;
 
 const SOURCE: &str = "effective bits log2(T/J)";
 
-const PULSES: Parameter<Rate> = Parameter::required("pulses", "Pulses per second: 1kHz");
-const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+const PULSES: Parameter<Hertz> = Parameter::required("pulses", "Pulses per second: 1kHz");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&PULSES, &BITS];
@@ -27,7 +27,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pwm {
     /// Pulses per second.
-    pub pulses: Rate,
+    pub pulses: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
     pub bits: Option<u32>,
 }
@@ -40,7 +40,7 @@ impl Assess for Pwm {
         let bits = (spread_ns > 0.0).then(|| (pulse_ns / spread_ns).log2().max(0.0));
         let statement = match bits {
             Some(bits) => format!("pulses of {:.4} Hz have {bits:.1} bits", self.pulses.as_hz()),
-            None => "no time error: it takes no bits".to_owned(),
+            None => "no time error: no bits are lost".to_owned(),
         };
         let impact = Application::new("pwm", SOURCE, statement, vec![spread])
             .figure("pulses", self.pulses.as_hz(), "Hz")
@@ -82,7 +82,7 @@ mod tests {
         fn more_time_error_is_never_better(
             hz in 1e-3f64..1e9, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u32..=64,
         ) {
-            let pwm = Pwm { pulses: Rate::from_hz(hz).unwrap(), bits: Some(bits) };
+            let pwm = Pwm { pulses: Hertz::from_hz(hz).unwrap(), bits: Some(bits) };
             let margin = |ns| pwm.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
             prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
         }

@@ -11,13 +11,13 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::quantity::Rate;
+use crate::quantity::Hertz;
 
 const SOURCE: &str = "f ≤ 1/(P + J): at most one edge between two looks";
 
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Period of the looks [default: that of the run]");
-const EDGES: Parameter<Rate> =
+const EDGES: Parameter<Hertz> =
     Parameter::optional("edges", "Edges per second that must be counted: 20kHz");
 
 /// What the model is given.
@@ -34,7 +34,7 @@ pub(super) struct Quadrature {
     /// Period of the looks, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Edges per second that must be counted; `None`: not judged.
-    pub edges: Option<Rate>,
+    pub edges: Option<Hertz>,
 }
 
 impl Assess for Quadrature {
@@ -83,7 +83,7 @@ mod tests {
         fn more_time_error_is_never_better(
             ns in 1.0f64..1e12, hz in 1e-3f64..1e9, less in 0.0f64..1e15, more in 0.0f64..1e15,
         ) {
-            let looks = Quadrature { period_ns: Some(ns), edges: Rate::from_hz(hz) };
+            let looks = Quadrature { period_ns: Some(ns), edges: Hertz::from_hz(hz) };
             let margin = |ns| looks.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
             prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
         }

@@ -3,7 +3,7 @@
 //! It happens just after a look and is seen a period later, the output leaves a period after that
 //! at the latest, plus computing and lateness: T ≤ 2P + C + L. What decides is the *largest
 //! lateness*, or the largest interval where that is larger, as it is when releases were missed. It
-//! is what was seen in n cycles: no safety case rests on an observation alone.
+//! was observed in n cycles: a safety case needs more than an observation.
 
 use punctual_core::time::Span;
 
@@ -17,7 +17,7 @@ const SOURCE: &str = "reaction ≤ 2P + C + L (sampled loop, worst phase)";
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Period of the loop [default: that of the run]");
 const COMPUTE: Parameter<Span> = Parameter::optional("compute", "Computing time [default: none]");
-const REACTION: Parameter<Span> = Parameter::optional("reaction", "Reaction that is demanded: 5ms");
+const REACTION: Parameter<Span> = Parameter::optional("reaction", "Required reaction time: 5ms");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &COMPUTE, &REACTION];
@@ -49,7 +49,7 @@ impl Assess for Safety {
         let basis = if gap.value_ns > largest.value_ns { gap } else { largest };
         let reaction_ns = 2.0 * period_ns + self.compute_ns + basis.value_ns;
         let statement = format!(
-            "a reaction takes up to {}, by what was seen",
+            "a reaction takes up to {}, as far as observed",
             Span::from_ns(reaction_ns.round() as i64)
         );
         let impact = Application::new("safety", SOURCE, statement, vec![basis])

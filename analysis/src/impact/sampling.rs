@@ -11,13 +11,13 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::quantity::Rate;
+use crate::quantity::Hertz;
 
 const SOURCE: &str = "SNR = −20·log10(2π·f·σ) (Analog Devices MT-007, AN-501)";
 
-const SIGNAL: Parameter<Rate> =
+const SIGNAL: Parameter<Hertz> =
     Parameter::required("signal", "Highest frequency in the signal: 1kHz");
-const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Bits that are wanted");
+const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&SIGNAL, &BITS];
@@ -32,7 +32,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sampling {
     /// The highest frequency in the signal.
-    pub signal: Rate,
+    pub signal: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
     pub bits: Option<u32>,
 }
@@ -50,7 +50,7 @@ impl Assess for Sampling {
                  {snr_db:.1} dB, {enob:.1} effective bits",
                 self.signal.as_hz()
             ),
-            _ => "no time error: it adds no noise".to_owned(),
+            _ => "no time error: no noise is added".to_owned(),
         };
         let impact = Application::new("sampling", SOURCE, statement, vec![rms.clone()])
             .figure("signal", self.signal.as_hz(), "Hz")
@@ -109,7 +109,7 @@ mod tests {
         fn more_time_error_is_never_better(
             hz in 1e-3f64..1e12, less in 0.0f64..1e15, more in 0.0f64..1e15, bits in 1u32..=64,
         ) {
-            let sampling = Sampling { signal: Rate::from_hz(hz).unwrap(), bits: Some(bits) };
+            let sampling = Sampling { signal: Hertz::from_hz(hz).unwrap(), bits: Some(bits) };
             let margin = |ns| sampling.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
             prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
         }

@@ -1,4 +1,4 @@
-//! A servo loop: the phase that delay costs it, and how much varying delay it bears.
+//! A servo loop: the phase that delay costs it, and how much varying delay it tolerates.
 //!
 //! Phase: a delay τ turns the loop by 360°·f_c·τ at its crossover f_c; sample and hold of period h
 //! counts as h/2 (Åström and Wittenmark, Computer-Controlled Systems, ch. 7 and A.1). What decides
@@ -17,18 +17,19 @@ use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
-use crate::quantity::{Angle, Rate};
+use crate::quantity::{Angle, Hertz};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
                       min 1/(ω|T(jω)|) (Kao and Lincoln 2004), 1/ω_c for L = ω_c/(s(1+s/3ω_c))";
 
-const CROSSOVER: Parameter<Rate> = Parameter::required("crossover", "Crossover of the loop: 100Hz");
+const CROSSOVER: Parameter<Hertz> =
+    Parameter::required("crossover", "Crossover of the loop: 100Hz");
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Sampling period [default: that of the run]");
 const DELAY: Parameter<Span> =
     Parameter::optional("delay", "From sample to actuation without any lateness [default: none]");
 const PHASE_ALLOWED: Parameter<Angle> =
-    Parameter::optional("phase-allowed", "Phase that may be lost: 5deg");
+    Parameter::optional("phase-allowed", "Allowed loss of phase: 5deg");
 const CLOSED_LOOP: Parameter<ClosedLoop> = Parameter::optional(
     "closed-loop",
     "The closed loop |T(jω)| by points RATE=MAGNITUDE: '10Hz=1.0,100Hz=0.9' [default: that of \
@@ -54,7 +55,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Servo {
     /// Crossover.
-    pub crossover: Rate,
+    pub crossover: Hertz,
     /// Sampling period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// From sample to actuation without any lateness, ns; ≥ 0.
@@ -68,7 +69,7 @@ pub(super) struct Servo {
 /// |T(jω)| at some frequencies.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClosedLoop {
-    points: Vec<(Rate, f64)>,
+    points: Vec<(Hertz, f64)>,
 }
 
 impl Value for ClosedLoop {
@@ -81,7 +82,7 @@ impl Value for ClosedLoop {
                 point.split_once('=').ok_or_else(|| format!("{point} is not RATE=MAGNITUDE"))?;
             let magnitude =
                 magnitude.trim().parse().map_err(|_| format!("{magnitude} is not a magnitude"))?;
-            Ok::<_, String>((Rate::read(hz)?, magnitude))
+            Ok::<_, String>((Hertz::read(hz)?, magnitude))
         };
         let points: Vec<_> = text.split(',').map(point).collect::<Result<_, _>>()?;
         Self::of(points).ok_or_else(|| "a magnitude must be positive and finite".to_owned())
@@ -91,14 +92,14 @@ impl Value for ClosedLoop {
 impl ClosedLoop {
     /// From points (frequency, magnitude); `None` without any, or with a magnitude that is not
     /// positive and finite.
-    pub(super) fn of(points: Vec<(Rate, f64)>) -> Option<Self> {
+    pub(super) fn of(points: Vec<(Hertz, f64)>) -> Option<Self> {
         let sound = points.iter().all(|(_, magnitude)| magnitude.is_finite() && *magnitude > 0.0);
         (sound && !points.is_empty()).then_some(Self { points })
     }
 
     /// min 1/(ω|T|) in ns, as far as the points tell.
     pub(super) fn jitter_margin_ns(&self) -> f64 {
-        let margin = |(rate, magnitude): &(Rate, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
+        let margin = |(rate, magnitude): &(Hertz, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
         self.points.iter().map(margin).fold(f64::MAX, f64::min)
     }
 }
@@ -122,7 +123,7 @@ impl Assess for Servo {
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
         let statement = format!(
             "the loop {stable}: its delay varies by up to {} of {} allowed; {lost:.2}° of phase \
-             are lost at {crossover_hz:.4} Hz, {by_lateness:.2}° of them to lateness",
+            is lost at {crossover_hz:.4} Hz, {by_lateness:.2}° of it to lateness",
             shown(varying_ns),
             shown(margin_ns),
         );
@@ -186,11 +187,11 @@ mod tests {
     /// ω|T| of L = ω_c/(s(1 + s/3ω_c)) is ω_c at its largest, so that a table of it says the same.
     #[test]
     fn the_table_of_the_default_loop_gives_its_margin() {
-        let points: Vec<(Rate, f64)> = (1..4_000)
+        let points: Vec<(Hertz, f64)> = (1..4_000)
             .map(|i| {
                 let x = f64::from(i) * 1e-3;
                 let t = 1.0 / ((1.0 - x * x / 3.0).powi(2) + x * x).sqrt();
-                (Rate::from_hz(100.0 * x).unwrap(), t)
+                (Hertz::from_hz(100.0 * x).unwrap(), t)
             })
             .collect();
         let margin_ns = ClosedLoop::of(points).unwrap().jitter_margin_ns();
@@ -203,7 +204,7 @@ mod tests {
     fn without_a_period_nothing_is_said() {
         let servo = Servo { period_ns: None, ..servo("1Hz") };
         let lack = servo.impact(&Timing::given(1.0, None)).unwrap_err();
-        assert_eq!(lack.to_string(), "it has no period");
+        assert_eq!(lack.to_string(), "the data have no period");
     }
 
     proptest! {
@@ -211,7 +212,7 @@ mod tests {
         fn more_time_error_is_never_better(
             hz in 1e-3f64..1e9, less in 0.0f64..1e12, more in 0.0f64..1e12,
         ) {
-            let servo = Servo { crossover: Rate::from_hz(hz).unwrap(), ..servo("1Hz") };
+            let servo = Servo { crossover: Hertz::from_hz(hz).unwrap(), ..servo("1Hz") };
             let margin = |ns| servo.impact(&Timing::given(ns, None)).unwrap().margin.unwrap();
             prop_assert!(margin(less.min(more)) >= margin(less.max(more)));
         }

@@ -40,7 +40,7 @@ const DOUBLE_STEP_RUN_NS: u64 = 5_000;
 /// LinuxCNC's guidance on `max |interval|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum SteppingClass {
     /// Below 20 µs: good for software stepping.
     Good,
     /// 20 to 50 µs: software stepping at lower rates.
@@ -51,7 +51,7 @@ pub enum Class {
     Unusable,
 }
 
-impl Class {
+impl SteppingClass {
     /// The class of a largest |interval|.
     pub fn of(interval_max_abs_ns: u64) -> Self {
         match interval_max_abs_ns {
@@ -93,7 +93,7 @@ pub struct StepGeneration {
     /// Direction setup to configure, ns: the drive's plus `interval_max_abs_ns`.
     pub dir_setup_ns: u64,
     /// LinuxCNC's guidance.
-    pub class: Class,
+    pub class: SteppingClass,
     /// The result in one line.
     pub statement: String,
 }
@@ -113,7 +113,7 @@ pub fn step_generation(interval_max_abs_ns: u64, drive: DriveTimings) -> StepGen
     // Without double stepping a pulse takes two runs: one raises it, one ends it.
     let runs_per_step = if double_step { 1.0 } else { 2.0 };
     let max_step_rate_hz = 1e9 / base_period_ns as f64 / runs_per_step;
-    let class = Class::of(interval_max_abs_ns);
+    let class = SteppingClass::of(interval_max_abs_ns);
     let shown = |ns: u64| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
     StepGeneration {
         model: "step-generation".to_owned(),
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn classes_have_their_borders() {
-        let classes = [0, 19_999, 20_000, 50_000, 50_001, 500_000, 500_001].map(Class::of);
-        use Class::{Fair, Good, HardwareSteps, Unusable};
+        let classes = [0, 19_999, 20_000, 50_000, 50_001, 500_000, 500_001].map(SteppingClass::of);
+        use SteppingClass::{Fair, Good, HardwareSteps, Unusable};
         assert_eq!(classes, [Good, Good, Fair, Fair, HardwareSteps, HardwareSteps, Unusable]);
         assert!(step_generation(u64::MAX, DriveTimings::default()).max_step_rate_hz > 0.0);
     }

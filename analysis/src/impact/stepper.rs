@@ -3,8 +3,8 @@
 //! With holding torque h, step angle S, speed ω and a peak-to-peak time error Δt: the rotor turns
 //! Δθ = ωΔt too far before the field steps \[4\]; its spring constant is k = πh/(2S) \[6\]; the
 //! torque spent is ΔT = kΔθ = (π/2)(h/S)ωΔt \[7\]. In steps per second f = ω/S that is ΔT/h =
-//! (π/2)·f·Δt, which is nothing but the electrical angle of the error (a full step is π/2), so
-//! neither h nor S matters to the ratio.
+//! (π/2)·f·Δt, which is the electrical angle of the error (a full step is π/2), so neither h nor S
+//! matters to the ratio.
 //!
 //! \[7\] is the slope of h·sin(electrical angle) at zero. Up to f·Δt = 0.2 it is at most 1.7 % too
 //! large and is used as published; beyond, the sine is. Steps are lost where the torque spent
@@ -77,7 +77,7 @@ pub struct Impact {
     pub torque_lost_nm: f64,
     /// The same over the holding torque.
     pub torque_lost_ratio: f64,
-    /// The same over the available torque; 1 and more: nothing is left.
+    /// The same over the available torque; from 1 on, no torque is left.
     pub share_of_available: f64,
     /// Torque that the motor has at this speed, Nm.
     pub available_torque_nm: f64,
@@ -160,7 +160,7 @@ fn statement(step_rate_hz: f64, ratio: f64, share: f64, steps_lost: bool) -> Str
     if steps_lost {
         return format!(
             "at {step_rate_hz:.0} steps/s steps are lost: the time error alone takes all the \
-             torque that is available"
+            available torque"
         );
     }
     format!(

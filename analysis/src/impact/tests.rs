@@ -5,7 +5,7 @@ use super::application::{Application, Suits};
 use super::parameter::{Presence, Values};
 use super::timing::{Bound, Timing};
 use crate::claim::Level;
-use crate::recording::{Recording, Setup};
+use crate::recording::{Recording, RecordingConfig};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Period, Span};
 
@@ -30,7 +30,7 @@ pub(super) fn run_like(max_ns: f64, bounds: &[(f64, f64)]) -> Timing {
 #[test]
 fn a_recording_gives_each_statistic_with_its_evidence() {
     let period = Period::from_ns(1_000_000);
-    let mut recording = Recording::new(Setup { period, ..Setup::default() });
+    let mut recording = Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
     for cycle in 0..10_000u64 {
         let lateness = Span::from_ns(1_000 + (cycle as i64 * 7_919) % 4_001);
         recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
@@ -55,7 +55,7 @@ fn a_recording_gives_each_statistic_with_its_evidence() {
 #[test]
 fn cold_cycles_that_were_left_out_are_not_in_n() {
     let period = Period::from_ns(1_000_000);
-    let setup = Setup { period, leave_out_cold: true, ..Setup::default() };
+    let setup = RecordingConfig { period, leave_out_cold: true, ..RecordingConfig::default() };
     let mut recording = Recording::new(setup);
     for cycle in 0..1_000u64 {
         let flags = if cycle < 10 { Flags::COLD } else { Flags::NONE };
@@ -69,8 +69,11 @@ fn cold_cycles_that_were_left_out_are_not_in_n() {
 
 #[test]
 fn nothing_recorded_lacks_everything_by_name() {
-    let timing = Timing::of(&Recording::new(Setup::default()).finish(0), None);
-    assert_eq!(timing.grid_pp().unwrap_err().to_string(), "it has no peak-to-peak about the grid");
+    let timing = Timing::of(&Recording::new(RecordingConfig::default()).finish(0), None);
+    assert_eq!(
+        timing.grid_pp().unwrap_err().to_string(),
+        "the data have no peak-to-peak about the grid"
+    );
     assert!(timing.largest_lateness().is_err() && timing.period_ns(None).is_err());
     assert!(timing.p_above(1.0).is_none());
 }
@@ -101,7 +104,7 @@ fn every_model_is_built_from_what_its_row_declares() {
             if parameter.presence() == Presence::Required {
                 needed.set(*parameter, parameter.example());
                 let why = model.build(&Values::default()).err().expect("a parameter is missing");
-                assert!(why.ends_with(" is needed"), "{model:?}: {why}");
+                assert!(why.ends_with(" is required"), "{model:?}: {why}");
             }
         }
         for values in [needed, all] {

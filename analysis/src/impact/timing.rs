@@ -1,4 +1,4 @@
-//! What a model of an application needs of a recording: statistics, each with what it rests on.
+//! What a model of an application needs of a recording: statistics, each with its evidence.
 //!
 //! Holds numbers that were found elsewhere, or one that a person gives. An observed maximum keeps
 //! its n, a probability keeps its confidence; nothing is extrapolated.
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::bound::{CONFIDENCE, p_upper};
 use crate::claim::{Claim, Level};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 
-/// A statistic, and what it rests on.
+/// A statistic and its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Basis {
     /// Which one: "largest lateness".
@@ -20,7 +20,7 @@ pub struct Basis {
     pub value_ns: f64,
     /// L0 for what was seen, L1 or L2 for a bound; null for a value that was given.
     pub level: Option<Level>,
-    /// Cycles that it rests on; null when that was not given.
+    /// Cycles that it is based on; null when not given.
     pub n: Option<u64>,
     /// Upper bound of the probability that a cycle is beyond the value; null where none is known.
     pub p: Option<f64>,
@@ -30,7 +30,7 @@ pub struct Basis {
 
 /// What a recording lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has no {0}")]
+#[error("the data have no {0}")]
 pub struct Lack(pub &'static str);
 
 /// P(lateness > `above_ns`) is at most `p`, with 95 % confidence, by `n` cycles.
@@ -40,7 +40,7 @@ pub struct Bound {
     pub above_ns: f64,
     /// The probability, in [0, 1].
     pub p: f64,
-    /// The level of the claim that says so.
+    /// The level of the claim behind it.
     pub level: Level,
 }
 
@@ -72,7 +72,7 @@ pub struct Timing {
 
 impl Timing {
     /// The statistics of a run with the given nominal period.
-    pub fn of(outcome: &Outcome, period_ns: Option<u64>) -> Self {
+    pub fn of(outcome: &RunFigures, period_ns: Option<u64>) -> Self {
         let lateness = &outcome.lateness_ns;
         Self {
             n: Some(counted(outcome)),
@@ -89,7 +89,7 @@ impl Timing {
     }
 
     /// One value, in ns, that stands for whatever statistic a model uses; seen as the largest of
-    /// `n` cycles where that is said.
+    /// `n` cycles where that is given.
     pub fn given(value_ns: f64, n: Option<u64>) -> Self {
         let value = Some(value_ns);
         let p = n.filter(|&n| n > 0).map(|n| p_upper(0, n, 1.0));
@@ -230,7 +230,7 @@ impl Timing {
 }
 
 impl Basis {
-    /// In words: the statistic, its value, what it rests on.
+    /// In words: the statistic, its value, its evidence.
     pub fn words(&self) -> String {
         let value = Span::from_ns(self.value_ns.round() as i64);
         let from = match (self.level, self.n) {
@@ -257,12 +257,12 @@ impl Basis {
 }
 
 /// How many cycles its figures are of: cold ones that were left out are in no claim.
-fn counted(outcome: &Outcome) -> u64 {
+fn counted(outcome: &RunFigures) -> u64 {
     let seen = outcome.claims.iter().find(|claim| claim.level == Level::L0);
     seen.map_or(outcome.cycles, |claim| claim.n)
 }
 
-/// What a claim says of the tail, where it says something.
+/// The bound of the tail in a claim, where it has one.
 fn bound(claim: &Claim) -> Option<Bound> {
     let (p, above_ns) = (claim.p?, claim.bound_ns?);
     let p = match claim.level {

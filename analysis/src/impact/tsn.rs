@@ -17,7 +17,7 @@ const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-et
 const DELTA: Parameter<Span> =
     Parameter::required("delta", "How long before its time a packet is handed over: 300us");
 const LOSSES: Parameter<Share> =
-    Parameter::optional("losses", "Share of packets that may be lost: 1ppm");
+    Parameter::optional("losses", "Allowed share of lost packets: 1ppm");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&DELTA, &LOSSES];
@@ -45,7 +45,7 @@ impl Assess for Etf {
         let statement = match losses {
             Some(p) => format!("at most {p:.1e} of the packets are dropped, at 95 % confidence"),
             None => {
-                format!("how often a wake is more than {} late is not known", shown(self.delta_ns))
+                format!("how often a wake is more than {} late is unknown", shown(self.delta_ns))
             }
         };
         let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
@@ -65,7 +65,7 @@ impl Assess for Etf {
         }
         Ok(match losses {
             Some(p) if p < allowed => impact.demand(p, allowed),
-            // What was never seen is not refuted by a bound that is only too high.
+            // A bound that is too high does not prove failure where none was seen.
             _ if largest.value_ns <= self.delta_ns => impact.unknown(),
             Some(p) => impact.demand(p, allowed),
             None => impact.unknown(),

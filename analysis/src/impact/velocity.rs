@@ -16,7 +16,7 @@ const SOURCE: &str = "δv/v = δt/h for a speed by differencing with the nominal
 
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Nominal period [default: that of the run]");
-const TOLERANCE: Parameter<Share> = Parameter::optional("tolerance", "Ripple that may be: 5%");
+const TOLERANCE: Parameter<Share> = Parameter::optional("tolerance", "Allowed ripple: 5%");
 
 /// What the model is given.
 pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &TOLERANCE];
@@ -43,7 +43,7 @@ impl Assess for Velocity {
         let (worst, rms) = (largest.value_ns / period_ns, usual.value_ns / period_ns);
         let statement = format!(
             "a speed computed with the nominal period is off by up to {:.3} %, {:.3} % rms; \
-             dividing by measured time takes that away",
+             dividing by the measured time avoids this",
             worst * 100.0,
             rms * 100.0
         );

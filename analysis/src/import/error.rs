@@ -63,7 +63,7 @@ pub(super) fn whole(text: &str) -> Result<u64, String> {
         return Err(if text.starts_with('-') {
             format!("{:?} is negative", shown())
         } else {
-            format!("{:?} is no count", shown())
+            format!("{:?} is not a count", shown())
         });
     }
     text.parse().map_err(|_| format!("{:?} is too large", shown()))
@@ -83,7 +83,7 @@ pub(super) fn decimal_ns(text: &str, unit_ns: i64) -> Result<f64, String> {
     match number.map(|number| number * unit_ns as f64) {
         Some(ns) if ns.abs() <= NS_MAX as f64 => Ok(ns),
         Some(_) => Err(format!("{:?} is too large", shortened(text.as_bytes()))),
-        None => Err(format!("{:?} is no number", shortened(text.as_bytes()))),
+        None => Err(format!("{:?} is not a number", shortened(text.as_bytes()))),
     }
 }
 

@@ -1,15 +1,15 @@
 //! All runs of another program's file.
 //!
-//! [`read`] hands the bytes to the reader of the format, and gives back runs with what the file
-//! cannot tell. Pure; memory is bounded by a fixed number of runs.
+//! [`read`] hands the bytes to the reader of the format, and returns runs with what the file does
+//! not record. Pure; memory is bounded by a fixed number of runs.
 
 use std::io::Read;
 
 pub use super::error::ImportError;
 use super::format::Format;
+pub use super::reading::ImportRequest;
 use super::reading::Reading;
-pub use super::reading::Request;
-pub use super::run::Run;
+pub use super::run::ImportedRun;
 use super::run::RunBuilder;
 
 /// What a file holds.
@@ -20,7 +20,7 @@ pub struct Import {
     /// What a reader should know before believing the numbers.
     pub warnings: Vec<String>,
     /// Its runs, at least one.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ImportedRun>,
 }
 
 /// Reads a whole file of `format`.
@@ -30,14 +30,14 @@ pub struct Import {
 pub fn read(
     format: &Format,
     mut reader: impl Read,
-    request: &Request,
+    request: &ImportRequest,
 ) -> Result<Import, ImportError> {
     let mut reading = Reading::new(request);
     // The place at which a contradiction shows is where the file ends.
     let last = (format.read)(&mut reading, &mut reader)?;
     let Reading { source, started_at, warnings, runs, .. } = reading;
     if runs.is_empty() {
-        return Err(last.refuse("it ends without any values"));
+        return Err(last.refuse("the file contains no values"));
     }
     let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
     let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;

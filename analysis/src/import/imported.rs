@@ -1,18 +1,18 @@
 //! What is known of a run that another program recorded: which quantity its values are, how coarse
-//! they are, and what they cannot tell.
+//! they are, and what they do not record.
 //!
-//! Plain data, part of [`crate::recording::Outcome`]; reads nothing.
+//! Plain data, part of [`crate::recording::RunFigures`]; reads nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantile::Probability;
-use crate::summary::Stats;
+use crate::summary::SummaryStats;
 
 /// Which quantity of the glossary the values of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Holds {
+pub enum ImportedQuantity {
     /// wake − release.
     Lateness,
     /// Start of the timer's interrupt handler − release: the first part of a lateness.
@@ -25,7 +25,7 @@ pub enum Holds {
     Response,
 }
 
-impl Holds {
+impl ImportedQuantity {
     /// Several of them, in words.
     pub fn many(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Holds {
         }
     }
 
-    /// How a claim says that one is above a bound.
+    /// How a claim expresses that one is above a bound.
     pub(crate) fn above(self) -> &'static str {
         match self {
             Self::Lateness | Self::InterruptLateness => "later than",
@@ -57,31 +57,31 @@ impl Holds {
     }
 }
 
-/// What another program's data hold and cannot tell.
+/// What another program's data hold and do not record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// The format: "cyclictest --json".
     pub format: String,
     /// The program that wrote it.
     pub program: String,
-    /// Its version; null where the file does not say.
+    /// Its version; null where the file does not record it.
     pub version: Option<String>,
-    /// Its command line; null where the file does not say.
+    /// Its command line; null where the file does not record it.
     pub command: Option<String>,
     /// Which quantity of the glossary the values are.
-    pub holds: Holds,
-    /// The nine numbers of that quantity; min, mean and max as the program told them, quantiles at
-    /// the upper end of their bucket, null where the file does not tell.
-    pub values_ns: Stats,
+    pub holds: ImportedQuantity,
+    /// The nine numbers of that quantity; min, mean and max as the program printed them, quantiles
+    /// at the upper end of their bucket, null where the file does not record them.
+    pub values_ns: SummaryStats,
     /// Width of a bucket, or of the unit of the values; null where it grows with the value.
     pub resolution_ns: Option<f64>,
-    /// A true value is at most this much above the min, mean and max told.
+    /// A true value is at most this much above the printed min, mean and max.
     pub rounding_ns: f64,
     /// Where the program's histogram ends; null where there is none.
     pub limit_ns: Option<i64>,
-    /// Values beyond the program's histogram: that they are beyond it is all that is known.
+    /// Values beyond the program's histogram: no more is known of them.
     pub overflow: u64,
-    /// What the file cannot tell, one line each.
+    /// What the file does not record, one line each.
     pub cannot_know: Vec<String>,
 }
 

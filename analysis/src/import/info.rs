@@ -45,7 +45,7 @@ pub struct RunInfo {
     /// Offset of the grid from multiples of the period, ns.
     #[serde(default)]
     pub phase_ns: u64,
-    /// The clock that the grid follows, as it was asked for; none: the grid is on CLOCK_MONOTONIC.
+    /// The clock that the grid follows, as it was requested; none: the grid is on CLOCK_MONOTONIC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
     /// Scheduling policy, as the kernel names it.
@@ -57,13 +57,13 @@ pub struct RunInfo {
     /// How it waited.
     #[serde(default)]
     pub wait: String,
-    /// What ran beside it.
+    /// The loads that ran at the same time.
     #[serde(default)]
     pub load: Vec<String>,
     /// How long it was to run, ns.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Cost of a stamp, below which nothing can be told apart, ns.
+    /// Cost of a time stamp, ns: smaller differences cannot be measured.
     #[serde(default)]
     pub floor_ns: Option<f64>,
     /// Which clock stamped.

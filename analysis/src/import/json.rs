@@ -1,7 +1,7 @@
 //! JSON read as it comes, in bounded memory: objects give their fields one by one.
 //!
-//! For the importers of JSON. A string longer than [`TEXT_BYTES_MAX`] ends the reading, so that
-//! nothing hostile is collected; what nobody asks for is passed over.
+//! For the importers of JSON. A string longer than [`TEXT_BYTES_MAX`] ends the reading, so that a
+//! hostile file cannot use much memory; unknown fields are skipped.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Read};
@@ -77,7 +77,7 @@ impl<R: Read> Read for Guarded<R> {
             }
             self.escaped = byte == b'\\' && !self.escaped;
             if self.since_quote > TEXT_BYTES_MAX {
-                return Err(Error::new(ErrorKind::InvalidData, "a text or a gap is too long"));
+                return Err(Error::new(ErrorKind::InvalidData, "a string or a gap is too long"));
             }
         }
         Ok(bytes)

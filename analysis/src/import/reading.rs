@@ -11,8 +11,8 @@ pub(super) const RUNS_MAX: usize = 1024;
 
 /// What is requested of a file.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
-    /// Thresholds to watch beside the 1-2-5 ladder, ns.
+pub struct ImportRequest {
+    /// Thresholds to watch in addition to the 1-2-5 ladder, ns.
     pub thresholds_ns: Vec<i64>,
     /// The unit of values, ns, for a file that does not state it.
     pub unit_ns: Option<i64>,
@@ -21,7 +21,7 @@ pub struct Request {
 /// A file while it is being read.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
-    pub(super) request: &'a Request,
+    pub(super) request: &'a ImportRequest,
     pub(super) source: Source,
     pub(super) started_at: Option<String>,
     pub(super) warnings: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     /// Of a file from which nothing was read yet.
-    pub(super) fn new(request: &'a Request) -> Self {
+    pub(super) fn new(request: &'a ImportRequest) -> Self {
         Self {
             request,
             source: Source::default(),
@@ -55,8 +55,8 @@ impl<'a> Reading<'a> {
             Some(unit_ns) => unit_ns,
             None => {
                 self.warnings.push(format!(
-                    "this format does not tell its unit: read as the default, {}; if it was made \
-                     with {option}, give --unit",
+                    "this format does not record its unit: read as the default, {}; if the file \
+                     was made with {option}, give --unit",
                     if otherwise_ns == 1 { "1 ns" } else { "1 µs" }
                 ));
                 otherwise_ns
@@ -64,7 +64,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Notes what no run of the file can tell.
+    /// Notes what no run of the file records.
     pub(super) fn cannot_know(&mut self, what: &[&str]) {
         self.source.cannot_know.extend(what.iter().map(|what| (*what).to_owned()));
     }

@@ -1,7 +1,7 @@
 //! Reads sample files block by block, up to the first damage.
 //!
 //! The layout is that of [`punctual_core::file`]. One block is held at a time (at most 16 MiB, and
-//! never more than the bytes that really came). Every number is checked before it is believed.
+//! never more than the bytes that really came). Every number is checked before it is used.
 
 use std::io::{ErrorKind, Read};
 
@@ -23,7 +23,7 @@ pub enum OpenError {
     #[error("the file is empty")]
     Empty,
     /// It ends, or is damaged, before the first block.
-    #[error("a sample file of punctual, damaged at its head: {0}")]
+    #[error("a punctual sample file with a damaged header: {0}")]
     Damaged(String),
     /// A later version wrote it.
     #[error("written by a newer punctual (layout {0}); this one reads layout {FILE_VERSION}")]
@@ -35,10 +35,10 @@ pub enum OpenError {
 
 /// How a file ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// With its end block: as it should.
+pub enum FileEnding {
+    /// With its end block.
     Complete,
-    /// With its end block, which says that the recording was ended before its time.
+    /// With its end block, which marks an early end of the recording.
     Early,
     /// Cut off, as after `kill -9`: all blocks before the cut were read.
     Incomplete,
@@ -53,7 +53,7 @@ pub enum Ending {
 
 /// One block of samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct SampleBlock<'a> {
     /// Index into [`FileInfo::runs`].
     pub run: usize,
     /// Its samples, cycles not decreasing.
@@ -75,17 +75,17 @@ struct Progress {
 
 /// A sample file being read.
 #[derive(Debug)]
-pub struct SampleFile<R> {
+pub struct SampleFileReader<R> {
     reader: R,
     info: FileInfo,
     progress: Vec<Progress>,
     at_byte: u64,
     bytes: Vec<u8>,
     samples: Vec<Sample>,
-    ending: Option<Ending>,
+    ending: Option<FileEnding>,
 }
 
-impl<R: Read> SampleFile<R> {
+impl<R: Read> SampleFileReader<R> {
     /// Reads the head of a file.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<R: Read> SampleFile<R> {
         }
         let magic = &punctual_core::file::FILE_MAGIC;
         if got < head.len() && head[..got.min(magic.len())] == magic[..got.min(magic.len())] {
-            return Err(OpenError::Damaged("it ends within the first 24 bytes".to_owned()));
+            return Err(OpenError::Damaged("the file ends within the first 24 bytes".to_owned()));
         }
         let header = FileHeader::from_bytes(&head).ok_or(OpenError::Foreign)?;
         if header.version > FILE_VERSION {
@@ -106,22 +106,22 @@ impl<R: Read> SampleFile<R> {
         }
         let damaged = |why: &str| Err(OpenError::Damaged(why.to_owned()));
         if header.version != FILE_VERSION || header.json_bytes > JSON_BYTES_MAX {
-            return damaged("its header holds impossible numbers");
+            return damaged("the header contains invalid numbers");
         }
         let mut bytes = Vec::new();
         let length = u64::from(header.json_bytes);
         reader.by_ref().take(length).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
-            return damaged("it ends within its description");
+            return damaged("the file ends within its description");
         }
         if crc32fast::hash(&bytes) != header.json_crc {
-            return damaged("the checksum of its description is wrong");
+            return damaged("the checksum of the description does not match");
         }
         let info: FileInfo = serde_json::from_slice(&bytes).map_err(|error| {
-            OpenError::Damaged(format!("its description is unreadable: {error}"))
+            OpenError::Damaged(format!("the description cannot be read: {error}"))
         })?;
         if info.runs.iter().any(|run| run.period_ns == 0) {
-            return damaged("its description holds a period of zero");
+            return damaged("the description has a period of 0");
         }
         Ok(Self {
             reader,
@@ -140,7 +140,7 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// How the file ended; `None` while there may be more.
-    pub fn ending(&self) -> Option<&Ending> {
+    pub fn ending(&self) -> Option<&FileEnding> {
         self.ending.as_ref()
     }
 
@@ -150,7 +150,7 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// The next block; `None` once the file ended, one way or another ([`Self::ending`]).
-    pub fn next_block(&mut self) -> Option<Block<'_>> {
+    pub fn next_block(&mut self) -> Option<SampleBlock<'_>> {
         if self.ending.is_some() {
             return None;
         }
@@ -158,7 +158,7 @@ impl<R: Read> SampleFile<R> {
             Ok(header) => {
                 let run = header.run as usize;
                 let (missed, unrecorded) = (header.missed, header.unrecorded);
-                Some(Block { run, samples: &self.samples, missed, unrecorded })
+                Some(SampleBlock { run, samples: &self.samples, missed, unrecorded })
             }
             Err(ending) => {
                 self.ending = Some(ending);
@@ -167,11 +167,11 @@ impl<R: Read> SampleFile<R> {
         }
     }
 
-    fn read_block(&mut self) -> Result<BlockHeader, Ending> {
+    fn read_block(&mut self) -> Result<BlockHeader, FileEnding> {
         let mut head = [0; BLOCK_HEADER_BYTES];
         match read_up_to(&mut self.reader, &mut head) {
             Ok(BLOCK_HEADER_BYTES) => {}
-            Ok(_) => return Err(Ending::Incomplete),
+            Ok(_) => return Err(FileEnding::Incomplete),
             Err(error) => return Err(self.damaged(format!("cannot be read: {error}"))),
         }
         let Some(header) = BlockHeader::from_bytes(&head, crc32fast::hash) else {
@@ -195,10 +195,10 @@ impl<R: Read> SampleFile<R> {
     }
 
     /// After the end block nothing may follow.
-    fn end(&mut self, how: u32) -> Ending {
+    fn end(&mut self, how: u32) -> FileEnding {
         match read_up_to(&mut self.reader, &mut [0]) {
-            Ok(0) if how == 0 => Ending::Complete,
-            Ok(0) => Ending::Early,
+            Ok(0) if how == 0 => FileEnding::Complete,
+            Ok(0) => FileEnding::Early,
             Ok(_) => {
                 self.at_byte += BLOCK_HEADER_BYTES as u64;
                 self.damaged("bytes follow the end of the file".to_owned())
@@ -207,32 +207,31 @@ impl<R: Read> SampleFile<R> {
         }
     }
 
-    fn check_header(&self, header: &BlockHeader) -> Result<(), Ending> {
+    fn check_header(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         if header.kind == BlockKind::End {
             return match header.samples {
                 0 => Ok(()),
-                _ => Err(self.damaged("an end block holds samples".to_owned())),
+                _ => Err(self.damaged("the end block contains samples".to_owned())),
             };
         }
         let Some(progress) = self.progress.get(header.run as usize) else {
             let runs = self.progress.len();
-            return Err(
-                self.damaged(format!("a block of run {} where {runs} are known", header.run))
-            );
+            return Err(self
+                .damaged(format!("a block of run {}, but the file has {runs} runs", header.run)));
         };
         if header.first != progress.samples {
             let (first, samples) = (header.first, progress.samples);
             return Err(
-                self.damaged(format!("a block starts at sample {first} instead of {samples}"))
+                self.damaged(format!("a block starts at sample {first}, expected {samples}"))
             );
         }
         if header.missed < progress.missed || header.unrecorded < progress.unrecorded {
-            return Err(self.damaged("a counter of a run runs backwards".to_owned()));
+            return Err(self.damaged("a counter of a run decreased".to_owned()));
         }
         Ok(())
     }
 
-    fn read_payload(&mut self, header: &BlockHeader) -> Result<(), Ending> {
+    fn read_payload(&mut self, header: &BlockHeader) -> Result<(), FileEnding> {
         self.bytes.clear();
         let length = header.payload_bytes();
         let read = self.reader.by_ref().take(length as u64).read_to_end(&mut self.bytes);
@@ -240,10 +239,10 @@ impl<R: Read> SampleFile<R> {
             return Err(self.damaged(format!("cannot be read: {error}")));
         }
         if self.bytes.len() != length {
-            return Err(Ending::Incomplete);
+            return Err(FileEnding::Incomplete);
         }
         if crc32fast::hash(&self.bytes) != header.payload_crc {
-            return Err(self.damaged("the checksum of a block is wrong".to_owned()));
+            return Err(self.damaged("the checksum of a block does not match".to_owned()));
         }
         let (samples, _) = self.bytes.as_chunks::<SAMPLE_BYTES>();
         self.samples.clear();
@@ -251,7 +250,7 @@ impl<R: Read> SampleFile<R> {
         Ok(())
     }
 
-    fn check_samples(&self, header: &BlockHeader) -> Result<(), Ending> {
+    fn check_samples(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         let progress = &self.progress[header.run as usize];
         let mut cycle = if progress.samples > 0 { progress.cycle } else { 0 };
         let mut rising = true;
@@ -259,11 +258,11 @@ impl<R: Read> SampleFile<R> {
             rising &= sample.cycle >= cycle;
             cycle = sample.cycle;
         }
-        if rising { Ok(()) } else { Err(self.damaged("cycles run backwards".to_owned())) }
+        if rising { Ok(()) } else { Err(self.damaged("the cycles decrease".to_owned())) }
     }
 
-    fn damaged(&self, why: String) -> Ending {
-        Ending::Damaged { at_byte: self.at_byte, why }
+    fn damaged(&self, why: String) -> FileEnding {
+        FileEnding::Damaged { at_byte: self.at_byte, why }
     }
 }
 
@@ -285,12 +284,12 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usiz
 /// whole reader behind one call, for tests and fuzzing.
 ///
 /// # Errors
-/// As [`SampleFile::open`].
-pub fn count_samples(bytes: &[u8]) -> Result<(u64, Ending), OpenError> {
-    let mut file = SampleFile::open(bytes)?;
+/// As [`SampleFileReader::open`].
+pub fn count_samples(bytes: &[u8]) -> Result<(u64, FileEnding), OpenError> {
+    let mut file = SampleFileReader::open(bytes)?;
     let mut samples = 0;
     while let Some(block) = file.next_block() {
         samples += block.samples.len() as u64;
     }
-    Ok((samples, file.ending.unwrap_or(Ending::Incomplete)))
+    Ok((samples, file.ending.unwrap_or(FileEnding::Incomplete)))
 }

@@ -1,7 +1,7 @@
 //! Lines of a text file, in bounded memory.
 //!
 //! For the importers of texts. Takes LF and CR LF; keeps at most [`LINE_BYTES_MAX`] of a line. A
-//! file whose last line has no end may have been cut inside of a number, so it is refused.
+//! file whose last line has no end may have been cut within a number, so it is refused.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 
@@ -81,7 +81,7 @@ impl<R: Read> Lines<R> {
                 let valid = start + error.valid_up_to();
                 Ok(Some(std::str::from_utf8(&self.line[start..valid]).unwrap_or_default()))
             }
-            Err(_) => Err(ImportError::line(self.number, "not text")),
+            Err(_) => Err(ImportError::line(self.number, "the line is not UTF-8 text")),
         }
     }
 }

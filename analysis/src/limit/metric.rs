@@ -4,10 +4,10 @@
 
 use punctual_core::time::Span;
 
-use crate::import::imported::{Holds, Imported};
+use crate::import::imported::{Imported, ImportedQuantity};
 use crate::quantile::Probability;
 use crate::quantity::decimal::{Decimal, Scaled};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 
 /// What a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ struct Row {
     kind: Kind,
     /// How many releases it needs at least.
     needed: u64,
-    figure: fn(&Outcome) -> Option<f64>,
+    figure: fn(&RunFigures) -> Option<f64>,
 }
 
 const fn row(
@@ -61,7 +61,7 @@ const fn row(
     name: &'static str,
     kind: Kind,
     needed: u64,
-    figure: fn(&Outcome) -> Option<f64>,
+    figure: fn(&RunFigures) -> Option<f64>,
 ) -> Row {
     Row { metric, name, kind, needed, figure }
 }
@@ -78,7 +78,7 @@ static ROWS: [Row; 8] = [
     row(Metric::JitterRms, "jitter_rms", Kind::Grid, 2, |of| of.jitters.grid_rms_ns),
 ];
 
-/// What there is, for errors.
+/// All metrics, for errors.
 fn known() -> String {
     let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
     format!("p50 … p99.9…, {}", names.join(", "))
@@ -87,7 +87,7 @@ fn known() -> String {
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Self, String> {
         if name.is_empty() {
-            return Err(format!("no metric before the <; there are {}", known()));
+            return Err(format!("no metric before the <; expected one of {}", known()));
         }
         match ROWS.iter().find(|row| row.name == name) {
             Some(row) => Ok(row.metric),
@@ -96,18 +96,26 @@ impl Metric {
     }
 
     fn parse_quantile(name: &str) -> Result<Self, String> {
-        let unknown = || format!("{name} is no metric; there are {}", known());
+        let unknown = || format!("{name} is not a metric; expected one of {}", known());
         // p99_9 is how the JSON key is spelled.
         let percent = name.strip_prefix('p').ok_or_else(unknown)?.replacen('_', ".", 1);
         let Some((number, [])) = Decimal::split(percent.as_bytes()) else { return Err(unknown()) };
-        let outside = || format!("{name} is no quantile; one lies between p0 and p100, e.g. p99.9");
+        let outside = || {
+            format!(
+                "{name} is not a quantile: it must be between p0 and p100, e.g. \
+                                 p99.9"
+            )
+        };
         match number.scaled(1, 7) {
             Scaled::Exact(ppb) => u64::try_from(ppb)
                 .ok()
                 .and_then(Probability::from_ppb)
                 .map(Self::Quantile)
                 .ok_or_else(outside),
-            Scaled::Rounded(_) => Err(format!("{name} is finer than p99.9999999")),
+            Scaled::Rounded(_) => Err(format!(
+                "{name} has too many digits; the finest is \
+                                              p99.9999999"
+            )),
             Scaled::TooLarge => Err(outside()),
         }
     }
@@ -125,9 +133,9 @@ impl Metric {
         self.kind() == Kind::Count
     }
 
-    /// Releases whose lateness is not known, which could have made the figure larger where it does
-    /// not say by how much, in words. A quantile takes them for the latest of all.
-    pub(super) fn left_open(self, outcome: &Outcome) -> Option<String> {
+    /// Releases whose lateness is not known, in words: they could have made the figure larger by an
+    /// unknown amount. A quantile takes them for the latest of all.
+    pub(super) fn left_open(self, outcome: &RunFigures) -> Option<String> {
         let censored = match (self, self.kind()) {
             (Self::Quantile(_), _) | (_, Kind::Least | Kind::Count) => return None,
             (_, Kind::Grid) => 0,
@@ -136,20 +144,20 @@ impl Metric {
         unknown(censored, outcome.unrecorded)
     }
 
-    /// Why another program's data cannot be held to it; `Ok` where they can.
-    fn imported(self, outcome: &Outcome, imported: &Imported) -> Result<(), String> {
+    /// Why another program's data cannot be judged by it; `Ok` where they can.
+    fn imported(self, outcome: &RunFigures, imported: &Imported) -> Result<(), String> {
         let holds = imported.holds;
-        let absent = || Err(format!("{self} is not in what {} tells", imported.program));
+        let absent = || Err(format!("{self} is not in the data of {}", imported.program));
         match self {
             Self::Missed if outcome.missed.is_some() => Ok(()),
             Self::Unrecorded if outcome.unrecorded > 0 => Ok(()),
             Self::Missed | Self::Unrecorded => absent(),
-            _ if holds != Holds::Lateness => {
-                Err(format!("{self} is about lateness, and this run holds {}", holds.many()))
+            _ if holds != ImportedQuantity::Lateness => {
+                Err(format!("{self} needs lateness, but this run holds {}", holds.many()))
             }
             Self::Quantile(p) if imported.is_beyond(p, outcome.lateness.count()) => {
                 let limit = imported.limit_ns.map_or_else(
-                    || "which it does not have".to_owned(),
+                    || "which the file does not have".to_owned(),
                     |ns| format!("which ends at {}", Span::from_ns(ns)),
                 );
                 Err(format!("{self} is beyond the histogram of the file, {limit}"))
@@ -159,7 +167,7 @@ impl Metric {
     }
 
     /// The figure, in ns or as a count; why there is none otherwise.
-    pub(super) fn measured(self, outcome: &Outcome) -> Result<f64, String> {
+    pub(super) fn measured(self, outcome: &RunFigures) -> Result<f64, String> {
         if let Some(imported) = &outcome.imported {
             self.imported(outcome, imported)?;
         }
@@ -172,12 +180,12 @@ impl Metric {
                     && p.rank(n.saturating_add(lost)) > n
                     && let Some(which) = unknown(outcome.censored, outcome.unrecorded)
                 {
-                    return Err(format!("{self} may be one of the {which}"));
+                    return Err(format!("{self} may be among the {which}"));
                 }
                 let value = outcome.lateness.quantile_below(p, lost);
                 (value.map(|ns| ns as f64), p.samples_needed())
             }
-            // A run that did not run has lost nothing, and shows nothing.
+            // A run without releases lost nothing, and shows nothing.
             _ if self.is_count() && outcome.cycles == 0 && outcome.missed.unwrap_or(0) == 0 => {
                 (None, 1)
             }
@@ -190,17 +198,17 @@ impl Metric {
     }
 
     /// Why there is no figure.
-    fn absent(self, outcome: &Outcome, n: u64, needed: u64) -> String {
+    fn absent(self, outcome: &RunFigures, n: u64, needed: u64) -> String {
         let is_grid = self.kind() == Kind::Grid;
         if self == Self::Missed && outcome.missed.is_none() {
-            return "missed: the data do not say".to_owned();
+            return "missed: the data do not record which releases were missed".to_owned();
         }
         if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
-            format!("{self} is not in what {} tells", imported.program)
+            format!("{self} is not in the data of {}", imported.program)
         } else if is_grid {
-            format!("{self} needs a fitted grid, which this run does not give")
+            format!("{self} needs a fitted grid, which this run does not have")
         } else if outcome.cycles > 0 && n == 0 {
-            format!("{self} needs latenesses, and this run holds none")
+            format!("{self} needs lateness, but this run holds none")
         } else {
             format!("{self} needs at least {needed} cycles; this run has {n}")
         }

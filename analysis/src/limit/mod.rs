@@ -1,7 +1,8 @@
 //! Limits that turn a run into a gate: `p99.9<50us`, `max<1ms`, `missed<1`, `jitter_pp<20us`.
 //!
-//! Reads the expression, judges an [`Outcome`]. A quantile that n cannot support, or a figure that
-//! was not measured, counts as failed with the reason: what was not measured is not promised.
+//! Reads the expression, judges an [`RunFigures`]. A quantile that n cannot support, or a figure
+//! that was not measured, counts as failed with the reason: nothing is promised that was not
+//! measured.
 
 mod metric;
 
@@ -10,12 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{QuantityError, decimal::Decimal, decimal::Scaled, duration};
-use crate::recording::Outcome;
+use crate::recording::RunFigures;
 pub use metric::Metric;
 
 /// One limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct MetricLimit {
     metric: Metric,
     or_equal: bool,
     /// Nanoseconds, or a count.
@@ -23,20 +24,20 @@ pub struct Limit {
     text: String,
 }
 
-/// What a limit says of a run.
+/// The judgement of a limit on a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// The limit as it was written, without spaces.
     pub text: String,
     /// Whether it holds.
     pub ok: bool,
-    /// What was measured: ns, or a count; null when the run cannot say.
+    /// What was measured: ns, or a count; null when the run does not have it.
     pub measured: Option<f64>,
     /// One line: what was measured against what, or why it could not be.
     pub reason: String,
 }
 
-/// Why an expression is no limit.
+/// Why an expression is not a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limit {text:?}: {why}")]
 pub struct LimitError {
@@ -44,7 +45,7 @@ pub struct LimitError {
     why: String,
 }
 
-impl Limit {
+impl MetricLimit {
     /// Reads a limit.
     ///
     /// # Errors
@@ -56,10 +57,14 @@ impl Limit {
         };
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         if compact.contains('>') {
-            return Err(refused("a limit is an upper one: write < or <=, e.g. max<1ms".to_owned()));
+            return Err(refused(
+                "a limit must be an upper bound: write < or <=, e.g. \
+                               max<1ms"
+                    .to_owned(),
+            ));
         }
         let Some((name, rest)) = compact.split_once('<') else {
-            return Err(refused("no < in it; write e.g. p99.9<50us".to_owned()));
+            return Err(refused("there is no <; write e.g. p99.9<50us".to_owned()));
         };
         let (or_equal, value) = match rest.strip_prefix('=') {
             Some(value) => (true, value),
@@ -75,13 +80,13 @@ impl Limit {
         self.metric
     }
 
-    /// A lateness threshold that it asks about, ns, to be watched while recording.
+    /// The lateness threshold of the limit, ns, to be watched while recording.
     pub fn threshold_ns(&self) -> Option<i64> {
         matches!(self.metric, Metric::Quantile(_) | Metric::Max).then_some(self.bound)
     }
 
     /// Judges a run.
-    pub fn judge(&self, outcome: &Outcome) -> Judgement {
+    pub fn judge(&self, outcome: &RunFigures) -> Judgement {
         let judgement =
             |ok, measured, reason| Judgement { text: self.text.clone(), ok, measured, reason };
         let measured = match self.metric.measured(outcome) {
@@ -114,13 +119,13 @@ impl Limit {
     }
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for MetricLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::str::FromStr for Limit {
+impl std::str::FromStr for MetricLimit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
@@ -144,12 +149,12 @@ fn count(text: &str) -> Result<i64, String> {
             Scaled::Exact(count) => {
                 i64::try_from(count).map_err(|_| format!("{text} is too large"))
             }
-            _ => Err(format!("{text} is no whole number; write e.g. missed<=0")),
+            _ => Err(format!("{text} is not a whole number; write e.g. missed<=0")),
         },
         Some((_, rest)) if !rest.is_empty() => {
-            Err("a count has no unit; write e.g. missed<=0".to_owned())
+            Err("a count takes no unit; write e.g. missed<=0".to_owned())
         }
-        _ => Err("a count (0, 1, 2 …) is needed; write e.g. missed<=0".to_owned()),
+        _ => Err("expected a count (0, 1, 2 …); write e.g. missed<=0".to_owned()),
     }
 }
 

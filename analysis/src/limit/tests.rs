@@ -2,15 +2,17 @@
 
 use super::*;
 use crate::quantile::Probability;
-use crate::recording::{Recording, Setup};
+use crate::recording::{Recording, RecordingConfig};
 use proptest::prelude::*;
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Period;
 
 /// `n` cycles of 1 ms with latenesses 1, 2, … n µs, then one after `missed` releases.
 fn recording(n: u64, missed: u64) -> Recording {
-    let mut recording =
-        Recording::new(Setup { period: Period::from_ns(1_000_000), ..Setup::default() });
+    let mut recording = Recording::new(RecordingConfig {
+        period: Period::from_ns(1_000_000),
+        ..RecordingConfig::default()
+    });
     let sample = |cycle, us| Sample { cycle, lateness: Span::from_us(us), flags: Flags::NONE };
     (0..n).for_each(|k| recording.push(&sample(k, k as i64 + 1)));
     recording.push(&sample(n + missed, 1));
@@ -18,11 +20,11 @@ fn recording(n: u64, missed: u64) -> Recording {
 }
 
 fn judged(text: &str, n: u64) -> Judgement {
-    Limit::parse(text).unwrap().judge(&recording(n, 0).finish(0))
+    MetricLimit::parse(text).unwrap().judge(&recording(n, 0).finish(0))
 }
 
 fn judged_with_missed(text: &str, n: u64, missed: u64) -> Judgement {
-    Limit::parse(text).unwrap().judge(&recording(n, missed).finish(0))
+    MetricLimit::parse(text).unwrap().judge(&recording(n, missed).finish(0))
 }
 
 #[test]
@@ -49,10 +51,10 @@ fn missed_releases_break_the_limits_that_their_lateness_breaks() {
     assert!(!judged("mean<100us").ok);
     // Of one that no wake followed nothing more is known than that it was a period late.
     let outcome = recording(100, 0).finish_with(3, 0);
-    let judged = |text: &str| Limit::parse(text).unwrap().judge(&outcome);
+    let judged = |text: &str| MetricLimit::parse(text).unwrap().judge(&outcome);
     assert!(judged("p90<1ms").ok && judged("p50<1ms").ok && judged("min<1ms").ok);
     let open = judged("p99<1s");
-    assert_eq!(open.reason, "p99 may be one of the 3 missed releases that no wake followed");
+    assert_eq!(open.reason, "p99 may be among the 3 missed releases that no wake followed");
     assert_eq!((open.ok, open.measured), (false, None));
     for text in ["max<1s", "mean<1s", "stddev<1s"] {
         let open = judged(text);
@@ -67,22 +69,24 @@ fn an_unsupported_quantile_fails_with_the_reason() {
     assert_eq!((judgement.ok, judgement.measured), (false, None));
     assert_eq!(judgement.reason, "p99.9 needs at least 1000 cycles; this run has 101");
     assert_eq!(judged("p99_9<1s", 100).reason, judgement.reason);
-    let empty = Recording::new(Setup::default()).finish(0);
-    assert!(!Limit::parse("jitter_pp<1s").unwrap().judge(&empty).ok);
-    assert!(!Limit::parse("max<1s").unwrap().judge(&empty).ok);
-    assert!(!Limit::parse("missed<1").unwrap().judge(&empty).ok, "nothing ran");
+    let empty = Recording::new(RecordingConfig::default()).finish(0);
+    assert!(!MetricLimit::parse("jitter_pp<1s").unwrap().judge(&empty).ok);
+    assert!(!MetricLimit::parse("max<1s").unwrap().judge(&empty).ok);
+    assert!(!MetricLimit::parse("missed<1").unwrap().judge(&empty).ok, "nothing ran");
 }
 
 #[test]
 fn what_went_unrecorded_may_have_been_later() {
-    let mut recording =
-        Recording::new(Setup { period: Period::from_ns(1_000_000), ..Setup::default() });
+    let mut recording = Recording::new(RecordingConfig {
+        period: Period::from_ns(1_000_000),
+        ..RecordingConfig::default()
+    });
     (0..10_000i64).for_each(|k| {
         let (cycle, lateness) = (k as u64, Span::from_us(k / 100));
         recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
     });
     let judged = |unrecorded, text| {
-        Limit::parse(text).unwrap().judge(&recording.clone().finish_with(0, unrecorded))
+        MetricLimit::parse(text).unwrap().judge(&recording.clone().finish_with(0, unrecorded))
     };
     assert!(judged(0, "p99<99us").ok && judged(0, "max<1ms").ok);
     // 100 of 10 100 are 0.99 %: the last recorded one stands for the 99 % quantile.
@@ -90,7 +94,7 @@ fn what_went_unrecorded_may_have_been_later() {
     assert_eq!((all.ok, all.measured), (true, Some(99_000.0)));
     let lost = judged(200, "p99<1s");
     assert_eq!((lost.ok, lost.measured), (false, None));
-    assert_eq!(lost.reason, "p99 may be one of the 200 cycles that went unrecorded");
+    assert_eq!(lost.reason, "p99 may be among the 200 cycles that went unrecorded");
     for text in ["max<1ms", "mean<1ms", "stddev<1ms", "jitter_pp<1ms", "jitter_rms<1ms"] {
         let judgement = judged(1, text);
         assert!(
@@ -105,22 +109,22 @@ fn what_went_unrecorded_may_have_been_later() {
 #[test]
 fn bad_limits_get_one_clear_line() {
     for (text, part) in [
-        ("p99.9", "no < in it"),
-        ("max>1ms", "upper one"),
+        ("p99.9", "there is no <"),
+        ("max>1ms", "must be an upper bound"),
         ("max<5", "5 needs a unit, e.g. 5us"),
-        ("max<", "nothing stands"),
+        ("max<", "got nothing"),
         ("<5us", "no metric before"),
-        ("latency<5us", "no metric; there are"),
-        ("p100<5us", "between p0 and p100"),
-        ("p99.99999999<5us", "finer than"),
-        ("pqr<5us", "no metric"),
+        ("latency<5us", "not a metric; expected one of"),
+        ("p100<5us", "must be between p0 and p100"),
+        ("p99.99999999<5us", "the finest is p99.9999999"),
+        ("pqr<5us", "not a metric"),
         ("missed<1us", "no unit"),
-        ("missed<0.5", "no whole number"),
+        ("missed<0.5", "not a whole number"),
         ("missed<-1", "a count"),
         ("max<5Nm", "a torque"),
         ("max<0us", "zero"),
     ] {
-        let message = Limit::parse(text).unwrap_err().to_string();
+        let message = MetricLimit::parse(text).unwrap_err().to_string();
         assert!(message.contains(part), "{text}: {message}");
         assert!(message.contains(&format!("{text:?}")) && !message.contains('\n'), "{message}");
     }
@@ -129,13 +133,13 @@ fn bad_limits_get_one_clear_line() {
 proptest! {
     #[test]
     fn no_text_panics(text in "\\PC{0,40}") {
-        let _ = Limit::parse(&text);
+        let _ = MetricLimit::parse(&text);
     }
 
     #[test]
     fn quantiles_read_as_they_show(ppb in 1u64..1_000_000_000, ns in 1i64..1_000_000_000_000) {
         let p = Probability::from_ppb(ppb).unwrap();
-        let limit = Limit::parse(&format!("{p} <= {ns}ns")).unwrap();
+        let limit = MetricLimit::parse(&format!("{p} <= {ns}ns")).unwrap();
         prop_assert_eq!(limit.metric(), Metric::Quantile(p));
         prop_assert_eq!(limit.threshold_ns(), Some(ns));
     }

@@ -10,7 +10,7 @@ const TO_A_DECADE: f64 = 50.0;
 
 /// A point of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct CurvePoint {
     /// 1/(1 − p), in [1, n].
     pub one_in: f64,
     /// All but one in `one_in` cycles were at most this late, ns: rounded up within its bucket.
@@ -22,14 +22,14 @@ pub struct Point {
 /// The value holds from the point before to this one: a curve of steps, each at its upper end.
 /// Values without a bucket (73 min and more, of either sign) count as the largest. Where some are
 /// not known the curve ends at the largest that is.
-pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
+pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<CurvePoint> {
     let sum = |sum: u64, count: u64| sum.saturating_add(count);
     let known = view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, sum);
     let n = known.saturating_add(view.unknown);
     let (Some(first), Some(max_ns), 1..) = (view.buckets.first(), max_ns, known) else {
         return Vec::new();
     };
-    let mut points = vec![Point { one_in: 1.0, lateness_ns: (first.0 as f64).min(max_ns) }];
+    let mut points = vec![CurvePoint { one_in: 1.0, lateness_ns: (first.0 as f64).min(max_ns) }];
     let mut seen = 0u64;
     for &(_, upper, count) in &view.buckets {
         seen = seen.saturating_add(count);
@@ -38,10 +38,10 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
         }
         let one_in = n as f64 / (n - seen) as f64;
         let lateness_ns = (upper as f64 - 1.0).min(max_ns);
-        let point = Point { one_in, lateness_ns };
+        let point = CurvePoint { one_in, lateness_ns };
         let last = points.len() - 1;
         let near = last > 0 && (one_in / points[last - 1].one_in).log10() < 1.0 / TO_A_DECADE;
-        // Of near points the later stands for both: it never says less than was seen.
+        // Of near points the later one is kept: the curve never understates.
         if near {
             points[last] = point;
         } else {
@@ -49,7 +49,7 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<Point> {
         }
     }
     let one_in = n as f64 / view.unknown.max(1) as f64;
-    points.push(Point { one_in, lateness_ns: max_ns });
+    points.push(CurvePoint { one_in, lateness_ns: max_ns });
     points
 }
 
@@ -84,7 +84,7 @@ mod tests {
             points.iter().find(|point| point.one_in >= x - 1e-9).map(|point| point.lateness_ns)
         };
         assert_eq!((at(2.0), at(10.0), at(100.0)), (Some(50.0), Some(90.0), Some(99.0)));
-        assert_eq!(points[points.len() - 1], Point { one_in: 100.0, lateness_ns: 100.0 });
+        assert_eq!(points[points.len() - 1], CurvePoint { one_in: 100.0, lateness_ns: 100.0 });
         assert_eq!(curve(&view(&[]), None), []);
         assert_eq!(curve(&view(&[7]), Some(7.0)).last().unwrap().one_in, 1.0);
     }

@@ -1,12 +1,12 @@
 //! The smallest, largest and mean lateness of neighbouring cycles: a time series in few points.
 //!
 //! One pass, constant memory, for any number of cycles and any gaps between them: when there are
-//! too many stretches, neighbours are merged and each is twice as wide. No value is lost: the
-//! extremes of the whole are the extremes of its stretches.
+//! too many bins, neighbours are merged and each is twice as wide. No value is lost: the extremes
+//! of the whole are the extremes of its bins.
 
 /// Neighbouring cycles as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct EnvelopeBin {
     /// The first cycle that would fall in it; the last one is `width − 1` later.
     pub first: u64,
     /// Cycles in it, at least 1.
@@ -17,12 +17,12 @@ pub struct Stretch {
     pub max_ns: i64,
     /// Sum of the latenesses, ns.
     sum_ns: i128,
-    /// Releases without a sample right before cycles of this stretch: missed, or unrecorded where
-    /// the run counts such.
+    /// Releases without a sample right before cycles of this bin: missed, or unrecorded where the
+    /// run counts such.
     pub missed: u64,
 }
 
-impl Stretch {
+impl EnvelopeBin {
     /// Mean lateness, ns.
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns as f64 / self.n as f64
@@ -42,34 +42,34 @@ impl Stretch {
     }
 }
 
-/// A time series in at most so many stretches, all of one width, in rising order.
+/// A time series in at most so many bins, all of one width, in rising order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     most: usize,
     shift: u32,
-    stretches: Vec<Stretch>,
+    bins: Vec<EnvelopeBin>,
 }
 
 impl Envelope {
-    /// An empty one of at most `most` (at least 2) stretches.
+    /// An empty one of at most `most` (at least 2) bins.
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(2), shift: 0, stretches: Vec::new() }
+        Self { most: most.max(2), shift: 0, bins: Vec::new() }
     }
 
     /// Takes in a cycle; cycles must not decrease (a lower one counts with the last).
     #[inline]
     pub fn push(&mut self, cycle: u64, lateness_ns: i64, missed: u64) {
         let first = cycle >> self.shift << self.shift;
-        let one = Stretch::of(first, lateness_ns, missed);
-        match self.stretches.last_mut() {
+        let one = EnvelopeBin::of(first, lateness_ns, missed);
+        match self.bins.last_mut() {
             Some(last) if first <= last.first => last.take(&one),
             _ => self.append(one),
         }
     }
 
-    fn append(&mut self, stretch: Stretch) {
-        self.stretches.push(stretch);
-        while self.stretches.len() > self.most {
+    fn append(&mut self, bin: EnvelopeBin) {
+        self.bins.push(bin);
+        while self.bins.len() > self.most {
             self.widen();
         }
     }
@@ -78,10 +78,10 @@ impl Envelope {
     fn widen(&mut self) {
         self.shift += 1;
         let shift = self.shift;
-        for stretch in &mut self.stretches {
-            stretch.first = stretch.first >> shift << shift;
+        for bin in &mut self.bins {
+            bin.first = bin.first >> shift << shift;
         }
-        self.stretches.dedup_by(|next, kept| {
+        self.bins.dedup_by(|next, kept| {
             let same = next.first == kept.first;
             if same {
                 kept.take(next);
@@ -90,25 +90,25 @@ impl Envelope {
         });
     }
 
-    /// The same in at most `most` (at least 2) stretches.
+    /// The same in at most `most` (at least 2) bins.
     #[must_use]
     pub fn thinned(&self, most: usize) -> Self {
         let mut thinner = self.clone();
         thinner.most = most.max(2);
-        while thinner.stretches.len() > thinner.most {
+        while thinner.bins.len() > thinner.most {
             thinner.widen();
         }
         thinner
     }
 
-    /// Cycles that a stretch spans: a power of two.
+    /// Cycles that a bin spans: a power of two.
     pub fn width(&self) -> u64 {
         1 << self.shift
     }
 
-    /// The stretches that hold something.
-    pub fn stretches(&self) -> &[Stretch] {
-        &self.stretches
+    /// The bins that hold something.
+    pub fn bins(&self) -> &[EnvelopeBin] {
+        &self.bins
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             envelope.push(cycle, lateness, 0);
         }
         assert_eq!(envelope.width(), 1);
-        let firsts: Vec<_> = envelope.stretches().iter().map(|s| (s.first, s.max_ns)).collect();
+        let firsts: Vec<_> = envelope.bins().iter().map(|s| (s.first, s.max_ns)).collect();
         assert_eq!(firsts, [(3, 7), (9, -2), (10, 5)]);
     }
 
@@ -135,8 +135,8 @@ mod tests {
             envelope.push(cycle, i64::MAX, u64::MAX);
             envelope.push(cycle, i64::MIN, u64::MAX);
         }
-        assert!(envelope.stretches().len() <= 2);
-        assert_eq!(envelope.stretches().iter().map(|s| s.n).sum::<u64>(), 8);
+        assert!(envelope.bins().len() <= 2);
+        assert_eq!(envelope.bins().iter().map(|s| s.n).sum::<u64>(), 8);
     }
 
     proptest! {
@@ -153,25 +153,25 @@ mod tests {
                 envelope.push(cycle, lateness, missed);
                 all.push((cycle, lateness));
             }
-            let stretches = envelope.stretches();
-            prop_assert!(stretches.len() <= most);
-            prop_assert!(stretches.windows(2).all(|pair| pair[0].first < pair[1].first));
-            for stretch in stretches {
-                let end = stretch.first + envelope.width();
+            let bins = envelope.bins();
+            prop_assert!(bins.len() <= most);
+            prop_assert!(bins.windows(2).all(|pair| pair[0].first < pair[1].first));
+            for bin in bins {
+                let end = bin.first + envelope.width();
                 let inside: Vec<i64> = all
                     .iter()
-                    .filter(|(cycle, _)| (stretch.first..end).contains(cycle))
+                    .filter(|(cycle, _)| (bin.first..end).contains(cycle))
                     .map(|&(_, lateness)| lateness)
                     .collect();
-                prop_assert_eq!(stretch.n, inside.len() as u64);
-                prop_assert_eq!(Some(&stretch.min_ns), inside.iter().min());
-                prop_assert_eq!(Some(&stretch.max_ns), inside.iter().max());
+                prop_assert_eq!(bin.n, inside.len() as u64);
+                prop_assert_eq!(Some(&bin.min_ns), inside.iter().min());
+                prop_assert_eq!(Some(&bin.max_ns), inside.iter().max());
                 let mean = inside.iter().sum::<i64>() as f64 / inside.len() as f64;
-                prop_assert!((stretch.mean_ns() - mean).abs() < 1e-6);
+                prop_assert!((bin.mean_ns() - mean).abs() < 1e-6);
             }
-            let counted: u64 = stretches.iter().map(|s| s.n).sum();
+            let counted: u64 = bins.iter().map(|s| s.n).sum();
             prop_assert_eq!(counted, steps.len() as u64);
-            let missed: u64 = stretches.iter().map(|s| s.missed).sum();
+            let missed: u64 = bins.iter().map(|s| s.missed).sum();
             prop_assert_eq!(missed, steps.iter().map(|s| s.2).sum::<u64>());
         }
     }

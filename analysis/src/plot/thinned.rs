@@ -13,7 +13,7 @@ use crate::release::Walk;
 
 /// A cycle later than the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Outlier {
+pub struct LateCycle {
     /// Its lateness, ns.
     pub lateness_ns: i64,
     /// Its cycle.
@@ -22,9 +22,9 @@ pub struct Outlier {
 
 /// How much is kept and what is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// The most stretches of the envelope.
-    pub stretches: usize,
+pub struct ThinnerConfig {
+    /// The most bins of the envelope.
+    pub bins: usize,
     /// The most outliers.
     pub outliers: usize,
     /// A cycle later than this is an outlier; `None`: no cycle is.
@@ -36,9 +36,9 @@ pub struct Bounds {
 /// A time series while its samples come in.
 #[derive(Clone, Debug)]
 pub struct Thinner {
-    bounds: Bounds,
+    bounds: ThinnerConfig,
     envelope: Envelope,
-    latest: BinaryHeap<Reverse<Outlier>>,
+    latest: BinaryHeap<Reverse<LateCycle>>,
     beyond: u64,
     walk: Walk,
 }
@@ -46,10 +46,10 @@ pub struct Thinner {
 /// A time series, thinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinned {
-    /// All cycles, in few stretches.
+    /// All cycles, in few bins.
     pub envelope: Envelope,
     /// The outliers in order of their cycle; the latest, where there were too many.
-    pub outliers: Vec<Outlier>,
+    pub outliers: Vec<LateCycle>,
     /// How many outliers there were: more than are listed where the list was cut.
     pub outliers_in_all: u64,
     /// The threshold that they are later than, ns.
@@ -60,9 +60,9 @@ pub struct Thinned {
 
 impl Thinner {
     /// Nothing yet.
-    pub fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: ThinnerConfig) -> Self {
         Self {
-            envelope: Envelope::new(bounds.stretches),
+            envelope: Envelope::new(bounds.bins),
             latest: BinaryHeap::new(),
             beyond: 0,
             walk: Walk::new(0, bounds.leave_out_cold),
@@ -87,12 +87,12 @@ impl Thinner {
         let missed = step.gap.map_or(0, |gap| gap.missed());
         self.envelope.push(sample.cycle, lateness_ns, missed);
         if self.bounds.outlier_above_ns.is_some_and(|above| lateness_ns > above) {
-            self.keep(Outlier { lateness_ns, cycle: sample.cycle });
+            self.keep(LateCycle { lateness_ns, cycle: sample.cycle });
         }
     }
 
     #[cold]
-    fn keep(&mut self, outlier: Outlier) {
+    fn keep(&mut self, outlier: LateCycle) {
         self.beyond += 1;
         self.latest.push(Reverse(outlier));
         if self.latest.len() > self.bounds.outliers {
@@ -102,7 +102,7 @@ impl Thinner {
 
     /// The time series.
     pub fn finish(self) -> Thinned {
-        let mut outliers: Vec<Outlier> = self.latest.into_iter().map(|kept| kept.0).collect();
+        let mut outliers: Vec<LateCycle> = self.latest.into_iter().map(|kept| kept.0).collect();
         outliers.sort_unstable_by_key(|outlier| (outlier.cycle, outlier.lateness_ns));
         Thinned {
             envelope: self.envelope,
@@ -124,8 +124,8 @@ mod tests {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
     }
 
-    fn bounds() -> Bounds {
-        Bounds { stretches: 8, outliers: 3, outlier_above_ns: Some(50), leave_out_cold: true }
+    fn bounds() -> ThinnerConfig {
+        ThinnerConfig { bins: 8, outliers: 3, outlier_above_ns: Some(50), leave_out_cold: true }
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         assert!(thinned.outliers.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
         kept.sort_unstable();
         assert_eq!(kept, [97, 98, 99]);
-        assert!(thinned.envelope.stretches().len() <= 8);
+        assert!(thinned.envelope.bins().len() <= 8);
     }
 
     #[test]
@@ -154,8 +154,8 @@ mod tests {
         ]);
         let thinned = thinner.finish();
         assert_eq!((thinned.samples, thinned.outliers_in_all), (4, 1));
-        let stretches = thinned.envelope.stretches();
-        let seen: Vec<_> = stretches.iter().map(|s| (s.first, s.max_ns, s.missed)).collect();
+        let bins = thinned.envelope.bins();
+        let seen: Vec<_> = bins.iter().map(|s| (s.first, s.max_ns, s.missed)).collect();
         assert_eq!(seen, [(1, 5, 0), (4, 60, 2), (90, 7, 0)]);
     }
 }

@@ -73,39 +73,37 @@ impl std::error::Error for QuantityError {}
 impl std::fmt::Display for QuantityError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotANumber { text, expected } if text.is_empty() => write!(
-                f,
-                "nothing stands where {} (e.g. {}) is needed",
-                expected.name(),
-                expected.example()
-            ),
+            Self::NotANumber { text, expected } if text.is_empty() => {
+                write!(f, "expected {} (e.g. {}), got nothing", expected.name(), expected.example())
+            }
             Self::NotANumber { text, expected } => {
                 write!(f, "{text} is not {}; write e.g. {}", expected.name(), expected.example())
             }
             Self::NoUnit { text, expected } => {
                 write!(f, "{text} needs a unit, e.g. {text}{}", expected.example_unit())
             }
-            Self::UnknownUnit { unit, expected } => write!(
-                f,
-                "{unit} is not a unit that is known; {} has {}",
-                expected.name(),
-                expected.units()
-            ),
+            Self::UnknownUnit { unit, expected } => {
+                write!(f, "unknown unit {unit}; {} takes {}", expected.name(), expected.units())
+            }
             Self::Dimension { text, expected, found } => write!(
                 f,
-                "{text} is {}; {} ({}) is needed",
+                "{text} is {}; expected {} ({})",
                 found.name(),
                 expected.name(),
                 expected.units()
             ),
-            Self::Zero { text } => write!(f, "{text} is zero; a positive value is needed"),
+            Self::Zero { text } => write!(f, "{text} is zero; the value must be greater than 0"),
             Self::Negative { text } => {
-                write!(f, "{text} is negative; a positive value is needed")
+                write!(f, "{text} is negative; the value must be greater than 0")
             }
-            Self::TooFine { text } => write!(f, "{text} is finer than 1 ns"),
+            Self::TooFine { text } => write!(f, "{text} is not a whole number of nanoseconds"),
             Self::TooLarge { text } => write!(f, "{text} is too large"),
             Self::OutsideShare { text } => {
-                write!(f, "{text} is no share; write e.g. 10% or 0.1, above 0 and at most 1")
+                write!(
+                    f,
+                    "{text} is not a share: it must be above 0 and at most 1, e.g. 10% or \
+                          0.1"
+                )
             }
         }
     }

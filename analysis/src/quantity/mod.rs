@@ -58,7 +58,7 @@ pub struct Speed {
 
 /// A rate in hertz; finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Rate {
+pub struct Hertz {
     hz: f64,
 }
 
@@ -135,7 +135,7 @@ newtype!(
     "radians per second",
     "15rev/s"
 );
-newtype!(Rate, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
+newtype!(Hertz, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
 newtype!(Length, m, from_m, as_m, length, Dimension::Length, "metres", "10um");
 newtype!(
     LinearSpeed,
@@ -288,21 +288,18 @@ mod tests {
     fn durations_are_refused_with_the_reason() {
         let refused = |text| duration(text).unwrap_err().to_string();
         assert_eq!(refused("500"), "500 needs a unit, e.g. 500us");
-        assert_eq!(refused("0ms"), "0ms is zero; a positive value is needed");
-        assert_eq!(refused("-5us"), "-5us is negative; a positive value is needed");
-        assert_eq!(refused("0.5ns"), "0.5ns is finer than 1 ns");
-        assert_eq!(refused("1.0001us"), "1.0001us is finer than 1 ns");
+        assert_eq!(refused("0ms"), "0ms is zero; the value must be greater than 0");
+        assert_eq!(refused("-5us"), "-5us is negative; the value must be greater than 0");
+        assert_eq!(refused("0.5ns"), "0.5ns is not a whole number of nanoseconds");
+        assert_eq!(refused("1.0001us"), "1.0001us is not a whole number of nanoseconds");
         assert_eq!(refused("1e30s"), "1e30s is too large");
         assert_eq!(refused("nan"), "nan is not a duration; write e.g. 500us");
-        assert_eq!(refused(""), "nothing stands where a duration (e.g. 500us) is needed");
+        assert_eq!(refused(""), "expected a duration (e.g. 500us), got nothing");
         assert_eq!(
             refused("5parsec"),
-            "parsec is not a unit that is known; a duration has ns, us, ms, s, min, h, d"
+            "unknown unit parsec; a duration takes ns, us, ms, s, min, h, d"
         );
-        assert_eq!(
-            refused("5Hz"),
-            "5Hz is a rate; a duration (ns, us, ms, s, min, h, d) is needed"
-        );
+        assert_eq!(refused("5Hz"), "5Hz is a rate; expected a duration (ns, us, ms, s, min, h, d)");
     }
 
     #[test]
@@ -330,7 +327,7 @@ mod tests {
         let error = torque("0.9deg").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "0.9deg is an angle; a torque (Nm, mNm, ozin, kgcm) is needed"
+            "0.9deg is an angle; expected a torque (Nm, mNm, ozin, kgcm)"
         );
         assert!(matches!(
             error,

@@ -75,12 +75,12 @@ static UNITS: [Unit; 45] = [
     other(&["MiB"], Dimension::Size, 1_048_576.0),
 ];
 
-/// The unit of that name; case counts (mNm is no MNm).
+/// The unit of that name; case matters (mNm is not MNm).
 pub(super) fn find(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.names.contains(&name))
 }
 
-/// What messages say of a dimension.
+/// How messages describe a dimension.
 struct Words {
     name: &'static str,
     units: &'static str,

@@ -1,11 +1,11 @@
-//! The one streaming pass over one run: samples in, [`Outcome`] out.
+//! The one streaming pass over one run: samples in, [`RunFigures`] out.
 //!
 //! Feeds every accumulator of this crate. Constant memory (about 1.6 MiB), no allocation per
 //! sample. Never reads a clock or a file; never drops a sample without counting it.
 
-mod asked;
+mod block;
 mod outcome;
-mod stretch;
+mod requested;
 mod worst;
 
 use punctual_core::sample::Sample;
@@ -14,23 +14,23 @@ use punctual_core::time::{Instant, Period, Span};
 use crate::claim::ask::Ask;
 use crate::claim::claims;
 use crate::claim::dependence::Exceedances;
-use crate::claim::judge::Counted;
+use crate::claim::judge::EventCount;
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{GridFit, Line};
 use crate::histogram::display::HistogramView;
 use crate::jitters::Jitters;
-use crate::release::{Gap, Lateness, Walk};
-use crate::summary::{Distribution, Stats};
-use asked::Asked;
-pub use asked::AskedTails;
-pub(crate) use asked::MISSED;
-pub use outcome::{Outcome, Wakes};
+use crate::release::{Lateness, ReleaseGap, Walk};
+use crate::summary::{Distribution, SummaryStats};
+pub use outcome::{RunFigures, Wakes};
+pub(crate) use requested::MISSED;
+use requested::Requested;
+pub use requested::RequestedTails;
 use worst::{Kept, WorstList};
-pub use worst::{Kind, WORST_MAX, Worst};
+pub use worst::{ReleaseKind, WORST_MAX, WorstRelease};
 
 /// What a sample's lateness is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Releases {
+pub enum ReleaseInstants {
     /// Its release is known: the lateness is that of the glossary.
     #[default]
     Known,
@@ -39,14 +39,14 @@ pub enum Releases {
     /// (and with it quantiles, claims and verdict) is not.
     Unknown,
     /// As `Unknown`, in a second pass: lateness is counted from the earliest wake about the line
-    /// that the first pass fitted ([`Outcome::line`]), so it is never negative and misses only a
-    /// constant that instants alone cannot tell.
+    /// that the first pass fitted ([`RunFigures::line`]), so it is never negative and misses only a
+    /// constant that instants alone do not show.
     Fitted(Line),
 }
 
 /// What must be known of a run before its first sample.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct RecordingConfig {
     /// The nominal period; without it there is no grid, and intervals are differences of lateness.
     pub period: Option<Period>,
     /// Instant of release 0.
@@ -54,16 +54,16 @@ pub struct Setup {
     /// Leave samples flagged [`COLD`](punctual_core::sample::Flags::COLD) out of every figure (they
     /// are counted).
     pub leave_out_cold: bool,
-    /// Thresholds to watch beside the 1-2-5 ladder, ns.
+    /// Thresholds to watch in addition to the 1-2-5 ladder, ns.
     pub thresholds_ns: Vec<i64>,
     /// What lateness is about.
-    pub releases: Releases,
+    pub releases: ReleaseInstants,
 }
 
 /// The accumulator of one run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    setup: Setup,
+    setup: RecordingConfig,
     walk: Walk,
     lateness: Lateness,
     interval: Distribution,
@@ -71,20 +71,20 @@ pub struct Recording {
     execution: Option<Distribution>,
     grid: Option<GridFit>,
     exceedances: Exceedances,
-    asked: Asked,
+    requested: Requested,
     peaks: Peaks,
     worst: WorstList,
 }
 
 impl Recording {
     /// An empty recording.
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: RecordingConfig) -> Self {
         let period_ns =
             setup.period.map_or(0, |period| i64::try_from(period.as_ns()).unwrap_or(i64::MAX));
         Self {
             walk: Walk::new(period_ns, setup.leave_out_cold).spaced(match &setup.releases {
-                Releases::Fitted(line) => line.spacing_ns(period_ns),
-                Releases::Known | Releases::Unknown => period_ns,
+                ReleaseInstants::Fitted(line) => line.spacing_ns(period_ns),
+                ReleaseInstants::Known | ReleaseInstants::Unknown => period_ns,
             }),
             lateness: Lateness::default(),
             interval: Distribution::default(),
@@ -92,22 +92,22 @@ impl Recording {
             execution: None,
             grid: setup.period.map(GridFit::new),
             exceedances: Exceedances::new(period_ns, &setup.thresholds_ns),
-            asked: Asked::default(),
+            requested: Requested::default(),
             peaks: Peaks::default(),
             worst: WorstList::default(),
             setup,
         }
     }
 
-    /// Watches the events of these claims that are no lateness; thresholds of lateness are those of
-    /// [`Setup::thresholds_ns`]. Before the first sample.
+    /// Watches the events of these claims that are not lateness; thresholds of lateness are those
+    /// of [`RecordingConfig::thresholds_ns`]. Before the first sample.
     #[must_use]
     pub fn watching(mut self, asks: &[Ask]) -> Self {
-        self.asked = Asked::new(asks);
+        self.requested = Requested::new(asks);
         self
     }
 
-    /// Says where release 0 was, when that is known only after the first samples (CSV instants).
+    /// Sets release 0, when it is known only after the first samples (CSV instants).
     pub fn set_epoch(&mut self, epoch: Instant) {
         self.setup.epoch = epoch;
     }
@@ -117,13 +117,13 @@ impl Recording {
     pub fn push(&mut self, sample: &Sample) {
         let deviation_ns = sample.lateness.as_ns();
         let lateness_ns = match &self.setup.releases {
-            Releases::Known | Releases::Unknown => deviation_ns,
-            Releases::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
+            ReleaseInstants::Known | ReleaseInstants::Unknown => deviation_ns,
+            ReleaseInstants::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
         };
-        let knows_lateness = self.setup.releases != Releases::Unknown;
+        let knows_lateness = self.setup.releases != ReleaseInstants::Unknown;
         let step = self.walk.step(sample, lateness_ns);
         if let Some(gap) = step.gap {
-            self.asked.miss(gap.missed());
+            self.requested.miss(gap.missed());
             if knows_lateness {
                 self.miss(&gap, sample);
             }
@@ -133,9 +133,9 @@ impl Recording {
         }
         if let Some(ns) = step.interval_ns {
             self.interval.push(ns);
-            self.asked.push_interval(ns);
+            self.requested.push_interval(ns);
         }
-        self.asked.push_release();
+        self.requested.push_release();
         if let Some(grid) = &mut self.grid {
             grid.push(sample.cycle, deviation_ns);
         }
@@ -144,7 +144,7 @@ impl Recording {
             self.exceedances.push(lateness_ns, 0, 0);
             self.peaks.push(lateness_ns);
             if self.worst.takes(lateness_ns) {
-                let (cycle, kind) = (sample.cycle, Kind::Ran);
+                let (cycle, kind) = (sample.cycle, ReleaseKind::Ran);
                 self.worst.push(Kept { lateness_ns, cycle, deviation_ns, kind });
             }
         }
@@ -152,7 +152,7 @@ impl Recording {
 
     /// Takes in the releases that were missed before `sample`.
     #[cold]
-    fn miss(&mut self, gap: &Gap, sample: &Sample) {
+    fn miss(&mut self, gap: &ReleaseGap, sample: &Sample) {
         self.lateness.miss(gap);
         self.exceedances.miss(*gap);
         let (Some((releases, lateness_ns)), Some(period)) = (gap.longest_wait(), self.setup.period)
@@ -164,7 +164,7 @@ impl Recording {
             let late_ns = i128::from(sample.lateness.as_ns()) + wait_ns;
             let deviation_ns = i64::try_from(late_ns).unwrap_or(i64::MAX);
             let cycle = sample.cycle - releases;
-            self.worst.push(Kept { lateness_ns, cycle, deviation_ns, kind: Kind::Missed });
+            self.worst.push(Kept { lateness_ns, cycle, deviation_ns, kind: ReleaseKind::Missed });
         }
     }
 
@@ -197,25 +197,25 @@ impl Recording {
     /// some KiB: fine several times a second, not for each sample.
     ///
     /// # Errors
-    /// In one line, why the data cannot tell.
-    pub fn counted_so_far(&self, ask: &Ask) -> Result<Counted, String> {
+    /// In one line, why the data do not show it.
+    pub fn counted_so_far(&self, ask: &Ask) -> Result<EventCount, String> {
         let gaps = self.walk.gaps();
         let tails = self.exceedances.clone().finish(gaps);
         // What went unrecorded is a gap so far, and counts as missed.
         let of = (self.lateness.wakes().histogram().count(), self.walk.samples(), 0);
-        asked::counted(ask, &tails, of, &self.asked.so_far(gaps))
+        requested::counted(ask, &tails, of, &self.requested.so_far(gaps))
     }
 
-    /// The figures. `unrecorded` is how many samples the recorder says did not fit: their releases
+    /// The figures. `unrecorded` is how many samples did not fit in the recorder: their releases
     /// ran, so they are taken off the gaps in k, and what remains was missed.
-    pub fn finish(self, unrecorded: u64) -> Outcome {
+    pub fn finish(self, unrecorded: u64) -> RunFigures {
         let missed = self.walk.gaps().saturating_sub(unrecorded);
         self.finish_with(missed, unrecorded)
     }
 
     /// The figures, where the recorder itself counted the missed releases (which also covers those
     /// after the last sample).
-    pub fn finish_with(self, missed: u64, unrecorded: u64) -> Outcome {
+    pub fn finish_with(self, missed: u64, unrecorded: u64) -> RunFigures {
         let placement = self.walk.placement(missed, unrecorded);
         let tails = self.exceedances.placed(missed, &placement).tails(unrecorded);
         let releases = self.lateness.finish(&placement, unrecorded);
@@ -226,12 +226,12 @@ impl Recording {
         let histogram = known.histogram();
         let mut claims = claims(&tails, histogram);
         claims.extend(extremes::claim::claim(&self.peaks, missed, unrecorded));
-        Outcome {
+        RunFigures {
             cycles: self.walk.samples(),
             cold: self.walk.cold(),
             cold_max_ns: match self.setup.releases {
-                Releases::Known => self.walk.cold_max_ns().map(|ns| ns as f64),
-                Releases::Unknown | Releases::Fitted(_) => None,
+                ReleaseInstants::Known => self.walk.cold_max_ns().map(|ns| ns as f64),
+                ReleaseInstants::Unknown | ReleaseInstants::Fitted(_) => None,
             },
             missed: Some(missed),
             censored: releases.censored,
@@ -248,14 +248,14 @@ impl Recording {
             worst: self.worst.finish(&self.setup),
             imported: None,
             line,
-            asked: self.asked.finish(missed),
+            requested: self.requested.finish(missed),
             tails,
             lateness: known.into_histogram(),
         }
     }
 
     /// The nine numbers of lateness so far, of releases that ran or lie in a gap.
-    pub fn lateness_so_far(&self) -> Stats {
+    pub fn lateness_so_far(&self) -> SummaryStats {
         let placement = self.walk.placement(self.walk.gaps(), 0);
         self.lateness.clone().finish(&placement, 0).known().stats()
     }
@@ -270,11 +270,15 @@ mod tests {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
     }
 
-    fn setup() -> Setup {
-        Setup { period: Period::from_ns(1_000), epoch: Instant::from_ns(500), ..Setup::default() }
+    fn setup() -> RecordingConfig {
+        RecordingConfig {
+            period: Period::from_ns(1_000),
+            epoch: Instant::from_ns(500),
+            ..RecordingConfig::default()
+        }
     }
 
-    fn outcome(setup: Setup, samples: &[Sample], unrecorded: u64) -> Outcome {
+    fn outcome(setup: RecordingConfig, samples: &[Sample], unrecorded: u64) -> RunFigures {
         let mut recording = Recording::new(setup);
         recording.extend(samples);
         recording.finish(unrecorded)
@@ -284,7 +288,7 @@ mod tests {
     fn nothing_recorded_is_an_outcome_too() {
         let outcome = outcome(setup(), &[], 0);
         assert_eq!((outcome.cycles, outcome.missed), (0, Some(0)));
-        assert_eq!(outcome.lateness_ns, Stats::default());
+        assert_eq!(outcome.lateness_ns, SummaryStats::default());
         assert!(outcome.claims.is_empty() && outcome.grid.is_none() && outcome.worst.is_empty());
     }
 
@@ -314,7 +318,7 @@ mod tests {
         ];
         let kept = outcome(setup(), &samples, 0);
         assert_eq!((kept.cold, kept.lateness_ns.max), (1, Some(900.0)));
-        let left = outcome(Setup { leave_out_cold: true, ..setup() }, &samples, 0);
+        let left = outcome(RecordingConfig { leave_out_cold: true, ..setup() }, &samples, 0);
         assert_eq!((left.cycles, left.cold, left.lateness_ns.max), (3, 1, Some(12.0)));
         assert_eq!(left.cold_max_ns, Some(900.0), "left out, and said");
         assert_eq!((left.interval_ns.min, left.interval_ns.max), (Some(2.0), Some(2.0)));
@@ -350,11 +354,16 @@ mod tests {
         let samples: Vec<Sample> = (0..20_000u64)
             .map(|k| sample(k, k as i64 + [0, 4, 8][k as usize % 3], Flags::NONE))
             .collect();
-        let first = outcome(Setup { releases: Releases::Unknown, ..setup() }, &samples, 0);
-        assert_eq!(first.lateness_ns, Stats::default());
+        let first =
+            outcome(RecordingConfig { releases: ReleaseInstants::Unknown, ..setup() }, &samples, 0);
+        assert_eq!(first.lateness_ns, SummaryStats::default());
         assert_eq!(first.interval_ns.max, Some(5.0));
         let line = first.line.unwrap();
-        let second = outcome(Setup { releases: Releases::Fitted(line), ..setup() }, &samples, 0);
+        let second = outcome(
+            RecordingConfig { releases: ReleaseInstants::Fitted(line), ..setup() },
+            &samples,
+            0,
+        );
         assert_eq!((second.lateness_ns.min, second.lateness_ns.max), (Some(0.0), Some(8.0)));
         assert_eq!(first.grid, second.grid);
         // The instant is that of the wake itself.

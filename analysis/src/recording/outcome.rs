@@ -1,4 +1,4 @@
-//! What one run gave, as plain data.
+//! The results of one run, as plain data.
 //!
 //! For the report (the JSON keys are those of the schema) and for limits and verdicts, which need
 //! the parts that JSON leaves out. Holds; computes nothing.
@@ -6,33 +6,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::asked::{self, AskedTails};
-use super::worst::Worst;
+use super::requested::{self, RequestedTails};
+use super::worst::WorstRelease;
 use crate::claim::Claim;
-use crate::claim::ask::{Ask, Event};
+use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::dependence::Tails;
-use crate::claim::judge::Counted;
+use crate::claim::judge::EventCount;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
-use crate::import::imported::{Holds, Imported};
+use crate::import::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
-use crate::summary::{Distribution, Stats};
+use crate::summary::{Distribution, SummaryStats};
 
 /// The figures of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
-    /// Recorded cycles, cold ones included; 0 for imported data that tell no count.
+pub struct RunFigures {
+    /// Recorded cycles, cold ones included; 0 for imported data without a count.
     pub cycles: u64,
     /// Recorded cycles that were flagged cold.
     pub cold: u64,
     /// Largest lateness among the cold cycles, whether they count or are left out; null without
     /// any.
     pub cold_max_ns: Option<f64>,
-    /// Releases that never ran; null for data that do not say.
+    /// Releases that never ran; null for data that do not record it.
     pub missed: Option<u64>,
-    /// Those of them of which only is known that they were late by a period at least: no wake
-    /// followed, or cycles went unrecorded among them.
+    /// Missed releases known only to be at least a period late: no wake followed, or cycles went
+    /// unrecorded among them.
     #[serde(default)]
     pub censored: u64,
     /// Cycles that ran but did not fit in the recorder.
@@ -41,16 +41,16 @@ pub struct Outcome {
     /// the first wake after them, and a period at least. Where `censored` or `unrecorded` is not 0
     /// quantiles take those for the latest of all, and `max` is a lower bound. Data that know no
     /// releases have that of their wakes.
-    pub lateness_ns: Stats,
+    pub lateness_ns: SummaryStats,
     /// Lateness of wakes alone, as programs report it that know no releases.
     #[serde(default)]
     pub wakes: Wakes,
     /// wake − previous wake − period.
-    pub interval_ns: Stats,
+    pub interval_ns: SummaryStats,
     /// finish − release; null when not recorded.
-    pub response_ns: Option<Stats>,
+    pub response_ns: Option<SummaryStats>,
     /// finish − start; null when not recorded.
-    pub execution_ns: Option<Stats>,
+    pub execution_ns: Option<SummaryStats>,
     /// The least-squares grid; null without a period or with fewer than two cycles.
     pub grid: Option<Grid>,
     /// Every measure that goes by that name.
@@ -60,16 +60,16 @@ pub struct Outcome {
     /// What the run supports.
     pub claims: Vec<Claim>,
     /// The latest releases, latest first.
-    pub worst: Vec<Worst>,
+    pub worst: Vec<WorstRelease>,
     /// What another program's data hold and cannot tell; null for the project's own.
     #[serde(default)]
     pub imported: Option<Imported>,
     /// The line behind `grid`, for a second pass over instants.
     #[serde(skip)]
     pub line: Option<Line>,
-    /// Events that claims asked about, beside lateness.
+    /// Events other than lateness that the requested claims are about.
     #[serde(skip)]
-    pub asked: AskedTails,
+    pub requested: RequestedTails,
     /// Exceedances of every watched threshold.
     #[serde(skip)]
     pub tails: Tails,
@@ -81,11 +81,12 @@ pub struct Outcome {
 /// Lateness of the cycles that ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wakes {
-    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not say.
+    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not
+    /// record it.
     pub left_out: Option<u64>,
     /// The nine numbers.
     #[serde(flatten)]
-    pub stats: Stats,
+    pub stats: SummaryStats,
 }
 
 impl Wakes {
@@ -95,7 +96,7 @@ impl Wakes {
     }
 }
 
-impl Outcome {
+impl RunFigures {
     /// Releases whose lateness is not known, which may have been later than all others.
     pub fn unknown(&self) -> u64 {
         self.censored.saturating_add(self.unrecorded)
@@ -106,22 +107,22 @@ impl Outcome {
     ///
     /// # Errors
     /// In one line, why the data cannot tell.
-    pub fn counted(&self, ask: &Ask) -> Result<Counted, String> {
-        if let (Some(imported), Event::Interval { .. }) = (&self.imported, ask.event())
-            && imported.holds == Holds::Interval
+    pub fn counted(&self, ask: &Ask) -> Result<EventCount, String> {
+        if let (Some(imported), ClaimEvent::Interval { .. }) = (&self.imported, ask.event())
+            && imported.holds == ImportedQuantity::Interval
             && self.cycles == 0
         {
             let program = &imported.program;
             return Err(format!("{program} tells how far intervals went, not how many there were"));
         }
         let of = (self.lateness.count(), self.cycles, self.unrecorded);
-        asked::counted(ask, &self.tails, of, &self.asked)
+        requested::counted(ask, &self.tails, of, &self.requested)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Recording, Setup};
+    use super::super::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;
     use punctual_core::time::{Period, Span};
 
@@ -135,7 +136,8 @@ mod tests {
     #[test]
     fn the_keys_are_those_of_the_schema() {
         let period = Period::from_ns(1_000_000);
-        let mut recording = Recording::new(Setup { period, ..Setup::default() });
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
         for cycle in 0..3_000 {
             let lateness = Span::from_ns(5_000 + (cycle * 7_919 % 1_000) as i64);
             recording.push(&Sample { cycle, lateness, ..Sample::default() });

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Setup;
+use super::RecordingConfig;
 
 /// How many are kept.
 pub const WORST_MAX: usize = 10;
@@ -13,7 +13,7 @@ pub const WORST_MAX: usize = 10;
 /// Whether a release ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ReleaseKind {
     /// It ran.
     #[default]
     Ran,
@@ -23,7 +23,7 @@ pub enum Kind {
 
 /// One late release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Worst {
+pub struct WorstRelease {
     /// Its cycle.
     pub cycle: u64,
     /// Instant of its wake, ns: on CLOCK_MONOTONIC, or on the clock that the run follows. For a
@@ -31,7 +31,7 @@ pub struct Worst {
     pub at_ns: u64,
     /// "ran", or "missed": then the first of those that waited for the same wake.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ReleaseKind,
     /// Its lateness, ns.
     pub lateness_ns: f64,
     /// What made it late, where that is known.
@@ -45,7 +45,7 @@ pub(super) struct Kept {
     pub(super) cycle: u64,
     /// wake − (epoch + cycle·period), which is not the lateness where that is about a fitted line.
     pub(super) deviation_ns: i64,
-    pub(super) kind: Kind,
+    pub(super) kind: ReleaseKind,
 }
 
 /// The latest releases so far, latest first.
@@ -83,12 +83,12 @@ impl WorstList {
         }
     }
 
-    pub(super) fn finish(&self, setup: &Setup) -> Vec<Worst> {
+    pub(super) fn finish(&self, setup: &RecordingConfig) -> Vec<WorstRelease> {
         let period_ns = setup.period.map_or(0, |period| u128::from(period.as_ns()));
         let worst = |kept: &Kept| {
             let release = u128::from(setup.epoch.as_ns()) + u128::from(kept.cycle) * period_ns;
             let release = u64::try_from(release).unwrap_or(u64::MAX);
-            Worst {
+            WorstRelease {
                 cycle: kept.cycle,
                 at_ns: release.saturating_add_signed(kept.deviation_ns),
                 kind: kept.kind,

@@ -71,7 +71,7 @@ pub(super) fn counted(number: i128) -> u64 {
 
 /// Releases that were missed between two wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct ReleaseGap {
     missed: u64,
     /// Lateness of the cycles before and after it.
     before_ns: i64,
@@ -80,7 +80,7 @@ pub struct Gap {
     period_ns: i64,
 }
 
-impl Gap {
+impl ReleaseGap {
     /// `missed` releases between a cycle that woke `before_ns` late and one that woke `after_ns`
     /// late; with a period of 0 each is later than anything.
     pub fn new(missed: u64, before_ns: i64, after_ns: i64, period_ns: i64) -> Self {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn each(gap: &Gap) -> Vec<i64> {
+    fn each(gap: &ReleaseGap) -> Vec<i64> {
         let mut all = Vec::new();
         for mut piece in gap.pieces() {
             while let Some(ns) = piece.next_ns() {
@@ -151,29 +151,29 @@ mod tests {
     #[test]
     fn a_stall_in_the_wait_leaves_what_was_left_of_it() {
         // 10.4 ms late at 1 ms: ten releases passed before that wake, 9.4 to 0.4 ms before it.
-        let gap = Gap::new(10, 10_400, 5, 1_000);
+        let gap = ReleaseGap::new(10, 10_400, 5, 1_000);
         let expected = [9_400, 8_400, 7_400, 6_400, 5_400, 4_400, 3_400, 2_400, 1_400, 1_000];
         assert_eq!(each(&gap), expected);
     }
 
     #[test]
     fn a_body_that_ran_too_long_leaves_releases_that_wait_for_the_next_wake() {
-        assert_eq!(each(&Gap::new(3, 10, 50, 1_000)), [3_050, 2_050, 1_050]);
+        assert_eq!(each(&ReleaseGap::new(3, 10, 50, 1_000)), [3_050, 2_050, 1_050]);
         // Both: the wake came 2.5 periods late, then the body took three more.
-        let both = Gap::new(5, 2_500, 50, 1_000);
+        let both = ReleaseGap::new(5, 2_500, 50, 1_000);
         assert_eq!(each(&both), [1_500, 1_000, 3_050, 2_050, 1_050]);
         assert_eq!(both.longest_wait(), Some((3, 3_050)));
-        assert_eq!(Gap::new(2, 2_500, 50, 1_000).longest_wait(), None);
+        assert_eq!(ReleaseGap::new(2, 2_500, 50, 1_000).longest_wait(), None);
         // The next wake was early, after the release that it is about had been missed.
-        assert_eq!(each(&Gap::new(2, 0, -300, 1_000)), [1_700, 1_000]);
-        assert_eq!(each(&Gap::new(2, 0, 0, 0)), [i64::MAX; 2], "no period");
+        assert_eq!(each(&ReleaseGap::new(2, 0, -300, 1_000)), [1_700, 1_000]);
+        assert_eq!(each(&ReleaseGap::new(2, 0, 0, 0)), [i64::MAX; 2], "no period");
     }
 
     #[test]
     fn the_longest_gaps_do_not_overflow() {
         for (before, after) in [(i64::MAX, i64::MAX), (i64::MIN, i64::MIN), (0, i64::MIN)] {
             for period in [1, i64::MAX] {
-                for mut piece in Gap::new(1 << 56, before, after, period).pieces() {
+                for mut piece in ReleaseGap::new(1 << 56, before, after, period).pieces() {
                     while let Some(ns) = piece.next_ns() {
                         assert!(ns >= period);
                         assert!(piece.take_from(ns / 2).count() > 0);
@@ -193,7 +193,7 @@ mod tests {
         ) {
             let (before, after) = (before.max(-period), after.max(-period));
             let series = model::Series::of(period, &[(0, before), (missed + 1, after)]);
-            prop_assert_eq!(each(&Gap::new(missed, before, after, period)), series.missed());
+            prop_assert_eq!(each(&ReleaseGap::new(missed, before, after, period)), series.missed());
         }
 
         #[test]

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::walk::Placement;
-use super::{Falling, Gap};
+use super::{Falling, ReleaseGap};
 use crate::histogram::Histogram;
 use crate::summary::Distribution;
 
@@ -31,7 +31,7 @@ impl Lateness {
     }
 
     /// Takes in the releases of a gap.
-    pub(crate) fn miss(&mut self, gap: &Gap) {
+    pub(crate) fn miss(&mut self, gap: &ReleaseGap) {
         gap.pieces().into_iter().for_each(|piece| self.gaps.push_falling(piece));
     }
 

@@ -10,8 +10,8 @@
 //!
 //! After a stall in the wait S(r) of the missed releases is the late wake itself, so that the first
 //! of them is almost as late as the release that ran. After a body that ran too long it is the wake
-//! that came next. Everything here that counts lateness goes through [`Walk`] and [`Gap`]: sums,
-//! quantiles, exceedances, series for comparisons. Reads no clock and no file.
+//! that came next. Everything here that counts lateness goes through [`Walk`] and [`ReleaseGap`]:
+//! sums, quantiles, exceedances, series for comparisons. Reads no clock and no file.
 
 mod ends;
 mod gap;
@@ -22,6 +22,6 @@ mod walk;
 
 pub(crate) use ends::Ends;
 pub use ends::Trailing;
-pub use gap::{Falling, Gap};
+pub use gap::{Falling, ReleaseGap};
 pub(crate) use lateness::{Lateness, Releases};
-pub use walk::{Placement, Step, Walk};
+pub use walk::{Placement, Walk, WalkStep};

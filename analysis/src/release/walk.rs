@@ -4,7 +4,7 @@
 
 use punctual_core::sample::{Flags, Sample};
 
-use super::{Ends, Gap, Trailing};
+use super::{Ends, ReleaseGap, Trailing};
 
 /// Where a run has come to.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +27,9 @@ pub struct Walk {
 
 /// What one more sample makes known.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct WalkStep {
     /// The releases between the sample before and this one.
-    pub gap: Option<Gap>,
+    pub gap: Option<ReleaseGap>,
     /// wake − previous wake − period, where the loop ran just before.
     pub interval_ns: Option<i64>,
     /// Whether the sample itself is left out of every figure.
@@ -61,14 +61,14 @@ impl Walk {
 
     /// Takes in the next sample, which was `lateness_ns` late. Cycles must not decrease.
     #[inline]
-    pub fn step(&mut self, sample: &Sample, lateness_ns: i64) -> Step {
+    pub fn step(&mut self, sample: &Sample, lateness_ns: i64) -> WalkStep {
         self.samples += 1;
         let before = self.previous.replace((*sample, lateness_ns));
         let before = if sample.flags.has(Flags::FIRST) { self.ended(before) } else { before };
         let gap = before.and_then(|(previous, before_ns)| {
             let missed = sample.cycle.saturating_sub(previous.cycle).saturating_sub(1);
             self.gaps = self.gaps.saturating_add(missed);
-            (missed > 0).then(|| Gap::new(missed, before_ns, lateness_ns, self.spacing_ns))
+            (missed > 0).then(|| ReleaseGap::new(missed, before_ns, lateness_ns, self.spacing_ns))
         });
         let cold = sample.flags.has(Flags::COLD);
         if cold {
@@ -79,7 +79,7 @@ impl Walk {
         let kept = before.filter(|_| !self.previous_left_out && !left_out);
         self.previous_left_out = left_out;
         let interval_ns = kept.map(|(previous, _)| interval_ns(&previous, sample, self.period_ns));
-        Step { gap, interval_ns, left_out }
+        WalkStep { gap, interval_ns, left_out }
     }
 
     /// A segment ended before this sample.
@@ -167,7 +167,7 @@ mod tests {
         let first = step(5, 900, Flags::FIRST.with(Flags::COLD));
         assert!(first.left_out && first.gap.is_none() && first.interval_ns.is_none());
         let second = step(7, 20, Flags::NONE);
-        assert_eq!(second.gap, Some(Gap::new(1, 900, 20, 1_000)));
+        assert_eq!(second.gap, Some(ReleaseGap::new(1, 900, 20, 1_000)));
         assert_eq!(second.interval_ns, None, "the cycle before it was left out");
         assert_eq!(step(8, 2_500, Flags::NONE).interval_ns, Some(2_480));
         // Two releases passed before that wake, and the segment ended.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 
 use crate::parse;
 
@@ -20,7 +20,7 @@ pub(crate) struct ReportArgs {
         allow_hyphen_values = true,
         value_parser = parse::limit
     )]
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<MetricLimit>,
     /// Fail (exit 1) unless every run shows this, 95 % sure or as sure as '@99%' says:
     /// 'p(lateness>50us)<1e-6', 'p(|interval|>20us)<1e-4 @99%', 'p(missed)<1e-6'; may be given
     /// again. Before measuring it says how long that takes; it never measures longer by itself

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
-use punctual_export::hdr::{self, Interval};
+use punctual_export::hdr::{self, IntervalHistogram};
 use punctual_export::openmetrics;
 
 use crate::Exit;
@@ -70,10 +70,11 @@ fn histograms(args: &ExportArgs, source: &Source, table: Table) -> Result<Vec<St
 }
 
 /// The runs with how long each was to run.
-fn intervals(report: &Report, shown: &str) -> Result<Vec<Interval>> {
+fn intervals(report: &Report, shown: &str) -> Result<Vec<IntervalHistogram>> {
     let runs = tables::distributions(report, shown)?;
     let durations = report.body.runs().iter().map(|run| run.setup.duration_ns.unwrap_or_default());
-    let interval = |(lateness, ns)| Interval { lateness, duration: Duration::from_nanos(ns) };
+    let interval =
+        |(lateness, ns)| IntervalHistogram { lateness, duration: Duration::from_nanos(ns) };
     Ok(runs.into_iter().zip(durations).map(interval).collect())
 }
 

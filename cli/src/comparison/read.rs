@@ -8,9 +8,9 @@ use std::io::Seek;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use punctual_analysis::compare::series::{Builder, Series};
+use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::{Ending, SampleFile};
+use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
 
 use super::recorded::{RUNS_MAX, Recorded, RecordedRun};
 use crate::report::{Report, Run, Setup};
@@ -49,7 +49,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     let shown = path.display().to_string();
     let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
     file.rewind().with_context(|| format!("cannot read {shown}"))?;
-    let mut file = SampleFile::open(file).with_context(|| shown.clone())?;
+    let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
     if info.runs.len() > RUNS_MAX {
         bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", info.runs.len());
@@ -60,10 +60,10 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         let builder = builders[block.run].get_or_insert_with(|| Builder::new(period_ns, true));
         block.samples.iter().for_each(|sample| builder.push(sample));
     }
-    if let Some(Ending::Damaged { at_byte, why }) = file.ending() {
+    if let Some(FileEnding::Damaged { at_byte, why }) = file.ending() {
         bail!("{shown}: damaged at byte {at_byte}: {why}");
     }
-    let series: Vec<Series> = builders
+    let series: Vec<LatenessSeries> = builders
         .into_iter()
         .enumerate()
         .map(|(run, builder)| {
@@ -79,7 +79,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         version: info.version.clone(),
         experiment: "samples".to_owned(),
         started_at: Some(info.started_at.clone()).filter(|at| !at.is_empty()),
-        incomplete: file.ending() != Some(&Ending::Complete),
+        incomplete: file.ending() != Some(&FileEnding::Complete),
         machine,
         session: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
@@ -88,7 +88,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
 }
 
 /// The runs, those that count as one together.
-fn grouped(info: &FileInfo, series: Vec<Series>, lost: &[u64]) -> Vec<RecordedRun> {
+fn grouped(info: &FileInfo, series: Vec<LatenessSeries>, lost: &[u64]) -> Vec<RecordedRun> {
     let mut runs: Vec<RecordedRun> = Vec::new();
     for ((run, series), &unrecorded) in info.runs.iter().zip(series).zip(lost) {
         let name = run.part_of.as_ref().unwrap_or(&run.name);
@@ -134,7 +134,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
         let max_ns = outcome.lateness_ns.max.map(|ns| ns as i64);
         let histogram = &outcome.histogram;
         let beyond = histogram.overflow.saturating_add(outcome.censored);
-        let mut series = Series::of_buckets(&histogram.buckets, beyond, max_ns);
+        let mut series = LatenessSeries::of_buckets(&histogram.buckets, beyond, max_ns);
         // Other programs and columns of lateness have their wakes alone, unless they say that
         // nothing was missed.
         series.of_wakes = match outcome.imported {

@@ -1,6 +1,6 @@
 //! A result, as far as a comparison needs it.
 
-use punctual_analysis::compare::series::Series;
+use punctual_analysis::compare::series::LatenessSeries;
 use punctual_host::facts::Facts;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub(crate) struct RecordedRun {
     #[serde(default)]
     pub(crate) left_out: u64,
     /// What it gave: one series for each load that counts in it.
-    pub(crate) parts: Vec<Series>,
+    pub(crate) parts: Vec<LatenessSeries>,
 }
 
 impl RecordedRun {

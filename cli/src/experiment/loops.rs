@@ -193,15 +193,15 @@ fn unmeasured(runs: &[Run]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use punctual::core::sample::Sample;
-    use punctual_analysis::recording::{Recording, Setup as Recorded};
+    use punctual_analysis::recording::{Recording, RecordingConfig};
 
     use super::*;
 
     #[test]
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {
-        let mut some = Recording::new(Recorded::default());
+        let mut some = Recording::new(RecordingConfig::default());
         some.push(&Sample::default());
-        let none = Recording::new(Recorded::default());
+        let none = Recording::new(RecordingConfig::default());
         let run = |name: &str, recording: Recording| {
             Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
         };

@@ -4,7 +4,7 @@
 
 use punctual::core::time::Span;
 use punctual::os::scheduler::SchedPolicy;
-use punctual_analysis::recording::{Outcome, Recording};
+use punctual_analysis::recording::{Recording, RunFigures};
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{PeriodicOutcome, Plan, Recordings, RunOutcome, Stream};
 
@@ -67,13 +67,13 @@ impl Maker<'_> {
     }
 
     /// The recorder's own counters hold also where nothing came after.
-    fn finish(&self, recording: Recording, of: &[usize]) -> Outcome {
+    fn finish(&self, recording: Recording, of: &[usize]) -> RunFigures {
         let sum =
             |count: fn(&RunOutcome) -> u64| of.iter().map(|&run| count(&self.of.runs[run])).sum();
         recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
     }
 
-    fn row(&self, condition: usize, outcome: Outcome) -> LoadRow {
+    fn row(&self, condition: usize, outcome: RunFigures) -> LoadRow {
         LoadRow {
             load: self.of.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
@@ -84,7 +84,7 @@ impl Maker<'_> {
         }
     }
 
-    fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: Outcome) -> Run {
+    fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: RunFigures) -> Run {
         let plan = &self.of.plan;
         let stream = &plan.streams[number];
         let of: Vec<&RunOutcome> =

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::SampleFile;
-use punctual_analysis::plot::thinned::{Bounds, Thinned, Thinner};
+use punctual_analysis::import::samples::SampleFileReader;
+use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 
 use super::shown::judged;
 use crate::report::{Report, Run};
@@ -46,7 +46,7 @@ pub(super) fn thinned(
     drawn: usize,
 ) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
     let shown = path.display();
-    let mut file = match SampleFile::open(file) {
+    let mut file = match SampleFileReader::open(file) {
         Ok(file) => file,
         Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
     };
@@ -56,8 +56,8 @@ pub(super) fn thinned(
     }
     let of_run: Vec<Option<usize>> =
         file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
-    let bounds = |run: &Run| Bounds {
-        stretches: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
+    let bounds = |run: &Run| ThinnerConfig {
+        bins: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
         outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
         leave_out_cold: judged(run) < run.outcome.cycles,

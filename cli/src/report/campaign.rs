@@ -2,7 +2,7 @@
 //!
 //! Plain data; the figures of all stretches together stand in `runs`.
 
-use punctual_analysis::campaign::{Boot, Event, Outlier, Row, Setup};
+use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,13 @@ pub(crate) struct Campaign {
     /// The setups, each kept apart from the others.
     pub(crate) setups: Vec<Kept>,
     /// What each stretch gave, oldest first; where there were too many, several in one.
-    pub(crate) stretches: Vec<Row>,
+    pub(crate) stretches: Vec<BatchRow>,
     /// The largest lateness of each of many blocks of equal length.
     pub(crate) maxima: Vec<Maxima>,
     /// The latest wakes.
     pub(crate) outliers: Vec<Late>,
     /// What happened, oldest first.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<CampaignEvent>,
     /// How many more there were between those listed.
     pub(crate) events_unlisted: u64,
     /// Limits and claims that were broken for good, in words.

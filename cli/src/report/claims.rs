@@ -5,7 +5,7 @@
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged};
 use punctual_analysis::claim::plan::Planned;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl JudgedClaim {
 }
 
 /// Lateness thresholds that limits and claims ask about, to be watched while recording.
-pub(crate) fn thresholds(limits: &[Limit], claims: &[Ask]) -> Vec<i64> {
+pub(crate) fn thresholds(limits: &[MetricLimit], claims: &[Ask]) -> Vec<i64> {
     let of_claims = claims.iter().filter_map(|ask| ask.lateness_ns());
-    limits.iter().filter_map(Limit::threshold_ns).chain(of_claims).collect()
+    limits.iter().filter_map(MetricLimit::threshold_ns).chain(of_claims).collect()
 }

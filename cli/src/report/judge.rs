@@ -3,8 +3,8 @@
 //! Picks runs and words; the arithmetic is `punctual_analysis`'s.
 
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge as judge_claim};
-use punctual_analysis::limit::{Judgement, Limit};
+use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge as judge_claim};
+use punctual_analysis::limit::{Judgement, MetricLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub(crate) struct JudgedLimit {
 }
 
 /// Holds every run to every limit. A run that ended before its time did not show that one holds.
-pub(crate) fn judge(runs: &[Run], limits: &[Limit], incomplete: bool) -> Overall {
+pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
     let judged: Vec<JudgedLimit> = runs
         .iter()
         .flat_map(|run| {
@@ -62,7 +62,7 @@ impl Overall {
     /// shown fails, whether it is false or too little was seen. A run that ended early is judged by
     /// bounds that are right whenever one stops.
     pub(crate) fn judge_claims(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
-        let ended = if incomplete { Ended::AtAnyTime } else { Ended::AsPlanned };
+        let ended = if incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
         for run in runs {
             for ask in claims {
                 let counted = run.outcome.counted(ask);

@@ -1,9 +1,9 @@
 //! One run in a report: how it was set up and what it gave.
 //!
-//! Plain data; the numbers themselves are `punctual_analysis::recording::Outcome`.
+//! Plain data; the numbers themselves are `punctual_analysis::recording::RunFigures`.
 
-use punctual_analysis::recording::Outcome;
-use punctual_analysis::summary::Stats;
+use punctual_analysis::recording::RunFigures;
+use punctual_analysis::summary::SummaryStats;
 use punctual_lab::load::LoadReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct Run {
     pub(crate) setup: Setup,
     /// Cycles, lateness, interval, grid, histogram, claims.
     #[serde(flatten)]
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunFigures,
     /// Gaps inside spins longer than 1 µs; null for a wait that does not spin.
     pub(crate) stalled: Option<u64>,
     /// The longest of them.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run of recorded data, which does not say what only the measuring process could see.
-    pub(crate) fn recorded(name: String, setup: Setup, outcome: Outcome) -> Self {
+    pub(crate) fn recorded(name: String, setup: Setup, outcome: RunFigures) -> Self {
         Self {
             name,
             setup,
@@ -110,7 +110,7 @@ pub(crate) struct LoadRow {
     #[serde(default)]
     pub(crate) censored: u64,
     /// Lateness of all releases, as in `runs`.
-    pub(crate) lateness_ns: Stats,
+    pub(crate) lateness_ns: SummaryStats,
     /// What it did.
     pub(crate) loads: Vec<Load>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Plain data, picked from the runs; computes nothing.
 
-use punctual_analysis::summary::Stats;
+use punctual_analysis::summary::SummaryStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub(crate) struct StrategyRow {
     /// "sleep", "fixed", "rearm", "adaptive".
     pub(crate) name: String,
     /// wake − release.
-    pub(crate) lateness_ns: Stats,
+    pub(crate) lateness_ns: SummaryStats,
     /// CPU time of the loop's thread over wall time, in [0, 1].
     pub(crate) cpu_load: Option<f64>,
     /// Releases that never ran.

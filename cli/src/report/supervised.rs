@@ -7,7 +7,7 @@ use punctual::monitor::Force;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Exit, Figures, Finished, Over, TaskOutcome};
 use punctual_analysis::page;
-use punctual_analysis::summary::Stats;
+use punctual_analysis::summary::SummaryStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub(crate) struct ExecutiveRow {
     /// Releases that it came too late for.
     pub(crate) missed: u64,
     /// post − release: how late a task is released, before it is woken.
-    pub(crate) lateness_ns: Stats,
+    pub(crate) lateness_ns: SummaryStats,
 }
 
 /// A task that ran as a process.
@@ -63,7 +63,7 @@ pub(crate) struct TaskRow {
     /// Releases that never ran while it was registered.
     pub(crate) missed: u64,
     /// start − release.
-    pub(crate) lateness_ns: Stats,
+    pub(crate) lateness_ns: SummaryStats,
     /// Cycles that started later than `start_within`.
     pub(crate) started_late: u64,
     /// Cycles that ran longer than their budget: culprits.
@@ -133,7 +133,7 @@ pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
     }
 }
 
-fn stats(figures: &Figures) -> Stats {
+fn stats(figures: &Figures) -> SummaryStats {
     page::stats(&figures.counts, &figures.buckets)
 }
 

@@ -4,7 +4,7 @@
 
 use punctual_analysis::claim::bound::p_upper;
 use punctual_analysis::claim::dependence::Tails;
-use punctual_analysis::impact::step_generation::{Class, DriveTimings, step_generation};
+use punctual_analysis::impact::step_generation::{DriveTimings, SteppingClass, step_generation};
 use punctual_analysis::impact::stepper::max_step_rate_hz;
 use punctual_analysis::quantity::Share;
 use punctual_analysis::verdict::{LoopVerdict, loop_verdict};
@@ -109,10 +109,10 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
     let answer = match result.class {
-        Class::Good | Class::Fair if lost > 0 => Answer::Unknown,
-        Class::Good | Class::Fair if n < CYCLES_MIN => Answer::Unknown,
-        Class::Good | Class::Fair => Answer::Yes,
-        Class::HardwareSteps | Class::Unusable => Answer::No,
+        SteppingClass::Good | SteppingClass::Fair if lost > 0 => Answer::Unknown,
+        SteppingClass::Good | SteppingClass::Fair if n < CYCLES_MIN => Answer::Unknown,
+        SteppingClass::Good | SteppingClass::Fair => Answer::Yes,
+        SteppingClass::HardwareSteps | SteppingClass::Unusable => Answer::No,
     };
     Some(Verdict {
         application: "software stepping".to_owned(),

@@ -127,7 +127,7 @@ fn what_data_do_not_hold_is_open_and_never_yes() {
     let (code, claim) = ask("p(missed)<0.5");
     assert_eq!((code, &claim["holds"]), (Some(1), &"undecided".into()));
     assert!(claim["n"].is_null() && claim["p_upper"].is_null());
-    assert!(claim["reason"].as_str().is_some_and(|why| why.contains("do not tell")), "{claim}");
+    assert!(claim["reason"].as_str().is_some_and(|why| why.contains("do not record")), "{claim}");
     let (code, claim) = ask("p(lateness>8us)<0.1");
     assert_eq!((code, &claim["exceedances"], &claim["n"]), (Some(0), &1.into(), &403.into()));
 }

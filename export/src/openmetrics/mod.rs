@@ -1,8 +1,8 @@
 //! Metrics as OpenMetrics text, version 1.0, which Prometheus's own text format reads as well.
 //!
-//! That is why nothing here is a counter or an info: the older format names those otherwise. A
+//! Therefore nothing here is a counter or an info: the older format names those differently. A
 //! finished measurement is a gauge anyhow: the next one may be smaller. No timestamps, so that
-//! node_exporter's text files take it. A value that is no number is left out.
+//! node_exporter's text files take it. A value that is not a number is left out.
 
 mod ladder;
 
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use crate::ExportError;
-use crate::distribution::Distribution;
+use crate::distribution::LatenessHistogram;
 use ladder::cumulative;
 pub use ladder::{BOUNDS_NS, seconds};
 
@@ -19,7 +19,7 @@ pub type Labels = Vec<(&'static str, String)>;
 
 /// Metrics of one name.
 #[derive(Clone, Debug)]
-pub struct Family {
+pub struct MetricFamily {
     /// Its name, with the unit last.
     pub name: &'static str,
     /// Its unit, with which the name ends; "" for a pure number.
@@ -36,15 +36,15 @@ pub enum Points {
     /// Numbers.
     Gauges(Vec<(Labels, f64)>),
     /// Distributions of ns, written in seconds.
-    Histograms(Vec<(Labels, Distribution)>),
+    Histograms(Vec<(Labels, LatenessHistogram)>),
 }
 
 /// Writes families, and the end of the text.
 ///
 /// # Errors
 /// A writer that fails.
-pub fn write(mut writer: impl Write, families: &[Family]) -> Result<(), ExportError> {
-    for Family { name, unit, help, points } in families {
+pub fn write(mut writer: impl Write, families: &[MetricFamily]) -> Result<(), ExportError> {
+    for MetricFamily { name, unit, help, points } in families {
         let kind = match points {
             Points::Gauges(_) => "gauge",
             Points::Histograms(_) => "histogram",
@@ -75,7 +75,7 @@ fn histogram(
     writer: &mut impl Write,
     name: &str,
     labels: &str,
-    of: &Distribution,
+    of: &LatenessHistogram,
 ) -> Result<(), ExportError> {
     let n = of.count();
     for (bound_ns, count) in BOUNDS_NS.into_iter().zip(cumulative(&of.buckets)) {
@@ -83,7 +83,7 @@ fn histogram(
     }
     writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
     let sum = if n == 0 { Some(0.0) } else { of.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
-    // A sum below zero, of wakes that were early, is none that the format allows.
+    // The format does not allow a negative sum, which early wakes can cause.
     if let Some(sum) = sum.filter(|sum| sum.is_finite() && *sum >= 0.0) {
         writeln!(writer, "{name}_sum{{{labels}}} {sum}")?;
         writeln!(writer, "{name}_count{{{labels}}} {n}")?;
@@ -107,14 +107,19 @@ mod tests {
     use super::*;
     use punctual_analysis::histogram::Histogram;
 
-    fn text(families: &[Family]) -> String {
+    fn text(families: &[MetricFamily]) -> String {
         let mut out = Vec::new();
         write(&mut out, families).unwrap();
         String::from_utf8(out).unwrap()
     }
 
-    fn gauge(points: Vec<(Labels, f64)>) -> Family {
-        Family { name: "a_seconds", unit: "seconds", help: "A.", points: Points::Gauges(points) }
+    fn gauge(points: Vec<(Labels, f64)>) -> MetricFamily {
+        MetricFamily {
+            name: "a_seconds",
+            unit: "seconds",
+            help: "A.",
+            points: Points::Gauges(points),
+        }
     }
 
     #[test]
@@ -131,10 +136,11 @@ mod tests {
         let mut counts = Histogram::new();
         let values = [-5, 100, 256, 1_023, 1_024, 5_000_000_000, i64::MAX];
         values.into_iter().for_each(|ns| counts.push(ns));
-        let of = Distribution { mean_ns: Some(2e9), ..Distribution::default() }.with(&counts);
+        let of =
+            LatenessHistogram { mean_ns: Some(2e9), ..LatenessHistogram::default() }.with(&counts);
         let points = Points::Histograms(vec![(vec![("run", "r".to_owned())], of.clone())]);
         let name = "punctual_lateness_seconds";
-        let family = |points| Family { name, unit: "seconds", help: "H.", points };
+        let family = |points| MetricFamily { name, unit: "seconds", help: "H.", points };
         let shown = text(&[family(points)]);
         for line in [
             "_bucket{run=\"r\",le=\"0.000000255\"} 2",
@@ -148,11 +154,11 @@ mod tests {
         }
         // A sum that the format does not allow, and one that is not known.
         for mean_ns in [Some(-1.0), None] {
-            let of = Distribution { mean_ns, ..of.clone() };
+            let of = LatenessHistogram { mean_ns, ..of.clone() };
             let shown = text(&[family(Points::Histograms(vec![(Labels::new(), of)]))]);
             assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
         }
-        let none = Points::Histograms(vec![(Labels::new(), Distribution::default())]);
+        let none = Points::Histograms(vec![(Labels::new(), LatenessHistogram::default())]);
         assert!(text(&[family(none)]).contains("_sum{} 0\n"));
     }
 }

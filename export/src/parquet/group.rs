@@ -6,6 +6,8 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedRowGroupWriter;
 
+use super::schema::TableWriter;
+
 /// Rows of a row group. Readers share work by row groups and skip them by their ranges; this many
 /// take about 13 MiB until they are written.
 pub const GROUP_ROWS: usize = 1 << 18;
@@ -14,9 +16,14 @@ pub const GROUP_ROWS: usize = 1 << 18;
 const PIECE: usize = 1 << 10;
 
 /// A row group being written, column by column.
-pub(super) struct Group<'a, W: Write + Send>(pub(super) SerializedRowGroupWriter<'a, W>);
+pub(super) struct Group<'a, 'w>(SerializedRowGroupWriter<'a, Box<dyn Write + Send + 'w>>);
 
-impl<W: Write + Send> Group<'_, W> {
+impl<'a, 'w> Group<'a, 'w> {
+    /// Begins the next group of the file.
+    pub(super) fn begin(file: &'a mut TableWriter<'w>) -> Result<Self, ParquetError> {
+        file.next_row_group().map(Self)
+    }
+
     /// Writes the next column: a value for every row.
     pub(super) fn all<T: DataType>(&mut self, values: &[T::T]) -> Result<(), ParquetError> {
         self.write::<T>(values, None)
@@ -42,29 +49,29 @@ impl<W: Write + Send> Group<'_, W> {
         column.close()
     }
 
-    /// Writes the next column: texts, each for a stretch of rows.
+    /// Writes the next column: texts, each for so many rows.
     pub(super) fn texts<'t>(
         &mut self,
-        stretches: impl Iterator<Item = (&'t str, usize)>,
+        repeats: impl Iterator<Item = (&'t str, usize)>,
     ) -> Result<(), ParquetError> {
         let of = |text: &str| ByteArray::from(text.as_bytes().to_vec());
-        self.stretches::<ByteArrayType>(stretches.map(|(text, rows)| (of(text), rows)))
+        self.repeats::<ByteArrayType>(repeats.map(|(text, rows)| (of(text), rows)))
     }
 
-    /// Writes the next column: numbers, each for a stretch of rows.
+    /// Writes the next column: numbers, each for so many rows.
     pub(super) fn numbers(
         &mut self,
-        stretches: impl Iterator<Item = (i32, usize)>,
+        repeats: impl Iterator<Item = (i32, usize)>,
     ) -> Result<(), ParquetError> {
-        self.stretches::<Int32Type>(stretches)
+        self.repeats::<Int32Type>(repeats)
     }
 
-    fn stretches<T: DataType>(
+    fn repeats<T: DataType>(
         &mut self,
-        stretches: impl Iterator<Item = (T::T, usize)>,
+        repeats: impl Iterator<Item = (T::T, usize)>,
     ) -> Result<(), ParquetError> {
         let mut column = self.0.next_column()?.ok_or_else(too_many)?;
-        for (value, rows) in stretches {
+        for (value, rows) in repeats {
             let piece = vec![value; rows.min(PIECE)];
             let mut left = rows;
             while left > 0 {

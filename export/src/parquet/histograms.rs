@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use parquet::data_type::Int32Type;
-use parquet::file::writer::SerializedFileWriter;
 
 use super::group::{Group, Numbers};
-use super::schema::{self, Column, Facts, Kind, OPTIONAL, REQUIRED};
+use super::schema::{self, Column, FileMetadata, Kind, OPTIONAL, REQUIRED, TableWriter};
 use crate::ExportError;
-use crate::distribution::{COLUMNS, Distribution};
+use crate::distribution::{COLUMNS, LatenessHistogram};
 
 /// The columns of [`COLUMNS`].
 const TABLE: [Column; 5] = [
@@ -26,18 +25,24 @@ const TABLE: [Column; 5] = [
 /// A writer that fails.
 pub fn histograms(
     writer: impl Write + Send,
-    runs: &[Distribution],
-    facts: Facts,
+    runs: &[LatenessHistogram],
+    facts: FileMetadata,
 ) -> Result<(), ExportError> {
-    let schema = schema::table("histograms", &TABLE)?;
-    let mut file = SerializedFileWriter::new(writer, schema, schema::properties(&TABLE))?;
-    schema::say(&mut file, facts);
+    write(schema::begin(writer, "histograms", &TABLE)?, runs, facts)
+}
+
+fn write(
+    mut file: TableWriter<'_>,
+    runs: &[LatenessHistogram],
+    facts: FileMetadata,
+) -> Result<(), ExportError> {
+    schema::describe(&mut file, facts);
     for run in runs {
         let rows = run.buckets.len() + usize::from(run.overflow > 0);
         if rows == 0 {
             continue;
         }
-        let mut group = Group(file.next_row_group()?);
+        let mut group = Group::begin(&mut file)?;
         group.texts(std::iter::once((run.run.as_str(), rows)))?;
         let cpu = vec![run.cpu.unwrap_or_default().cast_signed(); rows];
         let there = vec![i16::from(run.cpu.is_some()); rows];

@@ -14,5 +14,5 @@ mod tests;
 
 pub use group::GROUP_ROWS;
 pub use histograms::histograms;
-pub use samples::Samples;
-pub use schema::Facts;
+pub use samples::ParquetSamples;
+pub use schema::FileMetadata;

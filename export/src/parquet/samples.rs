@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
-use parquet::file::writer::SerializedFileWriter;
 use punctual_core::sample::Sample;
 
 use super::group::{Flags, GROUP_ROWS, Group, Numbers};
-use super::schema::{self, Column, Facts, Kind, OPTIONAL, REQUIRED};
+use super::schema::{self, Column, FileMetadata, Kind, OPTIONAL, REQUIRED, TableWriter};
 use crate::ExportError;
-use crate::row::{COLUMNS, Kind as Became, Row, Rows, Run};
+use crate::row::{COLUMNS, ExportedRun, ReleaseRow, ReleaseRows, RowKind};
 
 /// The columns of [`COLUMNS`].
 const TABLE: [Column; 11] = [
@@ -26,19 +25,19 @@ const TABLE: [Column; 11] = [
 ];
 
 /// A table of samples being written.
-pub struct Samples<W: Write + Send> {
-    file: SerializedFileWriter<W>,
-    rows: Rows,
-    held: Held,
-    /// The runs, beside those of `rows`, which is busy while a group is written.
-    names: Vec<Run>,
+pub struct ParquetSamples<'w> {
+    file: TableWriter<'w>,
+    rows: ReleaseRows,
+    pending: PendingGroup,
+    /// A copy of the runs of `rows`, which is borrowed while a group is written.
+    names: Vec<ExportedRun>,
 }
 
 /// The rows of a group that is not full yet, by column.
 #[derive(Debug, Default)]
-struct Held {
+struct PendingGroup {
     /// Run and how many rows of it, in order.
-    stretches: Vec<(usize, usize)>,
+    repeats: Vec<(usize, usize)>,
     cycle: Vec<i64>,
     release_ns: Vec<i64>,
     lateness_ns: Vec<i64>,
@@ -48,26 +47,25 @@ struct Held {
     has_previous: Vec<i16>,
     first: Vec<bool>,
     cold: Vec<bool>,
-    /// Of following rows what became of each, in order.
-    kinds: Vec<(Became, usize)>,
+    /// The kind of rows that follow each other, in order.
+    kinds: Vec<(RowKind, usize)>,
 }
 
-impl<W: Write + Send> Samples<W> {
+impl<'w> ParquetSamples<'w> {
     /// Begins a file.
     ///
     /// # Errors
     /// A writer that fails.
-    pub fn begin(writer: W, rows: Rows) -> Result<Self, ExportError> {
-        let schema = schema::table("samples", &TABLE)?;
-        let file = SerializedFileWriter::new(writer, schema, schema::properties(&TABLE))?;
-        Ok(Self { file, names: rows.runs().to_vec(), rows, held: Held::default() })
+    pub fn begin(writer: impl Write + Send + 'w, rows: ReleaseRows) -> Result<Self, ExportError> {
+        let file = schema::begin(writer, "samples", &TABLE)?;
+        Ok(Self { file, names: rows.runs().to_vec(), rows, pending: PendingGroup::default() })
     }
 
     /// Takes in samples of run `run`, of which `unrecorded` have none so far, and the releases that
     /// were missed between them; writes where a group is full.
     ///
     /// # Errors
-    /// A writer that fails; a time that is none; a gap of too many rows.
+    /// A writer that fails; a time out of range; a gap of too many rows.
     ///
     /// # Panics
     /// When there is no such run.
@@ -77,8 +75,8 @@ impl<W: Write + Send> Samples<W> {
         samples: &[Sample],
         unrecorded: u64,
     ) -> Result<(), ExportError> {
-        let Self { file, rows, held, names } = self;
-        let mut give = |row: &Row| held.take(file, names, run, row);
+        let Self { file, rows, pending, names } = self;
+        let mut give = |row: &ReleaseRow| pending.take(file, names, run, row);
         samples.iter().try_for_each(|sample| rows.sample(run, sample, unrecorded, &mut give))
     }
 
@@ -91,65 +89,65 @@ impl<W: Write + Send> Samples<W> {
     /// # Panics
     /// When there is no such run.
     pub fn ended(&mut self, run: usize, missed: u64, unrecorded: u64) -> Result<(), ExportError> {
-        let Self { file, rows, held, names } = self;
-        rows.ended(run, missed, unrecorded, &mut |row| held.take(file, names, run, row))
+        let Self { file, rows, pending, names } = self;
+        rows.ended(run, missed, unrecorded, &mut |row| pending.take(file, names, run, row))
     }
 
-    /// Writes what is still held, and the end of the file with these facts.
+    /// Writes the pending rows, and the end of the file with this metadata.
     ///
     /// # Errors
     /// A writer that fails.
-    pub fn finish(mut self, facts: Facts) -> Result<(), ExportError> {
-        if !self.held.cycle.is_empty() {
-            self.held.write(&mut self.file, &self.names)?;
+    pub fn finish(mut self, facts: FileMetadata) -> Result<(), ExportError> {
+        if !self.pending.cycle.is_empty() {
+            self.pending.write(&mut self.file, &self.names)?;
         }
-        schema::say(&mut self.file, facts);
+        schema::describe(&mut self.file, facts);
         Ok(self.file.into_inner()?.flush()?)
     }
 }
 
-impl Held {
+impl PendingGroup {
     /// Takes in a row, and writes where that fills a group.
-    fn take<W: Write + Send>(
+    fn take(
         &mut self,
-        file: &mut SerializedFileWriter<W>,
-        runs: &[Run],
+        file: &mut TableWriter<'_>,
+        runs: &[ExportedRun],
         run: usize,
-        row: &Row,
+        row: &ReleaseRow,
     ) -> Result<(), ExportError> {
         self.push(run, row);
         if self.cycle.len() == GROUP_ROWS { self.write(file, runs) } else { Ok(()) }
     }
 
     /// Writes all rows as a group.
-    fn write<W: Write + Send>(
+    fn write(
         &mut self,
-        file: &mut SerializedFileWriter<W>,
-        runs: &[Run],
+        file: &mut TableWriter<'_>,
+        runs: &[ExportedRun],
     ) -> Result<(), ExportError> {
-        let held = &*self;
-        let stretches = held.stretches.iter().map(|&(run, rows)| (&runs[run], rows));
-        let mut group = Group(file.next_row_group()?);
-        group.texts(stretches.clone().map(|(run, rows)| (run.run.as_str(), rows)))?;
-        group.texts(stretches.clone().map(|(run, rows)| (run.condition.as_str(), rows)))?;
-        group.numbers(stretches.map(|(run, rows)| (run.cpu.cast_signed(), rows)))?;
-        group.all::<Numbers>(&held.cycle)?;
-        group.all::<Numbers>(&held.release_ns)?;
-        group.all::<Numbers>(&held.lateness_ns)?;
-        group.some::<Numbers>(&held.interval_ns, &held.has_previous)?;
-        group.some::<Numbers>(&held.gap_before, &held.has_previous)?;
-        group.all::<Flags>(&held.first)?;
-        group.all::<Flags>(&held.cold)?;
-        group.texts(held.kinds.iter().map(|&(kind, rows)| (kind.name(), rows)))?;
+        let pending = &*self;
+        let repeats = pending.repeats.iter().map(|&(run, rows)| (&runs[run], rows));
+        let mut group = Group::begin(file)?;
+        group.texts(repeats.clone().map(|(run, rows)| (run.run.as_str(), rows)))?;
+        group.texts(repeats.clone().map(|(run, rows)| (run.condition.as_str(), rows)))?;
+        group.numbers(repeats.map(|(run, rows)| (run.cpu.cast_signed(), rows)))?;
+        group.all::<Numbers>(&pending.cycle)?;
+        group.all::<Numbers>(&pending.release_ns)?;
+        group.all::<Numbers>(&pending.lateness_ns)?;
+        group.some::<Numbers>(&pending.interval_ns, &pending.has_previous)?;
+        group.some::<Numbers>(&pending.gap_before, &pending.has_previous)?;
+        group.all::<Flags>(&pending.first)?;
+        group.all::<Flags>(&pending.cold)?;
+        group.texts(pending.kinds.iter().map(|&(kind, rows)| (kind.name(), rows)))?;
         group.close()?;
         self.clear();
         Ok(())
     }
 
-    fn push(&mut self, run: usize, row: &Row) {
-        match self.stretches.last_mut() {
+    fn push(&mut self, run: usize, row: &ReleaseRow) {
+        match self.repeats.last_mut() {
             Some((last, rows)) if *last == run => *rows += 1,
-            _ => self.stretches.push((run, 1)),
+            _ => self.repeats.push((run, 1)),
         }
         self.cycle.push(row.cycle);
         self.release_ns.push(row.release_ns);
@@ -167,7 +165,7 @@ impl Held {
 
     /// Empties it and keeps its memory.
     fn clear(&mut self) {
-        self.stretches.clear();
+        self.repeats.clear();
         self.cycle.clear();
         self.release_ns.clear();
         self.lateness_ns.clear();

@@ -1,4 +1,4 @@
-//! The schemas of the tables, how each column is packed, and what the file says of itself.
+//! The schemas of the tables, how each column is packed, and the metadata of the file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// What stands in a file beside the table, as key and text. The keys begin with `punctual.`.
-pub type Facts = Vec<(&'static str, String)>;
+/// Key and text of each entry of the file's metadata. The keys begin with `punctual.`.
+pub type FileMetadata = Vec<(&'static str, String)>;
 
 /// A column: name, what it is, whether a row may lack it.
 pub(super) type Column = (&'static str, Kind, Repetition);
@@ -35,7 +35,7 @@ pub(super) enum Kind {
 }
 
 /// The schema of a table.
-pub(super) fn table(name: &str, columns: &[Column]) -> Result<TypePtr, ParquetError> {
+fn table(name: &str, columns: &[Column]) -> Result<TypePtr, ParquetError> {
     let field = |&(name, kind, repetition): &Column| {
         let physical = match kind {
             Kind::Text => Physical::BYTE_ARRAY,
@@ -51,15 +51,28 @@ pub(super) fn table(name: &str, columns: &[Column]) -> Result<TypePtr, ParquetEr
     Type::group_type_builder(name).with_fields(fields).build().map(Arc::new)
 }
 
-/// Puts the facts beside the table.
-pub(super) fn say<W: Write + Send>(file: &mut SerializedFileWriter<W>, facts: Facts) {
+/// A file being written. Where to is not a parameter of its type: the library's writers, which are
+/// large, are then compiled here once, and not in each program that writes.
+pub(super) type TableWriter<'w> = SerializedFileWriter<Box<dyn Write + Send + 'w>>;
+
+/// Begins a file with one table of these columns.
+pub(super) fn begin<'w>(
+    writer: impl Write + Send + 'w,
+    name: &str,
+    columns: &[Column],
+) -> Result<TableWriter<'w>, ParquetError> {
+    SerializedFileWriter::new(Box::new(writer), table(name, columns)?, properties(columns))
+}
+
+/// Adds the metadata.
+pub(super) fn describe(file: &mut TableWriter<'_>, facts: FileMetadata) {
     for (key, value) in facts {
         file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 }
 
 /// How the columns are packed.
-pub(super) fn properties(columns: &[Column]) -> WriterPropertiesPtr {
+fn properties(columns: &[Column]) -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("punctual ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_dictionary_enabled(false)

@@ -6,12 +6,12 @@ use punctual_analysis::histogram::Bucket;
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 
-use super::{GROUP_ROWS, Samples, histograms};
-use crate::distribution::Distribution;
-use crate::row::{COLUMNS, Kind, Row, Rows, Run};
+use super::{GROUP_ROWS, ParquetSamples, histograms};
+use crate::distribution::LatenessHistogram;
+use crate::row::{COLUMNS, ExportedRun, ReleaseRow, ReleaseRows, RowKind};
 
-fn runs() -> Vec<Run> {
-    let run = |run: &str, condition: &str, cpu| Run {
+fn runs() -> Vec<ExportedRun> {
+    let run = |run: &str, condition: &str, cpu| ExportedRun {
         run: run.to_owned(),
         condition: condition.to_owned(),
         cpu,
@@ -35,9 +35,9 @@ fn read(bytes: Vec<u8>) -> (Vec<Read>, Vec<(String, String)>, usize) {
 fn samples_come_back_across_row_groups() {
     let n = GROUP_ROWS as u64 + 1_000;
     let mut bytes = Vec::new();
-    let mut table = Samples::begin(&mut bytes, Rows::new(runs())).unwrap();
+    let mut table = ParquetSamples::begin(&mut bytes, ReleaseRows::new(runs())).unwrap();
     let mut expected = Vec::new();
-    let mut rows = Rows::new(runs());
+    let mut rows = ReleaseRows::new(runs());
     for block in 0..n.div_ceil(500) {
         let run = usize::from(block % 3 == 0);
         let samples: Vec<Sample> = (block * 500..n.min(block * 500 + 500))
@@ -49,14 +49,14 @@ fn samples_come_back_across_row_groups() {
             .collect();
         table.extend(run, &samples, 0).unwrap();
         for sample in &samples {
-            let mut give = |row: &Row| {
+            let mut give = |row: &ReleaseRow| {
                 expected.push((run, *row));
                 Ok(())
             };
             rows.sample(run, sample, 0, &mut give).unwrap();
         }
     }
-    assert!(expected.iter().any(|(_, row)| row.kind == Kind::Missed), "gaps between blocks");
+    assert!(expected.iter().any(|(_, row)| row.kind == RowKind::Missed), "gaps between blocks");
     table.finish(vec![("punctual.schema", "1".to_owned())]).unwrap();
     let (read, facts, groups) = read(bytes);
     assert_eq!((read.len(), groups), (expected.len(), 2));
@@ -66,7 +66,7 @@ fn samples_come_back_across_row_groups() {
     }
 }
 
-fn same(read: &Read, run: &Run, row: &Row) {
+fn same(read: &Read, run: &ExportedRun, row: &ReleaseRow) {
     let optional = |value: Option<i64>| value.map_or(Field::Null, Field::Long);
     let expected = [
         Field::Str(run.run.clone()),
@@ -91,13 +91,16 @@ fn same(read: &Read, run: &Run, row: &Row) {
 #[test]
 fn a_table_without_samples_is_a_table_too() {
     let mut bytes = Vec::new();
-    Samples::begin(&mut bytes, Rows::new(runs())).unwrap().finish(Vec::new()).unwrap();
+    ParquetSamples::begin(&mut bytes, ReleaseRows::new(runs()))
+        .unwrap()
+        .finish(Vec::new())
+        .unwrap();
     assert_eq!(read(bytes).0.len(), 0);
 }
 
 #[test]
 fn histograms_come_back_with_an_open_bucket() {
-    let of = |run: &str, cpu, overflow| Distribution {
+    let of = |run: &str, cpu, overflow| LatenessHistogram {
         run: run.to_owned(),
         cpu,
         buckets: vec![
@@ -105,10 +108,10 @@ fn histograms_come_back_with_an_open_bucket() {
             Bucket { lowest_ns: 0, highest_ns: 99, count: u64::MAX },
         ],
         overflow,
-        ..Distribution::default()
+        ..LatenessHistogram::default()
     };
     let mut bytes = Vec::new();
-    let runs = [of("a", Some(3), 0), of("b", None, 5), Distribution::default()];
+    let runs = [of("a", Some(3), 0), of("b", None, 5), LatenessHistogram::default()];
     histograms(&mut bytes, &runs, Vec::new()).unwrap();
     let rows: Vec<Vec<Field>> = read(bytes)
         .0

@@ -102,14 +102,14 @@ impl StandingsWriter {
 mod tests {
     use punctual::core::sample::{Flags, Sample};
     use punctual::core::time::Span;
-    use punctual_analysis::recording::Setup;
+    use punctual_analysis::recording::RecordingConfig;
 
     use super::*;
 
     #[test]
     fn the_claim_farthest_from_being_shown_stands_there() {
         let asks = ["p(lateness>50us)<1e-2", "p(missed)<1e-3"].map(|t| Ask::parse(t).expect(t));
-        let setup = Setup { thresholds_ns: vec![50_000], ..Setup::default() };
+        let setup = RecordingConfig { thresholds_ns: vec![50_000], ..RecordingConfig::default() };
         let mut recording = Recording::new(setup).watching(&asks);
         for cycle in 0..10_000 {
             let lateness = Span::from_us(if cycle % 2_000 == 77 { 60 } else { 5 });
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!((standing.ask, standing.seen, standing.n), (asks[1], 0, 10_000));
         assert!((3.5e-4..4.5e-4).contains(&standing.p_upper), "{}", standing.p_upper);
         // At once again: not computed.
-        writer.look(1, &Recording::new(Setup::default()));
+        writer.look(1, &Recording::new(RecordingConfig::default()));
         assert_eq!(standings.farthest([1]), Some(standing));
         assert_eq!(standings.farthest([0]), None);
     }

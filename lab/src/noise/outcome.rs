@@ -4,7 +4,7 @@
 
 use punctual::quiet::Gap;
 use punctual_analysis::histogram::display::HistogramView;
-use punctual_analysis::summary::{Distribution, Stats};
+use punctual_analysis::summary::{Distribution, SummaryStats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub struct CpuNoise {
     /// The longest.
     pub worst: Option<Worst>,
     /// How long gaps were.
-    pub gap_ns: Stats,
+    pub gap_ns: SummaryStats,
     /// The same as a histogram.
     pub histogram: HistogramView,
     /// Gaps that did not fit in memory: they are in `gaps`, `lost_ns` and `worst`, and in nothing

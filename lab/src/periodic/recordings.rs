@@ -7,7 +7,7 @@ use punctual::core::sample::Sample;
 use punctual::drain::Sink;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
-use punctual_analysis::recording::{Recording, Releases, Setup};
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 
 use crate::experiment::{Standings, StandingsWriter};
 
@@ -47,12 +47,12 @@ impl Recordings {
         watch: &Watch,
         standings: &Standings,
     ) -> Self {
-        let setup = |grid: &releases::Releases| Setup {
+        let setup = |grid: &releases::Releases| RecordingConfig {
             period: Some(grid.period()),
             epoch: grid.first(),
             leave_out_cold: !watch.keep_cold,
             thresholds_ns: watch.thresholds_ns.clone(),
-            releases: Releases::Known,
+            releases: ReleaseInstants::Known,
         };
         let recording =
             |grid: &releases::Releases| Recording::new(setup(grid)).watching(&watch.claims);

@@ -1,12 +1,12 @@
 //! Bodies for what a person writes: limits, claims, durations, quantities, columns, loads.
 
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::judge::{Counted, Ended, Holds, judge};
+use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
 use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::import::csv::{ColumnSpec, TimeUnit};
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity;
-use punctual_analysis::recording::{Recording, Setup};
+use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_lab::load::Loads;
 
 use super::says_why;
@@ -50,11 +50,12 @@ pub(super) fn claim(data: &[u8]) {
             assert_eq!(Ask::parse(&ask.to_string()).as_ref(), Ok(&ask), "{ask}");
             let planned = Planned::of(&ask, 1.0, 1_000_000, 60_000);
             assert!(planned.needs.is_sorted_by_key(|need| need.n), "{planned:?}");
-            for ended in [Ended::AsPlanned, Ended::AtAnyTime] {
-                let counted = Counted { n: 60_000, least: 1, most: 3, theta: 0.7, ordered: true };
+            for ended in [StoppingRule::AsPlanned, StoppingRule::AtAnyTime] {
+                let counted =
+                    EventCount { n: 60_000, least: 1, most: 3, theta: 0.7, ordered: true };
                 let judged = judge(&ask, &Ok(counted), ended, Some(1_000_000));
                 says_why("", &judged.reason);
-                let nothing = judge(&ask, &Ok(Counted { n: 0, ..counted }), ended, None);
+                let nothing = judge(&ask, &Ok(EventCount { n: 0, ..counted }), ended, None);
                 assert_eq!(nothing.holds, Holds::Undecided, "{ask} holds without evidence");
             }
         }
@@ -66,10 +67,10 @@ pub(super) fn claim(data: &[u8]) {
 /// it holds or does not.
 pub(super) fn limit(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match Limit::parse(&text) {
+    match MetricLimit::parse(&text) {
         Ok(limit) => {
-            assert_eq!(Limit::parse(&limit.to_string()).as_ref(), Ok(&limit), "{limit}");
-            let judgement = limit.judge(&Recording::new(Setup::default()).finish(0));
+            assert_eq!(MetricLimit::parse(&limit.to_string()).as_ref(), Ok(&limit), "{limit}");
+            let judgement = limit.judge(&Recording::new(RecordingConfig::default()).finish(0));
             says_why("", &judgement.reason);
             assert!(
                 !judgement.ok || judgement.measured.is_some(),
@@ -106,7 +107,7 @@ pub(super) fn quantity(data: &[u8]) {
         quantity::torque(&text).map(quantity::Torque::as_nm),
         quantity::angle(&text).map(quantity::Angle::as_rad),
         quantity::speed(&text).map(quantity::Speed::as_rad_s),
-        quantity::rate(&text).map(quantity::Rate::as_hz),
+        quantity::rate(&text).map(quantity::Hertz::as_hz),
     ];
     let dimensions = read.iter().filter(|value| value.is_ok()).count();
     assert!(dimensions <= 1, "{dimensions} dimensions: {read:?}");

@@ -1,7 +1,7 @@
 //! The body for state files of campaigns.
 
 use punctual_analysis::campaign::Campaign;
-use punctual_analysis::campaign::file::{FileError, HEADER_BYTES, MAGIC, VERSION};
+use punctual_analysis::campaign::file::{CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
 
 use super::one_line;
 
@@ -20,7 +20,10 @@ pub(super) fn campaign(data: &[u8]) {
             campaign
         }
         Err(why) => {
-            assert!(matches!(why, FileError::Json(_) | FileError::Numbers), "mended: {why}");
+            assert!(
+                matches!(why, CampaignFileError::Json(_) | CampaignFileError::Numbers),
+                "mended: {why}"
+            );
             one_line(&why);
             return;
         }
@@ -34,7 +37,7 @@ pub(super) fn campaign(data: &[u8]) {
     }
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    assert_eq!(Campaign::from_bytes(&bytes), Err(FileError::Checksum));
+    assert_eq!(Campaign::from_bytes(&bytes), Err(CampaignFileError::Checksum));
 }
 
 fn with_header(json: &[u8]) -> Vec<u8> {

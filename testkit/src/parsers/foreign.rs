@@ -1,7 +1,7 @@
 //! Bodies for other programs' files: whatever the bytes, what is made of them holds together.
 
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{Request, Run, read};
+use punctual_analysis::import::foreign::{ImportRequest, ImportedRun, read};
 use punctual_analysis::import::format::Format;
 use punctual_analysis::quantile::Probability;
 
@@ -16,7 +16,7 @@ pub(super) fn detected(data: &[u8]) {
 
 /// Reads the file in whole and in pieces, which gives the same runs or the same refusal.
 pub(super) fn read_as(format: &Format, data: &[u8]) {
-    let request = Request { thresholds_ns: vec![-7, 50_000], unit_ns: Some(1_000) };
+    let request = ImportRequest { thresholds_ns: vec![-7, 50_000], unit_ns: Some(1_000) };
     let whole = read(format, data, &request);
     let (first, rest) = data.split_at(data.len() / 3);
     let pieces = read(format, std::io::Read::chain(first, rest), &request);
@@ -35,7 +35,7 @@ pub(super) fn read_as(format: &Format, data: &[u8]) {
 }
 
 /// What must hold of every run, whatever was read.
-fn sound(run: &Run) {
+fn sound(run: &ImportedRun) {
     assert!(!run.name.chars().any(char::is_control), "{:?}", run.name);
     let outcome = &run.outcome;
     let told = outcome.imported.as_ref().expect("another program's");

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use punctual_analysis::import::csv::{ColumnSpec, CsvFile};
-use punctual_analysis::import::samples::{Ending, OpenError, SampleFile, count_samples};
+use punctual_analysis::import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
 use punctual_analysis::quantity;
-use punctual_analysis::recording::{Recording, Setup};
+use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::{Instant, Period};
@@ -29,22 +29,25 @@ pub(super) fn samples_file(data: &[u8]) {
                 continue;
             }
         };
-        if let Ending::Damaged { at_byte, why } = &ending {
+        if let FileEnding::Damaged { at_byte, why } = &ending {
             one_line(why);
             assert!(*at_byte <= data.len() as u64, "damage at {at_byte} of {}", data.len());
         }
         if let Ok((before, cut)) = count_samples(&data[..data.len() / 2]) {
             assert!(before <= samples, "{before} samples in the half of {samples}");
-            assert!(ending != Ending::Complete || cut != Ending::Complete, "complete when cut");
+            assert!(
+                ending != FileEnding::Complete || cut != FileEnding::Complete,
+                "complete when cut"
+            );
         }
     }
 }
 
 /// Reads a file through the analysis: its samples, whose cycles do not decrease within a run, and
 /// how it ended.
-fn analyse(data: &[u8]) -> Result<(u64, Ending), OpenError> {
-    let mut file = SampleFile::open(data)?;
-    let mut setups: Vec<Setup> = file.info().runs.iter().map(setup).collect();
+fn analyse(data: &[u8]) -> Result<(u64, FileEnding), OpenError> {
+    let mut file = SampleFileReader::open(data)?;
+    let mut setups: Vec<RecordingConfig> = file.info().runs.iter().map(setup).collect();
     let mut runs: BTreeMap<usize, (Recording, u64)> = BTreeMap::new();
     let mut samples = 0;
     while let Some(block) = file.next_block() {
@@ -68,11 +71,11 @@ fn analyse(data: &[u8]) -> Result<(u64, Ending), OpenError> {
     Ok((samples, ending.expect("a file without a next block has ended")))
 }
 
-fn setup(run: &punctual_analysis::import::info::RunInfo) -> Setup {
-    Setup {
+fn setup(run: &punctual_analysis::import::info::RunInfo) -> RecordingConfig {
+    RecordingConfig {
         period: Period::from_ns(run.period_ns),
         epoch: Instant::from_ns(run.epoch_ns),
-        ..Setup::default()
+        ..RecordingConfig::default()
     }
 }
 
@@ -199,6 +202,6 @@ mod tests {
         }
         assert!(matches!(analyse(&file), Err(OpenError::Damaged(_))), "before it is mended");
         mend(&mut file);
-        assert_eq!(analyse(&file).unwrap(), (2, Ending::Incomplete));
+        assert_eq!(analyse(&file).unwrap(), (2, FileEnding::Incomplete));
     }
 }

@@ -28,8 +28,7 @@ use crate::root;
 pub(crate) use functions::public_traits;
 pub(crate) use homonyms::public_types;
 pub(crate) use items::items;
-use source::Source;
-pub(crate) use source::{block_end, item_open};
+pub(crate) use source::{Source, block_end, item_open};
 pub(crate) use words::split;
 
 /// One violation.

@@ -7,6 +7,7 @@
 mod api;
 mod build;
 mod circles;
+mod descriptions;
 mod lines;
 mod paths;
 mod touched;
@@ -20,11 +21,23 @@ struct Row {
     /// At 738e88f.
     before: &'static str,
     now: String,
+    /// What was counted, one each, where a reader will want to see it.
+    listed: Vec<String>,
     target: &'static str,
     /// What is counted, so that anyone can check it.
     rule: &'static str,
 }
 
+/// What names the experiment `noise`; the word alone also stands for the noise of a signal.
+const NOISE: &[&str] = &[
+    "mod noise",
+    "noise::",
+    "NoiseBody",
+    "NoiseExperiment",
+    "measure noise",
+    "measure\\-noise",
+    "measure-noise",
+];
 /// Circles of at most so many files are not listed.
 const SMALL_CIRCLE: usize = 3;
 
@@ -47,6 +60,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
                 format!("{profile} {}", size.unwrap_or_else(|| "not built".to_owned()))
             })
             .join(", "),
+        listed: Vec::new(),
         target: "reported",
         rule: "target/PROFILE/punctual as the last build left it; before: release had thin LTO",
     });
@@ -55,11 +69,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             what: "clean release build of the command",
             before: "138-157 s on 2 idle cores",
             now: build::clean(&root, "release")?,
+            listed: Vec::new(),
             target: "<= 75 s",
             rule: "cargo build --locked --package punctual-cli --profile release, in target/weigh",
         });
     }
-    rows.iter().for_each(show);
+    print!("{}", table(&rows));
     Ok(())
 }
 
@@ -71,21 +86,33 @@ fn rows(files: &[File]) -> Vec<Row> {
         what: "lines of code, of tests, of comments",
         before: "53427, 24638, 14075 (the design page: 54287, 26947, 13078)",
         now: format!("{}, {}, {}", lines.code, lines.tests, lines.comments),
+        listed: Vec::new(),
         target: "reported",
         rule: "lines of Rust that are not blank; those of #[cfg(test)], tests, benches and \
                examples are tests",
     }];
     rows.extend(api_rows(&library));
     rows.push(circles_row(files));
-    let described = touched::thread_descriptions(files);
+    let described = descriptions::of_threads(files);
     rows.push(Row {
         what: "descriptions of a loop's thread",
-        before: "23 (the design page, without handles and results: 9)",
-        now: listed(described.len(), &described),
+        before: "8 (the design page, by hand: 9)",
+        now: count(described.len()),
+        listed: described,
         target: "1",
-        rule: "structs with a field cpu or cpus and a field policy, priority or fifo",
+        rule: descriptions::RULE,
     });
     rows.extend(programs(files));
+    let [code, others, prose] = touched::outside(files, "lab/src/noise/", NOISE);
+    rows.push(Row {
+        what: "files that the experiment noise touches",
+        before: "40, by the experiment executive",
+        now: format!("{}, {code} of them code; and {prose} of prose", code + others),
+        listed: Vec::new(),
+        target: "<= 10",
+        rule: "files outside lab/src/noise that name its module, its types or its command, tests \
+               and generated pages included; prose is .md; xtask/ left out",
+    });
     rows.push(touched_row(
         files,
         "files that name the load syscall",
@@ -115,6 +142,7 @@ fn api_rows(library: &api::Library) -> [Row; 3] {
             what: "public types of the library",
             before: "98 + 133 passed on (the design page: 97 + 124)",
             now: counts(own.types.len(), passed_on.types.len(), hidden.types.len()),
+            listed: Vec::new(),
             target: "about 30",
             rule: "pub struct, enum, union, trait and type in punctual/src; passed on by `pub use` \
                    from core and os; hidden by #[doc(hidden)]",
@@ -123,6 +151,7 @@ fn api_rows(library: &api::Library) -> [Row; 3] {
             what: "public functions of the library",
             before: "244 + 301 passed on (the design page: 242 + 261)",
             now: counts(own.functions, passed_on.functions, hidden.functions),
+            listed: Vec::new(),
             target: "about 110",
             rule: "pub fn in punctual/src, functions of its pub traits, and those of the types \
                    that are passed on",
@@ -131,6 +160,7 @@ fn api_rows(library: &api::Library) -> [Row; 3] {
             what: "public error types of the library",
             before: "13",
             now: errors.to_string(),
+            listed: Vec::new(),
             target: "1",
             rule: "those of the public types whose names end in Error or Errno",
         },
@@ -139,15 +169,16 @@ fn api_rows(library: &api::Library) -> [Row; 3] {
 
 fn circles_row(files: &[File]) -> Row {
     let circles = circles::all(files);
-    let large: Vec<String> = circles
-        .iter()
-        .filter(|circle| circle.len() > SMALL_CIRCLE)
-        .map(|circle| format!("{}: {}", circle.len(), circle.join(" ")))
-        .collect();
+    let large = circles.iter().filter(|circle| circle.len() > SMALL_CIRCLE);
+    let (sizes, large): (Vec<String>, Vec<String>) = large
+        .map(|circle| (circle.len().to_string(), format!("{}: {}", circle.len(), circle.join(" "))))
+        .unzip();
+    let sizes = sizes.join(", ");
     Row {
         what: "import circles of more than 3 files",
-        before: "5: of 20, 14, 7, 5 and 4 files (the design page: 23, 14, 7, 6)",
-        now: listed(large.len(), &large),
+        before: "5: 20, 14, 7, 5, 4 files (the design page: 23, 14, 7, 6)",
+        now: if large.is_empty() { count(0) } else { format!("{}: {sizes} files", large.len()) },
+        listed: large,
         target: "none",
         rule: "strongly connected files of one crate, by use and by paths from crate or super, \
                outside tests; a name that is passed on leads to where it is declared",
@@ -169,6 +200,7 @@ fn programs(files: &[File]) -> Vec<Row> {
         before: "act.rs 17, calendar.rs 61, each_ms.rs 30, follow.rs 32, sense.rs 11, \
                  synthesize.rs 28; a loop with a sample file: impossible",
         now: lengths.join(", "),
+        listed: Vec::new(),
         target: "loop.rs <= 20, tasks.rs <= 35, calendar.rs <= 45",
         rule: "lines of code of main, head and closing brace included",
     }]
@@ -187,26 +219,31 @@ fn touched_row(
         what,
         before,
         now: format!("{all}, {product} of them code"),
+        listed: Vec::new(),
         target: "2 of code; a table or a test names the rest",
         rule: "files with that word, its own too; code is Rust outside tests and \
                testkit; recordings, xtask/ and, for system calls, os/ left out",
     }
 }
 
-/// A count and what was counted, one a line.
-fn listed(count: usize, what: &[String]) -> String {
-    let mut text = if count == 0 { "none".to_owned() } else { count.to_string() };
-    for line in what {
-        text += &format!("\n            {line}");
-    }
-    text
+fn count(count: usize) -> String {
+    if count == 0 { "none".to_owned() } else { count.to_string() }
 }
 
-fn show(row: &Row) {
-    let Row { what, before, now, target, rule } = row;
-    println!(
-        "{what}\n    before  {before}\n    now     {now}\n    target  {target}\n    rule    {rule}"
-    );
+/// The rows as a table in Markdown, then how each is counted and what was counted.
+fn table(rows: &[Row]) -> String {
+    let mut text = "| | before | now | target |\n|---|---|---|---|\n".to_owned();
+    for Row { what, before, now, target, .. } in rows {
+        text += &format!("| {what} | {before} | {now} | {target} |\n");
+    }
+    text += "\nHow each is counted:\n\n";
+    for Row { what, rule, listed, .. } in rows {
+        text += &format!("- {what}: {rule}\n");
+        for line in listed {
+            text += &format!("  - {line}\n");
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -234,9 +271,26 @@ mod tests {
                 "none",
                 "none",
                 "loop.rs 2",
+                "0, 0 of them code; and 0 of prose",
                 "0, 0 of them code",
                 "1, 1 of them code"
             ]
         );
+    }
+
+    #[test]
+    fn the_table_is_markdown_with_the_rules_below() {
+        let row = Row {
+            what: "circles",
+            before: "5",
+            now: count(0),
+            listed: vec!["2: a b".to_owned()],
+            target: "none",
+            rule: "by use",
+        };
+        let shown = table(&[row]);
+        assert!(shown.starts_with("| | before | now | target |\n|---|---|---|---|\n"), "{shown}");
+        assert!(shown.contains("\n| circles | 5 | none | none |\n"), "{shown}");
+        assert!(shown.ends_with("\n- circles: by use\n  - 2: a b\n"), "{shown}");
     }
 }

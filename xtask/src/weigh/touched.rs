@@ -1,4 +1,6 @@
-//! How widely one thing is known: the files that name it, and types that describe the same thing.
+//! How widely one thing is known: the files that name it.
+//!
+//! Counts by text. Recordings, and lists that name every file, are left out.
 
 use crate::tidy::{self, File};
 
@@ -19,35 +21,28 @@ pub(super) fn files(files: &[File], word: &str, leave_out: &[&str]) -> (usize, u
     (found.len(), product)
 }
 
+/// Files outside of `own` in which one of the phrases stands: code, tests and generated pages, and
+/// prose.
+pub(super) fn outside(files: &[File], own: &str, phrases: &[&str]) -> [usize; 3] {
+    let counts = |file: &&File| !file.path.starts_with(own) && file.room() != "xtask";
+    let names = |file: &&File| phrases.iter().any(|phrase| file.text.contains(phrase));
+    let mut found = [0; 3];
+    for file in files.iter().filter(counts).filter(names) {
+        let kind = match file {
+            file if is_product(file) => 0,
+            file if file.path.ends_with(".md") => 2,
+            _ => 1,
+        };
+        found[kind] += 1;
+    }
+    found
+}
+
 /// Lists of files, which name every file.
 const LISTS: &[&str] = &["xtask/ratchet.txt"];
 
 fn is_product(file: &File) -> bool {
     file.rust.is_some() && !file.is_test() && !["fuzz", "testkit", "xtask"].contains(&file.room())
-}
-
-/// Structs outside tests with a field for CPUs and one for a policy or priority: each describes
-/// the thread of a loop.
-pub(super) fn thread_descriptions(files: &[File]) -> Vec<String> {
-    let mut found = Vec::new();
-    for file in files.iter().filter(|file| is_product(file)) {
-        let Some(rust) = &file.rust else { continue };
-        for item in tidy::items(rust).filter(|item| item.keyword == "struct") {
-            let Some(open) = tidy::item_open(&rust.code, item.at) else { continue };
-            let body = &rust.code[open..tidy::block_end(&rust.code, open)];
-            let has = |names: &[&str]| {
-                body.lines().any(|line| {
-                    let name = line.split(':').next().unwrap_or_default();
-                    names.contains(&name.split_whitespace().next_back().unwrap_or_default())
-                })
-            };
-            let described = has(&["cpu", "cpus"]) && has(&["policy", "priority", "fifo"]);
-            if described && !rust.is_test(item.at) {
-                found.push(format!("{}::{}", file.room(), item.name));
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -71,10 +66,15 @@ mod tests {
     }
 
     #[test]
-    fn a_description_of_a_thread_has_a_cpu_and_a_policy() {
-        let text = "pub struct A {\n    pub cpu: u32,\n    priority: u8,\n}\n\
-                    struct B {\n    cpu: u32,\n}\nstruct C;\n#[cfg(test)]\nmod tests {\n    \
-                    struct D {\n        cpus: u32,\n        policy: u8,\n    }\n}\n";
-        assert_eq!(thread_descriptions(&[File::new("a/src/b.rs", text)]), ["a::A"]);
+    fn files_outside_its_folder_are_counted() {
+        let tree = [
+            File::new("lab/src/noise/mod.rs", "mod noise;\n"),
+            File::new("lab/src/lib.rs", "pub mod noise;\n"),
+            File::new("cli/tests/it/noise.rs", "run([\"measure noise\"])\n"),
+            File::new("docs/man/a.1", "measure noise\n"),
+            File::new("README.md", "measure noise\n"),
+            File::new("analysis/src/a.rs", "// the noise of a signal\n"),
+        ];
+        assert_eq!(outside(&tree, "lab/src/noise/", &["mod noise", "measure noise"]), [1, 2, 1]);
     }
 }

@@ -1,4 +1,4 @@
-//! A claim as a person asks for it: `p(lateness>50us)<1e-6 @99%`.
+//! A claim as a person writes it: `p(lateness>50us)<1e-6 @99%`.
 //!
 //! Reads the expression and writes it back. Judges nothing (`judge` does) and counts nothing.
 //!
@@ -17,8 +17,8 @@ use parse::{Wrong, parts};
 
 /// What a claim counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// Cycles later than this. A missed release counts as late as the stall left it.
+pub enum ClaimEvent {
+    /// Cycles later than this. A missed release counts with the lateness that the stall caused.
     Lateness {
         /// The lateness, ns; positive.
         above_ns: i64,
@@ -35,12 +35,12 @@ pub enum Event {
 /// A claim: that an event has a probability below a bound, at a confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
-    event: Event,
+    event: ClaimEvent,
     p: f64,
     confidence: Probability,
 }
 
-/// Why an expression is no claim.
+/// Why an expression is not a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("claim {text:?}: at character {at}: {why}")]
 pub struct AskError {
@@ -50,7 +50,7 @@ pub struct AskError {
     why: String,
 }
 
-/// The smallest probability that can be asked about: 3·10¹⁵ cycles, 95 000 years at 1 ms.
+/// The smallest probability that a claim may state: 3·10¹⁵ cycles, 95 000 years at 1 ms.
 pub const P_MIN: f64 = 1e-15;
 
 const EXAMPLE: &str = "p(lateness>50us)<1e-6";
@@ -60,10 +60,10 @@ const SHOWN: usize = 60;
 impl Ask {
     /// A claim from its parts; `None` when `p` or the confidence is out of range, or the event's
     /// threshold is not positive.
-    pub fn new(event: Event, p: f64, confidence: Probability) -> Option<Self> {
+    pub fn new(event: ClaimEvent, p: f64, confidence: Probability) -> Option<Self> {
         let above_ns = match event {
-            Event::Lateness { above_ns } | Event::Interval { above_ns } => above_ns,
-            Event::Missed => 1,
+            ClaimEvent::Lateness { above_ns } | ClaimEvent::Interval { above_ns } => above_ns,
+            ClaimEvent::Missed => 1,
         };
         let fits = (P_MIN..1.0).contains(&p) && confidence.share() >= 0.5 && above_ns > 0;
         fits.then_some(Self { event, p, confidence })
@@ -82,7 +82,7 @@ impl Ask {
     }
 
     /// What it counts.
-    pub fn event(self) -> Event {
+    pub fn event(self) -> ClaimEvent {
         self.event
     }
 
@@ -91,7 +91,7 @@ impl Ask {
         self.p
     }
 
-    /// How sure it is to be, in [0.5, 1).
+    /// The confidence, in [0.5, 1).
     pub fn confidence(self) -> f64 {
         self.confidence.share()
     }
@@ -101,19 +101,19 @@ impl Ask {
         format!("{} %", self.confidence.to_string().trim_start_matches('p'))
     }
 
-    /// The lateness threshold that it asks about, ns, to be watched while recording.
+    /// The lateness threshold of the claim, ns, to be watched while recording.
     pub fn lateness_ns(self) -> Option<i64> {
         match self.event {
-            Event::Lateness { above_ns } => Some(above_ns),
-            Event::Interval { .. } | Event::Missed => None,
+            ClaimEvent::Lateness { above_ns } => Some(above_ns),
+            ClaimEvent::Interval { .. } | ClaimEvent::Missed => None,
         }
     }
 
-    /// The distance of an interval from zero that it asks about, ns.
+    /// The interval's threshold of the claim: its distance from zero, ns.
     pub fn interval_ns(self) -> Option<i64> {
         match self.event {
-            Event::Interval { above_ns } => Some(above_ns),
-            Event::Lateness { .. } | Event::Missed => None,
+            ClaimEvent::Interval { above_ns } => Some(above_ns),
+            ClaimEvent::Lateness { .. } | ClaimEvent::Missed => None,
         }
     }
 }
@@ -126,7 +126,7 @@ impl std::str::FromStr for Ask {
     }
 }
 
-impl std::fmt::Display for Event {
+impl std::fmt::Display for ClaimEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Lateness { above_ns } => write!(f, "lateness>{}", exact(above_ns)),
@@ -149,7 +149,7 @@ impl std::fmt::Display for Ask {
 /// 95 %.
 const DEFAULT: Probability = Probability::P95;
 
-/// A time with every digit, in the largest unit that takes a whole number.
+/// A time with every digit, in the largest unit that gives a whole number.
 fn exact(ns: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match units.iter().find(|(unit, _)| ns % unit == 0) {

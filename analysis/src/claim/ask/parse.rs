@@ -1,12 +1,12 @@
 //! A claim from its text, part by part, each with its place in it.
 //!
-//! For `ask`. Keeps to the grammar there; what is wrong is said about one part.
+//! For `ask`. Keeps to the grammar there; an error is about one part.
 
-use super::{Ask, DEFAULT, EXAMPLE, Event, P_MIN};
+use super::{Ask, ClaimEvent, DEFAULT, EXAMPLE, P_MIN};
 use crate::quantile::Probability;
 use crate::quantity::{QuantityError, duration, share};
 
-/// What is wrong, and at which byte.
+/// An error and the byte where it is.
 pub(super) struct Wrong {
     pub(super) at: usize,
     pub(super) why: String,
@@ -49,17 +49,20 @@ impl<'a> Part<'a> {
 /// The claim that a text is.
 pub(super) fn parts(text: &str) -> Result<Ask, Wrong> {
     let whole = Part { text, at: 0 };
-    let begin = format!("a claim begins with p(…), e.g. {EXAMPLE}");
+    let begin = format!("a claim must begin with p(…), e.g. {EXAMPLE}");
     let rest = whole.after("p", &begin)?.after("(", &begin)?;
     let Some((inner, rest)) = rest.split(')') else {
-        return Part { text: "", at: text.len() }.wrong("no ) closes the p( before it");
+        return Part { text: "", at: text.len() }.wrong("the p( before it is not closed: add )");
     };
     let event = event(inner.trimmed())?;
     if rest.trimmed().text.starts_with(['>', '≥']) {
-        return rest.trimmed().wrong(format!("a claim is an upper one: write <, e.g. {EXAMPLE}"));
+        return rest.trimmed().wrong(format!(
+            "a claim must be an upper bound: write <, e.g. \
+                                            {EXAMPLE}"
+        ));
     }
-    let rest = rest.after("<", &format!("< and a probability are needed here, e.g. {EXAMPLE}"))?;
-    // A bound that is reached is a bound: <= asks for nothing else.
+    let rest = rest.after("<", &format!("expected < and a probability, e.g. {EXAMPLE}"))?;
+    // <= is read as <.
     let rest = match rest.text.strip_prefix('=') {
         Some(text) => Part { text, at: rest.at + 1 },
         None => rest,
@@ -73,17 +76,19 @@ pub(super) fn parts(text: &str) -> Result<Ask, Wrong> {
     Ask::new(event, p, confidence).map_or_else(|| rest.wrong("out of range"), Ok)
 }
 
-fn event(part: Part<'_>) -> Result<Event, Wrong> {
+fn event(part: Part<'_>) -> Result<ClaimEvent, Wrong> {
     if part.text == "missed" {
-        return Ok(Event::Missed);
+        return Ok(ClaimEvent::Missed);
     }
     let Some((name, bound)) = part.split('>') else {
         return part.wrong(match part.text {
             "lateness" | "interval" | "|interval|" => {
-                format!("{0} above what? write e.g. {0}>50us", part.text)
+                format!("{0} needs a threshold, e.g. {0}>50us", part.text)
             }
-            text if text.contains('<') => "an event lies above a time: write > in it".to_owned(),
-            _ => "an event is needed: lateness>50us, |interval|>50us or missed".to_owned(),
+            text if text.contains('<') => "an event is a value above a threshold: write > instead \
+                                          of <"
+                .to_owned(),
+            _ => "expected an event: lateness>50us, |interval|>50us or missed".to_owned(),
         });
     };
     let (name, bound) = (name.trimmed(), bound.trimmed());
@@ -95,10 +100,10 @@ fn event(part: Part<'_>) -> Result<Event, Wrong> {
         Err(why) => bound.wrong(why.to_string()),
     };
     match name.text {
-        "lateness" => Ok(Event::Lateness { above_ns: above_ns(bound)? }),
-        "interval" | "|interval|" => Ok(Event::Interval { above_ns: above_ns(bound)? }),
-        "missed" => bound.wrong("missed has no amount: write p(missed)"),
-        _ => name.wrong("no such event; there are lateness>50us, |interval|>50us and missed"),
+        "lateness" => Ok(ClaimEvent::Lateness { above_ns: above_ns(bound)? }),
+        "interval" | "|interval|" => Ok(ClaimEvent::Interval { above_ns: above_ns(bound)? }),
+        "missed" => bound.wrong("missed takes no threshold: write p(missed)"),
+        _ => name.wrong("unknown event; expected lateness>50us, |interval|>50us or missed"),
     }
 }
 
@@ -106,18 +111,21 @@ fn probability(part: Part<'_>) -> Result<f64, Wrong> {
     let p = match share(part.text) {
         Ok(share) => share.as_one(),
         Err(QuantityError::NotANumber { text, .. }) if text.is_empty() => {
-            return part.wrong("a probability is needed here, e.g. 1e-6");
+            return part.wrong("expected a probability, e.g. 1e-6");
         }
         Err(QuantityError::NotANumber { .. }) => {
-            return part.wrong("no probability; write e.g. 1e-6, 0.001 or 0.1%");
+            return part.wrong("not a probability; write e.g. 1e-6, 0.001 or 0.1%");
         }
         Err(why) => return part.wrong(why.to_string()),
     };
     if p >= 1.0 {
-        return part.wrong("below 1 is everything; a probability under 1 is needed, e.g. 1e-6");
+        return part.wrong("the probability must be less than 1, e.g. 1e-6");
     }
     if p < P_MIN {
-        return part.wrong(format!("below {P_MIN:e} no run is long enough"));
+        return part.wrong(format!(
+            "the probability must be at least {P_MIN:e}: no run is long \
+                                  enough to show less"
+        ));
     }
     Ok(p)
 }
@@ -125,10 +133,10 @@ fn probability(part: Part<'_>) -> Result<f64, Wrong> {
 fn sureness(part: Part<'_>) -> Result<Probability, Wrong> {
     let confidence = match share(part.text) {
         Ok(share) => Probability::from_share(share.as_one()),
-        Err(_) => return part.wrong("a confidence is needed after @, e.g. @99% or @0.99"),
+        Err(_) => return part.wrong("expected a confidence after @, e.g. @99% or @0.99"),
     };
     match confidence.filter(|confidence| confidence.share() >= 0.5) {
         Some(confidence) => Ok(confidence),
-        None => part.wrong("a confidence lies from 50% to 99.9999999%"),
+        None => part.wrong("the confidence must be from 50% to 99.9999999%"),
     }
 }

@@ -7,16 +7,16 @@
 //!
 //! Missed releases count with their lateness ([`crate::release`]).
 
+mod block;
 mod pooled;
-mod stretch;
 mod tails;
 mod watch;
 
 pub use pooled::Pooled;
-pub use tails::{Tail, Tails};
+pub use tails::{Tails, ThresholdExceedances};
 use watch::Watch;
 
-use crate::release::{Falling, Gap, Placement};
+use crate::release::{Falling, Placement, ReleaseGap};
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
@@ -43,7 +43,7 @@ pub struct Exceedances {
     recorded: u64,
     /// The most releases without a sample between two recorded cycles.
     gap_longest: u64,
-    /// What was pushed until the thresholds are chosen.
+    /// Values pushed before the thresholds are chosen.
     warm_up: Vec<Pushed>,
     warm: bool,
     /// The period, ns; 0 when there is none.
@@ -54,18 +54,18 @@ pub struct Exceedances {
 #[derive(Clone, Copy, Debug)]
 enum Pushed {
     Ran(i64),
-    Missed(Gap),
+    Missed(ReleaseGap),
 }
 
 impl Exceedances {
     /// Watches the ladder and the given thresholds (ns), for cycles `period_ns` apart; 0 when there
     /// is no period, and then a missed release is later than any threshold.
     pub fn new(period_ns: i64, thresholds_ns: &[i64]) -> Self {
-        let mut asked: Vec<i64> = ladder().chain(thresholds_ns.iter().copied()).collect();
-        asked.sort_unstable();
-        asked.dedup();
+        let mut requested: Vec<i64> = ladder().chain(thresholds_ns.iter().copied()).collect();
+        requested.sort_unstable();
+        requested.dedup();
         Self {
-            watches: asked.into_iter().map(|ns| Watch::new(ns, true)).collect(),
+            watches: requested.into_iter().map(|ns| Watch::new(ns, true)).collect(),
             starts: [0; 65],
             level: 0,
             index: 0,
@@ -94,13 +94,13 @@ impl Exceedances {
     #[inline]
     pub fn push(&mut self, lateness_ns: i64, missed: u64, before_ns: i64) {
         if missed > 0 {
-            self.miss(Gap::new(missed, before_ns, lateness_ns, self.period_ns));
+            self.miss(ReleaseGap::new(missed, before_ns, lateness_ns, self.period_ns));
         }
         self.take(Pushed::Ran(lateness_ns));
     }
 
     /// Takes in the releases of a gap.
-    pub(crate) fn miss(&mut self, gap: Gap) {
+    pub(crate) fn miss(&mut self, gap: ReleaseGap) {
         self.take(Pushed::Missed(gap));
     }
 
@@ -116,7 +116,7 @@ impl Exceedances {
         }
     }
 
-    /// Adds the adaptive thresholds and replays what was held back.
+    /// Adds the adaptive thresholds and replays the buffered values.
     #[cold]
     fn choose(&mut self) {
         let held = std::mem::take(&mut self.warm_up);
@@ -180,7 +180,7 @@ impl Exceedances {
 
     /// The missed releases, a threshold at a time.
     #[cold]
-    fn watch_missed(&mut self, gap: &Gap) {
+    fn watch_missed(&mut self, gap: &ReleaseGap) {
         self.gap_longest = self.gap_longest.max(gap.missed());
         for piece in gap.pieces() {
             self.each_level(piece, |watching, level, count| {
@@ -190,7 +190,7 @@ impl Exceedances {
         }
     }
 
-    /// Gives releases with how many thresholds they exceed, all that exceed the same ones at once.
+    /// Counts releases by how many thresholds they exceed, all that exceed the same ones at once.
     fn each_level(&mut self, mut piece: Falling, mut give: impl FnMut(&mut Self, usize, u64)) {
         while let Some(lateness_ns) = piece.next_ns() {
             let level = self.level_of(lateness_ns);
@@ -230,7 +230,7 @@ impl Exceedances {
         self.placed(missed, &Placement { gaps: true, trailing: Vec::new(), censored })
     }
 
-    /// Nothing comes any more.
+    /// Ends the series.
     fn close(&mut self) {
         if !self.warm {
             self.choose();
@@ -238,7 +238,7 @@ impl Exceedances {
         self.move_to(0);
     }
 
-    /// The same, where more is known of the releases that lie in no gap.
+    /// The same, where more is known about the releases that are in no gap.
     pub(crate) fn placed(mut self, missed: u64, placement: &Placement) -> Pooled {
         self.close();
         for piece in placement.trailing.iter().flat_map(|end| end.pieces) {
@@ -246,7 +246,7 @@ impl Exceedances {
                 watching.watches[..level].iter_mut().for_each(|watch| watch.counts.miss(count));
             });
         }
-        // Of gaps that are not known to be missed releases nothing is censored: all of them count.
+        // Gaps that may not be missed releases have nothing censored: all of them count.
         let unplaced = if placement.gaps {
             placement.censored
         } else {

@@ -1,7 +1,7 @@
 //! The exceedances of several recordings of one loop, added up.
 //!
 //! For campaigns, which cannot keep one accumulator for weeks and over reboots. Each recording is a
-//! series of its own: nothing is said of the distance between two of them. Counts only, constant
+//! series of its own: the distance between two of them is not defined. Counts only, constant
 //! memory; reads nothing.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::tails::Tails;
 use super::watch::Counts;
 
-/// What [`super::Exceedances::counted`] gave, of one recording or of several.
+/// The counts of [`super::Exceedances::counted`], of one recording or of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pooled {
     /// In rising order of threshold.
@@ -17,11 +17,12 @@ pub struct Pooled {
     /// Releases seen, missed ones that lie between recorded ones included.
     pub(super) releases: u64,
     pub(super) recorded: u64,
-    /// The most releases without a sample between two recorded cycles; 0 where that was not kept.
+    /// The most releases without a sample between two recorded cycles; 0 where that was not
+    /// recorded.
     #[serde(default)]
     pub(super) gap_longest: u64,
     pub(super) missed: u64,
-    /// Missed releases of which only is known that they were this late at least, ns.
+    /// Missed releases that were at least this late, ns; no more is known of them.
     pub(super) unplaced: u64,
     #[serde(default)]
     pub(super) unplaced_from_ns: i64,
@@ -67,7 +68,8 @@ impl Pooled {
     pub fn tails(&self, unrecorded: u64) -> Tails {
         let gaps = self.releases.saturating_sub(self.recorded);
         let longest = if self.gap_longest == 0 { gaps } else { self.gap_longest };
-        // What no gap shows came before the first cycles or after the last ones of a stretch.
+        // Releases that are in no gap came before the first cycle or after the last one of a
+        // recording.
         let hidden = self.missed.saturating_add(unrecorded).saturating_sub(gaps);
         Tails {
             tails: self.counts.iter().map(|counts| counts.finish(self.releases)).collect(),
@@ -86,7 +88,7 @@ impl Pooled {
         self.recorded
     }
 
-    /// Whether these counts can be, for what was read back: in order, and small enough to add up.
+    /// Checks counts that were read back: in order, and small enough to add up.
     pub fn is_sound(&self) -> bool {
         let small = |count: u64| count <= COUNT_MAX;
         self.counts.len() <= THRESHOLDS_MAX

@@ -1,13 +1,13 @@
 //! The exceedances of one run, counted: what bounds and verdicts are made from.
 //!
-//! Plain data with its questions; collects nothing.
+//! Plain data; collects nothing.
 
 use super::super::bound::p_upper;
-use super::super::judge::Counted;
+use super::super::judge::EventCount;
 
 /// The exceedances of one threshold.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tail {
+pub struct ThresholdExceedances {
     /// The threshold, ns.
     pub threshold_ns: i64,
     /// Recorded cycles whose lateness was above it.
@@ -22,33 +22,32 @@ pub struct Tail {
     pub(super) theta: Option<f64>,
     /// Clusters per exceedance when there are few clusters.
     pub(super) theta_few: Option<f64>,
-    /// Whether it belongs to the fixed ladder (1-2-5 steps, or asked for).
-    pub(crate) asked: bool,
+    /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested).
+    pub(crate) requested: bool,
 }
 
 /// The exceedances of every threshold of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tails {
-    pub(crate) tails: Vec<Tail>,
+    pub(crate) tails: Vec<ThresholdExceedances>,
     /// Recorded cycles.
     pub(crate) recorded: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
-    /// Those of them of which only is known that they were `unplaced_from_ns` late at least: each
-    /// may exceed every threshold.
+    /// Missed releases that were at least `unplaced_from_ns` late; each may exceed every threshold.
     pub(crate) unplaced: u64,
     pub(crate) unplaced_from_ns: i64,
-    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, and so
-    /// nobody knows which gaps in k were missed releases.
+    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, so it is
+    /// not known which gaps in k were missed releases.
     pub(crate) unrecorded: u64,
     /// The most releases without a sample that came together.
     pub(crate) lost_together: u64,
-    /// Whether the order of cycles is not known, and nothing of their dependence.
+    /// Whether the order of cycles, and so their dependence, is unknown.
     pub(crate) unordered: bool,
 }
 
 impl Tails {
-    /// Exceedances that were counted without their order, so that nothing is known of dependence:
+    /// Exceedances that were counted without their order, so that their dependence is unknown:
     /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
     /// cycles; `unrecorded` more ran, at one time.
     pub(crate) fn of_counts(
@@ -56,14 +55,14 @@ impl Tails {
         unrecorded: u64,
         exceedances: impl Iterator<Item = (i64, u64, u64)>,
     ) -> Self {
-        let tail = |(threshold_ns, exceedances, unsure)| Tail {
+        let tail = |(threshold_ns, exceedances, unsure)| ThresholdExceedances {
             threshold_ns,
             exceedances,
             unsure,
             missed: 0,
             theta: None,
             theta_few: None,
-            asked: true,
+            requested: true,
         };
         Self {
             tails: exceedances.map(tail).collect(),
@@ -76,7 +75,7 @@ impl Tails {
     }
 
     /// All thresholds in rising order.
-    pub fn tails(&self) -> &[Tail] {
+    pub fn tails(&self) -> &[ThresholdExceedances] {
         &self.tails
     }
 
@@ -85,12 +84,12 @@ impl Tails {
         self.recorded.saturating_add(self.missed).saturating_add(self.unrecorded)
     }
 
-    /// What bounds of P(lateness > threshold) rest on: the least and the most exceedances there can
-    /// be, and the extremal index to reckon with.
-    pub fn counted(&self, above_ns: i64) -> Counted {
+    /// The counts behind bounds of P(lateness > threshold): the least and the most exceedances
+    /// possible, and the extremal index to use.
+    pub fn counted(&self, above_ns: i64) -> EventCount {
         let (least, most) = self.exceedances_within(above_ns);
         let theta = self.theta_at(above_ns);
-        Counted { n: self.n(), least, most, theta, ordered: !self.unordered }
+        EventCount { n: self.n(), least, most, theta, ordered: !self.unordered }
     }
 
     /// Cycles that ran and did not fit in the recorder.
@@ -108,7 +107,7 @@ impl Tails {
     /// How many exceed a threshold at least and at most: the same number for one that was watched,
     /// else those of the nearest watched ones above and below it.
     pub fn exceedances_within(&self, threshold_ns: i64) -> (u64, u64) {
-        let count = |tail: Option<&Tail>| tail.map(|tail| self.exceeding(tail));
+        let count = |tail: Option<&ThresholdExceedances>| tail.map(|tail| self.exceeding(tail));
         let (below, above) =
             self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
         let most = count(below.last());
@@ -121,12 +120,12 @@ impl Tails {
     }
 
     /// Exceedances of one of the thresholds at most.
-    pub(crate) fn exceeding(&self, tail: &Tail) -> u64 {
+    pub(crate) fn exceeding(&self, tail: &ThresholdExceedances) -> u64 {
         tail.exceedances.saturating_add(self.lost(tail.missed))
     }
 
     /// Releases without a sample that exceed a threshold at most, where the gaps in k give `missed`
-    /// ones. With unrecorded cycles among the gaps these tell nothing.
+    /// ones. With unrecorded cycles among the gaps, the gaps are no evidence.
     fn lost(&self, missed: u64) -> u64 {
         match self.unrecorded {
             0 => missed.saturating_add(self.unplaced).min(self.missed),
@@ -135,14 +134,14 @@ impl Tails {
     }
 
     /// Exceedances of one of the thresholds at least.
-    fn surely_exceeding(&self, tail: &Tail) -> u64 {
+    fn surely_exceeding(&self, tail: &ThresholdExceedances) -> u64 {
         (tail.exceedances - tail.unsure)
             .saturating_add(self.surely_missed(tail.threshold_ns, tail.missed))
     }
 
-    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. Of a
-    /// release that is censored, or in a gap where cycles went unrecorded, is known only that it
-    /// was a period late.
+    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. A
+    /// release that is censored, or in a gap where cycles went unrecorded, is only known to be at
+    /// least a period late.
     fn surely_missed(&self, threshold_ns: i64, placed: u64) -> u64 {
         let censored = if self.unrecorded > 0 { self.missed } else { self.unplaced };
         let censored = if threshold_ns < self.unplaced_from_ns { censored } else { 0 };
@@ -151,12 +150,12 @@ impl Tails {
     }
 
     /// Releases whose lateness is not known: censored, or among those that went unrecorded. They
-    /// are taken for the latest.
+    /// count as the latest.
     pub(crate) fn unknown(&self) -> u64 {
         self.lost(0)
     }
 
-    /// Missed releases that are known to have been late by a period at least, and no more.
+    /// Missed releases known only to be at least a period late.
     pub(crate) fn censored(&self) -> u64 {
         if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
     }
@@ -172,14 +171,15 @@ impl Tails {
     /// than each of them, so that a bound never rises with its threshold. 1 where there is none.
     pub(crate) fn p_upper_below(&self, threshold_ns: i64) -> f64 {
         let up_to = self.tails.iter().take_while(|tail| tail.threshold_ns <= threshold_ns);
-        let bound =
-            |tail: &Tail| p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns));
+        let bound = |tail: &ThresholdExceedances| {
+            p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns))
+        };
         up_to.map(bound).fold(1.0, f64::min)
     }
 
-    /// The extremal index to reckon with at a lateness: the lowest of the nearest watched threshold
-    /// above it and the two nearest at or below it, among those with enough clusters to tell.
-    /// 1 when none has. Where cycles went unrecorded, those that came together are a cluster.
+    /// The extremal index to use at a lateness: the lowest of the nearest watched threshold above
+    /// it and the two nearest at or below it, among those with enough clusters. 1 when none has.
+    /// Where cycles went unrecorded, those that came together are a cluster.
     pub fn theta_at(&self, lateness_ns: i64) -> f64 {
         let split = self.tails.partition_point(|tail| tail.threshold_ns <= lateness_ns);
         let (below, above) = self.tails.split_at(split);

@@ -4,8 +4,8 @@ use super::*;
 use crate::release::model;
 use proptest::prelude::*;
 
-fn tails(latenesses: impl IntoIterator<Item = i64>, asked: &[i64]) -> Tails {
-    let mut exceedances = Exceedances::new(0, asked);
+fn tails(latenesses: impl IntoIterator<Item = i64>, requested: &[i64]) -> Tails {
+    let mut exceedances = Exceedances::new(0, requested);
     latenesses.into_iter().for_each(|ns| exceedances.push(ns, 0, 0));
     exceedances.finish(0)
 }
@@ -128,9 +128,9 @@ proptest! {
             prop_oneof![-500i64..500, 0i64..2_000_000, any::<i64>()],
             0..6_000,
         ),
-        asked in prop::collection::vec(-1_000i64..1_000_000, 0..4),
+        requested in prop::collection::vec(-1_000i64..1_000_000, 0..4),
     ) {
-        let tails = tails(values.iter().copied(), &asked);
+        let tails = tails(values.iter().copied(), &requested);
         prop_assert!(tails.tails().is_sorted_by(|a, b| a.threshold_ns < b.threshold_ns));
         for tail in tails.tails() {
             let counted = values.iter().filter(|&&ns| ns > tail.threshold_ns).count();
@@ -138,6 +138,6 @@ proptest! {
             let theta = tails.theta_at(tail.threshold_ns);
             prop_assert!(theta > 0.0 && theta <= 1.0);
         }
-        prop_assert!(asked.iter().all(|&ns| tails.exceedances(ns).is_some()));
+        prop_assert!(requested.iter().all(|&ns| tails.exceedances(ns).is_some()));
     }
 }

@@ -4,22 +4,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tails::Tail;
+use super::tails::ThresholdExceedances;
 
 /// Gaps between clusters that an estimate needs.
 const GAPS_MIN: u64 = 10;
 /// Exceedances further apart than this belong to different clusters (runs estimator).
 const RUN_GAP: u64 = 10;
-/// Below this many clusters the runs estimator has a say.
+/// Below this many clusters the runs estimator is used too.
 const FEW: u64 = 30;
-/// And only on thresholds that at most this share of the releases exceeds.
+/// It is used only on thresholds that at most this share of the releases exceeds.
 const RARE: f64 = 0.1;
 
 /// What was counted about one threshold: additive over separate series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) threshold_ns: i64,
-    asked: bool,
+    #[serde(rename = "asked")]
+    requested: bool,
     exceedances: u64,
     missed: u64,
     /// Series in which it was exceeded: each has one exceedance that no gap leads to.
@@ -49,14 +50,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(threshold_ns: i64, asked: bool) -> Self {
-        let counts = Counts { threshold_ns, asked, gap_max: 1, ..Counts::default() };
+    pub(super) fn new(threshold_ns: i64, requested: bool) -> Self {
+        let counts = Counts { threshold_ns, requested, gap_max: 1, ..Counts::default() };
         Self { counts, run_start: 0, last: None, recorded_at_start: 0 }
     }
 
     /// The same threshold, with nothing counted yet.
     pub(super) fn like(counts: &Counts) -> Self {
-        Self::new(counts.threshold_ns, counts.asked)
+        Self::new(counts.threshold_ns, counts.requested)
     }
 
     pub(super) fn threshold_ns(&self) -> i64 {
@@ -92,14 +93,14 @@ impl Watch {
 }
 
 impl Counts {
-    /// Counts missed releases that exceed the threshold and have no place among the others.
+    /// Counts missed releases that exceed the threshold and whose position is unknown.
     pub(super) fn miss(&mut self, count: u64) {
         self.missed = self.missed.saturating_add(count);
     }
 
     /// Adds those of another series.
     pub(super) fn add(&mut self, other: &Self) {
-        self.asked |= other.asked;
+        self.requested |= other.requested;
         self.exceedances += other.exceedances;
         self.missed = self.missed.saturating_add(other.missed);
         self.series += other.series;
@@ -117,15 +118,15 @@ impl Counts {
         all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
     }
 
-    pub(super) fn finish(&self, releases: u64) -> Tail {
-        Tail {
+    pub(super) fn finish(&self, releases: u64) -> ThresholdExceedances {
+        ThresholdExceedances {
             threshold_ns: self.threshold_ns,
             exceedances: self.exceedances,
             unsure: 0,
             missed: self.missed,
             theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
             theta_few: self.runs(releases),
-            asked: self.asked,
+            requested: self.requested,
         }
     }
 
@@ -146,8 +147,8 @@ impl Counts {
     }
 
     /// Clusters per exceedance of a rare threshold, while there are few clusters; less what chance
-    /// alone brings together. As long as every exceedance stood alone there is nothing to doubt;
-    /// once some came together, the size of clusters is known from few of them.
+    /// alone brings together. Used once some exceedances came together: then the size of clusters
+    /// is known from few of them.
     fn runs(&self, releases: u64) -> Option<f64> {
         let events = self.neighbours + self.gaps + self.series;
         let share = events as f64 / releases as f64;
@@ -161,7 +162,7 @@ impl Counts {
 }
 
 /// θ less one standard error (relative 1/√clusters): an estimate must not claim independence that
-/// it could not have told from dependence.
+/// it could not have distinguished from dependence.
 fn with_doubt(theta: f64, clusters: u64) -> f64 {
     theta * (1.0 - 1.0 / (clusters as f64 + 1.0).sqrt())
 }

@@ -1,36 +1,36 @@
-//! Whether a run supports a claim that was asked: yes, no, or too little to tell.
+//! Whether a run supports a requested claim: yes, no, or too little to tell.
 //!
-//! Takes counts, as a range where a histogram's buckets do not tell them apart; gives a judgement
-//! with its reason. Counts nothing itself; never takes the middle of a range.
+//! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
+//! with its reason. Counts nothing itself; never uses the middle of a range.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::anytime;
-use super::ask::{Ask, Event};
+use super::ask::{Ask, ClaimEvent};
 use super::bound::{p_lower_at, p_upper_at};
 use super::plan::cycles_needed_at;
 use super::{rounded_up, shown_theta};
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
-    /// Cycles, or intervals, or releases: the number that the event could have come in.
+pub struct EventCount {
+    /// Cycles, or intervals, or releases: the number of trials.
     pub n: u64,
-    /// The event came at least this often.
+    /// The event happened at least this often.
     pub least: u64,
     /// And at most this often; the same where it was counted exactly.
     pub most: u64,
-    /// Extremal index to reckon with, in (0, 1]; 1: independent.
+    /// Extremal index to use, in (0, 1]; 1: independent.
     pub theta: f64,
     /// Whether the order of cycles was known, so that bursts would have shown.
     pub ordered: bool,
 }
 
-impl Counted {
-    /// From buckets (lowest value, highest value, count; ns): a bucket that the threshold cuts is
-    /// counted as nothing and as all. `beyond` more values lie above all buckets. Buckets tell
-    /// nothing of dependence, so θ is 1, and they say so.
+impl EventCount {
+    /// From buckets (lowest value, highest value, count; ns): a bucket that contains the threshold
+    /// counts as 0 at least and as all of it at most. `beyond` more values lie above all buckets.
+    /// Buckets do not show dependence, so θ is 1 and `ordered` is false.
     pub fn of_buckets(
         above_ns: i64,
         buckets: impl IntoIterator<Item = (i64, i64, u64)>,
@@ -46,8 +46,7 @@ impl Counted {
         counted
     }
 
-    /// The same where `unseen` more came that nobody looked at: any of them may be one of the
-    /// event.
+    /// The same where `unseen` more were not recorded: each of them may be the event.
     #[must_use]
     pub fn with_unseen(self, unseen: u64) -> Self {
         let n = self.n.saturating_add(unseen);
@@ -55,12 +54,12 @@ impl Counted {
     }
 }
 
-/// When a run came to its end.
+/// Why a run ended when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// When it was planned to, whatever it had shown.
+pub enum StoppingRule {
+    /// At its planned end, whatever it had shown.
     AsPlanned,
-    /// At a time that what it had shown may have decided: bounds for any time are used.
+    /// At a time that may depend on what it had shown: bounds that are valid at any time are used.
     AtAnyTime,
 }
 
@@ -76,15 +75,15 @@ pub enum Holds {
     Undecided,
 }
 
-/// What a run says of a claim that was asked.
+/// Whether a run supports a requested claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// The claim: "p(lateness>50us)<1e-6".
     pub statement: String,
-    /// "yes" when the upper bound lies below what was asked, "no" when the lower one lies above it,
-    /// "undecided" when neither does.
+    /// "yes" when the upper bound lies below the claimed probability, "no" when the lower bound
+    /// lies above it, "undecided" when neither does.
     pub holds: Holds,
-    /// The probability that was asked about.
+    /// The claimed probability.
     pub p: f64,
     /// The upper bound that was reached; null without data.
     pub p_upper: Option<f64>,
@@ -92,8 +91,8 @@ pub struct Judged {
     pub p_lower: Option<f64>,
     /// The confidence of each of the two, in [0.5, 1).
     pub confidence: f64,
-    /// Cycles that it rests on, missed releases included; for intervals, their number; null without
-    /// data.
+    /// Cycles that it is based on, missed releases included; for intervals, their number; null
+    /// without data.
     pub n: Option<u64>,
     /// How many of them exceeded the threshold, at least.
     pub exceedances: Option<u64>,
@@ -112,16 +111,16 @@ pub struct Judged {
     pub reason: String,
 }
 
-/// Judges a claim by what was counted, or by why nothing could be.
+/// Judges a claim by its counts, or by the reason why there are none.
 pub fn judge(
     ask: &Ask,
-    counted: &Result<Counted, String>,
-    ended: Ended,
+    counted: &Result<EventCount, String>,
+    ended: StoppingRule,
     period_ns: Option<u64>,
 ) -> Judged {
     match counted {
         Ok(counted) if counted.n > 0 => by_counts(ask, counted, ended, period_ns),
-        Ok(_) => without(ask, "nothing was recorded that it is about"),
+        Ok(_) => without(ask, "the run recorded no such values"),
         Err(why) => without(ask, why),
     }
 }
@@ -145,15 +144,20 @@ fn without(ask: &Ask, why: &str) -> Judged {
     }
 }
 
-fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>) -> Judged {
-    let Counted { n, least, most, theta, .. } = *counted;
+fn by_counts(
+    ask: &Ask,
+    counted: &EventCount,
+    ended: StoppingRule,
+    period_ns: Option<u64>,
+) -> Judged {
+    let EventCount { n, least, most, theta, .. } = *counted;
     let confidence = ask.confidence();
     let (upper, lower) = match ended {
-        Ended::AsPlanned => (
+        StoppingRule::AsPlanned => (
             p_upper_at(most as f64, n as f64, theta, confidence),
             p_lower_at(least as f64, n as f64, theta, confidence),
         ),
-        Ended::AtAnyTime => (
+        StoppingRule::AtAnyTime => (
             anytime::p_upper_dependent(most, n, theta, confidence),
             anytime::p_lower_dependent(least, n, theta, confidence),
         ),
@@ -166,8 +170,8 @@ fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>)
         Holds::Undecided
     };
     let n_needed = cycles_needed_at(ask, most, n, theta);
-    // What was not enough is not enough, though bounds of large counts are not exact.
-    let open = holds == Holds::Undecided && ended == Ended::AsPlanned;
+    // Never forecasts fewer cycles than there were, although bounds of large counts are not exact.
+    let open = holds == Holds::Undecided && ended == StoppingRule::AsPlanned;
     let n_needed = n_needed.map(|needed| if open { needed.max(n + 1) } else { needed });
     Judged {
         holds,
@@ -179,15 +183,15 @@ fn by_counts(ask: &Ask, counted: &Counted, ended: Ended, period_ns: Option<u64>)
         theta: Some(theta),
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
-        at_any_time: ended == Ended::AtAnyTime,
+        at_any_time: ended == StoppingRule::AtAnyTime,
         ..without(ask, &reason(ask, counted, ended, (holds, upper, lower), n_needed))
     }
 }
 
 fn reason(
     ask: &Ask,
-    counted: &Counted,
-    ended: Ended,
+    counted: &EventCount,
+    ended: StoppingRule,
     (holds, upper, lower): (Holds, f64, f64),
     n_needed: Option<u64>,
 ) -> String {
@@ -201,14 +205,18 @@ fn reason(
                 Some(needed) => format!("it takes {} {needed} cycles", about(counted)),
                 None => {
                     let share = counted.most as f64 / counted.n as f64;
-                    format!("that is {} already, more cycles would not show it", rounded_up(share))
+                    format!(
+                        "the share seen is {} already, so more cycles would not show it",
+                        rounded_up(share)
+                    )
                 }
             };
             format!("not shown: at most {}, {sure} sure: {seen}; {why}", rounded_up(upper))
         }
     };
     if counted.least < counted.most {
-        text += "; those between are not known: in the bucket of the threshold, or unrecorded";
+        text += "; the exact number is unknown: some are in the bucket of the threshold, or \
+                unrecorded";
     }
     if counted.theta < 1.0 {
         let theta = shown_theta(counted.theta);
@@ -216,30 +224,31 @@ fn reason(
     } else if counted.ordered {
         text += "; cycles taken as independent";
     } else {
-        text += "; cycles taken as independent, for the data do not hold their order: bursts would \
-                 widen it";
+        text += "; cycles taken as independent, because the data do not record their order: \
+                bursts would widen the bound";
     }
-    if ended == Ended::AtAnyTime {
-        text += "; by the wider bound that holds whenever one stops, for its end was not planned";
+    if ended == StoppingRule::AtAnyTime {
+        text += "; by the wider bound that is valid at any time, because the run did not end as \
+                planned";
     }
     text
 }
 
-/// What a forecast rests on.
-fn about(counted: &Counted) -> &'static str {
-    if counted.most == 0 { "at least" } else { "at this share about" }
+/// What a forecast is based on.
+fn about(counted: &EventCount) -> &'static str {
+    if counted.most == 0 { "at least" } else { "at this share, about" }
 }
 
-fn seen(ask: &Ask, counted: &Counted) -> String {
+fn seen(ask: &Ask, counted: &EventCount) -> String {
     let count = match (counted.least, counted.most) {
         (0, 0) => "none".to_owned(),
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
     let (things, did) = match ask.event() {
-        Event::Lateness { .. } => ("cycles", "exceeded it"),
-        Event::Interval { .. } => ("intervals", "exceeded it"),
-        Event::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
+        ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
+        ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
+        ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
     };
     format!("{count} of {} {things} {did}", counted.n)
 }

@@ -3,13 +3,18 @@
 use super::*;
 use proptest::prelude::*;
 
-fn judged(text: &str, least: u64, most: u64, n: u64, ended: Ended) -> Judged {
+fn judged(text: &str, least: u64, most: u64, n: u64, ended: StoppingRule) -> Judged {
     let ask = Ask::parse(text).unwrap();
-    judge(&ask, &Ok(Counted { n, least, most, theta: 1.0, ordered: true }), ended, Some(1_000_000))
+    judge(
+        &ask,
+        &Ok(EventCount { n, least, most, theta: 1.0, ordered: true }),
+        ended,
+        Some(1_000_000),
+    )
 }
 
 fn planned(text: &str, count: u64, n: u64) -> Judged {
-    judged(text, count, count, n, Ended::AsPlanned)
+    judged(text, count, count, n, StoppingRule::AsPlanned)
 }
 
 #[test]
@@ -27,7 +32,7 @@ fn enough_too_little_and_false_are_three_answers() {
     assert!(short.reason.contains("; it takes at least 2996 cycles;"), "{}", short.reason);
     assert_eq!(short.duration_needed_ns, Some(2_996e6));
     let few = planned(claim, 1, 3_000);
-    assert!(few.reason.contains("at this share about"), "{}", few.reason);
+    assert!(few.reason.contains("at this share, about"), "{}", few.reason);
     let false_ = planned(claim, 100, 30_000);
     assert_eq!((false_.holds, false_.n_needed), (Holds::No, None));
     assert!(false_.reason.starts_with("shown false: at least 2.8e-3"), "{}", false_.reason);
@@ -40,19 +45,20 @@ fn enough_too_little_and_false_are_three_answers() {
 #[test]
 fn a_bucket_that_is_cut_counts_as_both() {
     let buckets = [(0, 49_999, 900_000), (50_000, 50_999, 7), (51_000, 51_999, 2)];
-    let at = |above_ns| Counted::of_buckets(above_ns, buckets, 1);
+    let at = |above_ns| EventCount::of_buckets(above_ns, buckets, 1);
     let cut = at(50_000);
     assert_eq!((cut.n, cut.least, cut.most), (900_010, 3, 10));
     let edge = at(50_999);
     assert_eq!((edge.least, edge.most), (3, 3), "an edge tells exactly");
     // Between both counts it is open; below and above them it is not.
-    let holds =
-        |p: &str| judged(&format!("p(lateness>50us)<{p}"), 3, 10, 900_010, Ended::AsPlanned).holds;
+    let holds = |p: &str| {
+        judged(&format!("p(lateness>50us)<{p}"), 3, 10, 900_010, StoppingRule::AsPlanned).holds
+    };
     assert_eq!(
         [holds("1e-4"), holds("1e-5"), holds("1e-7")],
         [Holds::Yes, Holds::Undecided, Holds::No]
     );
-    let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, Ended::AsPlanned).reason;
+    let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, StoppingRule::AsPlanned).reason;
     assert!(
         text.contains("3 to 10 of 900010") && text.contains("in the bucket of the threshold"),
         "{text}"
@@ -62,18 +68,20 @@ fn a_bucket_that_is_cut_counts_as_both() {
 #[test]
 fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
     let claim = "p(lateness>50us)<1e-3";
-    let early = |n| judged(claim, 0, 0, n, Ended::AtAnyTime);
+    let early = |n| judged(claim, 0, 0, n, StoppingRule::AtAnyTime);
     assert_eq!(early(3_000).holds, Holds::Undecided);
     assert_eq!(early(4_000).holds, Holds::Yes);
-    assert!(early(4_000).at_any_time && early(4_000).reason.contains("its end was not planned"));
-    assert_eq!(judged(claim, 90, 90, 30_000, Ended::AtAnyTime).holds, Holds::No);
+    assert!(
+        early(4_000).at_any_time && early(4_000).reason.contains("the run did not end as planned")
+    );
+    assert_eq!(judged(claim, 90, 90, 30_000, StoppingRule::AtAnyTime).holds, Holds::No);
 }
 
 #[test]
 fn dependence_is_taken_off_and_said() {
     let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
-    let counted = Ok(Counted { n: 4_000, least: 0, most: 0, theta: 0.5, ordered: true });
-    let judged = judge(&ask, &counted, Ended::AsPlanned, None);
+    let counted = Ok(EventCount { n: 4_000, least: 0, most: 0, theta: 0.5, ordered: true });
+    let judged = judge(&ask, &counted, StoppingRule::AsPlanned, None);
     assert_eq!((judged.holds, judged.duration_needed_ns), (Holds::Undecided, None));
     assert_eq!(judged.n_needed, Some(5_992));
     assert!(judged.reason.contains("extremal index 0.5"), "{}", judged.reason);
@@ -85,7 +93,7 @@ fn nothing_shows_nothing() {
     assert_eq!((none.holds, none.p_upper, none.n), (Holds::Undecided, None, None));
     let ask = Ask::parse("p(missed)<0.5").unwrap();
     let why = Err("no lateness in instants".to_owned());
-    let judged = judge(&ask, &why, Ended::AsPlanned, None);
+    let judged = judge(&ask, &why, StoppingRule::AsPlanned, None);
     assert_eq!(
         (judged.holds, judged.reason.as_str()),
         (Holds::Undecided, "no lateness in instants")
@@ -102,8 +110,8 @@ proptest! {
         let most = least + ((n - least) as f64 * more.powi(20)) as u64;
         let p = 10f64.powf(-exponent);
         let ask = Ask::parse(&format!("p(missed)<{p:e}")).unwrap();
-        let ended = if any { Ended::AtAnyTime } else { Ended::AsPlanned };
-        let counted = Ok(Counted { n, least, most, theta, ordered: true });
+        let ended = if any { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
+        let counted = Ok(EventCount { n, least, most, theta, ordered: true });
         let judged = judge(&ask, &counted, ended, None);
         match judged.holds {
             Holds::Yes => prop_assert!((most as f64) < p * n as f64),

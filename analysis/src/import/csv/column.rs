@@ -29,21 +29,21 @@ impl TimeUnit {
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Instants of wakes.
     Instant,
     /// wake − release.
     Lateness,
 }
 
-/// A column, as asked for.
+/// A requested column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
     name: String,
     unit: TimeUnit,
 }
 
-/// Why an expression names no column.
+/// Why an expression does not name a column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     /// No colon.
@@ -53,7 +53,7 @@ pub enum ColumnError {
     #[error("{0:?} has no name; write NAME:UNIT, e.g. instant:ns or lateness:us")]
     NoName(String),
     /// A unit that a column cannot have.
-    #[error("{0:?} is no unit of a column; there are ns, us, ms, s")]
+    #[error("{0:?} is not a unit of a column; expected ns, us, ms or s")]
     UnknownUnit(String),
 }
 
@@ -91,22 +91,21 @@ impl ColumnSpec {
         self.unit
     }
 
-    /// Whether the name itself says what the column holds.
+    /// Whether the name itself determines what the column holds.
     pub fn tells_kind(&self) -> bool {
         self.is_named("instant") || self.is_named("lateness")
     }
 
-    /// What the column holds: its name decides; a name that does not say is instants when there is
-    /// a period to count them by.
-    pub fn kind(&self, has_period: bool) -> Kind {
+    /// What the column holds: its name decides; any other name is instants when there is a period.
+    pub fn kind(&self, has_period: bool) -> ColumnKind {
         if self.is_named("instant") || (has_period && !self.is_named("lateness")) {
-            Kind::Instant
+            ColumnKind::Instant
         } else {
-            Kind::Lateness
+            ColumnKind::Lateness
         }
     }
 
-    /// Whether a field of a header is this column's: case and space around do not count.
+    /// Whether a field of a header is this column's: ignoring case and surrounding space.
     pub(super) fn is_named(&self, field: &str) -> bool {
         field.trim().eq_ignore_ascii_case(&self.name)
     }
@@ -124,15 +123,15 @@ mod tests {
         assert!(matches!(ColumnSpec::parse("instant:"), Err(ColumnError::NoUnit(_))));
         assert!(matches!(ColumnSpec::parse(":ns"), Err(ColumnError::NoName(_))));
         let message = ColumnSpec::parse("x:min").unwrap_err().to_string();
-        assert_eq!(message, "\"min\" is no unit of a column; there are ns, us, ms, s");
+        assert_eq!(message, "\"min\" is not a unit of a column; expected ns, us, ms or s");
     }
 
     #[test]
     fn the_name_tells_the_kind_or_else_the_period_does() {
         let kind = |text, has_period| ColumnSpec::parse(text).unwrap().kind(has_period);
-        assert_eq!(kind("Instant:ns", false), Kind::Instant);
-        assert_eq!(kind("lateness:ns", true), Kind::Lateness);
-        assert_eq!(kind("wake:ns", true), Kind::Instant);
-        assert_eq!(kind("late:ns", false), Kind::Lateness);
+        assert_eq!(kind("Instant:ns", false), ColumnKind::Instant);
+        assert_eq!(kind("lateness:ns", true), ColumnKind::Lateness);
+        assert_eq!(kind("wake:ns", true), ColumnKind::Instant);
+        assert_eq!(kind("late:ns", false), ColumnKind::Lateness);
     }
 }

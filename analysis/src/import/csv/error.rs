@@ -8,29 +8,30 @@ pub enum CsvError {
     /// Instants without a nominal period.
     #[error("instants need the nominal period: --period 500us")]
     NoPeriod,
-    /// The first line is data, and the name does not say what it is.
+    /// The first line is data, and the name does not determine its kind.
     #[error("no header, so the column must be named instant or lateness, not {name:?}")]
     NoHeader {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The first line is numbers with commas between: columns without names, or decimal commas.
     #[error(
-        "{fields} numbers a line, and no header to name them; decimals take a point, not a comma"
+        "{fields} numbers a line and no header that names them; write decimals with a point, not \
+        a comma"
     )]
     Several {
         /// How many there are.
         fields: usize,
     },
     /// The header has no such column.
-    #[error("no column {name:?}; there are: {columns:?}")]
+    #[error("no column {name:?}; the columns are: {columns:?}")]
     NoColumn {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The header, shortened.
         columns: String,
     },
-    /// A line that cannot be read as asked.
+    /// A line that cannot be read as the requested column.
     #[error("line {line}: {why}: {text:?}")]
     Line {
         /// Its number, from 1.

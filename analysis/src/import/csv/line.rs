@@ -1,7 +1,7 @@
 //! Lines and fields of a CSV file, from any source of bytes.
 //!
 //! Holds one buffer; finds lines (LF or CR LF), skips a byte order mark, takes fields apart (quoted
-//! ones included). Gives bytes; interprets no number.
+//! ones included). Returns bytes; interprets no numbers.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read};

@@ -7,7 +7,7 @@
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
 //! wake ([`crate::gridfit::count`]), and a sample's lateness is its deviation from the nominal grid
 //! through the first instant. That is no lateness where the clocks drift: record it with
-//! [`crate::recording::Releases::Unknown`], or `Fitted` in a second pass.
+//! [`crate::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
 
 mod column;
 mod error;
@@ -18,9 +18,9 @@ use std::io::Read;
 use punctual_core::sample::{CYCLE_MAX, Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
-use crate::gridfit::count::{Counted, Counter};
+use crate::gridfit::count::{Counter, NumberedWake};
 use crate::quantity::decimal::{Decimal, Scaled};
-pub use column::{ColumnError, ColumnSpec, Kind, TimeUnit};
+pub use column::{ColumnError, ColumnKind, ColumnSpec, TimeUnit};
 pub use error::{CsvError, shortened};
 use line::{Lines, Separator};
 
@@ -32,7 +32,7 @@ const BLOCK_SAMPLES: usize = 4096;
 pub struct CsvFile<R> {
     lines: Lines<R>,
     spec: ColumnSpec,
-    kind: Kind,
+    kind: ColumnKind,
     column: usize,
     separator: Separator,
     /// What was found out from the first line that is not blank.
@@ -66,9 +66,9 @@ impl<R: Read> CsvFile<R> {
     pub fn open(reader: R, spec: ColumnSpec, period: Option<Period>) -> Result<Self, CsvError> {
         let kind = spec.kind(period.is_some());
         let grid = match (kind, period) {
-            (Kind::Lateness, _) => None,
-            (Kind::Instant, None) => return Err(CsvError::NoPeriod),
-            (Kind::Instant, Some(period)) => {
+            (ColumnKind::Lateness, _) => None,
+            (ColumnKind::Instant, None) => return Err(CsvError::NoPeriod),
+            (ColumnKind::Instant, Some(period)) => {
                 Some(Wakes { counter: Counter::new(period), period, first: None, latest: 0 })
             }
         };
@@ -88,7 +88,7 @@ impl<R: Read> CsvFile<R> {
     }
 
     /// Whether the column holds instants or lateness.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ColumnKind {
         self.kind
     }
 
@@ -101,8 +101,8 @@ impl<R: Read> CsvFile<R> {
     /// The next samples; empty at the end.
     ///
     /// # Errors
-    /// A line that cannot be read as asked, or a reader that fails. What came before it has been
-    /// given already.
+    /// A line that cannot be read as the requested columns, or a reader that fails. The samples
+    /// before it have been returned already.
     pub fn next_block(&mut self) -> Result<&[Sample], CsvError> {
         self.samples.clear();
         while !self.done && self.samples.len() < BLOCK_SAMPLES {
@@ -141,8 +141,8 @@ impl<R: Read> CsvFile<R> {
         let field = self.lines.field(self.separator, self.column)?;
         let ns = time_ns(field, self.spec.unit()).map_err(|why| self.lines.refuse(why))?;
         match self.kind {
-            Kind::Lateness => self.take_lateness(ns),
-            Kind::Instant => self.take_instant(ns),
+            ColumnKind::Lateness => self.take_lateness(ns),
+            ColumnKind::Instant => self.take_instant(ns),
         }
     }
 
@@ -179,9 +179,14 @@ impl<R: Read> CsvFile<R> {
     }
 
     fn take_lateness(&mut self, ns: i128) -> Result<(), CsvError> {
-        let lateness = i64::try_from(ns).map_err(|_| self.lines.refuse("beyond ± 292 years"))?;
+        let lateness = i64::try_from(ns).map_err(|_| {
+            self.lines.refuse(
+                "the value is beyond ± 292 \
+            years",
+            )
+        })?;
         if self.cycle > CYCLE_MAX {
-            return Err(self.lines.refuse("more cycles than can be counted"));
+            return Err(self.lines.refuse("too many cycles"));
         }
         self.samples.push(sample(self.cycle, lateness));
         self.cycle += 1;
@@ -191,24 +196,34 @@ impl<R: Read> CsvFile<R> {
     fn take_instant(&mut self, ns: i128) -> Result<(), CsvError> {
         let Some(wakes) = &mut self.grid else { return Ok(()) };
         let Ok(wake_ns) = u64::try_from(ns) else {
-            let why = if ns < 0 { "an instant is negative" } else { "beyond 584 years" };
+            let why = if ns < 0 {
+                "an instant is negative"
+            } else {
+                "the instant is beyond 584 \
+                                  years"
+            };
             return Err(self.lines.refuse(why));
         };
         if wakes.first.is_some() && wake_ns < wakes.latest {
-            return Err(self.lines.refuse("instants run backwards"));
+            return Err(self.lines.refuse("the instant is before the previous one"));
         }
         wakes.first.get_or_insert(wake_ns);
         wakes.latest = wake_ns;
         if let Some(counted) = wakes.counter.push(wake_ns) {
             match wakes.deviation(counted) {
                 Some(sample) => self.samples.push(sample),
-                None => return Err(self.lines.refuse("too far from the grid of this period")),
+                None => {
+                    return Err(self.lines.refuse(
+                        "the instant is too far from the grid of \
+                                                     this period",
+                    ));
+                }
             }
         }
         Ok(())
     }
 
-    /// What the counter still holds back, at most a block's worth.
+    /// What the counter still buffers, at most a block's worth.
     fn drain(&mut self) {
         let Some(wakes) = &mut self.grid else { return };
         while self.samples.len() < BLOCK_SAMPLES
@@ -221,7 +236,7 @@ impl<R: Read> CsvFile<R> {
 
 impl Wakes {
     /// The sample of a counted wake; `None` beyond what a sample can hold.
-    fn deviation(&self, counted: Counted) -> Option<Sample> {
+    fn deviation(&self, counted: NumberedWake) -> Option<Sample> {
         let elapsed = i128::from(counted.wake_ns) - i128::from(self.first.unwrap_or_default());
         let release = i128::from(counted.cycle) * i128::from(self.period.as_ns());
         let lateness = i64::try_from(elapsed - release).ok()?;
@@ -239,7 +254,7 @@ fn time_ns(field: &[u8], unit: TimeUnit) -> Result<i128, &'static str> {
     match Decimal::split(field.trim_ascii()) {
         Some((number, [])) => match number.scaled(1, unit.ns_power()) {
             Scaled::Exact(ns) | Scaled::Rounded(ns) => Ok(ns),
-            Scaled::TooLarge => Err("too large"),
+            Scaled::TooLarge => Err("the number is too large"),
         },
         _ => Err("not a number"),
     }

@@ -46,14 +46,19 @@ fn instants_are_counted_from_wake_to_wake() {
 fn bad_input_is_refused_with_line_and_text() {
     let refused = |text: &[u8], column, period| read(text, column, period).unwrap_err();
     assert_eq!(refused(b"1\n\n2x\n", "lateness:us", None), "line 3: not a number: \"2x\"");
-    assert_eq!(refused(b"5\n4\n", "instant:us", Some(1)), "line 2: instants run backwards: \"4\"");
+    assert_eq!(
+        refused(b"5\n4\n", "instant:us", Some(1)),
+        "line 2: the instant is before the previous one: \"4\""
+    );
     assert_eq!(refused(b"-5\n", "instant:us", Some(1)), "line 1: an instant is negative: \"-5\"");
     assert_eq!(
         refused(b"1\n", "instant:us", None),
         "instants need the nominal period: --period 500us"
     );
-    assert!(refused(b"7,6\n0,25\n", "lateness:us", None).contains("decimals take a point"));
-    assert!(refused(b"a,b\n1,2\n", "c:us", None).contains("no column \"c\"; there are: \"a, b\""));
+    assert!(refused(b"7,6\n0,25\n", "lateness:us", None).contains("write decimals with a point"));
+    assert!(
+        refused(b"a,b\n1,2\n", "c:us", None).contains("no column \"c\"; the columns are: \"a, b\"")
+    );
     assert!(refused(b"1,2\n", "wake:us", Some(1)).contains("no header"));
     assert!(refused(b"a,b\n1\n", "b:us", None).contains("line 2: column 2 is missing"));
     assert!(refused(b"\"1\n2\n", "lateness:us", None).contains("line 1: a quote is not closed"));

@@ -8,7 +8,7 @@
 use std::io::{ErrorKind, Read};
 
 use crate::import::error::{ImportError, scaled};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 
@@ -17,10 +17,10 @@ const RECORD_BYTES: usize = 28;
 /// CPUs of the largest machines that Linux runs on.
 const CPUS_MAX: u32 = 8_192;
 
-/// What no file of jitterdebugger tells.
+/// What no file of jitterdebugger records.
 pub(super) const CANNOT_KNOW: [&str; 2] = [
-    "one cause from several: jitterdebugger makes up every release that passed, so that one stall \
-     is many values",
+    "one cause from several: jitterdebugger adds a value for every release that passed, so one \
+    stall is many values",
     "interval and grid: the period is not in the file",
 ];
 
@@ -43,7 +43,7 @@ fn record(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
         return None;
     }
     let instant_ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
-    // No wake was later than the machine is old.
+    // No wake can be later than the uptime.
     let value = long(20);
     (instant_ns > 0 && value <= instant_ns).then_some(Record { cpu, instant_ns, value })
 }
@@ -68,7 +68,7 @@ pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
         match fill(reader, &mut bytes) {
             Ok(0) => break,
             Ok(RECORD_BYTES) => {}
-            Ok(_) => return Err(ImportError::byte(at_byte, "it ends within a record")),
+            Ok(_) => return Err(ImportError::byte(at_byte, "the file ends within a record")),
             Err(error) => {
                 return Err(ImportError::byte(at_byte, format!("cannot be read: {error}")));
             }
@@ -90,14 +90,15 @@ fn take(
     bytes: &[u8; RECORD_BYTES],
     unit_ns: i64,
 ) -> Result<(), String> {
-    let record = record(bytes).ok_or("no record of jitterdebugger's")?;
+    let record = record(bytes).ok_or("not a record of jitterdebugger")?;
     let at = match cpus.iter().position(|(cpu, ..)| *cpu == record.cpu) {
         Some(at) => at,
         None if cpus.len() == RUNS_MAX => return Err(format!("more than {RUNS_MAX} CPUs")),
         None => {
             let name = format!("CPU {}", record.cpu);
             let thresholds_ns = &file.request.thresholds_ns;
-            let mut run = RunBuilder::in_order(name, Holds::Lateness, unit_ns, thresholds_ns);
+            let mut run =
+                RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
             run.cpu = Some(record.cpu);
             run.missed = Some(0);
             cpus.push((record.cpu, 0, run));
@@ -106,7 +107,7 @@ fn take(
     };
     let (_, instant_ns, run) = &mut cpus[at];
     if record.instant_ns < *instant_ns {
-        return Err("instants run backwards".to_owned());
+        return Err("the instant is before the previous one".to_owned());
     }
     *instant_ns = record.instant_ns;
     run.push_value(scaled(record.value, unit_ns)?)

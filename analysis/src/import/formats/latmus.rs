@@ -2,14 +2,14 @@
 //! row a microsecond.
 //!
 //! Source: libevl, tidbits/latmus.c (`dump_gnuplot`), and its later form with several columns. The
-//! first form counted one too many in each row, so that a log scale shows all, and told no sample
-//! count: that is what it is recognised by.
+//! first form counted one too many in each row, so that a log scale shows all, and wrote no sample
+//! count, by which it is recognised.
 
 use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -20,7 +20,7 @@ const CELL_NS: i64 = 1_000;
 #[derive(Default)]
 struct Header {
     period_ns: Option<u64>,
-    holds: Option<Holds>,
+    holds: Option<ImportedQuantity>,
     priority: Option<u8>,
     cpu: Option<u32>,
     /// The series by name, in the order of the columns; one without a name in most files.
@@ -56,7 +56,7 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
         if let Some(text) = line.strip_prefix('#') {
             header.take(file, text.trim()).map_err(|why| lines.refuse(why))?;
         } else if ended {
-            return Err(lines.refuse("something stands behind the last row"));
+            return Err(lines.refuse("there is text after the last row"));
         } else if !line.is_empty() {
             // /proc/cmdline may be long, and stands without a mark.
             if file.runs.is_empty() && !line.starts_with(|c: char| c.is_ascii_digit()) {
@@ -76,8 +76,8 @@ fn close(run: &mut RunBuilder) -> Result<(), String> {
     let reaches = run.limit_ns.zip(run.max_ns).is_some_and(|(end, max)| max < end as f64);
     if run.n.is_none() && !reaches {
         return Err(
-            "its rows end below its maximum: it was cut, or its last row holds all that is \
-                    larger, which this form does not tell"
+            "the rows end below the stated maximum: the file was cut, or its last row also \
+             counts all larger values, which this format does not record"
                 .to_owned(),
         );
     }
@@ -93,14 +93,17 @@ impl Header {
             "test started on" | "Test started on" => file.started_at = Some(clean(value, 80)),
             "libevl version" => file.source.version = Some(clean(value, 80)),
             "sampling period" => {
-                let us = value.strip_suffix(" microseconds").ok_or("no period in microseconds")?;
+                let us = value.strip_suffix(" microseconds").ok_or(
+                    "the period is not in \
+                                            microseconds",
+                )?;
                 self.period_ns = whole(us)?.checked_mul(1_000);
             }
             "context" => {
                 self.holds = Some(match value {
-                    value if value.contains("gpio") => Holds::Response,
-                    value if value.contains("irq") => Holds::InterruptLateness,
-                    _ => Holds::Lateness,
+                    value if value.contains("gpio") => ImportedQuantity::Response,
+                    value if value.contains("irq") => ImportedQuantity::InterruptLateness,
+                    _ => ImportedQuantity::Lateness,
                 });
             }
             "thread priority" => self.priority = u8::try_from(whole(value)?).ok(),
@@ -144,9 +147,9 @@ impl Header {
 
     /// The run of a column.
     fn run(&self, file: &Reading<'_>, series: &Series) -> Result<RunBuilder, String> {
-        let holds = self.holds.ok_or("no context above the first row")?;
+        let holds = self.holds.ok_or("there is no context above the first row")?;
         if series.min_ns.is_none() || series.mean_ns.is_none() || series.max_ns.is_none() {
-            return Err("no min, avg and max above the first row".to_owned());
+            return Err("there are no min, avg and max above the first row".to_owned());
         }
         let name = if series.name.is_empty() { "latmus" } else { series.name.as_str() };
         let mut run = RunBuilder::new(name, holds, CELL_NS, &file.request.thresholds_ns);
@@ -186,7 +189,7 @@ fn row(file: &mut Reading<'_>, header: &Header, line: &str) -> Result<bool, Stri
             None => count.checked_sub(1).ok_or("a count of 0 in a file without sample count")?,
         };
         if run.limit_ns.is_some_and(|next| lowest < next) {
-            return Err(format!("row {cell} is not above the one before"));
+            return Err(format!("row {cell} is not above the previous row"));
         }
         run.limit_ns = Some(lowest + CELL_NS);
         let beyond = run.max_ns.is_some_and(|max| max >= (lowest + CELL_NS) as f64);

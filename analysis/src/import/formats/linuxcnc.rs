@@ -10,7 +10,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -75,14 +75,14 @@ fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<()
         return Ok(());
     };
     if pins.len() > 64 * RUNS_MAX {
-        return Err("more pins than can be".to_owned());
+        return Err("too many pins".to_owned());
     }
     let key = (crate::import::error::clean(thread, 80), crate::import::error::clean(pin, 80));
     pins.insert(key, signed_ns(value, 1)?);
     Ok(())
 }
 
-/// What the dumps told of one thread.
+/// What the dumps contain of one thread.
 #[derive(Default)]
 struct Bins {
     width_ns: i64,
@@ -112,7 +112,7 @@ fn close_dump(
         if threads.len() >= RUNS_MAX && !threads.contains_key(name) {
             return Err(format!("more than {RUNS_MAX} threads"));
         }
-        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: no pin {what}"));
+        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: pin {what} is missing"));
         let count = |what: &str| {
             u64::try_from(need(what)?).map_err(|_| format!("{name}: {what} is negative"))
         };
@@ -129,7 +129,9 @@ fn close_dump(
         (bins.above, bins.below) = (count("pextra")?, count("nextra")?);
         let (index, check) = (need("index")?, need("check")?);
         if index != check {
-            return Err(format!("{name}: bin {index} was asked for, and {check} is shown"));
+            return Err(format!(
+                "{name}: the dump shows bin {check} where bin {index} was requested"
+            ));
         }
         if (0..=most).contains(&index) {
             bins.counts.insert(index, (count("pbinvalue")?, count("nbinvalue")?));
@@ -141,9 +143,10 @@ fn close_dump(
 impl Bins {
     fn run(self, file: &Reading<'_>, name: &str) -> Result<RunBuilder, String> {
         let thresholds_ns = &file.request.thresholds_ns;
-        let mut run = RunBuilder::new(name, Holds::Interval, self.width_ns, thresholds_ns);
+        let mut run =
+            RunBuilder::new(name, ImportedQuantity::Interval, self.width_ns, thresholds_ns);
         if self.min_ns > self.max_ns {
-            return Err(format!("{name}: it has counted nothing yet"));
+            return Err(format!("{name}: the thread has counted nothing yet"));
         }
         (run.min_ns, run.max_ns) = (Some(self.min_ns as f64), Some(self.max_ns as f64));
         if self.counts.len() as i64 != self.bins + 1 {
@@ -191,12 +194,12 @@ pub(super) fn latency_histogram(
         }
         let shown = shortened(line.as_bytes());
         let (thread, numbers) = of_line(line)
-            .ok_or_else(|| lines.refuse(format!("no line of latency-histogram's: {shown:?}")))?
+            .ok_or_else(|| lines.refuse(format!("not a line of latency-histogram: {shown:?}")))?
             .map_err(|why| lines.refuse(why))?;
         if let Some(before) = threads.get(&thread)
             && (numbers.0 < before.0 || numbers.1 > before.1 || numbers.2 < before.2)
         {
-            return Err(lines.refuse(format!("{thread}: time or an extreme runs backwards")));
+            return Err(lines.refuse(format!("{thread}: the time or an extreme decreased")));
         }
         if threads.len() >= RUNS_MAX && !threads.contains_key(&thread) {
             return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
@@ -205,7 +208,7 @@ pub(super) fn latency_histogram(
     }
     for (name, (_, min_ns, max_ns)) in threads {
         let thresholds_ns = &file.request.thresholds_ns;
-        let mut run = RunBuilder::new(name, Holds::Interval, 100, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Interval, 100, thresholds_ns);
         (run.min_ns, run.max_ns) = (Some(min_ns), Some(max_ns));
         // Shown to a tenth of a microsecond, to the nearest.
         run.rounding_ns = 50;

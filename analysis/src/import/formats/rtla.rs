@@ -1,14 +1,14 @@
 //! `rtla timerlat hist` and `rtla osnoise hist` in text: a row a bucket, a column a CPU and kind.
 //!
 //! Source: Linux tools/tracing/rtla/src/timerlat_hist.c and osnoise_hist.c (6.1, 7.2). IRQ, Thr and
-//! Usr are three quantities, each against the same programmed expiry. The width of buckets is not
-//! told: it divides all rows, and their greatest common divisor is never less.
+//! Usr are three quantities, each against the same programmed expiry. rtla does not print the width
+//! of buckets: it divides all rows, so their greatest common divisor is at least the width.
 
 use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -56,22 +56,25 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             table.take(line).map_err(|why| lines.refuse(why))?;
         }
     }
-    let unit_ns = unit_ns.ok_or_else(|| lines.refuse("it does not tell its unit"))?;
+    let unit_ns = unit_ns.ok_or_else(|| lines.refuse("no line states the unit"))?;
     about(file);
     table.close(file, unit_ns).map_err(|why| lines.refuse(why))?;
     Ok(Place::Line(lines.number()))
 }
 
 fn about(file: &mut Reading<'_>) {
-    file.cannot_know(&["the width of a bucket and the end of the histogram: they are not told"]);
+    file.cannot_know(&[
+        "the width of a bucket and the end of the histogram: rtla does not print them",
+    ]);
     if file.source.format == "rtla osnoise hist" {
         file.cannot_know(&[
-            "lateness: nothing was due; a value is one interference, net of those nested in it",
+            "lateness: there are no releases; a value is one interference without those nested in \
+            it",
         ]);
     } else {
         file.cannot_know(&[
-            "period and priority, and missed releases: they are not told",
-            "what a user-space loop would see, but for the Usr columns: IRQ is the start of the \
+            "period, priority and missed releases: rtla does not print them",
+            "what a user-space loop would see, except in the Usr columns: IRQ is the start of the \
              timer's handler, Thr that of a kernel thread",
         ]);
     }
@@ -83,23 +86,26 @@ impl Table {
         let first = words.next().unwrap_or_default();
         let columns = self.columns.len();
         if columns == 0 {
-            return Err("rows without the heading Index: rtla was told to leave it out".to_owned());
+            return Err(
+                "no heading Index above the rows: rtla was started with --no-index or --no-header"
+                    .to_owned(),
+            );
         }
         if let Some(at) = SUMMARY.iter().position(|name| *name == first) {
             let words: Vec<String> = words.map(str::to_owned).collect();
             if words.len() != columns {
-                return Err(format!("{} numbers for {columns} columns", words.len()));
+                return Err(format!("{} numbers, expected {columns}", words.len()));
             }
             self.summary[at] = Some(words);
             return Ok(());
         }
         if self.summary[0].is_some() {
             let shown = shortened(line.as_bytes());
-            return Err(format!("{shown:?} below the histogram"));
+            return Err(format!("unexpected text below the histogram: {shown:?}"));
         }
         let row = whole(first)?;
         if self.rows.last().is_some_and(|last| row <= *last) {
-            return Err(format!("row {row} is not above the one before"));
+            return Err(format!("row {row} is not above the previous row"));
         }
         if self.cells.len() + columns > CELLS_MAX {
             return Err(format!("more than {CELLS_MAX} counts"));
@@ -111,17 +117,17 @@ impl Table {
         }
         match self.cells.len() - before {
             counts if counts == columns => Ok(()),
-            counts => Err(format!("{counts} counts for {columns} columns")),
+            counts => Err(format!("{counts} counts, expected {columns}")),
         }
     }
 
     fn close(self, file: &mut Reading<'_>, unit_ns: i64) -> Result<(), String> {
         let [over, rest @ ..] = &self.summary;
-        let over = over.as_ref().ok_or("it ends without the line over:")?;
+        let over = over.as_ref().ok_or("the file ends without the line over:")?;
         // With --no-summary all four are missing; some of them alone, and the file was cut.
         let told = rest.iter().flatten().count();
         if told != 0 && told != rest.len() {
-            return Err("it ends within its summary".to_owned());
+            return Err("the file ends within its summary".to_owned());
         }
         let width = self.rows.iter().copied().fold(0, gcd).max(1);
         let width_ns = scaled(width, unit_ns)?;
@@ -153,15 +159,17 @@ impl Table {
 
 /// The run of a column.
 fn column(file: &Reading<'_>, heading: &str, width_ns: i64) -> Result<RunBuilder, String> {
-    let unknown = || format!("no column of rtla's: {:?}", shortened(heading.as_bytes()));
+    let unknown = || format!("not a column of rtla: {:?}", shortened(heading.as_bytes()));
     let (kind, cpu) = heading.split_once('-').ok_or_else(unknown)?;
     let cpu = u32::try_from(whole(cpu).map_err(|_| unknown())?).map_err(|_| unknown())?;
     let osnoise = file.source.format == "rtla osnoise hist";
     let (name, holds) = match kind {
-        "IRQ" if !osnoise => (format!("CPU {cpu}, interrupt"), Holds::InterruptLateness),
-        "Thr" if !osnoise => (format!("CPU {cpu}, kernel thread"), Holds::Lateness),
-        "Usr" if !osnoise => (format!("CPU {cpu}, return to user space"), Holds::Lateness),
-        "CPU" if osnoise => (format!("CPU {cpu}"), Holds::Stall),
+        "IRQ" if !osnoise => (format!("CPU {cpu}, interrupt"), ImportedQuantity::InterruptLateness),
+        "Thr" if !osnoise => (format!("CPU {cpu}, kernel thread"), ImportedQuantity::Lateness),
+        "Usr" if !osnoise => {
+            (format!("CPU {cpu}, return to user space"), ImportedQuantity::Lateness)
+        }
+        "CPU" if osnoise => (format!("CPU {cpu}"), ImportedQuantity::Stall),
         _ => return Err(unknown()),
     };
     let mut run = RunBuilder::new(name, holds, width_ns, &file.request.thresholds_ns);

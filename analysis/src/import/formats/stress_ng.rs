@@ -1,14 +1,14 @@
-//! `stress-ng --cyclic` in text: mean, extremes, percentiles, and a distribution where asked for.
+//! `stress-ng --cyclic` in text: mean, extremes, percentiles, and a distribution where requested.
 //!
 //! Source: stress-ng 0.15, stress-cyclic.c (`stress_cyclic` and `stress_rt_dist`). A value is how
-//! much longer a *relative* sleep took than asked for: a lateness, but not about a grid. Only the
+//! much longer a *relative* sleep took than requested: a lateness, but not about a grid. Only the
 //! first instance prints.
 
 use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -24,8 +24,8 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
     file.source.format = "stress-ng --cyclic";
     file.source.program = "stress-ng";
     file.cannot_know(&[
-        "missed releases, interval and grid: each sleep is relative, so that there is no release \
-         to miss, and the time between two sleeps is in no value",
+        "missed releases, interval and grid: each sleep is relative, so there are no releases, \
+        and no value contains the time between two sleeps",
     ]);
     let mut lines = Lines::new(reader);
     let mut section: Option<Section> = None;
@@ -51,14 +51,14 @@ fn take(file: &mut Reading<'_>, section: &mut Option<Section>, text: &str) -> Re
 fn close(file: &mut Reading<'_>, section: Option<Section>) -> Result<(), String> {
     let Some(Section { mut run, width_ns, buckets, rows, .. }) = section else { return Ok(()) };
     if run.mean_ns.is_none() || run.max_ns.is_none() {
-        return Err("it ends without mean, min and max".to_owned());
+        return Err("the file ends without mean, min and max".to_owned());
     }
     if let Some((shown, all)) = buckets {
         if rows != shown {
-            return Err(format!("it ends after {rows} of {shown} buckets"));
+            return Err(format!("the file ends after {rows} of {shown} buckets"));
         }
         let end = scaled(shown, 1).ok().and_then(|shown| shown.checked_mul(width_ns));
-        run.limit_ns = Some(end.ok_or("a distribution beyond all bounds")?);
+        run.limit_ns = Some(end.ok_or("the distribution is too large")?);
         if shown == all {
             run.beyond = Some(0);
         }
@@ -81,7 +81,13 @@ struct Section {
 impl Section {
     /// `SCHED_RR: 100000 ns delay, 10000 samples`.
     fn begin(file: &Reading<'_>, sched: &str) -> Result<Self, String> {
-        let unknown = || format!("{:?} names no policy and samples", shortened(sched.as_bytes()));
+        let unknown = || {
+            format!(
+                "expected policy and samples, got \
+                                 {:?}",
+                shortened(sched.as_bytes())
+            )
+        };
         let (policy, rest) = sched.split_once(':').ok_or_else(unknown)?;
         let (_, samples) = rest.split_once(" ns delay, ").ok_or_else(unknown)?;
         let samples = samples.strip_suffix(" samples").ok_or_else(unknown)?;
@@ -90,7 +96,7 @@ impl Section {
         }
         let thresholds_ns = &file.request.thresholds_ns;
         let name = format!("cyclic {}", file.runs.len());
-        let mut run = RunBuilder::new(name, Holds::Lateness, 1, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, 1, thresholds_ns);
         run.n = Some(whole(samples)?);
         run.policy = Some(crate::import::error::clean(policy, 40));
         Ok(Self { run, width_ns: 1, buckets: None, rows: 0, elided: false })
@@ -147,7 +153,7 @@ impl Section {
     fn row(&mut self, text: &str) -> Result<(), String> {
         let mut words = text.split_whitespace();
         let (Some(lowest), Some(count), None) = (words.next(), words.next(), words.next()) else {
-            return Err(format!("no bucket: {:?}", shortened(text.as_bytes())));
+            return Err(format!("not a bucket: {:?}", shortened(text.as_bytes())));
         };
         let lowest = scaled(whole(lowest)?, 1)?;
         if self.elided {
@@ -156,7 +162,7 @@ impl Section {
         }
         let due = scaled(self.rows, 1)?.checked_mul(self.width_ns);
         if Some(lowest) != due {
-            return Err(format!("bucket {lowest} ns does not come next"));
+            return Err(format!("bucket {lowest} ns is not the next one"));
         }
         self.rows += 1;
         self.run.push(lowest, lowest + self.width_ns - 1, whole(count)?)

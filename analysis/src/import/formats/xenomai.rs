@@ -8,7 +8,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -35,7 +35,8 @@ pub(super) fn is_gnuplot(line: &str) -> bool {
 /// The run of a test mode.
 fn begin(file: &Reading<'_>, mode: &str, width_ns: i64) -> RunBuilder {
     let handler = mode.contains("timer handler");
-    let holds = if handler { Holds::InterruptLateness } else { Holds::Lateness };
+    let holds =
+        if handler { ImportedQuantity::InterruptLateness } else { ImportedQuantity::Lateness };
     let mut run = RunBuilder::new(mode, holds, width_ns, &file.request.thresholds_ns);
     run.rounding_ns = 1;
     run
@@ -45,7 +46,11 @@ fn begin(file: &Reading<'_>, mode: &str, width_ns: i64) -> RunBuilder {
 fn totals(run: &mut RunBuilder, line: &str) -> Result<(), String> {
     let fields: Vec<&str> = line.split('|').map(str::trim).collect();
     let [min, avg, max, overrun, ..] = fields[..] else {
-        return Err(format!("no min, avg, max and overrun: {:?}", shortened(line.as_bytes())));
+        return Err(format!(
+            "expected min, avg, max and overrun, got \
+                           {:?}",
+            shortened(line.as_bytes())
+        ));
     };
     run.min_ns = Some(decimal_ns(min, 1_000)?);
     run.mean_ns = Some(decimal_ns(avg, 1_000)?);
@@ -81,7 +86,7 @@ pub(super) fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             mode = clean(text, 80);
             Ok(())
         } else if let Some(text) = line.strip_prefix("== Sampling period: ") {
-            let us = text.strip_suffix(" us").ok_or("no period in us".to_owned());
+            let us = text.strip_suffix(" us").ok_or("the period is not in us".to_owned());
             us.and_then(whole).map(|us| period_ns = us.checked_mul(1_000))
         } else if let Some(row) = line.strip_prefix("HSD|") {
             let run = run.get_or_insert_with(|| begin(file, &mode, 1_000));
@@ -97,10 +102,10 @@ pub(super) fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
         taken.map_err(|why| lines.refuse(why))?;
     }
     let Some(mut run) = run else {
-        return Err(lines.refuse("no histogram of all values: the program writes it with -h"));
+        return Err(lines.refuse("there is no histogram of all values: start the program with -h"));
     };
     if !ended {
-        return Err(lines.refuse("it ends without the line RTS|"));
+        return Err(lines.refuse("the file ends without the line RTS|"));
     }
     run.period_ns = period_ns;
     if let Some((lowest, count)) = last {
@@ -126,20 +131,20 @@ fn samples(run: &mut RunBuilder, row: &str) -> Result<(), String> {
 fn bucket(run: &mut RunBuilder, last: &mut Option<(i64, u64)>, row: &str) -> Result<(), String> {
     let fields: Vec<&str> = row.split('|').map(str::trim).collect();
     let [kind, range, count] = fields[..] else {
-        return Err(format!("no bucket: {:?}", shortened(row.as_bytes())));
+        return Err(format!("not a bucket: {:?}", shortened(row.as_bytes())));
     };
     if kind != "avg" {
         return Ok(());
     }
-    let (from, to) = range.split_once('-').ok_or("a bucket without its range")?;
+    let (from, to) = range.split_once('-').ok_or("a bucket without a range")?;
     let (from, to) = (whole(from.trim())?, whole(to.trim())?);
     if from.checked_add(1) != Some(to) {
-        return Err(format!("a bucket from {from} to {to}"));
+        return Err(format!("invalid bucket from {from} to {to}"));
     }
     let lowest = scaled(from, 1_000)?;
     let before = last.replace((lowest, whole(count)?));
     match before {
-        Some((before, _)) if before >= lowest => Err(format!("bucket {from} comes too late")),
+        Some((before, _)) if before >= lowest => Err(format!("bucket {from} is out of order")),
         Some((before, count)) => run.push(before, before + 999, count),
         None => Ok(()),
     }
@@ -187,7 +192,7 @@ impl Plot {
         if self.run.is_none() {
             // 00:00:10 (periodic user-mode task, 100 us period, priority 99)
             let inside = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-            let mut words = inside.ok_or("no test mode in the first line")?.split(", ");
+            let mut words = inside.ok_or("the first line has no test mode")?.split(", ");
             let mut run = begin(file, words.next().unwrap_or_default(), 1);
             for word in words {
                 if let Some(us) = word.strip_suffix(" us period") {
@@ -209,7 +214,7 @@ impl Plot {
     fn row(&mut self, line: &str) -> Result<(), String> {
         let mut words = line.split_whitespace();
         let (Some(x), Some(count), None) = (words.next(), words.next(), words.next()) else {
-            return Err(format!("no x and count: {:?}", shortened(line.as_bytes())));
+            return Err(format!("expected x and count, got {:?}", shortened(line.as_bytes())));
         };
         let (x, count) = (decimal_ns(x, 1_000)?, whole(count)?);
         let Some(start) = self.start_ns else {
@@ -219,7 +224,7 @@ impl Plot {
         if self.width_ns.is_none() {
             let width = ((x - start) * 2.0).round();
             if width < 1.0 {
-                return Err("buckets without width".to_owned());
+                return Err("the buckets have no width".to_owned());
             }
             self.width_ns = Some(width as i64);
         }
@@ -234,14 +239,17 @@ impl Plot {
         let (Some(start), Some(width_ns), Some(run)) =
             (self.start_ns, self.width_ns, &mut self.run)
         else {
-            return Err("rows before the header".to_owned());
+            return Err("there are rows before the header".to_owned());
         };
         let due = start + (self.buckets as f64 + 0.5) * width_ns as f64;
         // The program prints six figures.
         if (x - due).abs() > 1.0 + 1e-5 * x.abs() {
-            return Err(format!("the middle of a bucket at {x} ns, not at {due} ns"));
+            return Err(format!("the middle of a bucket is at {x} ns, expected {due} ns"));
         }
-        let count = count.checked_sub(1).ok_or("a count of 0: the program writes one more")?;
+        let count = count.checked_sub(1).ok_or(
+            "a count of 0, but the program writes the count \
+                                               plus 1",
+        )?;
         let lowest = scaled(self.buckets, width_ns)? + start.round() as i64;
         self.buckets += 1;
         match self.last.replace((lowest, count)) {
@@ -251,18 +259,18 @@ impl Plot {
     }
 
     fn close(self, _: &Reading<'_>) -> Result<RunBuilder, String> {
-        let mut run = self.run.ok_or("no header")?;
+        let mut run = self.run.ok_or("the file has no header")?;
         let (Some((x, 1)), Some((lowest, count)), Some(width_ns)) =
             (self.waiting, self.last, self.width_ns)
         else {
-            return Err("it ends without the upper edge of its last bucket".to_owned());
+            return Err("the file ends without the upper edge of its last bucket".to_owned());
         };
         let edge = (lowest + width_ns) as f64;
         if (x - edge).abs() > 1.0 + 1e-5 * x.abs() {
-            return Err("it ends without the upper edge of its last bucket".to_owned());
+            return Err("the file ends without the upper edge of its last bucket".to_owned());
         }
         if !self.told {
-            return Err("no min, avg and max in its header".to_owned());
+            return Err("the header has no min, avg and max".to_owned());
         }
         run.width_ns = Some(width_ns);
         run.widest_ns = width_ns;

@@ -1,6 +1,6 @@
-//! What another program's numbers support: claims of level L0 to L2 that name what they lack.
+//! What another program's numbers support: claims of level L0 to L2 that name the missing evidence.
 //!
-//! For [`super::finish`]. A claim that the file's histogram ends before is not given, and says so.
+//! For [`super::finish`]. A claim beyond the end of the file's histogram is refused.
 
 use punctual_core::time::Span;
 
@@ -46,15 +46,15 @@ fn shown(ns: f64) -> Span {
 impl Evidence<'_> {
     fn conditions(&self) -> String {
         let theta = if self.ordered {
-            "dependence as the order of the values shows it"
+            "dependence from the order of the values"
         } else {
-            "values taken for independent, as their order is not in the file"
+            "values treated as independent, because the file does not record their order"
         };
         let lost = match self.tails.unrecorded() {
             0 => String::new(),
-            lost => format!("; {lost} more went unrecorded and may lie anywhere"),
+            lost => format!("; {lost} more went unrecorded and may have any value"),
         };
-        format!("as {} told it; {theta}{lost}", self.imported.program)
+        format!("as printed by {}; {theta}{lost}", self.imported.program)
     }
 
     /// Values, with those that went unrecorded.
@@ -77,16 +77,20 @@ impl Evidence<'_> {
 
     fn largest(&self, max_ns: f64) -> Claim {
         let many = self.imported.holds.many();
-        let told = format!("as {} told it; an observation, not a bound", self.imported.program);
+        let told = format!("as printed by {}; an observation, not a bound", self.imported.program);
         if self.n == 0 {
-            let statement = format!("{} was seen, of how many {many} is not told", shown(max_ns));
+            let statement = format!(
+                "the largest was {}; the number of {many} is \
+                                    unknown",
+                shown(max_ns)
+            );
             return Claim { given: false, conditions: told, ..self.claim(Level::L0, statement) };
         }
         let statement = format!("the largest of {} {many} was {}", self.n, shown(max_ns));
         Claim { bound_ns: Some(max_ns), conditions: told, ..self.claim(Level::L0, statement) }
     }
 
-    /// No value was above the largest that the maximum told may stand for.
+    /// No value was above the maximum, rounding included.
     fn none_above(&self, max_ns: f64) -> Claim {
         let bound_ns = max_ns + self.imported.rounding_ns;
         let unrecorded = self.tails.unrecorded();
@@ -125,7 +129,7 @@ impl Evidence<'_> {
     fn thresholds(&self, max_ns: f64) -> Vec<Claim> {
         let most_ns = max_ns + self.imported.rounding_ns;
         let mut claims = Vec::new();
-        for tail in self.tails.tails().iter().filter(|tail| tail.asked) {
+        for tail in self.tails.tails().iter().filter(|tail| tail.requested) {
             let ns = tail.threshold_ns as f64;
             let exceedances = self.tails.exceedances(tail.threshold_ns).unwrap_or(self.n);
             if ns >= most_ns {
@@ -135,8 +139,7 @@ impl Evidence<'_> {
                 && self.imported.limit_ns.is_none_or(|limit| tail.threshold_ns >= limit);
             if unplaced {
                 let statement = format!(
-                    "{} {}: not told, as {} of {} values are beyond the histogram and no more is \
-                     known of them",
+                    "{} {}: unknown, because {} of {} values are beyond the histogram",
                     self.imported.holds.above(),
                     shown(ns),
                     self.imported.overflow,
@@ -170,7 +173,7 @@ impl Evidence<'_> {
         let told = self.imported.values_ns.quantiles()[at];
         let lower = lower.filter(|&rank| rank <= placed);
         let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
-            // Only a number that the program told itself stands here; it says nothing of doubt.
+            // Only a number that the program printed itself; it has no interval.
             let lost = self.tails.unrecorded();
             let statement = match told {
                 Some(ns) if lost > 0 => format!(
@@ -180,8 +183,8 @@ impl Evidence<'_> {
                     shown(ns)
                 ),
                 Some(ns) => format!(
-                    "the {percent} % quantile of these {} was {}; for an interval the file has no \
-                     histogram that reaches it",
+                    "the {percent} % quantile of these {} was {}; there is no interval, because \
+                    the histogram of the file does not reach it",
                     self.n,
                     shown(ns)
                 ),
@@ -199,7 +202,7 @@ impl Evidence<'_> {
                 shown(upper as f64)
             ),
             None => format!(
-                "the {percent} % quantile is at least {}; an upper end is not in the data",
+                "the {percent} % quantile is at least {}; the data have no upper end",
                 shown(lower)
             ),
         };

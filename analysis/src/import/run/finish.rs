@@ -1,4 +1,4 @@
-//! From what was told to an outcome: contradictions refused, numbers taken over, the rest null.
+//! From the imported numbers to figures: contradictions refused, numbers copied, the rest null.
 //!
 //! For the importers. Nothing is estimated.
 
@@ -7,11 +7,11 @@ use super::claims::{Evidence, claims};
 use crate::claim::dependence::Tails;
 use crate::histogram::Histogram;
 use crate::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
-use crate::import::imported::{Holds, Imported};
+use crate::import::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
 use crate::quantile::Probability;
-use crate::recording::{AskedTails, Outcome, Wakes};
-use crate::summary::Stats;
+use crate::recording::{RequestedTails, RunFigures, Wakes};
+use crate::summary::SummaryStats;
 
 /// Where a run comes from, the same for all runs of a file.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub(in crate::import) struct Source {
 
 /// A run that was read.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ImportedRun {
     /// "thread 0", "CPU 1".
     pub name: String,
     /// The CPU that it was pinned to.
@@ -37,7 +37,7 @@ pub struct Run {
     /// Its priority, as the kernel counts.
     pub priority: Option<u8>,
     /// Its figures.
-    pub outcome: Outcome,
+    pub outcome: RunFigures,
 }
 
 impl RunBuilder {
@@ -45,7 +45,7 @@ impl RunBuilder {
     ///
     /// # Errors
     /// Numbers that contradict each other.
-    pub(in crate::import) fn finish(mut self, source: &Source) -> Result<Run, String> {
+    pub(in crate::import) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
         let (n, beyond) = self.counted()?;
         if n == 0 && self.n.is_some() {
             self.forget_numbers();
@@ -71,36 +71,37 @@ impl RunBuilder {
             ordered: self.order_known,
         };
         let claims = claims(&evidence);
-        let of = |holds| if self.holds == holds { values_ns.clone() } else { Stats::default() };
-        let is_lateness = self.holds == Holds::Lateness;
-        let outcome = Outcome {
+        let of =
+            |holds| if self.holds == holds { values_ns.clone() } else { SummaryStats::default() };
+        let is_lateness = self.holds == ImportedQuantity::Lateness;
+        let outcome = RunFigures {
             cycles: n,
             cold: 0,
             cold_max_ns: None,
             missed: self.missed,
             censored: 0,
             unrecorded: self.unrecorded,
-            lateness_ns: of(Holds::Lateness),
+            lateness_ns: of(ImportedQuantity::Lateness),
             wakes: Wakes {
                 left_out: self.missed.map(|missed| missed.saturating_add(self.unrecorded)),
-                stats: of(Holds::Lateness),
+                stats: of(ImportedQuantity::Lateness),
             },
-            interval_ns: of(Holds::Interval),
-            response_ns: (self.holds == Holds::Response).then(|| values_ns.clone()),
+            interval_ns: of(ImportedQuantity::Interval),
+            response_ns: (self.holds == ImportedQuantity::Response).then(|| values_ns.clone()),
             execution_ns: None,
             grid: None,
             jitters: jitters(self.holds, &values_ns),
             histogram,
             claims,
             worst: Vec::new(),
-            asked: AskedTails::of(self.far_tails(n, beyond), None),
+            requested: RequestedTails::of(self.far_tails(n, beyond), None),
             imported: Some(imported),
             line: None,
             tails: if is_lateness { tails } else { Tails::default() },
             lateness: if is_lateness { upper } else { Histogram::new() },
         };
         let Self { name, cpu, period_ns, policy, priority, .. } = self;
-        Ok(Run { name, cpu, period_ns, policy, priority, outcome })
+        Ok(ImportedRun { name, cpu, period_ns, policy, priority, outcome })
     }
 
     /// How many values there were, and how many of them beyond the histogram.
@@ -109,7 +110,7 @@ impl RunBuilder {
         let beyond = self.beyond.unwrap_or_default();
         let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
         if n > super::COUNT_MAX || self.unrecorded > super::COUNT_MAX {
-            return Err(format!("{name}: more values than can be counted"));
+            return Err(format!("{name}: too many values"));
         }
         let rest = n.checked_sub(binned).ok_or_else(|| {
             format!("{name}: the histogram holds {binned} values, more than the {n} counted")
@@ -134,18 +135,24 @@ impl RunBuilder {
             let above = self.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
             if beneath || above {
                 let which = if beneath { "below the minimum" } else { "above the maximum" };
-                return Err(format!("{name}: the histogram holds values {which} told"));
+                return Err(format!(
+                    "{name}: the histogram holds values {which} that the file \
+                                   states"
+                ));
             }
         }
         match (self.limit_ns, self.max_ns) {
-            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => Err(
-                format!("{name}: {beyond} values beyond the histogram, but the maximum is in it"),
-            ),
+            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => {
+                Err(format!(
+                    "{name}: {beyond} values are beyond the histogram, but the maximum is \
+                        within it"
+                ))
+            }
             _ => Ok(()),
         }
     }
 
-    fn stats(&self, upper: &Histogram, n: u64, beyond: u64) -> Stats {
+    fn stats(&self, upper: &Histogram, n: u64, beyond: u64) -> SummaryStats {
         let quantiles = std::array::from_fn(|at| {
             let p = Probability::SUMMARY[at];
             let in_a_bucket = p.is_supported(n) && p.rank(n) <= n - beyond;
@@ -153,7 +160,7 @@ impl RunBuilder {
             self.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
         });
         let (min, mean, max, stddev) = (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns);
-        Stats { min, mean, stddev, max, ..Stats::default() }.with_quantiles(quantiles)
+        SummaryStats { min, mean, stddev, max, ..SummaryStats::default() }.with_quantiles(quantiles)
     }
 
     /// For each threshold the most values that may exceed it, and how many of them may not.
@@ -181,7 +188,7 @@ impl RunBuilder {
     }
 
     /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
-    /// of other values, and where the file does not tell how many there were.
+    /// of other values, and where the file does not record how many there were.
     fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
         let far = self.far.as_ref().filter(|_| n > 0)?;
         let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
@@ -223,18 +230,18 @@ impl RunBuilder {
         buckets
     }
 
-    fn imported(&self, source: &Source, values_ns: Stats, overflow: u64) -> Imported {
+    fn imported(&self, source: &Source, values_ns: SummaryStats, overflow: u64) -> Imported {
         let mut cannot_know = source.cannot_know.clone();
         cannot_know.extend(self.cannot_know.iter().cloned());
         if overflow > 0 && self.limit_ns.is_some() {
-            cannot_know.push("how far beyond its histogram the overflow lies".to_owned());
+            cannot_know.push("how far beyond the histogram the overflow lies".to_owned());
         }
-        if self.holds == Holds::Lateness && self.missed != Some(0) {
+        if self.holds == ImportedQuantity::Lateness && self.missed != Some(0) {
             cannot_know.push("missed releases: figures of lateness are of wakes alone".to_owned());
         }
         if !self.order_known {
             cannot_know
-                .push("in which order values came: bounds take them for independent".to_owned());
+                .push("the order of the values: bounds treat them as independent".to_owned());
         }
         Imported {
             format: source.format.to_owned(),
@@ -252,24 +259,24 @@ impl RunBuilder {
     }
 }
 
-fn jitters(holds: Holds, values_ns: &Stats) -> Jitters {
+fn jitters(holds: ImportedQuantity, values_ns: &SummaryStats) -> Jitters {
     let mut jitters = Jitters::default();
     match holds {
-        Holds::Lateness => {
+        ImportedQuantity::Lateness => {
             jitters.lateness_min_ns = values_ns.min;
             jitters.lateness_mean_ns = values_ns.mean;
             jitters.lateness_max_ns = values_ns.max;
             jitters.lateness_variance_ns2 = values_ns.stddev.map(|ns| ns * ns);
         }
-        Holds::Interval => {
+        ImportedQuantity::Interval => {
             jitters.interval_stddev_ns = values_ns.stddev;
             jitters.interval_max_abs_ns =
                 values_ns.min.zip(values_ns.max).map(|(min, max)| min.abs().max(max.abs()));
         }
-        Holds::Response => {
+        ImportedQuantity::Response => {
             jitters.response_range_ns = values_ns.min.zip(values_ns.max).map(|(a, b)| b - a);
         }
-        Holds::InterruptLateness | Holds::Stall => {}
+        ImportedQuantity::InterruptLateness | ImportedQuantity::Stall => {}
     }
     jitters
 }

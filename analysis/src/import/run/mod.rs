@@ -1,5 +1,5 @@
-//! One run as another program told it: counts in buckets or values in order, and the numbers beside
-//! them. Becomes an [`Outcome`] that claims no more than that.
+//! One run as another program printed it: counts in buckets or values in order, and summary
+//! numbers. Becomes [`RunFigures`] that claim no more than that.
 //!
 //! Constant memory, whatever the number of buckets. A value is kept at the upper end of its bucket,
 //! so that no quantile and no exceedance is understated. Numbers that contradict each other are
@@ -12,12 +12,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::imported::Holds;
+use super::imported::ImportedQuantity;
 use crate::claim::dependence::{Exceedances, ladder};
 use crate::histogram::Histogram;
 use crate::histogram::display::VIEW_BUCKETS_MAX;
 use crate::summary::Moments;
-pub use finish::Run;
+pub use finish::ImportedRun;
 pub(super) use finish::Source;
 
 /// More values than any program counts: so many that sums of them stay within `u64`.
@@ -45,7 +45,7 @@ pub(super) struct RunBuilder {
     pub(super) period_ns: Option<u64>,
     pub(super) priority: Option<u8>,
     pub(super) policy: Option<String>,
-    pub(super) holds: Holds,
+    pub(super) holds: ImportedQuantity,
     /// Width of all buckets, ns; `None` where it grows with the value.
     pub(super) width_ns: Option<i64>,
     /// Width of the widest one, or of the first where it grows with the value, ns.
@@ -89,9 +89,14 @@ pub(super) struct RunBuilder {
 
 impl RunBuilder {
     /// A run of nothing yet, with values in buckets of `width_ns`, that watches the ladder of
-    /// thresholds and those asked for.
-    pub(super) fn new(name: impl Into<String>, holds: Holds, width_ns: i64, asked: &[i64]) -> Self {
-        let mut thresholds_ns: Vec<i64> = ladder().chain(asked.iter().copied()).collect();
+    /// thresholds and those requested for.
+    pub(super) fn new(
+        name: impl Into<String>,
+        holds: ImportedQuantity,
+        width_ns: i64,
+        requested: &[i64],
+    ) -> Self {
+        let mut thresholds_ns: Vec<i64> = ladder().chain(requested.iter().copied()).collect();
         thresholds_ns.sort_unstable();
         thresholds_ns.dedup();
         Self {
@@ -122,7 +127,7 @@ impl RunBuilder {
             cells: Some(BTreeMap::new()),
             may_exceed: vec![0; thresholds_ns.len() + 1],
             do_exceed: vec![0; thresholds_ns.len() + 1],
-            far: (holds == Holds::Interval).then(|| Far::new(thresholds_ns.len())),
+            far: (holds == ImportedQuantity::Interval).then(|| Far::new(thresholds_ns.len())),
             thresholds_ns,
             order: None,
             order_known: false,
@@ -132,16 +137,16 @@ impl RunBuilder {
     /// The same, for values that come in their order.
     pub(super) fn in_order(
         name: impl Into<String>,
-        holds: Holds,
+        holds: ImportedQuantity,
         width_ns: i64,
-        asked: &[i64],
+        requested: &[i64],
     ) -> Self {
-        let order = Some((Exceedances::new(0, asked), Moments::default()));
+        let order = Some((Exceedances::new(0, requested), Moments::default()));
         Self {
             order,
             order_known: true,
             rounding_ns: width_ns - 1,
-            ..Self::new(name, holds, width_ns, asked)
+            ..Self::new(name, holds, width_ns, requested)
         }
     }
 
@@ -159,7 +164,7 @@ impl RunBuilder {
             .binned
             .checked_add(count)
             .filter(|&binned| binned <= COUNT_MAX)
-            .ok_or("more values than can be counted")?;
+            .ok_or("too many values")?;
         self.upper.push_many(highest_ns, count);
         let (low, high) = self.filled.unwrap_or((highest_ns, lowest_ns));
         self.filled = Some((low.min(highest_ns), high.max(lowest_ns)));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::claim::{Claim, Level};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use proptest::prelude::*;
 
 fn source() -> Source {
@@ -11,7 +11,7 @@ fn source() -> Source {
 
 /// Ten buckets of 1 µs with a hundred values each, and `beyond` more above them.
 fn told(beyond: u64) -> RunBuilder {
-    let mut run = RunBuilder::new("run", Holds::Lateness, 1_000, &[]);
+    let mut run = RunBuilder::new("run", ImportedQuantity::Lateness, 1_000, &[]);
     for bucket in 0..10 {
         run.push(bucket * 1_000, bucket * 1_000 + 999, 100).expect("counted");
     }
@@ -24,7 +24,7 @@ fn told(beyond: u64) -> RunBuilder {
 #[test]
 fn values_that_went_unrecorded_weaken_what_is_claimed() {
     let outcome = |unrecorded| {
-        let mut told = RunBuilder::new("x", Holds::Lateness, 1, &[]);
+        let mut told = RunBuilder::new("x", ImportedQuantity::Lateness, 1, &[]);
         (told.n, told.min_ns, told.max_ns) = (Some(10_000), Some(3_000.0), Some(9_000.0));
         (told.mean_ns, told.unrecorded) = (Some(5_000.0), unrecorded);
         told.push(3_000, 3_000, 9_900).unwrap();
@@ -84,7 +84,7 @@ fn numbers_that_contradict_each_other_are_refused() {
         (|run| run.max_ns = Some(7_000.0), "above the maximum"),
         (|run| run.min_ns = Some(1_000.0), "below the minimum"),
         (|run| run.mean_ns = Some(90_000.0), "not in this order"),
-        (|run| run.n = Some(1_001), "the maximum is in it"),
+        (|run| run.n = Some(1_001), "the maximum is within it"),
     ];
     for (change, word) in cases {
         let mut run = told(0);
@@ -92,13 +92,13 @@ fn numbers_that_contradict_each_other_are_refused() {
         let why = run.finish(&source()).expect_err(word);
         assert!(why.contains(word), "{why}");
     }
-    let mut run = RunBuilder::new("run", Holds::Lateness, 1, &[]);
+    let mut run = RunBuilder::new("run", ImportedQuantity::Lateness, 1, &[]);
     assert!(run.push(0, 0, u64::MAX).is_err());
 }
 
 #[test]
 fn values_in_order_keep_their_dependence() {
-    let mut run = RunBuilder::in_order("run", Holds::Lateness, 1_000, &[]);
+    let mut run = RunBuilder::in_order("run", ImportedQuantity::Lateness, 1_000, &[]);
     for k in 0..20_000 {
         let late = (5_000..5_040).contains(&k);
         run.push_value(if late { 90_000 } else { 5_000 }).expect("counted");
@@ -114,14 +114,14 @@ proptest! {
     #[test]
     fn no_count_is_lost_and_no_exceedance_understated(
         counts in prop::collection::vec(0u64..50, 1..2_000), width in 1i64..5_000,
-        asked in 0i64..1_000_000,
+        requested in 0i64..1_000_000,
     ) {
-        let mut run = RunBuilder::new("run", Holds::Lateness, width, &[asked]);
+        let mut run = RunBuilder::new("run", ImportedQuantity::Lateness, width, &[requested]);
         let mut least = 0;
         for (bucket, &count) in counts.iter().enumerate() {
             let lowest = bucket as i64 * width;
             run.push(lowest, lowest + width - 1, count).expect("counted");
-            least += if lowest > asked { count } else { 0 };
+            least += if lowest > requested { count } else { 0 };
         }
         let outcome = run.finish(&source()).expect("sound").outcome;
         let n: u64 = counts.iter().sum();
@@ -129,8 +129,8 @@ proptest! {
         prop_assert_eq!(outcome.lateness.count(), n);
         prop_assert_eq!(outcome.histogram.buckets.iter().map(|b| b.2).sum::<u64>(), n);
         prop_assert!(outcome.histogram.buckets.windows(2).all(|pair| pair[0].1 <= pair[1].0));
-        let exceedances = outcome.tails.exceedances(asked).unwrap();
+        let exceedances = outcome.tails.exceedances(requested).unwrap();
         prop_assert!(exceedances >= least && exceedances <= n);
-        prop_assert_eq!(outcome.tails.exceedances_within(asked), (least, exceedances));
+        prop_assert_eq!(outcome.tails.exceedances_within(requested), (least, exceedances));
     }
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual::core::time::{Instant, Period};
-use punctual_analysis::claim::ask::{Ask, Event};
-use punctual_analysis::import::csv::{ColumnSpec, CsvFile, Kind};
-use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
+use punctual_analysis::claim::ask::{Ask, ClaimEvent};
+use punctual_analysis::import::csv::{ColumnKind, ColumnSpec, CsvFile};
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 
 use super::data::RecordedData;
 use crate::args::AnalyseArgs;
@@ -26,8 +26,8 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedDa
     let period = args.period.map(|period| period.period()).transpose()?;
     let kind = column.kind(period.is_some());
     let first = match kind {
-        Kind::Lateness => Releases::Known,
-        Kind::Instant => Releases::Unknown,
+        ColumnKind::Lateness => ReleaseInstants::Known,
+        ColumnKind::Instant => ReleaseInstants::Unknown,
     };
     let mut outcome = pass(args, column, period, first)?;
     if outcome.cycles == 0 {
@@ -43,14 +43,14 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedDa
             format::period(nominal.as_ns())
         ));
     }
-    if let (Kind::Instant, Some(line)) = (kind, outcome.line) {
+    if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
             read.envelope.warnings.push(
                 "instants on standard input are read once: grid and interval only, no lateness"
                     .to_owned(),
             );
         } else {
-            outcome = pass(args, column, period, Releases::Fitted(line))?;
+            outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
             read.envelope.warnings.push(
                 "instants alone do not tell when a wake was due: lateness is counted from the \
                  earliest wake about the fitted grid"
@@ -67,12 +67,12 @@ fn pass(
     args: &AnalyseArgs,
     column: &ColumnSpec,
     period: Option<Period>,
-    releases: Releases,
-) -> Result<Outcome> {
+    releases: ReleaseInstants,
+) -> Result<RunFigures> {
     let shown = || args.file.display().to_string();
     let reader = super::source::open(&args.file)?;
     let mut file = CsvFile::open(reader, column.clone(), period).with_context(shown)?;
-    let mut recording = Recording::new(Recorded {
+    let mut recording = Recording::new(RecordingConfig {
         period,
         epoch: Instant::from_ns(0),
         leave_out_cold: !args.report.keep_cold,
@@ -89,7 +89,7 @@ fn pass(
     }
     recording.set_epoch(file.epoch().unwrap_or_default());
     let mut outcome = recording.finish(0);
-    if file.kind() == Kind::Lateness {
+    if file.kind() == ColumnKind::Lateness {
         // A column of lateness does not say which releases it leaves out.
         (outcome.missed, outcome.wakes.left_out) = (None, None);
     }
@@ -98,7 +98,8 @@ fn pass(
 
 /// The claims that such data can show: latenesses alone do not show what was missed between
 /// two of them.
-fn watched(args: &AnalyseArgs, releases: Releases) -> Vec<Ask> {
-    let shown = |ask: &&Ask| releases != Releases::Known || ask.event() != Event::Missed;
+fn watched(args: &AnalyseArgs, releases: ReleaseInstants) -> Vec<Ask> {
+    let shown =
+        |ask: &&Ask| releases != ReleaseInstants::Known || ask.event() != ClaimEvent::Missed;
     args.report.claims.iter().filter(shown).copied().collect()
 }

@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_analysis::import::foreign::{self, Request};
+use punctual_analysis::import::foreign::{self, ImportRequest};
 use punctual_analysis::import::format::Format;
 
 use super::data::RecordedData;
@@ -16,7 +16,7 @@ use crate::report::{self, Run, Setup};
 /// Reads a whole file of `format`.
 pub(super) fn read(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
-    let request = Request {
+    let request = ImportRequest {
         thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
             .into_iter()
             .chain(of_intervals)

@@ -7,8 +7,8 @@ use std::io::Read;
 use anyhow::Result;
 use punctual::core::time::{Instant, Period};
 use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::SampleFile;
-use punctual_analysis::recording::{Outcome, Recording, Releases, Setup as Recorded};
+use punctual_analysis::import::samples::SampleFileReader;
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 
 use super::data::RecordedData;
 use crate::args::ReportArgs;
@@ -24,7 +24,7 @@ struct Part {
 
 /// Reads a whole file.
 pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<RecordedData> {
-    let mut file = SampleFile::open(reader)?;
+    let mut file = SampleFileReader::open(reader)?;
     let info = file.info().clone();
     let (mut parts, of_run) = parts(&info.runs, args);
     while let Some(block) = file.next_block() {
@@ -66,12 +66,12 @@ fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
                     == (&info.part_of, info.epoch_ns, info.period_ns, info.cpu)
         };
         let at = parts.iter().position(joins).unwrap_or_else(|| {
-            let recording = Recording::new(Recorded {
+            let recording = Recording::new(RecordingConfig {
                 period: Period::from_ns(info.period_ns),
                 epoch: Instant::from_ns(info.epoch_ns),
                 leave_out_cold: !args.keep_cold,
                 thresholds_ns: report::thresholds(&args.limits, &args.claims),
-                releases: Releases::Known,
+                releases: ReleaseInstants::Known,
             })
             .watching(&args.claims);
             parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
@@ -83,7 +83,7 @@ fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
     (parts, of_run)
 }
 
-fn run(name: String, infos: &[&RunInfo], outcome: Outcome) -> Run {
+fn run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
     let first = infos[0];
     let setup = Setup {
         cpu: Some(first.cpu),

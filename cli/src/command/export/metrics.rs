@@ -4,10 +4,10 @@
 //! report says: what it leaves out for want of samples is left out here.
 
 use anyhow::Result;
-use punctual_analysis::summary::Stats;
-use punctual_export::distribution::Distribution;
+use punctual_analysis::summary::SummaryStats;
+use punctual_export::distribution::LatenessHistogram;
 use punctual_export::name::plain;
-use punctual_export::openmetrics::{Family, Labels, Points};
+use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 
 use crate::report::{Report, Run};
 
@@ -59,8 +59,8 @@ const NUMBERS: [(&str, &str, Value); 3] = [
 ];
 
 /// All that a report says to Prometheus.
-pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<Family>> {
-    let of: Vec<(Labels, Distribution)> = super::tables::distributions(report, shown)?
+pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
+    let of: Vec<(Labels, LatenessHistogram)> = super::tables::distributions(report, shown)?
         .into_iter()
         .map(|of| (labels(&of), of))
         .collect();
@@ -71,20 +71,20 @@ pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<Family>> {
     };
     let mut families = vec![result(report)];
     families.extend(timestamp(report));
-    families.push(Family {
+    families.push(MetricFamily {
         name: "punctual_run_info",
         unit: "",
         help: "How the run was set up; always 1.",
         points: Points::Gauges(runs().map(|(labels, run)| (setup(labels, run), 1.0)).collect()),
     });
     for (name, help, value) in NUMBERS {
-        families.push(Family { name, unit: "", help, points: every(&value) });
+        families.push(MetricFamily { name, unit: "", help, points: every(&value) });
     }
     for (name, help, value) in TIMES {
         let seconds = |run: &Run| value(run).map(|ns| ns / NS);
-        families.push(Family { name, unit: "seconds", help, points: every(&seconds) });
+        families.push(MetricFamily { name, unit: "seconds", help, points: every(&seconds) });
     }
-    families.push(Family {
+    families.push(MetricFamily {
         name: "punctual_lateness_quantile_seconds",
         unit: "seconds",
         help: "Quantiles of lateness that the number of cycles supports.",
@@ -92,7 +92,7 @@ pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<Family>> {
             runs().flat_map(|(labels, run)| quantiles(labels, &run.outcome.lateness_ns)).collect(),
         ),
     });
-    families.push(Family {
+    families.push(MetricFamily {
         name: "punctual_lateness_seconds",
         unit: "seconds",
         help: "Lateness, wake - release. Early wakes are in the first bucket.",
@@ -101,13 +101,13 @@ pub(super) fn families(report: &Report, shown: &str) -> Result<Vec<Family>> {
     Ok(families)
 }
 
-fn labels(of: &Distribution) -> Labels {
+fn labels(of: &LatenessHistogram) -> Labels {
     let cpu = of.cpu.map(|cpu| ("cpu", cpu.to_string()));
     std::iter::once(("run", of.run.clone())).chain(cpu).collect()
 }
 
 /// What was run, where, by what.
-fn result(report: &Report) -> Family {
+fn result(report: &Report) -> MetricFamily {
     let machine = report.envelope.machine.as_ref();
     let kernel = machine.and_then(|facts| facts.kernel.kernel.value().cloned());
     let model = machine.and_then(|facts| facts.cpu.cpu_model.value().cloned());
@@ -119,7 +119,7 @@ fn result(report: &Report) -> Family {
         ("incomplete", Some(report.envelope.incomplete.to_string())),
     ];
     let labels = words.into_iter().filter_map(|(name, word)| Some((name, plain(&word?))));
-    Family {
+    MetricFamily {
         name: "punctual_result_info",
         unit: "",
         help: "The result that all of these are from; always 1.",
@@ -127,9 +127,9 @@ fn result(report: &Report) -> Family {
     }
 }
 
-fn timestamp(report: &Report) -> Option<Family> {
+fn timestamp(report: &Report) -> Option<MetricFamily> {
     let at: jiff::Timestamp = report.envelope.started_at.as_deref()?.parse().ok()?;
-    Some(Family {
+    Some(MetricFamily {
         name: "punctual_started_timestamp_seconds",
         unit: "seconds",
         help: "When the measurement started, since the epoch of Unix.",
@@ -150,7 +150,7 @@ fn setup(labels: &Labels, run: &Run) -> Labels {
     labels.iter().cloned().chain(words).collect()
 }
 
-fn quantiles(labels: &Labels, stats: &Stats) -> Vec<(Labels, f64)> {
+fn quantiles(labels: &Labels, stats: &SummaryStats) -> Vec<(Labels, f64)> {
     let known = [
         ("0.5", stats.p50),
         ("0.9", stats.p90),

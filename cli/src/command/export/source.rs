@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use punctual_analysis::import::samples::SampleFile;
+use punctual_analysis::import::samples::SampleFileReader;
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// The samples.
-    pub(super) fn samples(&self) -> Result<(SampleFile<BufReader<File>>, String)> {
+    pub(super) fn samples(&self) -> Result<(SampleFileReader<BufReader<File>>, String)> {
         if let Some(path) = &self.foreign {
             bail!(
                 "{}: the samples beside it, {}, are those of another run: name that file to export \
@@ -91,8 +91,8 @@ impl Source {
             );
         };
         let shown = path.display().to_string();
-        let file =
-            SampleFile::open(BufReader::new(regular(path)?)).with_context(|| shown.clone())?;
+        let file = SampleFileReader::open(BufReader::new(regular(path)?))
+            .with_context(|| shown.clone())?;
         Ok((file, shown))
     }
 
@@ -117,6 +117,6 @@ impl Source {
 
 /// Whether a sample file is of this result; one that cannot be read is, and says why later.
 fn are_of(path: &Path, report: &Report) -> Result<bool> {
-    let file = SampleFile::open(BufReader::new(regular(path)?));
+    let file = SampleFileReader::open(BufReader::new(regular(path)?));
     Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use punctual_analysis::histogram::Bucket;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::Ending;
-use punctual_export::distribution::Distribution;
+use punctual_analysis::import::samples::FileEnding;
+use punctual_export::distribution::LatenessHistogram;
 use punctual_export::name::{Distinct, plain};
-use punctual_export::row::{Rows, Run as RowRun};
+use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, parquet};
 
 use super::sink::{self, Out};
@@ -30,12 +30,12 @@ pub(super) enum Table {
 pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Vec<String>> {
     let (mut file, shown) = source.samples()?;
     let info = file.info().clone();
-    let rows = Rows::new(info.runs.iter().map(row_run).collect());
+    let rows = ReleaseRows::new(info.runs.iter().map(row_run).collect());
     let mut warnings = Vec::new();
     sink::write(output, |out| {
         match table {
             Table::Csv => {
-                let mut table = csv::Samples::begin(out, rows)?;
+                let mut table = csv::CsvSamples::begin(out, rows)?;
                 while let Some(block) = file.next_block() {
                     table.extend(block.run, block.samples, block.unrecorded)?;
                 }
@@ -46,7 +46,7 @@ pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Ve
                 table.finish()?;
             }
             Table::Parquet => {
-                let mut table = parquet::Samples::begin(out, rows)?;
+                let mut table = parquet::ParquetSamples::begin(out, rows)?;
                 while let Some(block) = file.next_block() {
                     table.extend(block.run, block.samples, block.unrecorded)?;
                 }
@@ -65,8 +65,8 @@ pub(super) fn samples(source: &Source, table: Table, output: &Path) -> Result<Ve
     Ok(warnings)
 }
 
-fn row_run(info: &RunInfo) -> RowRun {
-    RowRun {
+fn row_run(info: &RunInfo) -> ExportedRun {
+    ExportedRun {
         run: plain(info.part_of.as_ref().unwrap_or(&info.name)),
         condition: plain(&info.name),
         cpu: info.cpu,
@@ -78,10 +78,10 @@ fn row_run(info: &RunInfo) -> RowRun {
 /// What stands beside a table of samples.
 fn facts_of(
     info: &FileInfo,
-    ending: Option<&Ending>,
+    ending: Option<&FileEnding>,
     stored: Option<&Report>,
-) -> Result<parquet::Facts> {
-    let mut facts = general(ending != Some(&Ending::Complete));
+) -> Result<parquet::FileMetadata> {
+    let mut facts = general(ending != Some(&FileEnding::Complete));
     facts.push(("punctual.started_at", plain(&info.started_at)));
     facts.push(("punctual.recorder_version", plain(&info.version)));
     facts.push(("punctual.runs", serde_json::to_string(&info.runs)?));
@@ -96,7 +96,7 @@ fn facts_of(
 }
 
 /// What stands beside every table.
-fn general(incomplete: bool) -> parquet::Facts {
+fn general(incomplete: bool) -> parquet::FileMetadata {
     vec![
         ("punctual.schema", SCHEMA.to_string()),
         ("punctual.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -108,7 +108,7 @@ fn general(incomplete: bool) -> parquet::Facts {
 pub(super) fn histograms(
     out: &mut Out,
     table: Table,
-    runs: &[Distribution],
+    runs: &[LatenessHistogram],
     report: &Report,
 ) -> Result<()> {
     match table {
@@ -130,7 +130,7 @@ pub(super) fn histograms(
 }
 
 /// The lateness of every run, counted, each run with a name of its own.
-pub(super) fn distributions(report: &Report, shown: &str) -> Result<Vec<Distribution>> {
+pub(super) fn distributions(report: &Report, shown: &str) -> Result<Vec<LatenessHistogram>> {
     if report.body.runs().is_empty() {
         bail!("{shown}: no run in this result");
     }
@@ -143,10 +143,10 @@ pub(super) fn distributions(report: &Report, shown: &str) -> Result<Vec<Distribu
         .collect()
 }
 
-fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
+fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogram> {
     let outcome = &run.outcome;
     let whole = |ns: f64| ns as i64;
-    let of = Distribution {
+    let of = LatenessHistogram {
         run: name,
         cpu: run.setup.cpu,
         min_ns: outcome.lateness_ns.min.map(whole),
@@ -156,7 +156,7 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
         overflow: outcome.histogram.overflow,
     };
     // What is not known counts as later than every bucket.
-    let open = |of: Distribution| Distribution {
+    let open = |of: LatenessHistogram| LatenessHistogram {
         overflow: of.overflow.saturating_add(outcome.histogram.unknown),
         ..of
     };
@@ -173,5 +173,5 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<Distribution> {
         buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
         last = Some(upper);
     }
-    Ok(open(Distribution { buckets, ..of }))
+    Ok(open(LatenessHistogram { buckets, ..of }))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use punctual_lab::load::Loads;
 
 use crate::args::{PolicyName, RootArgs, WaitName};
@@ -79,7 +79,7 @@ pub(crate) struct SoakArgs {
         allow_hyphen_values = true,
         value_parser = limit
     )]
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<MetricLimit>,
     /// Fail (exit 1) unless the campaign shows this: 'p(lateness>50us)<1e-6'; judged by bounds
     /// that hold however often one looks; may be given again
     #[arg(
@@ -110,7 +110,7 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 /// A campaign fits no grid: none lasts over boots.
-fn limit(text: &str) -> Result<Limit, String> {
+fn limit(text: &str) -> Result<MetricLimit, String> {
     use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
     let limit = parse::limit(text)?;
     match limit.metric() {

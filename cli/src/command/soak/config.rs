@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use punctual::core::time::Span;
 use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 
@@ -44,7 +44,7 @@ pub(crate) struct CampaignConfig {
     /// Whether cold cycles count.
     pub(crate) keep_cold: bool,
     /// The limits on all of it.
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
     pub(crate) claims: Vec<Ask>,
 }
@@ -108,7 +108,7 @@ impl CampaignConfig {
     /// When what it keeps cannot be read.
     pub(crate) fn kept(
         kept: &BTreeMap<String, String>,
-        limits: &[Limit],
+        limits: &[MetricLimit],
         claims: &[Ask],
     ) -> Result<Self> {
         let (limits, claims) = (limits.to_vec(), claims.to_vec());

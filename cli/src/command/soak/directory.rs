@@ -211,7 +211,11 @@ mod tests {
         fs::write(&newest, &bytes[..bytes.len() - 9]).expect("writable");
         let found = read(&path).expect("readable").expect("the older one");
         assert_eq!(found.campaign.began_unix_s, 4);
-        assert!(found.trouble.is_some_and(|why| why.contains("state-0") && why.contains("torn")));
+        assert!(
+            found
+                .trouble
+                .is_some_and(|why| why.contains("state-0") && why.contains("wrong length"))
+        );
         drop(held);
         // What is written next goes in the place of the torn one.
         let (mut held, _) = Directory::take(&path, false).expect("free again");

@@ -7,9 +7,9 @@
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::anytime::p_lower_dependent;
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::judge::{Ended, Holds, Judged, judge};
-use punctual_analysis::limit::{Limit, Metric};
-use punctual_analysis::recording::Outcome;
+use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
+use punctual_analysis::limit::{Metric, MetricLimit};
+use punctual_analysis::recording::RunFigures;
 
 use super::config::CampaignConfig;
 use super::live::run_name;
@@ -44,7 +44,7 @@ pub(super) fn runs(campaign: &Campaign) -> impl Iterator<Item = (usize, usize, &
     })
 }
 
-fn limit_broken(limit: &Limit, outcome: &Outcome) -> Option<String> {
+fn limit_broken(limit: &MetricLimit, outcome: &RunFigures) -> Option<String> {
     let judgement = limit.judge(outcome);
     if judgement.ok || judgement.measured.is_none() {
         return None;
@@ -65,7 +65,7 @@ fn limit_broken(limit: &Limit, outcome: &Outcome) -> Option<String> {
 
 /// How many were later at least: counted where the threshold was watched, else what the buckets
 /// surely hold.
-fn exceedances(outcome: &Outcome, above_ns: i64) -> u64 {
+fn exceedances(outcome: &RunFigures, above_ns: i64) -> u64 {
     let buckets = || {
         let above = outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > above_ns);
         above.map(|bucket| bucket.count).sum()
@@ -79,5 +79,5 @@ fn exceedances(outcome: &Outcome, above_ns: i64) -> u64 {
 
 /// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
 pub(super) fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
-    judge(ask, &Ok(total.counted(ask)), Ended::AtAnyTime, Some(period_ns))
+    judge(ask, &Ok(total.counted(ask)), StoppingRule::AtAnyTime, Some(period_ns))
 }

@@ -8,7 +8,7 @@ use punctual::core::sample::Sample;
 use punctual::core::time::Span;
 use punctual::drain::Sink;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual_analysis::campaign::{Campaign, Effort, Extent, RunSetup, Stretch};
+use punctual_analysis::campaign::{Batch, Campaign, Effort, Extent, RunSetup};
 
 /// The campaign, and the stretch that runs.
 pub(crate) struct Live {
@@ -22,7 +22,7 @@ pub(crate) struct Live {
 #[derive(Clone)]
 pub(crate) struct Running {
     /// Its collectors.
-    pub(crate) stretch: Stretch,
+    pub(crate) stretch: Batch,
     /// When it began, in seconds since 1970.
     pub(crate) from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use punctual::os::signal;
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::Limit;
+use punctual_analysis::limit::MetricLimit;
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::Plan;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let trouble = found.as_ref().and_then(|found| found.trouble.clone());
     let mut campaign = match found {
         Some(Found { campaign, .. }) => {
-            planned = CampaignConfig::of(args, &campaign.asked)?;
+            planned = CampaignConfig::of(args, &campaign.requested)?;
             refuse_change(&campaign, &planned, args, root, facts)?;
             campaign
         }
@@ -85,10 +85,10 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let warnings = judge(&plan, here)?;
     signal::catch_stop().context("cannot catch SIGINT")?;
     let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
-    for change in config.changes(&campaign.asked) {
+    for change in config.changes(&campaign.requested) {
         campaign.note(unix_s(), &format!("option changed: {change}"));
     }
-    campaign.asked = config.words();
+    campaign.requested = config.words();
     campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
     let shared = Shared::new(campaign);
     let aside = matches!(json, Json::Stdout);
@@ -189,7 +189,7 @@ fn refuse_change(
             "the campaign was measured on another machine ({what}); --allow-change keeps both apart"
         );
     }
-    let changes = config.changes(&campaign.asked);
+    let changes = config.changes(&campaign.requested);
     if !changes.is_empty() {
         let what = changes.join("; ");
         bail!("the campaign has other options ({what}); --allow-change keeps both apart");
@@ -268,7 +268,7 @@ fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
 
 /// The report of a campaign as it is on disk, judged by these limits and claims; where there are
 /// none, by its own.
-pub(crate) fn judged(dir: &Path, limits: &[Limit], claims: &[Ask]) -> Result<Report> {
+pub(crate) fn judged(dir: &Path, limits: &[MetricLimit], claims: &[Ask]) -> Result<Report> {
     stored(dir, |kept| CampaignConfig::kept(kept, limits, claims))
 }
 
@@ -278,7 +278,7 @@ fn stored(
 ) -> Result<Report> {
     let found = directory::read(dir)?;
     let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
-    let config = config(&found.campaign.asked).with_context(|| dir.display().to_string())?;
+    let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
     let mut report = pages::report(&found.campaign, &config, &Here::default());
     report.envelope.warnings.extend(found.trouble);
     Ok(report)

@@ -163,7 +163,7 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
 /// The one line of a stretch of one run: fit for a journal.
 pub(super) fn line(
     campaign: &Campaign,
-    row: &punctual_analysis::campaign::Row,
+    row: &punctual_analysis::campaign::BatchRow,
     loads: &[Load],
 ) -> String {
     let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };

@@ -17,7 +17,9 @@ use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
-use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
+use punctual_analysis::campaign::{
+    BatchRow, Effort, Extent, RunSetup, Start, WatchedThresholds, plain,
+};
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{End, Event, Finished, Observer};
@@ -151,7 +153,7 @@ impl Session<'_> {
     }
 
     /// The stretch is over: takes it in, with the recorders' own counters.
-    fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<Row> {
+    fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<BatchRow> {
         let ahead_ns = time_of_day_ns();
         let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
@@ -225,11 +227,11 @@ impl<'a> Destination for Place<'a> {
         }
         let setup = place::setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
-        let watched = Watched {
+        let watched = WatchedThresholds {
             lateness_ns: report::thresholds(&config.limits, &config.claims),
             interval_ns: config.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
-        let stretch = live.campaign.stretch(pool, &starts, &watched);
+        let stretch = live.campaign.batch(pool, &starts, &watched);
         let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
         live.running = Some(Running { stretch, from_unix_s: self.from_unix_s, from_ns, length });
         drop(live);

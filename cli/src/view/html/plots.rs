@@ -111,7 +111,7 @@ fn stretches(page: &Page, line: &Line) -> String {
     let Some(times) = Times::of(page, line) else { return String::new() };
     let envelope = times.thinned.envelope.thinned(TIME_ROWS);
     let rows: Vec<Vec<String>> = envelope
-        .stretches()
+        .bins()
         .iter()
         .map(|stretch| {
             vec![

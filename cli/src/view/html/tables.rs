@@ -1,7 +1,7 @@
 //! Tables below the plots: latest cycles, loads, claims, limits.
 
 use punctual_analysis::claim::Claim;
-use punctual_analysis::recording::Kind;
+use punctual_analysis::recording::ReleaseKind;
 
 use super::figures;
 use super::markup::{details, table};
@@ -33,8 +33,8 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
             rows.push(vec![
                 name.clone(),
                 match worst.kind {
-                    Kind::Ran => format::count(worst.cycle),
-                    Kind::Missed => format!("{} (missed)", format::count(worst.cycle)),
+                    ReleaseKind::Ran => format::count(worst.cycle),
+                    ReleaseKind::Missed => format!("{} (missed)", format::count(worst.cycle)),
                 },
                 format!("{} ns", format::count(worst.at_ns)),
                 format::ns(Some(worst.lateness_ns)),

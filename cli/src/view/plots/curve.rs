@@ -1,7 +1,7 @@
 //! Percentile curves: how late the latest of x cycles was.
 
 use punctual_analysis::plot::curve::curve;
-use punctual_analysis::summary::Stats;
+use punctual_analysis::summary::SummaryStats;
 use punctual_plot::chart::{Chart, Mark, Series};
 
 use super::axes::{Axes, Size};
@@ -30,7 +30,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
 }
 
 /// Only what n supports.
-fn described(line: &Line, lateness: &Stats) -> String {
+fn described(line: &Line, lateness: &SummaryStats) -> String {
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known

@@ -36,7 +36,7 @@ fn marks(times: &Times<'_>) -> Vec<Mark> {
         let (at, stretch) = placed?;
         Some((at, stretch.min_ns as f64, stretch.mean_ns(), stretch.max_ns as f64))
     });
-    let missed = envelope.stretches().iter().filter(|stretch| stretch.missed > 0);
+    let missed = envelope.bins().iter().filter(|stretch| stretch.missed > 0);
     let missed = missed.map(|stretch| times.at_s(stretch.first)).collect();
     let dots = times.thinned.outliers.iter();
     let dots = dots.map(|dot| (times.at_s(dot.cycle), dot.lateness_ns as f64)).collect();

@@ -2,7 +2,7 @@
 //!
 //! For the drawings, the tables behind them and the axes that all share.
 
-use punctual_analysis::plot::envelope::{Envelope, Stretch};
+use punctual_analysis::plot::envelope::{Envelope, EnvelopeBin};
 use punctual_analysis::plot::thinned::Thinned;
 
 use crate::pages::{Line, Page};
@@ -17,7 +17,7 @@ pub(crate) struct Times<'a> {
 }
 
 /// A stretch in seconds: its middle, and its stretch.
-type Placed<'a> = (f64, &'a Stretch);
+type Placed<'a> = (f64, &'a EnvelopeBin);
 
 impl<'a> Times<'a> {
     /// The time series of a line; `None` without samples.
@@ -42,7 +42,7 @@ impl<'a> Times<'a> {
     pub(crate) fn placed<'e>(&self, envelope: &'e Envelope) -> Vec<Option<Placed<'e>>> {
         let mut placed: Vec<Option<Placed<'e>>> = Vec::new();
         let mut next = None;
-        for stretch in envelope.stretches() {
+        for stretch in envelope.bins() {
             let far = envelope.width().saturating_mul(2).max(8);
             if next.is_some_and(|next: u64| stretch.first > next.saturating_add(far)) {
                 placed.push(None);
@@ -56,17 +56,17 @@ impl<'a> Times<'a> {
 
     pub(super) fn end_s(&self) -> f64 {
         let envelope = &self.thinned.envelope;
-        let last = envelope.stretches().last().map_or(0, |stretch| stretch.first);
+        let last = envelope.bins().last().map_or(0, |stretch| stretch.first);
         self.at_s(last) + self.width_s(envelope)
     }
 
     pub(super) fn lowest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.stretches().iter().map(|stretch| stretch.min_ns as f64);
+        let all = self.thinned.envelope.bins().iter().map(|stretch| stretch.min_ns as f64);
         all.filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min)
     }
 
     pub(super) fn highest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.stretches().iter().map(|stretch| stretch.max_ns as f64);
+        let all = self.thinned.envelope.bins().iter().map(|stretch| stretch.max_ns as f64);
         all.fold(1.0, f64::max)
     }
 }

@@ -71,7 +71,7 @@ fn head(campaign: &Campaign) -> String {
 fn stretches(campaign: &Campaign) -> u64 {
     let mut of_runs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for row in &campaign.stretches {
-        *of_runs.entry((row.setup, row.run)).or_default() += u64::from(row.stretches);
+        *of_runs.entry((row.setup, row.run)).or_default() += u64::from(row.batches);
     }
     let mut of_setups: BTreeMap<usize, u64> = BTreeMap::new();
     for ((setup, _), count) in of_runs {
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_stretch_of_several_runs_is_one() {
-        let row = |(setup, run, stretches)| punctual_analysis::campaign::Row {
+        let row = |(setup, run, stretches)| punctual_analysis::campaign::BatchRow {
             setup,
             run,
-            stretches,
+            batches: stretches,
             ..Default::default()
         };
         let rows = [(0, 0, 3), (0, 1, 3), (0, 0, 1), (1, 0, 2), (1, 1, 1)];

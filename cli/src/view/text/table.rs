@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_analysis::import::imported::Holds;
+use punctual_analysis::import::imported::ImportedQuantity;
 
 use crate::format;
 use crate::report::{Approach, Load, LoadRow, Report, Run};
@@ -27,7 +27,7 @@ pub(super) fn of(report: &Report) -> String {
         };
         let most = format::largest(lateness.max, run.outcome.unknown());
         let worst = format!("{most} {:>10}", format::count(judged));
-        let other = imported.filter(|imported| imported.holds != Holds::Lateness);
+        let other = imported.filter(|imported| imported.holds != ImportedQuantity::Lateness);
         let name = match other {
             Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),

@@ -106,7 +106,7 @@ fn the_hdr_package_reads_every_count() {
     let file = exported(&dir, &["--hdr", "--keep-cold", &recorded(&dir, &NAMES)]);
     let log = fs::read_to_string(&file).expect("text");
     assert!(log.contains("exact min_ns = -40, exact max_ns = 2500000"), "{log}");
-    assert!(log.contains("1 below zero (woken early) stand as 0"), "{log}");
+    assert!(log.contains("1 below zero (woken early) are counted as 0"), "{log}");
     let Some(read) = read_back("hdr", &file) else { return };
     // 2026-11-21T20:01:07.5Z.
     assert_eq!(read["started"], 1_795_291_267.5);

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use super::CANNOT_KNOW;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -49,7 +49,7 @@ pub(in crate::import) fn read(
         } else if super::display(line).is_some() {
             display.extend(super::display(line));
         } else if !line.is_empty() && !line.starts_with('#') && footer[4].is_none() {
-            return Err(lines.refuse("neither a bucket nor the end of the histogram"));
+            return Err(lines.refuse("expected a bucket or the end of the histogram"));
         }
     }
     close(file, footer, next, unit_ns).map_err(|why| lines.refuse(why))?;
@@ -68,7 +68,7 @@ fn row(file: &mut Reading<'_>, line: &str, next: u64, unit_ns: i64) -> Result<u6
     let bucket = whole(words.next().unwrap_or_default())?;
     let first = next == 0 && file.runs.is_empty();
     if bucket < next {
-        return Err(format!("bucket {bucket} where {next} comes next"));
+        return Err(format!("bucket {bucket}, expected {next}"));
     }
     let lowest = scaled(bucket, unit_ns)?;
     let mut columns = 0;
@@ -77,14 +77,14 @@ fn row(file: &mut Reading<'_>, line: &str, next: u64, unit_ns: i64) -> Result<u6
         if first {
             let name = format!("thread {column}");
             let thresholds_ns = &file.request.thresholds_ns;
-            file.add(RunBuilder::new(name, Holds::Lateness, unit_ns, thresholds_ns))?;
+            file.add(RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns))?;
         }
         let run = file.runs.get_mut(column).ok_or("more columns than before")?;
         run.push(lowest, lowest + unit_ns - 1, count)?;
         columns = column + 1;
     }
     if columns == 0 || columns != file.runs.len() {
-        return Err(format!("{columns} columns, not {}", file.runs.len()));
+        return Err(format!("{columns} columns, expected {}", file.runs.len()));
     }
     Ok(bucket)
 }
@@ -98,7 +98,7 @@ fn close(
 ) -> Result<(), String> {
     let mut given = Vec::new();
     for (name, words) in FOOTER.iter().zip(footer) {
-        given.push(words.ok_or_else(|| format!("it ends without {:?}", &name[2..]))?);
+        given.push(words.ok_or_else(|| format!("the file ends without {:?}", &name[2..]))?);
     }
     let threads = given[1].len();
     let fits = |words: &Vec<String>| words.len() == threads || words.len() == threads + 1;
@@ -110,7 +110,11 @@ fn close(
         let word = |line: usize| given[line][at].as_str();
         let (total, overflow) = (whole(word(0))?, whole(word(4))?);
         if total != run.binned() {
-            return Err(format!("thread {at}: a total of {total}, but {} counted", run.binned()));
+            return Err(format!(
+                "thread {at}: a total of {total}, but its buckets hold \
+                               {}",
+                run.binned()
+            ));
         }
         run.n = total.checked_add(overflow);
         run.beyond = Some(overflow);

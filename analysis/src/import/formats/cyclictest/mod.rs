@@ -21,10 +21,10 @@ pub(super) fn is_verbose(line: &str) -> bool {
     verbose::line(line).is_some() || (line.starts_with("Thread ") && line.contains(" Interval: "))
 }
 
-/// What no file of cyclictest tells.
+/// What no file of cyclictest records.
 pub(super) const CANNOT_KNOW: [&str; 2] = [
-    "missed releases: cyclictest goes on with the next one to come and counts none, so one long \
-     stall is a single value (coordinated omission)",
+    "missed releases: cyclictest skips and does not count them, so one long stall is a single \
+    value (coordinated omission)",
     "interval and grid: there are no instants",
 ];
 

@@ -7,7 +7,7 @@ use std::io::Read;
 use super::CANNOT_KNOW;
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, signed_ns, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -53,7 +53,7 @@ pub(in crate::import) fn read(
                 return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
             }
         } else if begun && !is_other(text) {
-            let why = format!("no thread:cycle:value: {:?}", shortened(text.as_bytes()));
+            let why = format!("expected thread:cycle:value, got {:?}", shortened(text.as_bytes()));
             return Err(lines.refuse(why));
         }
     }
@@ -74,22 +74,25 @@ fn take(
 ) -> Result<(), String> {
     let number = whole(thread)?;
     let number = usize::try_from(number).ok().filter(|&number| number < RUNS_MAX);
-    let number = number.ok_or_else(|| format!("thread {thread} of at most {RUNS_MAX}"))?;
+    let number = number.ok_or_else(|| format!("thread {thread}; at most {RUNS_MAX} are read"))?;
     if threads.len() <= number {
         threads.resize_with(number + 1, || None);
     }
     let thread = threads[number].get_or_insert_with(|| {
         let name = format!("thread {number}");
         let thresholds_ns = &file.request.thresholds_ns;
-        Thread { run: RunBuilder::in_order(name, Holds::Lateness, unit_ns, thresholds_ns), next: 0 }
+        Thread {
+            run: RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns),
+            next: 0,
+        }
     });
     let cycle = whole(cycle)?;
     let skipped = cycle
         .checked_sub(thread.next)
-        .ok_or_else(|| format!("cycle {cycle} of thread {number} where {} is next", thread.next))?;
+        .ok_or_else(|| format!("cycle {cycle} of thread {number}, expected {}", thread.next))?;
     // What its ring of values could not hold until it was printed.
     thread.run.unrecorded = thread.run.unrecorded.saturating_add(skipped);
-    thread.next = cycle.checked_add(1).ok_or("a cycle beyond all bounds")?;
+    thread.next = cycle.checked_add(1).ok_or("the cycle is too large")?;
     thread.run.push_value(signed_ns(value, unit_ns)?)
 }
 

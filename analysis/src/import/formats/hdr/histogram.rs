@@ -19,11 +19,11 @@ pub(super) fn decode(
     let mut packed = Cursor::new(&bytes);
     let cookie = u32::from_be_bytes(take(&mut packed)?);
     if cookie != COMPRESSED {
-        return Err(format!("no compressed V2 histogram: it begins with {cookie:#x}"));
+        return Err(format!("not a compressed V2 histogram: it begins with {cookie:#x}"));
     }
     let length = u32::from_be_bytes(take(&mut packed)?) as usize;
     if length != bytes.len() - 8 {
-        return Err(format!("{} compressed bytes where {length} are told", bytes.len() - 8));
+        return Err(format!("{} compressed bytes; the header states {length}", bytes.len() - 8));
     }
     let mut plain = std::io::BufReader::new(ZlibDecoder::new(packed));
     let scale = Scale::read(&mut plain)?;
@@ -32,7 +32,7 @@ pub(super) fn decode(
     while let Some(number) = leb128(&mut plain)? {
         if let Ok(count) = u64::try_from(number) {
             if index >= scale.indices {
-                return Err("more buckets than its header has room for".to_owned());
+                return Err("more buckets than the header allows".to_owned());
             }
             if count > 0 {
                 let (lowest, highest) = scale.bucket(index).ok_or("a bucket beyond 63 bits")?;
@@ -62,7 +62,7 @@ impl Scale {
     fn read(plain: &mut impl Read) -> Result<Self, String> {
         let cookie = u32::from_be_bytes(take(plain)?);
         if cookie != PLAIN {
-            return Err(format!("no V2 histogram: it begins with {cookie:#x}"));
+            return Err(format!("not a V2 histogram: it begins with {cookie:#x}"));
         }
         let length = u64::from(u32::from_be_bytes(take(plain)?));
         let offset = u32::from_be_bytes(take(plain)?);
@@ -71,10 +71,10 @@ impl Scale {
         let highest = u64::from_be_bytes(take(plain)?);
         let ratio = f64::from_be_bytes(take(plain)?);
         if offset != 0 || ratio.to_bits() != 1f64.to_bits() {
-            return Err("its values are shifted or scaled, which is not read".to_owned());
+            return Err("shifted or scaled values are not supported".to_owned());
         }
         if digits > 5 || !(1..=1 << 32).contains(&lowest) || highest > 1 << 63 {
-            return Err(format!("{digits} digits from {lowest} to {highest}, which cannot be"));
+            return Err(format!("invalid range: {digits} digits from {lowest} to {highest}"));
         }
         let unit_magnitude = lowest.ilog2();
         // 2·10^digits, rounded up to a power of two, and half of that.
@@ -117,7 +117,7 @@ fn leb128(reader: &mut impl Read) -> Result<Option<i64>, String> {
         let mut byte = [0];
         match reader.read(&mut byte) {
             Ok(0) if at == 0 => return Ok(None),
-            Ok(0) => return Err("a histogram is cut inside of a count".to_owned()),
+            Ok(0) => return Err("a histogram is cut within a count".to_owned()),
             Ok(_) => {}
             Err(error) => return Err(format!("a histogram is damaged: {error}")),
         }
@@ -143,7 +143,7 @@ fn base64(text: &str) -> Result<Vec<u8>, String> {
             b'0'..=b'9' => byte - b'0' + 52,
             b'+' => 62,
             b'/' => 63,
-            _ => return Err("no base64 text".to_owned()),
+            _ => return Err("not base64 text".to_owned()),
         };
         bits = bits << 6 | u32::from(six);
         have += 6;
@@ -153,7 +153,7 @@ fn base64(text: &str) -> Result<Vec<u8>, String> {
         }
     }
     if bytes.len() < 8 {
-        return Err("a histogram of too few bytes".to_owned());
+        return Err("the histogram has too few bytes".to_owned());
     }
     Ok(bytes)
 }

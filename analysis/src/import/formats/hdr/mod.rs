@@ -1,7 +1,7 @@
 //! Logs of HdrHistogram, V2: a line an interval, each a compressed histogram; a run a tag.
 //!
 //! Source: HdrHistogram 2.1, HistogramLogReader and the V2 encoding; read without ever making the
-//! array of counts, so that a few bytes cannot ask for gigabytes. Neither unit nor meaning of the
+//! array of counts, so that a few bytes cannot allocate gigabytes. Neither unit nor meaning of the
 //! values is in the format.
 
 mod histogram;
@@ -11,7 +11,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, clean};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;
@@ -28,15 +28,15 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
     file.source.format = "HdrHistogram log V2";
     file.source.program = "HdrHistogram";
     file.cannot_know(&[
-        "what was measured: a log does not say; its values are taken for latenesses",
-        "min, mean and max but for the ends of their buckets",
+        "what was measured: the log does not record it; its values are read as latenesses",
+        "exact min, mean and max: only the ends of their buckets",
         "missed releases, interval and grid",
     ]);
     let mut lines = Lines::new(reader);
     let Some(unit_ns) = file.request.unit_ns else {
         return Err(ImportError::line(
             1,
-            "a log of HdrHistogram does not tell the unit of its values: --unit ns",
+            "an HdrHistogram log does not record the unit of its values: give it, as in --unit ns",
         ));
     };
     let mut tags: BTreeMap<String, RunBuilder> = BTreeMap::new();
@@ -46,7 +46,10 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             let version = version.trim_end_matches(']');
             if !version.starts_with("1.") {
                 let shown = shortened(version.as_bytes());
-                return Err(lines.refuse(format!("log format version {shown:?}: this reads 1")));
+                return Err(lines.refuse(format!(
+                    "log format version {shown:?} is not supported; \
+                                                expected 1"
+                )));
             }
         } else if let Some(at) = line.strip_prefix("#[StartTime: ") {
             file.started_at = Some(clean(at.trim_end_matches(']'), 80));
@@ -73,19 +76,19 @@ fn interval(
     unit_ns: i64,
 ) -> Result<(), String> {
     let (tag, rest) = match line.strip_prefix("Tag=") {
-        Some(rest) => rest.split_once(',').ok_or("a tag without anything behind it")?,
+        Some(rest) => rest.split_once(',').ok_or("nothing follows the tag")?,
         None => ("", line),
     };
     let fields: Vec<&str> = rest.split(',').collect();
     let [_, _, _, encoded] = fields[..] else {
-        return Err(format!("{} fields, not 4", fields.len()));
+        return Err(format!("{} fields, expected 4", fields.len()));
     };
     if tags.len() >= RUNS_MAX && !tags.contains_key(tag) {
         return Err(format!("more than {RUNS_MAX} tags"));
     }
     let run = tags.entry(tag.to_owned()).or_insert_with(|| {
         let name = if tag.is_empty() { "log" } else { tag };
-        let mut run = RunBuilder::new(name, Holds::Lateness, unit_ns, thresholds_ns);
+        let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
         run.width_ns = None;
         run
     });

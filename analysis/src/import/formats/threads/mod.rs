@@ -56,7 +56,10 @@ impl Object for Root<'_, '_> {
                 let version = map.next_value()?;
                 let known = if key == "version" { 3 } else { 1 };
                 if version != known {
-                    return Err(custom(format!("{key} {version}: this reads {key} {known}")));
+                    return Err(custom(format!(
+                        "{key} {version} is not supported; expected \
+                                              {known}"
+                    )));
                 }
                 self.version = Some(version);
                 if key == "version" {
@@ -76,7 +79,8 @@ impl Object for Root<'_, '_> {
                 map.next_value_seed(Fields(&mut { threads }))?;
             }
             "tool" | "runs" | "schema" => {
-                let why = "a result of punctual's, not a recording: 'punctual report' shows it";
+                let why = "this is a result of punctual, not a recording: 'punctual report' shows \
+                          it";
                 return Err(custom(why.to_owned()));
             }
             _ => {
@@ -89,26 +93,28 @@ impl Object for Root<'_, '_> {
     fn done(&mut self) -> Result<(), String> {
         let runs = self.file.runs.len() as u64;
         if self.version.is_none() {
-            return Err("no file_version: not JSON of rt-tests or jitterdebugger".to_owned());
+            return Err("there is no file_version: not JSON of rt-tests or \
+                       jitterdebugger"
+                .to_owned());
         }
         match self.threads {
             Some(told) if told != runs => {
-                Err(format!("num_threads is {told}, and {runs} are there"))
+                Err(format!("num_threads is {told}, but the file contains {runs}"))
             }
-            _ if runs == 0 => Err("it ends without any thread".to_owned()),
+            _ if runs == 0 => Err("the file contains no threads".to_owned()),
             _ => Ok(()),
         }
     }
 }
 
 impl<'b> Root<'_, 'b> {
-    /// The program by its command line, which is all that tells cyclictest from its siblings.
+    /// The program by its command line, the only thing that identifies it.
     fn command(&mut self, command: &str) -> Result<(), String> {
         let program = command.split_whitespace().next().unwrap_or_default();
         self.program = match program.rsplit('/').next().unwrap_or_default() {
             "cyclictest" => Some(Program::Cyclictest),
             "oslat" => Some(Program::Oslat),
-            other => return Err(format!("written by {:?}, which is not read", clean(other, 40))),
+            other => return Err(format!("files of {:?} are not supported", clean(other, 40))),
         };
         self.file.source.command = Some(clean(command, 400));
         Ok(())
@@ -120,12 +126,12 @@ impl<'b> Root<'_, 'b> {
             (Some(Program::Cyclictest), 0) => 1_000,
             (_, 1) => 1,
             (Some(Program::Jitterdebugger), 1_000) => 1_000,
-            _ => return Err(format!("resolution_in_ns {resolution} is none that is known")),
+            _ => return Err(format!("unknown resolution_in_ns {resolution}")),
         });
         Ok(())
     }
 
-    /// What stands before the histograms must have said what they mean.
+    /// The keys before the histograms must have stated what they mean.
     fn begin<'s>(&'s mut self, key: &str) -> Result<Threads<'s, 'b>, String> {
         if self.version.is_none() {
             return Err(format!("{key:?} before any file_version"));
@@ -146,7 +152,7 @@ impl<'b> Root<'_, 'b> {
         };
         (source.format, source.program) = (format, name);
         if program == Program::Cyclictest {
-            self.file.cannot_know(&["period, policy and priority, but for the command line"]);
+            self.file.cannot_know(&["period, policy and priority, except in the command line"]);
         }
         self.file.cannot_know(cannot_know);
         let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
@@ -154,7 +160,7 @@ impl<'b> Root<'_, 'b> {
     }
 }
 
-/// What jitterdebugger says of the system.
+/// What jitterdebugger records of the system.
 struct Sysinfo<'r, 'a, 'b>(&'r mut Root<'a, 'b>);
 
 impl Object for Sysinfo<'_, '_, '_> {

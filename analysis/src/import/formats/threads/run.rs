@@ -6,15 +6,15 @@ use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::Program;
 use crate::import::error::{scaled, whole};
-use crate::import::imported::Holds;
+use crate::import::imported::ImportedQuantity;
 use crate::import::json::{Fields, Object};
-use crate::import::reading::Request;
+use crate::import::reading::ImportRequest;
 use crate::import::run::RunBuilder;
 
-/// What oslat cannot tell.
+/// What oslat does not record.
 pub(super) const OSLAT_CANNOT_KNOW: [&str; 2] = [
-    "lateness: nothing was due; a value is one pass of a spin, rounded up to whole µs, and most \
-     passes are no stall at all",
+    "lateness: there are no releases; a value is one pass of a spin, rounded up to whole µs, and \
+    most passes are not stalls",
     "what interrupted the spin",
 ];
 
@@ -29,16 +29,21 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn new(program: Program, number: u64, unit_ns: i64, request: &Request) -> Self {
+    pub(super) fn new(
+        program: Program,
+        number: u64,
+        unit_ns: i64,
+        request: &ImportRequest,
+    ) -> Self {
         let (word, holds) = match program {
-            Program::Cyclictest => ("thread", Holds::Lateness),
-            Program::Oslat => ("thread", Holds::Stall),
-            Program::Jitterdebugger => ("CPU", Holds::Lateness),
+            Program::Cyclictest => ("thread", ImportedQuantity::Lateness),
+            Program::Oslat => ("thread", ImportedQuantity::Stall),
+            Program::Jitterdebugger => ("CPU", ImportedQuantity::Lateness),
         };
         let thresholds_ns = &request.thresholds_ns;
         let mut run = RunBuilder::new(format!("{word} {number}"), holds, unit_ns, thresholds_ns);
         match program {
-            // oslat rounds up, so that what it told is an upper end already.
+            // oslat rounds up, so its values are upper ends already.
             Program::Oslat => {}
             Program::Cyclictest => run.rounding_ns = unit_ns - 1,
             Program::Jitterdebugger => {

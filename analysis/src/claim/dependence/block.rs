@@ -1,17 +1,17 @@
-//! Many latenesses at once: which thresholds each exceeds, without a branch a value.
+//! Many latenesses at once: which thresholds each exceeds, without a branch per value.
 //!
-//! For recordings, most of which are neighbouring cycles without a gap. Gives exactly what pushing
-//! them one by one gives.
+//! For recordings, most of which are neighbouring cycles without a gap. The result is exactly that
+//! of pushing them one by one.
 
 use super::Exceedances;
 
 /// The most values at once.
-const STRETCH: usize = 256;
+const BLOCK: usize = 256;
 
 impl Exceedances {
     /// Takes in recorded cycles with no release missed between them, each within 2³¹ ns.
     pub(crate) fn extend(&mut self, latenesses_ns: &[i64]) {
-        for some in latenesses_ns.chunks(STRETCH) {
+        for some in latenesses_ns.chunks(BLOCK) {
             if self.warm {
                 self.watch_all(some);
             } else {
@@ -28,17 +28,17 @@ impl Exceedances {
         let (low, high) = (self.level_of(min), self.level_of(max));
         let (index, recorded) = (self.index, self.recorded);
         // Narrow, so that more fit in a register; these thresholds lie between min and max.
-        let mut narrow = [0i32; STRETCH];
+        let mut narrow = [0i32; BLOCK];
         narrow.iter_mut().zip(latenesses_ns).for_each(|(narrow, &ns)| *narrow = ns as i32);
-        let mut levels = [low as i32; STRETCH];
+        let mut levels = [low as i32; BLOCK];
         for watch in &self.watches[low..high] {
             let threshold_ns = watch.threshold_ns() as i32;
             for (level, &ns) in levels.iter_mut().zip(&narrow) {
                 *level += i32::from(ns > threshold_ns);
             }
         }
-        // Where the level changes, written down whether it does or not.
-        let mut changes = [0u16; STRETCH];
+        // Written whether the level changes or not; kept only where it does.
+        let mut changes = [0u16; BLOCK];
         let (mut many, mut before) = (0, self.level as i32);
         for (at, &level) in levels[..latenesses_ns.len()].iter().enumerate() {
             changes[many] = at as u16;

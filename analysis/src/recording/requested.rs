@@ -1,16 +1,16 @@
 //! The events that claims ask about, counted exactly while samples stream by.
 //!
-//! Lateness is watched anyway, with the asked thresholds among its own; |interval| and missed
+//! Lateness is watched anyway, with the requested thresholds among its own; |interval| and missed
 //! releases only when a claim asks, so that nobody else pays. Constant memory.
 
-use crate::claim::ask::{Ask, Event};
+use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::dependence::{Exceedances, Tails};
-use crate::claim::judge::Counted;
-use crate::release::Gap;
+use crate::claim::judge::EventCount;
+use crate::release::ReleaseGap;
 
 /// What is watched beside lateness.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     /// |interval|.
     interval: Option<Exceedances>,
     /// Releases: 0 for each that ran, beyond any threshold for each that did not.
@@ -19,14 +19,14 @@ pub(super) struct Asked {
 
 /// The same, counted.
 #[derive(Clone, Debug, Default)]
-pub struct AskedTails {
+pub struct RequestedTails {
     /// Distances of intervals from zero.
     interval: Option<Tails>,
-    /// Releases, as [`Asked`] has them.
+    /// Releases, as [`Requested`] has them.
     missed: Option<Tails>,
 }
 
-impl AskedTails {
+impl RequestedTails {
     /// Of what was watched.
     pub(crate) fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
         Self { interval, missed }
@@ -36,10 +36,10 @@ impl AskedTails {
 /// Any threshold between a release that ran and one that did not.
 pub(crate) const MISSED: i64 = 1;
 
-impl Asked {
+impl Requested {
     pub(super) fn new(asks: &[Ask]) -> Self {
         let thresholds: Vec<i64> = asks.iter().filter_map(|ask| ask.interval_ns()).collect();
-        let missed = asks.iter().any(|ask| ask.event() == Event::Missed);
+        let missed = asks.iter().any(|ask| ask.event() == ClaimEvent::Missed);
         Self {
             interval: (!thresholds.is_empty()).then(|| Exceedances::new(0, &thresholds)),
             missed: missed.then(|| Exceedances::new(0, &[MISSED])),
@@ -64,7 +64,7 @@ impl Asked {
     /// Releases that did not.
     pub(super) fn miss(&mut self, missed: u64) {
         if let Some(releases) = &mut self.missed {
-            releases.miss(Gap::new(missed, 0, 0, 0));
+            releases.miss(ReleaseGap::new(missed, 0, 0, 0));
         }
     }
 
@@ -79,15 +79,15 @@ impl Asked {
         }
     }
 
-    pub(super) fn finish(self, missed: u64) -> AskedTails {
-        AskedTails {
+    pub(super) fn finish(self, missed: u64) -> RequestedTails {
+        RequestedTails {
             interval: self.interval.map(|interval| interval.finish(0)),
             missed: self.missed.map(|releases| releases.finish(missed)),
         }
     }
 
     /// The same, so far.
-    pub(super) fn so_far(&self, missed: u64) -> AskedTails {
+    pub(super) fn so_far(&self, missed: u64) -> RequestedTails {
         self.clone().finish(missed)
     }
 }
@@ -101,27 +101,27 @@ pub(super) fn counted(
     ask: &Ask,
     lateness: &Tails,
     (latenesses, cycles, unrecorded): (u64, u64, u64),
-    asked: &AskedTails,
-) -> Result<Counted, String> {
+    requested: &RequestedTails,
+) -> Result<EventCount, String> {
     match ask.event() {
-        Event::Lateness { .. } if latenesses == 0 && cycles > 0 => {
+        ClaimEvent::Lateness { .. } if latenesses == 0 && cycles > 0 => {
             Err("it is about lateness, and this run holds none".to_owned())
         }
-        Event::Lateness { above_ns } => Ok(lateness.counted(above_ns)),
-        Event::Interval { above_ns } => match &asked.interval {
+        ClaimEvent::Lateness { above_ns } => Ok(lateness.counted(above_ns)),
+        ClaimEvent::Interval { above_ns } => match &requested.interval {
             Some(interval) => Ok(interval.counted(above_ns).with_unseen(unrecorded)),
             None => Err("it is about intervals, and these data do not hold them".to_owned()),
         },
-        Event::Missed => match &asked.missed {
+        ClaimEvent::Missed => match &requested.missed {
             Some(releases) => Ok(releases.counted(MISSED)),
-            None => Err("these data do not tell which releases were missed".to_owned()),
+            None => Err("these data do not record which releases were missed".to_owned()),
         },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Recording, Releases, Setup};
+    use super::super::{Recording, RecordingConfig, ReleaseInstants};
     use super::*;
     use proptest::prelude::*;
     use punctual_core::sample::{Flags, Sample};
@@ -135,12 +135,12 @@ mod tests {
         ["p(lateness>777ns)<0.1", "p(|interval|>777ns)<0.1", "p(missed)<0.1"].map(ask)
     }
 
-    fn recording(cycles: &[(u64, i64)], releases: Releases) -> Recording {
-        let setup = Setup {
+    fn recording(cycles: &[(u64, i64)], releases: ReleaseInstants) -> Recording {
+        let setup = RecordingConfig {
             period: Period::from_ns(10_000),
             thresholds_ns: vec![777],
             releases,
-            ..Setup::default()
+            ..RecordingConfig::default()
         };
         let mut recording = Recording::new(setup).watching(&asks());
         for &(cycle, ns) in cycles {
@@ -154,18 +154,18 @@ mod tests {
     fn what_was_not_watched_or_not_recorded_is_said() {
         let samples = [(0, 5), (1, 900), (2, 5)];
         let [lateness, interval, missed] = asks();
-        let instants = recording(&samples, Releases::Unknown).finish(0);
+        let instants = recording(&samples, ReleaseInstants::Unknown).finish(0);
         assert!(instants.counted(&lateness).unwrap_err().contains("holds none"));
         assert_eq!(instants.counted(&interval).map(|c| (c.least, c.n)), Ok((2, 2)));
         assert_eq!(instants.counted(&missed).map(|c| (c.least, c.n)), Ok((0, 3)));
-        let plain = Recording::new(Setup::default()).finish(0);
+        let plain = Recording::new(RecordingConfig::default()).finish(0);
         assert!(plain.counted(&missed).is_err() && plain.counted(&interval).is_err());
         assert_eq!(plain.counted(&lateness).map(|c| c.n), Ok(0));
         // A threshold between two that were watched.
-        let recorded = recording(&samples, Releases::Known).finish(0);
+        let recorded = recording(&samples, ReleaseInstants::Known).finish(0);
         let between = recorded.counted(&ask("p(lateness>600ns)<0.1")).unwrap();
         assert_eq!((between.least, between.most), (1, 1));
-        let near = recording(&[(0, 5), (1, 900), (2, 760)], Releases::Known).finish(0);
+        let near = recording(&[(0, 5), (1, 900), (2, 760)], ReleaseInstants::Known).finish(0);
         let between = near.counted(&ask("p(lateness>700ns)<0.1")).unwrap();
         assert_eq!((between.least, between.most), (1, 2));
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn what_went_unrecorded_may_have_been_late_and_was_not_missed() {
         let samples: Vec<(u64, i64)> = (0..100).map(|k| (k, 5)).collect();
-        let outcome = recording(&samples, Releases::Known).finish_with(0, 30);
+        let outcome = recording(&samples, ReleaseInstants::Known).finish_with(0, 30);
         let [lateness, interval, missed] = asks().map(|ask| outcome.counted(&ask).unwrap());
         assert_eq!((lateness.n, lateness.least, lateness.most), (130, 0, 30));
         assert_eq!((interval.n, interval.least, interval.most), (129, 0, 30));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn releases_missed_after_the_last_cycle_count() {
-        let outcome = recording(&[(0, 5), (3, 5)], Releases::Known).finish_with(6, 0);
+        let outcome = recording(&[(0, 5), (3, 5)], ReleaseInstants::Known).finish_with(6, 0);
         let missed = outcome.counted(&asks()[2]).unwrap();
         assert_eq!((missed.n, missed.least, missed.most), (8, 6, 6));
     }
@@ -216,7 +216,7 @@ mod tests {
                 (far.count() as u64, cut.len() as u64 - 1),
                 (gaps, cut.len() as u64 + gaps),
             ];
-            let running = recording(cut, Releases::Known);
+            let running = recording(cut, ReleaseInstants::Known);
             for (ask, (count, n)) in asks().iter().zip(expected) {
                 let so_far = running.counted_so_far(ask).unwrap();
                 let finished = running.clone().finish(0).counted(ask).unwrap();

@@ -1,36 +1,36 @@
-//! Samples by the stretch: what most of a recording is, reckoned a pass an accumulator.
+//! Samples by the block: most of a recording, one pass for each accumulator.
 //!
-//! A stretch is at most [`STRETCH`] cycles without a gap or a flag, each within 67 ms of its
-//! release: their sums fit in words, none starts or ends anything, and each accumulator keeps its
-//! state in registers while it passes over them. What it gives is exactly what `Recording::push`
-//! gives sample by sample; whatever else a sample may be goes there.
+//! A block is at most [`BLOCK`] cycles without a gap or a flag, each within 67 ms of its release:
+//! their sums fit in words, none starts or ends anything, and each accumulator keeps its state in
+//! registers while it passes over them. The result is exactly that of `Recording::push` sample by
+//! sample; every other sample goes there.
 
 use punctual_core::sample::{Flags, Sample};
 
-use super::{Kept, Kind, Recording, Releases};
+use super::{Kept, Recording, ReleaseInstants, ReleaseKind};
 
 /// The most samples at once.
-pub(crate) const STRETCH: usize = 256;
+pub(crate) const BLOCK: usize = 256;
 /// Lateness within ± this: 256 squares of intervals, of twice that, fit in 2⁶².
 const NEAR_NS: i64 = 1 << 26;
 
 /// Neighbouring cycles, and the intervals that lead to them.
-struct Stretch {
+struct Block {
     first_cycle: u64,
     len: usize,
-    lateness_ns: [i64; STRETCH],
-    interval_ns: [i64; STRETCH],
+    lateness_ns: [i64; BLOCK],
+    interval_ns: [i64; BLOCK],
 }
 
-impl Stretch {
+impl Block {
     const EMPTY: Self =
-        Self { first_cycle: 0, len: 0, lateness_ns: [0; STRETCH], interval_ns: [0; STRETCH] };
+        Self { first_cycle: 0, len: 0, lateness_ns: [0; BLOCK], interval_ns: [0; BLOCK] };
 
-    /// Holds `samples` from now on, which follow on `previous`; false where they are no stretch.
-    /// In place: what is as long as this costs more to return than to fill.
+    /// Holds `samples` from now on, which follow on `previous`; false where they are no block. In
+    /// place, because returning a value of this size costs more than filling it.
     fn hold(&mut self, previous: &Sample, samples: &[Sample]) -> bool {
         let Some(first_cycle) = samples.first().map(|sample| sample.cycle) else { return false };
-        if previous.cycle.checked_add(1) != Some(first_cycle) || samples.len() > STRETCH {
+        if previous.cycle.checked_add(1) != Some(first_cycle) || samples.len() > BLOCK {
             return false;
         }
         (self.first_cycle, self.len) = (first_cycle, samples.len());
@@ -58,34 +58,34 @@ fn far(ns: i64) -> u64 {
 impl Recording {
     /// Takes in a block of samples.
     pub fn extend(&mut self, samples: &[Sample]) {
-        let mut stretch = Stretch::EMPTY;
-        for some in samples.chunks(STRETCH) {
-            let known = matches!(self.setup.releases, Releases::Known);
+        let mut block = Block::EMPTY;
+        for some in samples.chunks(BLOCK) {
+            let known = matches!(self.setup.releases, ReleaseInstants::Known);
             match self.walk.follows().filter(|_| known) {
-                Some(previous) if stretch.hold(previous, some) => {
-                    self.push_stretch(&stretch, some);
+                Some(previous) if block.hold(previous, some) => {
+                    self.push_block(&block, some);
                 }
                 _ => some.iter().for_each(|sample| self.push(sample)),
             }
         }
     }
 
-    fn push_stretch(&mut self, stretch: &Stretch, samples: &[Sample]) {
+    fn push_block(&mut self, block: &Block, samples: &[Sample]) {
         debug_assert!(samples.iter().all(|sample| sample.flags == Flags::NONE));
-        let lateness_ns = &stretch.lateness_ns[..stretch.len];
-        let interval_ns = &stretch.interval_ns[..stretch.len];
-        self.walk.stride(stretch.len as u64, samples.last());
+        let lateness_ns = &block.lateness_ns[..block.len];
+        let interval_ns = &block.interval_ns[..block.len];
+        self.walk.stride(block.len as u64, samples.last());
         self.interval.extend_near(interval_ns);
-        self.asked.extend(interval_ns);
+        self.requested.extend(interval_ns);
         if let Some(grid) = &mut self.grid {
-            grid.extend_near(stretch.first_cycle, lateness_ns);
+            grid.extend_near(block.first_cycle, lateness_ns);
         }
         let largest_ns = self.lateness.extend_near(lateness_ns);
         self.exceedances.extend(lateness_ns);
         self.peaks.extend(lateness_ns, largest_ns);
         if self.worst.takes(largest_ns) {
-            for (cycle, &ns) in (stretch.first_cycle..).zip(lateness_ns) {
-                let kind = Kind::Ran;
+            for (cycle, &ns) in (block.first_cycle..).zip(lateness_ns) {
+                let kind = ReleaseKind::Ran;
                 self.worst.push(Kept { lateness_ns: ns, cycle, deviation_ns: ns, kind });
             }
         }
@@ -94,14 +94,19 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, Setup};
+    use super::super::{RecordingConfig, RunFigures};
     use super::*;
     use crate::claim::ask::Ask;
     use proptest::prelude::*;
     use punctual_core::time::{Instant, Period, Span};
 
-    fn outcome(setup: &Setup, asked: &[Ask], samples: &[Sample], at_once: bool) -> Outcome {
-        let mut recording = Recording::new(setup.clone()).watching(asked);
+    fn outcome(
+        setup: &RecordingConfig,
+        requested: &[Ask],
+        samples: &[Sample],
+        at_once: bool,
+    ) -> RunFigures {
+        let mut recording = Recording::new(setup.clone()).watching(requested);
         if at_once {
             recording.extend(samples);
         } else {
@@ -110,7 +115,7 @@ mod tests {
         recording.finish(0)
     }
 
-    /// Stretches with what ends them: gaps, flags, stalls, steps back, absurd values.
+    /// Blocks with what ends them: gaps, flags, stalls, steps back, absurd values.
     fn recordings() -> impl Strategy<Value = Vec<Sample>> {
         let lateness = prop_oneof![
             60 => 2_000i64..9_000,
@@ -138,19 +143,20 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_stretch_gives_what_its_samples_give(
+        fn a_block_gives_what_its_samples_give(
             samples in recordings(), leave_out_cold: bool, with_period: bool, asks: bool,
         ) {
-            let setup = Setup {
+            let setup = RecordingConfig {
                 period: Period::from_ns(1_000_000).filter(|_| with_period),
                 epoch: Instant::from_ns(7),
                 leave_out_cold,
-                ..Setup::default()
+                ..RecordingConfig::default()
             };
             let ask = |text: &str| text.parse::<Ask>().unwrap();
-            let asked = ["p(|interval|>5us)<1e-3", "p(missed)<1e-3"].map(ask);
-            let asked = if asks { &asked[..] } else { &[] };
-            let [one, all] = [false, true].map(|at_once| outcome(&setup, asked, &samples, at_once));
+            let requested = ["p(|interval|>5us)<1e-3", "p(missed)<1e-3"].map(ask);
+            let requested = if asks { &requested[..] } else { &[] };
+            let of = |at_once| outcome(&setup, requested, &samples, at_once);
+            let [one, all] = [false, true].map(of);
             prop_assert_eq!(format!("{one:?}"), format!("{all:?}"));
         }
     }

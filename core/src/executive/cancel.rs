@@ -2,8 +2,8 @@
 //! another CPU, that it should come to it.
 //!
 //! For tasks with [`crate::table::OnOverrun::Terminate`]. The executive says what runs and until
-//! when it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is torn out
-//! of a task: a termination takes effect when the task returns.
+//! when it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is
+//! torn out of a task: a termination takes effect when the task returns.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

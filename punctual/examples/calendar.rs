@@ -13,7 +13,6 @@ use punctual::core::calendar::State as UnitState;
 use punctual::core::clock::Clock;
 use punctual::core::dispatch::{Job, Overruns, State};
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Adaptive, adaptive::Aim};
 use punctual::os::scheduler::SchedPolicy;
@@ -74,10 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
     let mut unit_state = UnitState::begin(&places, &mut progress, from).ok_or("no room")?;
     let mut state = State::begin(&table, storage.lend(), from).ok_or("no room")?;
-    let mut source = both.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
+    let mut schedule = both.schedule((&places, &mut unit_state), (&table, &mut state));
     let ranks = units.tasks() + periodic.tasks();
     let aim = Aim::of(Period::from_ns(200_000).ok_or("a period of nothing")?);
     let mut many = Many {
@@ -86,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tasks: Work { sum: 0.0 },
         observe: Worst(vec![Span::ZERO; ranks]),
     };
-    let ended = many.obey(&mut source, from + Span::from_ms(2_000), &AtomicBool::new(false));
+    let ended = many.obey(&mut schedule, from + Span::from_ms(2_000), &AtomicBool::new(false));
 
     let mut out = std::io::stdout().lock();
     writeln!(out, "{ended:?}")?;

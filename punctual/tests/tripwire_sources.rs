@@ -14,7 +14,6 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
@@ -89,15 +88,12 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let start = clock.now();
     let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
     let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
-    let mut source = together.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
+    let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let tasks =
         Counts { clock: clock.clone(), ran: vec![0; 4], breaks: Some(1), overruns: Some(2) };
     let mut many = Many { clock, wait, tasks, observe: () };
     let stop = AtomicBool::new(false);
-    let found = watched(|span| many.obey(&mut source, start + span, &stop));
+    let found = watched(|span| many.obey(&mut schedule, start + span, &stop));
     assert!(many.tasks.ran.iter().all(|&ran| ran > 10), "{:?}", many.tasks.ran);
     found
 }

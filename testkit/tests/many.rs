@@ -9,6 +9,8 @@ use punctual_core::dispatch::{Job, Overruns, State};
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::{Cancelling, Token};
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::executive::schedule::Schedule;
+use punctual_core::page::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_testkit::sim::{Noise, SimClock};
@@ -181,4 +183,52 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         assert_eq!(ran[..2], [(0, 0, 1), (0, 1, steps)], "{policy:?}");
         assert!(ran[2..].iter().all(|cycle| cycle.2 == 1), "a new cycle has a new token");
     }
+}
+
+#[derive(Default)]
+struct NeverRan(Vec<(usize, u64, u64)>);
+
+impl Observe for NeverRan {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
+    fn never_ran(&mut self, rank: usize, missed: Missed, _: Instant) {
+        self.0.push((rank, missed.first, missed.count));
+    }
+}
+
+/// Panics in its fifth cycle, 450 ns late.
+struct Panics<'c>(&'c Cell<u64>, u64);
+
+impl Dispatch for Panics<'_> {
+    fn run(&mut self, _: usize, cycle: &mut Cycle<'_>) -> Flow {
+        self.1 += 1;
+        if self.1 == 5 {
+            self.0.set(cycle.release.as_ns() + 450);
+            panic!("the fifth cycle");
+        }
+        Flow::Continue
+    }
+}
+
+#[test]
+fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
+    let plan = Periodic::new().task(task("a", 100)).build().expect("a plan");
+    let table = plan.table(Instant::from_ns(1_000));
+    let mut storage = plan.storage();
+    let (now, from) = (Cell::new(500), Instant::from_ns(500));
+    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut many = Many {
+        clock: Shared(&now, SimClock::new(from, Vec::new().into_iter())),
+        wait: Sleep,
+        tasks: Panics(&now, 0),
+        observe: NeverRan::default(),
+    };
+    let mut schedule = Schedule::of_table(&table, &mut state);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        many.obey(&mut schedule, Instant::from_ns(9_000), &AtomicBool::new(false))
+    }));
+    assert!(caught.is_err());
+    many.never_ran(&mut schedule);
+    assert_eq!(many.observe.0, [(0, 5, 4)], "cycle 4 began, 5 to 8 passed");
+    many.never_ran(&mut schedule);
+    assert_eq!(many.observe.0.len(), 1, "once");
 }

@@ -12,7 +12,6 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
@@ -94,13 +93,10 @@ fn both() {
     let start = clock.now();
     let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
     let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
-    let mut source = together.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
+    let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
-    marked(|span| many.obey(&mut source, start + span, &stop));
+    marked(|span| many.obey(&mut schedule, start + span, &stop));
     assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
 }
 

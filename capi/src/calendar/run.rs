@@ -7,7 +7,7 @@ use punctual::calendar::Beside;
 use punctual::core::calendar::{Calendar as Places, Progress, State as UnitState};
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
-use punctual::core::executive::source::{Tasks, Units};
+use punctual::core::executive::schedule::Schedule;
 
 use super::counts::UnitCounts;
 use super::frame::{Built, Calendar, Setup, failure};
@@ -62,8 +62,8 @@ impl Calendar {
             let places = built.plan.calendar(stretch.epoch);
             let mut progress = built.plan.storage();
             let mut state = begin(&places, &mut progress, stretch)?;
-            let mut source = Units { calendar: &places, state: &mut state };
-            let ended = many.obey(&mut source, stretch.end, self.remote.flag());
+            let mut schedule = Schedule::of_calendar(&places, &mut state);
+            let ended = many.obey(&mut schedule, stretch.end, self.remote.flag());
             *counts = counted(built, &state);
             Ok(ended)
         })?;
@@ -100,11 +100,8 @@ impl Calendar {
             let mut unit_state = begin(&places, &mut progress, stretch)?;
             let state = State::begin(&table, storage.lend(), stretch.from);
             let mut state = state.ok_or_else(too_small)?;
-            let mut source = beside.source(
-                Units { calendar: &places, state: &mut unit_state },
-                Tasks { table: &table, state: &mut state },
-            );
-            let ended = many.obey(&mut source, stretch.end, self.remote.flag());
+            let mut schedule = beside.schedule((&places, &mut unit_state), (&table, &mut state));
+            let ended = many.obey(&mut schedule, stretch.end, self.remote.flag());
             *counts = counted(built, &unit_state);
             Ok(ended)
         })?;

@@ -5,10 +5,9 @@
 //! was fixed before the run. A builder prepares the slices; [`Calendar::new`] checks them once, so
 //! that nothing can fail in the loop. Reads no clock.
 
-mod rehearsal;
 mod state;
+pub(crate) mod warm_up;
 
-pub use rehearsal::rehearse;
 pub use state::{Counters, Progress, State, finish, step};
 
 use crate::ready::RANKS_MAX;

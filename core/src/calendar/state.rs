@@ -203,7 +203,7 @@ impl Progress {
 /// What there is to do at `now`. Idle until the next unit that its task has not handed back.
 ///
 /// # Real-time: in loop
-#[inline]
+#[inline(always)]
 pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Step {
     loop {
         if state.at == 0 {
@@ -246,7 +246,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
 /// Takes note that the unit of `job` ran from `start` to `finish` and ended by `flow`.
 ///
 /// # Real-time: in loop
-#[inline]
+#[inline(always)]
 pub fn finish(
     calendar: &Calendar<'_>,
     state: &mut State<'_>,

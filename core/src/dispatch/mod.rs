@@ -7,9 +7,9 @@
 
 mod cursor;
 mod late;
-mod rehearsal;
 mod storage;
 mod succession;
+pub(crate) mod warm_up;
 
 use crate::earliest::Earliest;
 use crate::page::Missed;
@@ -22,7 +22,6 @@ use crate::time::{Instant, Period, Span};
 use storage::UNTOLD;
 
 pub use cursor::{Cursor, Released};
-pub use rehearsal::rehearse;
 pub use storage::{Counters, Pace, Storage};
 pub use succession::{Before, Misfit};
 

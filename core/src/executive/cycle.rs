@@ -5,7 +5,6 @@
 use core::marker::PhantomData;
 
 use super::cancel::Cancel;
-use super::source::Source;
 use crate::dispatch::Job;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
@@ -116,16 +115,19 @@ impl<'c> Cycle<'c> {
 
 impl Cycle<'_> {
     #[inline]
-    pub(super) fn of<S: Source>(job: &Job, start: Instant, source: &S) -> Self {
+    pub(super) fn of(job: &Job, start: Instant, policy: OnOverrun) -> Self {
+        // From the release of the task's last cycle: the cycles between were missed.
+        let last = job.cycle.saturating_sub(job.missed.saturating_add(1));
+        let dt_ns = job.period.between_ns(last, job.cycle);
         Self {
             n: job.cycle,
             part: job.part,
             release: job.release,
             lateness: start - job.release,
             missed: job.missed,
-            dt: Span::from_ns(i64::try_from(source.dt_ns(job)).unwrap_or(i64::MAX)),
+            dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
             next: job.next,
-            terminates: source.policy(job.rank) == OnOverrun::Terminate,
+            terminates: policy == OnOverrun::Terminate,
             cancel: None,
             thread: PhantomData,
         }

@@ -6,11 +6,10 @@
 //! fails and calls nothing but the clock, the wait, the tasks and the observer that it is given.
 
 pub mod cancel;
-pub mod changing;
 mod cycle;
 pub mod many;
 pub mod paced;
-pub mod source;
+pub mod schedule;
 
 /// Why a loop is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

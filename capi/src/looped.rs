@@ -145,8 +145,7 @@ unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitI
         let looped = unsafe { border::object(looped) }?;
         let info = looped.own.with(|own| {
             let of = own;
-            let (approach, learned) = (of.approach(), of.learned());
-            Ok(WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), approach, learned))
+            Ok(WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), of.wait_status()))
         })?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }

@@ -135,9 +135,7 @@ pub(crate) fn no_thread(what: &str, why: &std::io::Error) -> Failure {
 }
 
 fn info(epoch_ns: u64, session: &Thread, wait: &Strategy) -> WaitInfo {
-    let approach = Wait::<MachineClock>::approach(wait);
-    let learned = Wait::<MachineClock>::learned(wait);
-    WaitInfo::of(epoch_ns, None, session.policy(), approach, learned)
+    WaitInfo::of(epoch_ns, None, session.policy(), Wait::<MachineClock>::status(wait))
 }
 
 /// What the end of a run is to its caller.

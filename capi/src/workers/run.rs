@@ -124,9 +124,7 @@ fn enter(setup: &mut Setup, options: &Options) -> Result<(ProcessSession, Thread
 }
 
 fn info(epoch_ns: u64, policy: SchedPolicy, wait: &Strategy) -> WaitInfo {
-    let approach = Wait::<MachineClock>::approach(wait);
-    let learned = Wait::<MachineClock>::learned(wait);
-    WaitInfo::of(epoch_ns, None, policy, approach, learned)
+    WaitInfo::of(epoch_ns, None, policy, Wait::<MachineClock>::status(wait))
 }
 
 /// What the end of a run is to its caller.

@@ -47,31 +47,28 @@ pub trait Wait<C: Clock> {
         Stalls::default()
     }
 
-    /// How it approaches a release at present.
+    /// What it does at present, and what it learned of this machine.
     ///
     /// # Real-time: in loop
-    fn approach(&self) -> Approach {
-        Approach::default()
-    }
-
-    /// What came of trying a corrected exit of its spins; `None` where none was tried.
-    ///
-    /// # Real-time: in loop
-    fn exit(&self) -> Option<exit::Trial> {
-        None
-    }
-
-    /// What it learned of this machine; `None` for a wait that learns nothing.
-    ///
-    /// # Real-time: in loop
-    fn learned(&self) -> Option<Learned> {
-        None
+    fn status(&self) -> WaitStatus {
+        WaitStatus::default()
     }
 }
 
-/// How a release is approached.
+/// What a wait does at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitStatus {
+    /// The sleeps before a release.
+    pub plan: WakePlan,
+    /// The result of trying a corrected exit of its spins; `None` where none was tried.
+    pub exit: Option<exit::Trial>,
+    /// What it learned of this machine; `None` for a wait that learns nothing.
+    pub learned: Option<Learned>,
+}
+
+/// The sleeps before a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Approach {
+pub struct WakePlan {
     /// A short sleep, ns; 0 for one sleep however long it is.
     pub hop_ns: u64,
     /// How many short sleeps there are at the end, after one as long as it may be: `u32::MAX` for
@@ -96,16 +93,8 @@ impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
         (**self).take_stalls()
     }
 
-    fn approach(&self) -> Approach {
-        (**self).approach()
-    }
-
-    fn exit(&self) -> Option<exit::Trial> {
-        (**self).exit()
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        (**self).learned()
+    fn status(&self) -> WaitStatus {
+        (**self).status()
     }
 }
 

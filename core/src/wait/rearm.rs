@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::spin::Spinner;
-use super::{Approach, Stalls, Wait};
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
@@ -57,9 +57,11 @@ impl<C: Clock> Wait<C> for Rearm {
         self.spinner.spin(clock, now, release, stop)
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         let every_ns = self.every.as_ns();
-        Approach { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns, corrected: false }
+        let plan =
+            WakePlan { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns, corrected: false };
+        WaitStatus { plan, ..WaitStatus::default() }
     }
 
     fn take_stalls(&mut self) -> Stalls {

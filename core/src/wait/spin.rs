@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::Trial;
-use super::{Approach, Stalls, Wait};
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
@@ -130,14 +130,11 @@ impl<C: Clock> Wait<C> for Spin {
         self.spinner.spin(clock, last, release, stop)
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         let margin_ns = self.margin.as_ns().max(0).unsigned_abs();
         let corrected = self.spinner.corrects();
-        Approach { margin_ns, corrected, ..Approach::default() }
-    }
-
-    fn exit(&self) -> Option<Trial> {
-        self.spinner.exit
+        let plan = WakePlan { margin_ns, corrected, ..WakePlan::default() };
+        WaitStatus { plan, exit: self.spinner.exit, learned: None }
     }
 
     fn take_stalls(&mut self) -> Stalls {

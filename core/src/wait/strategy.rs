@@ -6,7 +6,7 @@
 use core::sync::atomic::AtomicBool;
 
 use super::exit::Trial;
-use super::{Adaptive, Approach, Learned, Rearm, Sleep, Spin, Stalls, Wait};
+use super::{Adaptive, Rearm, Sleep, Spin, Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::Instant;
 
@@ -70,27 +70,12 @@ impl<C: Clock> Wait<C> for Strategy {
         }
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         match self {
-            Self::Sleep(wait) => Wait::<C>::approach(wait),
-            Self::Spin(wait) => Wait::<C>::approach(wait),
-            Self::Rearm(wait) => Wait::<C>::approach(wait),
-            Self::Adaptive(wait) => Wait::<C>::approach(wait),
-        }
-    }
-
-    fn exit(&self) -> Option<Trial> {
-        match self {
-            Self::Spin(wait) => Wait::<C>::exit(wait),
-            Self::Adaptive(wait) => Wait::<C>::exit(wait),
-            _ => None,
-        }
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        match self {
-            Self::Adaptive(wait) => Wait::<C>::learned(wait),
-            _ => None,
+            Self::Sleep(wait) => Wait::<C>::status(wait),
+            Self::Spin(wait) => Wait::<C>::status(wait),
+            Self::Rearm(wait) => Wait::<C>::status(wait),
+            Self::Adaptive(wait) => Wait::<C>::status(wait),
         }
     }
 }

@@ -17,7 +17,7 @@ use punctual::core::releases::Releases;
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::exit::{Exit, Trial};
-use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
+use punctual::core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::SchedPolicy;
@@ -63,7 +63,7 @@ pub(super) struct Tally {
     /// Page faults and context switches.
     pub(super) usage: Usage,
     /// How the wait approached releases at the end.
-    pub(super) approach: Approach,
+    pub(super) approach: WakePlan,
     /// What came of trying a corrected exit of its spins, where that was tried.
     pub(super) exit: Option<Trial>,
     /// What the wait learned, as far as it does.
@@ -142,14 +142,15 @@ impl Worker<'_> {
             self.watched.arm(tid);
             let ended = gate.run(self.stop);
             self.watched.disarm();
+            let status = Wait::<C>::status(gate.wait);
             let tally = Box::new(Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
                 stalls: Wait::<C>::take_stalls(gate.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
-                approach: Wait::<C>::approach(gate.wait),
-                exit: Wait::<C>::exit(gate.wait),
-                learned: Wait::<C>::learned(gate.wait),
+                approach: status.plan,
+                exit: status.exit,
+                learned: status.learned,
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -166,7 +167,7 @@ impl Worker<'_> {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
             let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
-            if Wait::<C>::learned(&wait).is_some() {
+            if Wait::<C>::status(&wait).learned.is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are compared with.
                 wait = wait.with_exit(Exit::calibrate(clock));

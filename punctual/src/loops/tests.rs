@@ -49,7 +49,7 @@ fn each_cycle_follows_the_last_or_counts_what_it_missed() {
     // Counted at the beginning of the next wait.
     let _next = looped.wait().expect("not stopped");
     assert_eq!((view.counts().ran, view.counts().missed), (50, missed));
-    assert_eq!(looped.learned(), None);
+    assert_eq!(looped.wait_status().learned, None);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
     // A short period, so that this is over soon: 400 samples of each of two approaches.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5);
     let looped = quick(5_000, wait).start().expect("a loop");
-    let learned = looped.learned().expect("it learns");
+    let learned = looped.wait_status().learned.expect("it learns");
     assert_ne!(learned.phase, Phase::Calibrating);
     assert_eq!(looped.handle().counts().ran, 0, "nothing of it is counted");
 }

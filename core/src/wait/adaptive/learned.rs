@@ -2,7 +2,7 @@
 //!
 //! For whoever asks. Plain data.
 
-use crate::wait::Approach;
+use crate::wait::WakePlan;
 
 /// What a learner is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Learned {
     /// What it is about now.
     pub phase: Phase,
     /// How releases are approached.
-    pub approach: Approach,
+    pub approach: WakePlan,
     /// The share of wakes since the last calibration that came after the release.
     pub late: f64,
     /// Wakes since then.

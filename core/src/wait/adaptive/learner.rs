@@ -11,7 +11,7 @@ use super::Aim;
 use super::bins::Bins;
 use super::learned::{Learned, Phase};
 use super::levels::{HOPS, LEVELS, samples, sleeps};
-use crate::wait::Approach;
+use crate::wait::WakePlan;
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
 const MARGIN_MIN_NS: u64 = 2_000;
@@ -112,9 +112,9 @@ impl Learner {
         learner
     }
 
-    pub(super) fn approach(&self) -> Approach {
+    pub(super) fn approach(&self) -> WakePlan {
         let (hop_ns, hops) = HOPS[self.level];
-        Approach { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
+        WakePlan { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
     }
 
     pub(super) fn learned(&self) -> Learned {

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::Trial;
 use super::spin::Spinner;
-use super::{Approach, Stalls, Wait};
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
@@ -55,7 +55,7 @@ pub struct Adaptive {
     seen: Option<u64>,
 }
 
-impl Approach {
+impl WakePlan {
     /// When the next sleep ends, from `now` on; `None` when the margin has begun.
     ///
     /// # Real-time: in loop
@@ -135,16 +135,12 @@ impl<C: Clock> Wait<C> for Adaptive {
         core::mem::take(&mut self.spinner.stalls)
     }
 
-    fn exit(&self) -> Option<Trial> {
-        self.spinner.exit
-    }
-
-    fn approach(&self) -> Approach {
-        Approach { corrected: self.spinner.corrects(), ..self.learner.approach() }
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        Some(self.learner.learned())
+    fn status(&self) -> WaitStatus {
+        WaitStatus {
+            plan: WakePlan { corrected: self.spinner.corrects(), ..self.learner.approach() },
+            exit: self.spinner.exit,
+            learned: Some(self.learner.learned()),
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn an_exit_that_comes_early_is_spun_again_and_a_stall_is_seen() {
     let wait = |clock: &mut Steps, quantum: u64| {
         let exit = exit(2_500, quantum, 20_000);
         let mut wait = Spin::new(Span::from_us(50)).with_exit(Ok(exit));
-        assert!(Wait::<Steps>::approach(&wait).corrected);
+        assert!(Wait::<Steps>::status(&wait).plan.corrected);
         let wake = wait.until(clock, release, &stop).expect("not stopped");
         (wake, Wait::<Steps>::take_stalls(&mut wait))
     };

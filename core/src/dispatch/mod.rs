@@ -1,9 +1,8 @@
 //! What is released by now, and which task is next: the decisions of an executive.
 //!
-//! For the loop, which obeys; in the simulated clock as on the machine. Pure: time is an argument,
-//! everything is in the caller's storage, nothing grows, nothing is walked but the classes that are
-//! due. Releasing k tasks of one run costs k/64 words, whatever their number is; a task that starts
-//! and finishes in time costs a bit, its own 24 bytes and what its run's release left.
+//! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
+//! in the caller's storage, nothing grows, and only the classes that are due are walked. Releasing
+//! k tasks of one run costs k/64 words, whatever their number is.
 
 mod cursor;
 mod late;
@@ -63,7 +62,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The releases that were missed just before.
+    /// The releases that were missed just before. Of [`Releases::aligned`] with a fractional
+    /// period each may be 1 ns off: their rounding is not known here.
     ///
     /// # Real-time: in loop
     #[cold]

@@ -26,16 +26,17 @@
 //! | 32 … | one count a bucket of [`crate::bucket`] |
 
 mod missed;
+mod observers;
 mod view;
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::bucket::{self, Place};
-use crate::dispatch::{Job, Overruns};
-use crate::executive::many::Observe;
+use crate::dispatch::Overruns;
 use crate::time::{Instant, Span};
 
 pub use missed::Missed;
+pub use observers::Aggregate;
 pub use view::{Counts, PageError, View};
 
 /// The first word of a page: "punctpag".
@@ -128,10 +129,24 @@ impl<'a> Page<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn keep(&mut self, at: At, value: Span, missed: Option<Missed>, overruns: Overruns) {
+        let last = missed.and_then(|_| self.last_start());
+        self.keep_after(last, at, value, missed, overruns);
+    }
+
+    /// The same where the task's own last start was at `last`.
+    #[inline]
+    fn keep_after(
+        &mut self,
+        last: Option<Instant>,
+        at: At,
+        value: Span,
+        missed: Option<Missed>,
+        overruns: Overruns,
+    ) {
         self.write(|page| {
             let start = at.release + value;
             if let Some(missed) = missed {
-                page.count_missed(missed, Some(start));
+                page.count_missed(missed, last, Some(start));
             }
             page.bump(RAN, 1);
             page.bump(STARTED_LATE, u64::from(overruns.started_late));
@@ -154,24 +169,39 @@ impl<'a> Page<'a> {
     ///
     /// # Real-time: in loop
     pub fn end(&mut self, missed: Missed, end: Instant) {
+        self.end_after(self.last_start(), missed, end);
+    }
+
+    fn end_after(&mut self, last: Option<Instant>, missed: Missed, end: Instant) {
         self.write(|page| {
-            let (_, unfollowed) = page.count_missed(missed, None);
+            let (_, unfollowed) = page.count_missed(missed, last, None);
             page.count_late(unfollowed, end);
             page.bump(CENSORED, unfollowed.count);
         });
     }
 
-    /// Counts missed releases: those up to the last start, then those up to `start`, where there is
-    /// one. Both parts.
+    /// The start of the last cycle.
+    fn last_start(&self) -> Option<Instant> {
+        let ran = self.header[RAN].load(Ordering::Relaxed) > 0;
+        ran.then(|| Instant::from_ns(self.header[START].load(Ordering::Relaxed)))
+    }
+
+    /// Counts missed releases: those up to the task's last start, then those up to `start`, where
+    /// there is one. Both parts.
     #[cold]
     #[inline(never)]
-    fn count_missed(&mut self, missed: Missed, start: Option<Instant>) -> (Missed, Missed) {
+    fn count_missed(
+        &mut self,
+        missed: Missed,
+        last: Option<Instant>,
+        start: Option<Instant>,
+    ) -> (Missed, Missed) {
         self.bump(MISSED, missed.count);
-        let last = Instant::from_ns(self.header[START].load(Ordering::Relaxed));
-        let ran = self.header[RAN].load(Ordering::Relaxed) > 0;
-        let nothing = Missed { count: 0, ..missed };
-        let (before, after) = if ran { missed.split(last) } else { (nothing, missed) };
-        self.count_late(before, last);
+        let none = Missed { count: 0, ..missed };
+        let (before, after) = last.map_or((none, missed), |last| missed.split(last));
+        if let Some(last) = last {
+            self.count_late(before, last);
+        }
         if let Some(start) = start {
             self.count_late(after, start);
         }
@@ -245,36 +275,6 @@ pub struct At {
     pub release: Instant,
     /// Its number.
     pub cycle: u64,
-}
-
-impl Observe for Page<'_> {
-    /// All tasks of a loop together.
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
-        let at = At { release: job.release, cycle: job.cycle };
-        let missed = if job.missed == 0 { None } else { Some(job.missed_before()) };
-        self.keep(at, start - job.release, missed, overruns);
-    }
-
-    fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {
-        self.end(missed, end);
-    }
-}
-
-impl Observe for [Page<'_>] {
-    /// The page of each rank; a rank without one is not kept.
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        if let Some(page) = self.get_mut(job.rank) {
-            Observe::ran(page, job, start, finish, overruns);
-        }
-    }
-
-    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        if let Some(page) = self.get_mut(rank) {
-            page.end(missed, end);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::vec::Vec;
 
 use super::*;
+use crate::dispatch::Job;
+use crate::executive::many::Observe;
 use crate::releases::Releases;
 use crate::time::Period;
 
@@ -101,6 +103,57 @@ fn each_rank_has_its_page_and_one_without_harms_nobody() {
     }
     let ran = |words| View::open(words).expect("a page").counts().ran;
     assert_eq!((ran(&first), ran(&second)), (1, 2));
+}
+
+#[test]
+fn tasks_on_one_page_are_each_followed_by_their_own_start() {
+    let words = words();
+    let page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut starts = [Some(Instant::from_ns(1)); 2];
+    let mut all = Aggregate::new(page, &mut starts);
+    let mut ran = |rank, cycle, missed, start_ns| {
+        let (job, start) = (job(rank, cycle, missed), Instant::from_ns(start_ns));
+        all.ran(&job, start, start, Overruns::default());
+    };
+    // Rank 0 stalls from 1 000 to 4 500, and runs late: 2, 3 and 4 had passed by then.
+    ran(0, 1, 0, 4_500);
+    // Rank 1 starts later than that; rank 0 misses 5 in an overrun, and goes on with 6.
+    ran(1, 4, 0, 5_200);
+    ran(0, 6, 4, 6_010);
+    // Rank 1 misses 7: its last start is before that, rank 0's is after it.
+    ran(1, 5, 0, 5_100);
+    ran(0, 7, 0, 7_400);
+    let releases = Releases::new(Instant::from_ns(0), Period::from_ns(1_000).expect("in range"));
+    all.never_ran(1, Missed { releases, first: 7, count: 1 }, Instant::from_ns(9_500));
+    let counts = View::open(&words).expect("a page").counts();
+    assert_eq!((counts.ran, counts.missed, counts.censored), (5, 5, 1));
+    let ran = 3_500 + 1_200 + 10 + 100 + 400;
+    // 2, 3, 4 until 4 500; 5 until 6 010; 7 of rank 1 until the end, a lower bound.
+    assert_eq!(counts.sum_ns, ran + (2_500 + 1_500 + 1_000) + 1_010 + 2_500);
+}
+
+#[test]
+fn of_aligned_fractions_a_missed_release_is_known_to_a_nanosecond() {
+    for (num, den) in [(10_000, 3), (1_000, 7), (999_999, 1_000)] {
+        let period = Period::ratio(num, den).expect("in range");
+        let mut off = 0;
+        for phase in 0..den {
+            let start = Instant::from_ns(1_000_000 + phase * num / den);
+            let releases = Releases::aligned(start, period, 0);
+            for cycle in [20, 21, 22] {
+                let (release, next) = (releases.release(cycle), releases.release(cycle + 1));
+                let (rank, part, missed, passed) = (0, 0, 20, 0);
+                let job = Job { rank, cycle, part, release, next, missed, passed, period };
+                let missed = job.missed_before();
+                assert_eq!(missed.first, cycle - 20);
+                for k in missed.first..cycle {
+                    let here = (missed.releases.release(k) - releases.release(k)).as_ns();
+                    off = off.max(here.unsigned_abs());
+                }
+            }
+        }
+        assert!(off <= 1, "off by {off} ns");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One cycle of a periodic loop as it is recorded, and as sixteen bytes.
 //!
-//! For the recorder that stores it, the drain that writes it and the analysis that reads it.
+//! For the ring that stores it, the drain that writes it and the analysis that reads it.
 //! Touches nothing; never interprets what it holds.
 
 use crate::dispatch::Job;

@@ -13,8 +13,8 @@ use punctual::core::dispatch::{Job, Overruns};
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::gate::Gate;
-use punctual::core::recorder::{Recorder, split, words};
 use punctual::core::releases::Releases;
+use punctual::core::ring::{Ring, split, words};
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Aim;
@@ -29,7 +29,7 @@ use punctual::session;
 static ALLOCATOR: Counting<System> = Counting::new(System);
 
 /// Keeps samples as a loop does that is measured.
-struct Recording<'a>(Recorder<'a>, Beginning);
+struct Recording<'a>(Ring<'a>, Beginning);
 
 impl Observe for Recording<'_> {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {

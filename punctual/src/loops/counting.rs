@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
 use punctual_core::page::{self, Kind, Missed, Page};
-use punctual_core::recorder::Recorder;
+use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::time::Instant;
 
@@ -48,12 +48,12 @@ impl Observe for Counting {
             page.ran(job, start, finish, overruns);
         }
         if let Some((ring, beginning)) = &mut self.samples
-            && let Some(mut recorder) = Recorder::resume(ring)
+            && let Some(mut ring) = Ring::resume(ring)
         {
             if job.missed > 0 {
-                recorder.miss(job.missed);
+                ring.miss(job.missed);
             }
-            recorder.push(Sample::of(job, start, beginning.flags()));
+            ring.push(Sample::of(job, start, beginning.flags()));
         }
     }
 
@@ -62,9 +62,9 @@ impl Observe for Counting {
             page.end(missed, end);
         }
         if let Some((ring, _)) = &self.samples
-            && let Some(mut recorder) = Recorder::resume(ring)
+            && let Some(mut ring) = Ring::resume(ring)
         {
-            recorder.miss(missed.count);
+            ring.miss(missed.count);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use punctual_core::recorder;
+use punctual_core::ring;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 use punctual_os::affinity;
@@ -81,9 +81,9 @@ impl Recording {
             File::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
         let wanted = ROOM_S.saturating_mul(1_000_000_000) / facts.period.as_ns();
         let samples = wanted.clamp(RING.0, RING.1).next_power_of_two();
-        let ring = words(recorder::words(samples as usize));
+        let ring = words(ring::words(samples as usize));
         // Made before anybody resumes it.
-        let _made = recorder::split(&ring);
+        let _made = ring::split(&ring);
         let (first_ns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = Writer {
             file,
@@ -157,7 +157,7 @@ impl Writer {
             Ok(file) => (Some(file), None),
             Err(why) => (None, Some(why)),
         };
-        let Some((drain, view)) = recorder::readers(&ring) else { return Samples::default() };
+        let Some((drain, view)) = ring::readers(&ring) else { return Samples::default() };
         let mut drainage = Drainage::new(vec![(drain, view)], Nowhere, file);
         while !done.load(Ordering::Acquire) {
             drainage.empty();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use punctual::core::dispatch::{Job, Overruns};
 use punctual::core::executive::many::Observe;
-use punctual::core::page::{self, Kind, Page, View};
+use punctual::core::page::{self, Page, PageKind, View};
 use punctual::core::time::Instant;
 
 /// The words of one page.
@@ -19,7 +19,7 @@ impl Room {
     /// A page on which nothing was kept yet.
     pub(crate) fn new() -> Arc<Self> {
         let words: Vec<AtomicU64> = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-        let _page = Page::new(&words, Kind::Lateness);
+        let _page = Page::new(&words, PageKind::Lateness);
         Arc::new(Self(words))
     }
 
@@ -43,7 +43,7 @@ impl Kept {
         // SAFETY: the words stay where they are for as long as there is a share in the room, and
         // this holds one; the page never leaves it.
         let words: &'static [AtomicU64] = unsafe { &*std::ptr::from_ref(room.0.as_slice()) };
-        Some(Self { page: Page::new(words, Kind::Lateness)?, _room: Arc::clone(room) })
+        Some(Self { page: Page::new(words, PageKind::Lateness)?, _room: Arc::clone(room) })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 
 use punctual::core::wait::WaitStatus;
-use punctual::core::wait::adaptive::Phase;
+use punctual::core::wait::adaptive::LearnPhase;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::Quiet;
 
@@ -93,7 +93,7 @@ impl WaitInfo {
             info.learns = 1;
             info.learned_cycles = learned.cycles;
             (info.late_share, info.cpu_share) = (learned.late, learned.cpu);
-            info.calibrating = u32::from(learned.phase == Phase::Calibrating);
+            info.calibrating = u32::from(learned.phase == LearnPhase::Calibrating);
             info.reachable = u32::from(learned.reachable);
             info.extrapolated = u32::from(learned.extrapolated);
         }

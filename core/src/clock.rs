@@ -8,8 +8,8 @@ use crate::time::Instant;
 /// A clock that can be read and slept on. All instants are on CLOCK_MONOTONIC.
 ///
 /// An implementation MUST be monotonic as seen from one thread between two calls of `wake`; MUST
-/// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than asked for, unless
-/// a signal interrupted it.
+/// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than its argument,
+/// unless a signal interrupted it.
 pub trait Clock {
     /// A stamp in order: no instruction before it is stamped later, none after it earlier. On the
     /// processor's counter this is Maruti's `readtsc`, in nanoseconds of CLOCK_MONOTONIC.

@@ -142,7 +142,7 @@ impl FileHeader {
     }
 
     /// The header that stands in `bytes`; `None` when this is no sample file. The version is not
-    /// judged here, so that a newer file can be told from a foreign one.
+    /// judged here, so that a newer file and a foreign one are different errors.
     ///
     /// # Real-time: reader side
     pub fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Option<Self> {

@@ -12,7 +12,7 @@ pub const CYCLE_MAX: u64 = (1 << 56) - 1;
 /// Bytes of a sample in a file: two little-endian words.
 pub const SAMPLE_BYTES: usize = 16;
 
-/// What is known of a cycle beside its lateness.
+/// What is known of a cycle in addition to its lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 

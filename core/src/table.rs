@@ -11,7 +11,7 @@ use crate::time::{Instant, Period};
 
 /// All tasks of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct PeriodClass {
     /// The period.
     pub period: Period,
     /// Its first run, and the one after its last: `first < end`.
@@ -23,7 +23,7 @@ pub struct Class {
 
 /// All tasks of a class with one phase, which are released together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PhaseGroup {
     /// Offset from the start of the class's period, ns: less than the period, rising in a class.
     pub phase_ns: u64,
     /// Its first mask, and the one after its last: `first < end`.
@@ -78,7 +78,7 @@ pub enum TableError {
     /// More than [`RANKS_MAX`] tasks.
     TooMany,
     /// The class at this index has a period out of range or no runs of its own.
-    Class(usize),
+    PeriodClass(usize),
     /// The run at this index has a phase out of place or no masks of its own.
     Run(usize),
     /// The mask at this index names ranks that are not there or belong to another run.
@@ -92,8 +92,8 @@ pub enum TableError {
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'t> {
     pub(crate) epoch: Instant,
-    pub(crate) classes: &'t [Class],
-    pub(crate) runs: &'t [Run],
+    pub(crate) classes: &'t [PeriodClass],
+    pub(crate) runs: &'t [PhaseGroup],
     pub(crate) masks: &'t [Mask],
     pub(crate) slots: &'t [Slot],
 }
@@ -108,8 +108,8 @@ impl<'t> Table<'t> {
     /// # Real-time: setup only
     pub fn new(
         epoch: Instant,
-        classes: &'t [Class],
-        runs: &'t [Run],
+        classes: &'t [PeriodClass],
+        runs: &'t [PhaseGroup],
         masks: &'t [Mask],
         slots: &'t [Slot],
     ) -> Result<Self, TableError> {
@@ -120,11 +120,11 @@ impl<'t> Table<'t> {
         let (mut run, mut mask) = (0, 0);
         for (index, class) in classes.iter().enumerate() {
             if class.runs.0 != run || class.runs.1 <= run {
-                return Err(TableError::Class(index));
+                return Err(TableError::PeriodClass(index));
             }
             let mut above = 0;
             while run < class.runs.1 {
-                let of = runs.get(run as usize).ok_or(TableError::Class(index))?;
+                let of = runs.get(run as usize).ok_or(TableError::PeriodClass(index))?;
                 let phase_fits = of.phase_ns >= above && of.phase_ns < class.period.as_ns();
                 if !phase_fits || of.masks.0 != mask || of.masks.1 <= mask {
                     return Err(TableError::Run(run as usize));
@@ -138,7 +138,7 @@ impl<'t> Table<'t> {
     }
 
     /// Each rank of a run names the run, and is named once.
-    fn check_masks(&self, of: &Run, class: usize, run: u32) -> Result<(), TableError> {
+    fn check_masks(&self, of: &PhaseGroup, class: usize, run: u32) -> Result<(), TableError> {
         let mut above = 0;
         for index in of.masks.0..of.masks.1 {
             let wrong = TableError::Mask(index as usize);

@@ -72,7 +72,7 @@ pub fn alarm_s(seconds: u32) -> u32 {
 /// How to ask a process for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Ending {
+pub enum EndSignal {
     /// SIGINT: as by Ctrl-C.
     Interrupt = libc::SIGINT,
     /// SIGTERM.
@@ -87,7 +87,7 @@ pub enum Ending {
 /// never meets every process of the machine.
 ///
 /// # Real-time: setup only
-pub fn end(pid: i32, how: Ending) -> Result<(), Errno> {
+pub fn end(pid: i32, how: EndSignal) -> Result<(), Errno> {
     if pid < 2 {
         return Err(Errno::INVAL);
     }
@@ -98,7 +98,7 @@ pub fn end(pid: i32, how: Ending) -> Result<(), Errno> {
 /// `kill(-group, signal)`: every process of a group, `group` in [2, …] as for [`end`].
 ///
 /// # Real-time: setup only
-pub fn end_group(group: i32, how: Ending) -> Result<(), Errno> {
+pub fn end_group(group: i32, how: EndSignal) -> Result<(), Errno> {
     if group < 2 {
         return Err(Errno::INVAL);
     }
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn wide_targets_are_refused() {
         for pid in [i32::MIN, -1, 0, 1] {
-            assert_eq!(end(pid, Ending::Kill), Err(Errno::INVAL));
-            assert_eq!(end_group(pid, Ending::Kill), Err(Errno::INVAL));
+            assert_eq!(end(pid, EndSignal::Kill), Err(Errno::INVAL));
+            assert_eq!(end_group(pid, EndSignal::Kill), Err(Errno::INVAL));
             assert_eq!(group_exists(pid), Err(Errno::INVAL));
         }
     }
@@ -229,10 +229,10 @@ mod tests {
         BufReader::new(out).read_line(&mut said).expect("a line");
         let pid = child.id().cast_signed();
         assert_eq!(group_exists(pid), Ok(true));
-        end_group(pid, Ending::Terminate).expect("it lives");
+        end_group(pid, EndSignal::Terminate).expect("it lives");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
         assert_eq!(group_exists(pid), Ok(false));
-        assert_eq!(end(pid, Ending::Interrupt), Err(Errno(libc::ESRCH)));
+        assert_eq!(end(pid, EndSignal::Interrupt), Err(Errno(libc::ESRCH)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct Attr {
     period: u64,
 }
 
-/// All that sched_getattr(2) told of a thread, to be put back as it was.
+/// The attributes of a thread from sched_getattr(2), to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved(Attr);
 

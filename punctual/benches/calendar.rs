@@ -14,7 +14,7 @@ use punctual::core::dispatch::{Job, Overruns, State};
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::executive::schedule::Schedule;
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Spin, Strategy};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
@@ -82,7 +82,7 @@ fn strategy(way: usize) -> Strategy {
     // A wait is from one unit to the next: a quarter of the frame.
     let gap = Period::from_ns(FRAME_NS / 4).expect("positive");
     match way {
-        0 => Strategy::Adaptive(Adaptive::new(Aim { budget: 0.2, ..Aim::of(gap) })),
+        0 => Strategy::Adaptive(Adaptive::new(Target { budget: 0.2, ..Target::of(gap) })),
         1 => Strategy::Spin(Spin::new(Spin::FIXED)),
         // Nearly the whole gap: the kernel leaves a real-time task 95 % of the CPU.
         _ => Strategy::Spin(Spin::new(Span::from_us(190))),

@@ -14,7 +14,7 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::{Job, Overruns, State};
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::{Adaptive, adaptive::Aim};
+use punctual::core::wait::{Adaptive, adaptive::Target};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::periodic::{Periodic, Task};
 use punctual::session;
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut state = State::begin(&table, storage.lend(), from).ok_or("no room")?;
     let mut schedule = both.schedule((&places, &mut unit_state), (&table, &mut state));
     let ranks = units.tasks() + periodic.tasks();
-    let aim = Aim::of(Period::from_ns(200_000).ok_or("a period of nothing")?);
+    let aim = Target::of(Period::from_ns(200_000).ok_or("a period of nothing")?);
     let mut many = Many {
         clock,
         wait: Adaptive::new(aim),

@@ -12,7 +12,7 @@
 //! use punctual::core::{gate::Gate, page, releases::Releases, time::*, wait::Sleep};
 //!
 //! let words: Vec<AtomicU64> = (0..page::WORDS).map(|_| AtomicU64::new(0)).collect();
-//! let page = page::Page::new(&words, page::Kind::Lateness).expect("large enough");
+//! let page = page::Page::new(&words, page::PageKind::Lateness).expect("large enough");
 //! let mut clock = punctual::clocks::MachineClock::best();
 //! let start = punctual::core::clock::Clock::now(&mut clock);
 //! let releases = Releases::aligned(start, Period::hz(1_000).expect("in range"), 0);

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
-use punctual_core::page::{self, Kind, Missed, Page, View};
+use punctual_core::page::{self, Missed, Page, PageKind, View};
 use punctual_core::time::Instant;
 
 /// The words of a page, which its writer and its readers hold.
@@ -53,7 +53,7 @@ impl Pages {
     /// Makes all pages empty.
     pub(crate) fn begin(&self) {
         for (_, words) in self.all.iter() {
-            let _page = Page::new(words, Kind::Lateness);
+            let _page = Page::new(words, PageKind::Lateness);
         }
     }
 
@@ -70,7 +70,7 @@ fn blank() -> Words {
 /// A page on which nothing was kept yet.
 fn begun() -> Words {
     let words = blank();
-    let _page = Page::new(&words, Kind::Lateness);
+    let _page = Page::new(&words, PageKind::Lateness);
     words
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::dispatch::Overruns;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow};
 use punctual_core::page::{At, Page};
-use punctual_core::seat::{Done, Door, Entered, Releaser};
+use punctual_core::seat::{Done, Entered, TaskGate, TaskServer};
 use punctual_core::time::{Instant, Span};
 use punctual_os::futex::{self, Scope};
 
@@ -100,11 +100,11 @@ impl Told {
 #[derive(Debug)]
 pub struct Post<'a> {
     /// Its seat.
-    pub releaser: Releaser<'a>,
+    pub releaser: TaskServer<'a>,
     /// Its page.
     pub page: Page<'a>,
     /// Who may be released.
-    pub door: &'a Door,
+    pub door: &'a TaskGate,
     /// What others hear.
     pub told: &'a Told,
     /// What counts as wrong.
@@ -127,7 +127,7 @@ impl Post<'_> {
     pub fn harvest(&mut self, now: Instant) {
         let (page, limits) = (&mut self.page, &self.limits);
         self.releaser.harvest(now, |done| keep(page, limits, &done));
-        self.told.rubbish.store(self.releaser.rubbish(), Ordering::Relaxed);
+        self.told.rubbish.store(self.releaser.invalid(), Ordering::Relaxed);
     }
 
     /// Takes the last results, and counts what was posted and not taken as missed. The task runs no

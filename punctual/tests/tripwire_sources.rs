@@ -15,9 +15,9 @@ use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
-use punctual::follow::{Follow, Follower, Reading, Reference};
+use punctual::follow::{ClockReading, Follow, Follower, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
@@ -104,7 +104,7 @@ fn followed() -> Follower {
     let reference = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     follow.start().expect("readable")
@@ -141,7 +141,7 @@ fn neither_a_calendar_beside_tasks_nor_a_followed_clock_allocates_or_faults() {
     let period = Period::from_ns(500_000).expect("positive");
     for (name, (allocations, faults)) in [
         ("both, sleep", both(Sleep)),
-        ("both, adaptive", both(Adaptive::new(Aim::of(period)))),
+        ("both, adaptive", both(Adaptive::new(Target::of(period)))),
         ("followed", on_a_followed_clock()),
     ] {
         assert_eq!(allocations, 0, "{name}: allocations");

@@ -17,7 +17,7 @@ use punctual::core::releases::Releases;
 use punctual::core::ring::{Ring, split, words};
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
@@ -128,6 +128,6 @@ fn the_loop_allocates_nothing_and_faults_on_nothing() {
     assert_eq!((allocations, faults), (0, 0), "spin");
     assert_eq!(many_allocations_and_faults(Sleep), (0, 0), "many, sleep");
     let period = Period::from_ns(500_000).expect("positive");
-    let adaptive = Adaptive::new(Aim::of(period));
+    let adaptive = Adaptive::new(Target::of(period));
     assert_eq!(many_allocations_and_faults(adaptive), (0, 0), "many, adaptive");
 }

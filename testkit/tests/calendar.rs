@@ -128,7 +128,7 @@ impl Slow<'_> {
                 .units()
                 .map(move |(_, unit)| (frame, frame * FRAME_NS + unit.ready_ns, unit))
         });
-        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::Unit)| {
+        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::UnitSlot)| {
             let task = unit.task as usize;
             let used = self.done[task] == Some(frame) && self.broken[task].is_none();
             ready >= from && !used

@@ -13,10 +13,10 @@ use punctual_core::executive::schedule::Schedule;
 use punctual_core::page::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
-use punctual_testkit::sim::{Noise, SimClock};
+use punctual_testkit::sim::{SimClock, SleepNoise};
 
 /// A simulated clock that the tasks move on too.
-struct Shared<'c>(&'c Cell<u64>, SimClock<std::vec::IntoIter<Noise>>);
+struct Shared<'c>(&'c Cell<u64>, SimClock<std::vec::IntoIter<SleepNoise>>);
 
 impl Clock for Shared<'_> {
     fn now(&mut self) -> Instant {
@@ -75,7 +75,7 @@ type Seen = Vec<(usize, u64, i64, u64, i64)>;
 
 fn run(
     all: Periodic,
-    noise: Vec<Noise>,
+    noise: Vec<SleepNoise>,
     long: Vec<((usize, u64), u64)>,
     stop_at: Option<(usize, u64)>,
 ) -> (Ended, Seen, Heard) {
@@ -99,7 +99,7 @@ fn run(
 #[test]
 fn the_urgent_one_first_and_each_at_its_release() {
     let all = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
-    let (ended, seen, heard) = run(all, vec![Noise::Late(Span::from_ns(7))], vec![], None);
+    let (ended, seen, heard) = run(all, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
     assert_eq!(ended, Ended::Finished);
     let first = [(0, 0, 7, 0, 0), (1, 0, 17, 0, 0), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
     assert_eq!(seen[..4], first);

@@ -13,9 +13,9 @@ use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
-use punctual::follow::{Follow, Reading, Reference};
+use punctual::follow::{ClockReading, Follow, Reference};
 use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
@@ -105,7 +105,7 @@ fn followed() {
     let reference = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     let follower = follow.start().expect("readable");
@@ -182,7 +182,7 @@ fn traced() {
     followed();
     run_for(Sleep, Span::from_ms(200));
     let period = Period::from_ns(1_000_000).expect("positive");
-    run_for(Adaptive::new(Aim::of(period)), Span::from_ms(400));
+    run_for(Adaptive::new(Target::of(period)), Span::from_ms(400));
     changed();
 }
 

@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 
-use punctual::core::calendar::Counters;
+use punctual::core::calendar::UnitCounters;
 
 use crate::border;
 use crate::record::{self, Record};
@@ -30,13 +30,13 @@ unsafe impl Record for UnitCounts {
     const LEAST: usize = 64;
 
     fn blank() -> Self {
-        Self::of(&Counters::default())
+        Self::of(&UnitCounters::default())
     }
 }
 
 impl UnitCounts {
     /// Those of a task.
-    pub(super) fn of(counters: &Counters) -> Self {
+    pub(super) fn of(counters: &UnitCounters) -> Self {
         Self {
             size: size_of::<Self>(),
             ran: counters.ran,

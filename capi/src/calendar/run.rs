@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use punctual::calendar::Beside;
-use punctual::core::calendar::{Calendar as Places, Progress, State as UnitState};
+use punctual::core::calendar::{State as UnitState, TaskProgress, UnitTable};
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::schedule::Schedule;
@@ -111,8 +111,8 @@ impl Calendar {
 
 /// Where the units of a run begin.
 fn begin<'s>(
-    places: &Places<'_>,
-    progress: &'s mut [Progress],
+    places: &UnitTable<'_>,
+    progress: &'s mut [TaskProgress],
     stretch: Stretch,
 ) -> Result<UnitState<'s>, Failure> {
     UnitState::begin(places, progress, stretch.from).ok_or_else(too_small)

@@ -7,8 +7,8 @@
 //! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
 //! is done hands back what it has left: the rest of its place, and its units in this frame.
 
-use super::{Calendar, Unit};
-use crate::dispatch::{Job, Overruns, Step};
+use super::{UnitSlot, UnitTable};
+use crate::dispatch::{Decision, Job, Overruns};
 use crate::executive::many::Flow;
 use crate::page::Missed;
 use crate::releases::Releases;
@@ -17,7 +17,7 @@ use crate::time::{Instant, Span};
 
 /// What a task of a calendar did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct UnitCounters {
     /// Units that ran.
     pub ran: u64,
     /// Units whose deadline had passed before they could start.
@@ -44,7 +44,7 @@ pub struct Counters {
 
 /// Where a task is, and what it did: the storage of a [`State`], one a task.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
+pub struct TaskProgress {
     /// The first frame that is neither run nor counted as missed.
     next: u64,
     /// The cycle that it is in, or was in.
@@ -55,7 +55,7 @@ pub struct Progress {
     unfinished: bool,
     /// Missed frames that it was not told of yet.
     untold: u64,
-    counters: Counters,
+    counters: UnitCounters,
 }
 
 /// What changes while a calendar runs.
@@ -69,7 +69,7 @@ pub struct State<'s> {
     at: usize,
     /// The unit that runs, and the start of its frame, ns.
     running: (usize, u64),
-    tasks: &'s mut [Progress],
+    tasks: &'s mut [TaskProgress],
 }
 
 impl<'s> State<'s> {
@@ -78,16 +78,16 @@ impl<'s> State<'s> {
     ///
     /// # Real-time: setup only
     pub fn begin(
-        calendar: &Calendar<'_>,
-        storage: &'s mut [Progress],
+        calendar: &UnitTable<'_>,
+        storage: &'s mut [TaskProgress],
         from: Instant,
     ) -> Option<Self> {
         let tasks = storage.get_mut(..calendar.tasks())?;
         let frame = from.as_ns().saturating_sub(calendar.epoch.as_ns()) / calendar.frame_ns;
         let start_ns = calendar.start_ns(frame);
-        let ready = |unit: &Unit| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
+        let ready = |unit: &UnitSlot| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
         let at = calendar.units.iter().position(ready).unwrap_or(calendar.units());
-        tasks.fill(Progress { next: frame + 1, ..Progress::default() });
+        tasks.fill(TaskProgress { next: frame + 1, ..TaskProgress::default() });
         // What still has a unit in this frame has its cycle in it.
         for unit in &calendar.units[at..] {
             tasks[unit.task as usize].next = frame;
@@ -112,7 +112,7 @@ impl<'s> State<'s> {
     ///
     /// # Real-time: in loop
     #[cold]
-    pub fn never_ran(&mut self, calendar: &Calendar<'_>, task: usize) -> Option<Missed> {
+    pub fn never_ran(&mut self, calendar: &UnitTable<'_>, task: usize) -> Option<Missed> {
         let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
         let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
@@ -125,27 +125,27 @@ impl<'s> State<'s> {
     /// What a task did so far.
     ///
     /// # Real-time: in loop
-    pub fn counters(&self, task: usize) -> &Counters {
+    pub fn counters(&self, task: usize) -> &UnitCounters {
         &self.tasks[task].counters
     }
 
     /// The task of the unit it is at, and when that is ready.
     ///
     /// # Real-time: in loop
-    pub fn coming(&self, calendar: &Calendar<'_>) -> (usize, Instant) {
+    pub fn coming(&self, calendar: &UnitTable<'_>) -> (usize, Instant) {
         let unit = &calendar.units[self.at];
         let ready_ns = self.start_ns.saturating_add(unit.ready_ns);
         (unit.task as usize, Instant::from_ns(ready_ns))
     }
 
     #[inline]
-    fn enter(&mut self, calendar: &Calendar<'_>, frame: u64) {
+    fn enter(&mut self, calendar: &UnitTable<'_>, frame: u64) {
         (self.frame, self.start_ns, self.at) = (frame, calendar.start_ns(frame), 0);
     }
 
     /// On to the next unit.
     #[inline]
-    fn advance(&mut self, calendar: &Calendar<'_>) {
+    fn advance(&mut self, calendar: &UnitTable<'_>) {
         self.at += 1;
         if self.at == calendar.units() {
             self.enter(calendar, self.frame.saturating_add(1));
@@ -154,7 +154,7 @@ impl<'s> State<'s> {
 
     /// At the start of a frame: those that are over with all their deadlines are passed at once.
     #[inline]
-    fn pass(&mut self, calendar: &Calendar<'_>, now: Instant) {
+    fn pass(&mut self, calendar: &UnitTable<'_>, now: Instant) {
         // A deadline is less than two frames after the start of its own.
         let frames = now.as_ns().saturating_sub(self.start_ns) / calendar.frame_ns;
         let over = frames.saturating_sub(2);
@@ -168,7 +168,7 @@ impl<'s> State<'s> {
     }
 }
 
-impl Progress {
+impl TaskProgress {
     /// Whether it has nothing to do in this frame any more.
     #[inline]
     fn is_done(&self, frame: u64) -> bool {
@@ -204,7 +204,7 @@ impl Progress {
 ///
 /// # Real-time: in loop
 #[inline(always)]
-pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Step {
+pub fn step(calendar: &UnitTable<'_>, state: &mut State<'_>, now: Instant) -> Decision {
     loop {
         if state.at == 0 {
             state.pass(calendar, now);
@@ -218,7 +218,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
         }
         let release_ns = state.start_ns.saturating_add(unit.ready_ns);
         if release_ns > now.min(state.last).as_ns() || release_ns == u64::MAX {
-            return Step::Idle(Instant::from_ns(release_ns));
+            return Decision::Idle(Instant::from_ns(release_ns));
         }
         let (frame, start_ns) = (state.frame, state.start_ns);
         state.running = (state.at, start_ns);
@@ -230,7 +230,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
         let progress = &mut state.tasks[task];
         progress.begin(frame, calendar.tasks[task]);
         let new = progress.part == 0;
-        return Step::Run(Job {
+        return Decision::Run(Job {
             rank: task,
             cycle: progress.cycle,
             part: progress.part,
@@ -248,7 +248,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
 /// # Real-time: in loop
 #[inline(always)]
 pub fn finish(
-    calendar: &Calendar<'_>,
+    calendar: &UnitTable<'_>,
     state: &mut State<'_>,
     job: &Job,
     start: Instant,

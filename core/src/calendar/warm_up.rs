@@ -3,7 +3,7 @@
 //! For the loop while it has time in hand. On the stack and dropped after the turn; the state of
 //! the real units is never touched.
 
-use super::{Calendar, Unit};
+use super::{UnitSlot, UnitTable};
 use crate::table::OnOverrun;
 use crate::time::{Instant, Period};
 
@@ -14,7 +14,7 @@ const FRAME: Period = match Period::from_ns(FRAME_NS) {
     None => panic!(),
 };
 
-const UNITS: &[Unit] = &[Unit {
+const UNITS: &[UnitSlot] = &[UnitSlot {
     ready_ns: 0,
     budget_ns: FRAME_NS,
     deadline_ns: FRAME_NS,
@@ -25,6 +25,6 @@ const TASKS: &[OnOverrun] = &[OnOverrun::Skip];
 
 /// The calendar whose one unit is due at `epoch`.
 #[inline]
-pub(crate) const fn calendar(epoch: Instant) -> Calendar<'static> {
-    Calendar { epoch, frame: FRAME, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS }
+pub(crate) const fn calendar(epoch: Instant) -> UnitTable<'static> {
+    UnitTable { epoch, frame: FRAME, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS }
 }

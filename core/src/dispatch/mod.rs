@@ -13,7 +13,7 @@ pub(crate) mod warm_up;
 use crate::earliest::Earliest;
 use crate::page::Missed;
 use crate::parts::Visit;
-use crate::ready::Ready;
+use crate::ready::ReadySet;
 use crate::releases::Releases;
 use crate::table::Table;
 use crate::time::{Instant, Period, Span};
@@ -31,7 +31,7 @@ pub struct State<'s> {
     last: Instant,
     cursors: &'s mut [Cursor],
     due: Earliest<'s>,
-    ready: Ready<'s>,
+    ready: ReadySet<'s>,
     released: &'s mut [Released],
     paces: &'s mut [Pace],
     counters: &'s mut [Counters],
@@ -77,8 +77,8 @@ impl Job {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Run this.
+pub enum Decision {
+    /// PhaseGroup this.
     Run(Job),
     /// Wait until this instant: the next release of any task.
     Idle(Instant),
@@ -107,7 +107,7 @@ impl<'s> State<'s> {
         counters.fill(Counters::default());
         released.fill(Released::default());
         let mut due = Earliest::new(matches, table.classes())?;
-        let ready = Ready::new(words, table.tasks())?;
+        let ready = ReadySet::new(words, table.tasks())?;
         for (index, class) in table.classes.iter().enumerate() {
             let cursor = &mut cursors[index];
             *cursor = Cursor::at(class, table, from, 0);
@@ -188,11 +188,11 @@ impl<'s> State<'s> {
 ///
 /// # Real-time: in loop
 #[inline(always)]
-pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Step {
+pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Decision {
     state.release(table, now);
     match state.ready.pop() {
-        Some(rank) => Step::Run(state.take(table, rank)),
-        None => Step::Idle(Instant::from_ns(state.due.first().0)),
+        Some(rank) => Decision::Run(state.take(table, rank)),
+        None => Decision::Idle(Instant::from_ns(state.due.first().0)),
     }
 }
 
@@ -201,7 +201,12 @@ pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Step {
 ///
 /// # Real-time: in loop
 #[inline]
-pub fn step_before(table: &Table<'_>, state: &mut State<'_>, now: Instant, until: Instant) -> Step {
+pub fn step_before(
+    table: &Table<'_>,
+    state: &mut State<'_>,
+    now: Instant,
+    until: Instant,
+) -> Decision {
     state.release(table, now);
     let fits = |rank: usize| {
         let end_ns = now.as_ns().checked_add(table.slots[rank].budget_ns);
@@ -210,9 +215,9 @@ pub fn step_before(table: &Table<'_>, state: &mut State<'_>, now: Instant, until
     match state.ready.first().filter(|&rank| fits(rank)) {
         Some(rank) => {
             state.ready.pop();
-            Step::Run(state.take(table, rank))
+            Decision::Run(state.take(table, rank))
         }
-        _ => Step::Idle(until.min(Instant::from_ns(state.due.first().0))),
+        _ => Decision::Idle(until.min(Instant::from_ns(state.due.first().0))),
     }
 }
 
@@ -285,7 +290,7 @@ impl State<'_> {
     }
 }
 
-impl Ready<'_> {
+impl ReadySet<'_> {
     /// All tasks of a run, while no word is held.
     #[inline]
     fn add_all(&mut self, table: &Table<'_>, run: u32) {

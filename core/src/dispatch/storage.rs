@@ -6,7 +6,7 @@
 use super::cursor::{Cursor, Released};
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Class, OnOverrun, Slot, Table};
+use crate::table::{OnOverrun, PeriodClass, Slot, Table};
 
 /// Set in a task's next cycle while it was not told of some missed releases.
 pub(super) const UNTOLD: u64 = 1 << 63;
@@ -79,7 +79,7 @@ impl Storage<'_> {
 
 impl Slot {
     /// A finish that is closer to its release than this is late in no way, ns.
-    pub(super) fn calm_ns(&self, class: &Class) -> u64 {
+    pub(super) fn calm_ns(&self, class: &PeriodClass) -> u64 {
         if self.policy == OnOverrun::Delay {
             // Each finish arms the next release.
             return 0;

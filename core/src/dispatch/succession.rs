@@ -7,7 +7,7 @@
 use super::State;
 use super::storage::{Storage, UNTOLD};
 use crate::earliest::Earliest;
-use crate::ready::Ready;
+use crate::ready::ReadySet;
 use crate::table::Table;
 use crate::time::Instant;
 
@@ -52,7 +52,7 @@ impl<'s> State<'s> {
     ///
     /// # Errors
     ///
-    /// What does not fit; then the old state goes on as if nothing had been asked.
+    /// What does not fit; then the old state goes on unchanged.
     ///
     /// # Real-time: in loop
     pub fn follow(
@@ -154,7 +154,7 @@ impl<'s> State<'s> {
             return None;
         }
         let due = Earliest::resume(matches, table.classes())?;
-        let ready = Ready::resume(words, table.tasks())?;
+        let ready = ReadySet::resume(words, table.tasks())?;
         Some(Self {
             last: Instant::from_ns(u64::MAX),
             cursors,

@@ -6,11 +6,11 @@
 use super::{Counters, Cursor, Pace, Released, Storage};
 use crate::earliest::{self, Entry};
 use crate::ready;
-use crate::table::{Class, Mask, OnOverrun, Run, Slot, Table};
+use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
 use crate::time::{Instant, Period};
 
-const CLASSES: &[Class] = &[Class { period: PERIOD, runs: (0, 1), moves: false }];
-const RUNS: &[Run] = &[Run { phase_ns: 0, masks: (0, 1) }];
+const CLASSES: &[PeriodClass] = &[PeriodClass { period: PERIOD, runs: (0, 1), moves: false }];
+const RUNS: &[PhaseGroup] = &[PhaseGroup { phase_ns: 0, masks: (0, 1) }];
 const MASKS: &[Mask] = &[Mask { word: 0, bits: 1 }];
 const SLOTS: &[Slot] = &[Slot {
     class: 0,

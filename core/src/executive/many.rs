@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use super::Ended;
 use super::schedule::Schedule;
 use crate::clock::Clock;
-use crate::dispatch::{Job, Overruns, State, Step};
+use crate::dispatch::{Decision, Job, Overruns, State};
 use crate::page::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
@@ -168,8 +168,8 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     ) -> After {
         while !stop.load(Ordering::Relaxed) {
             let job = match schedule.step::<UNITS, TASKS>(now) {
-                Step::Idle(until) => return After::Idle(until),
-                Step::Run(job) => job,
+                Decision::Idle(until) => return After::Idle(until),
+                Decision::Run(job) => job,
             };
             let policy = schedule.policy::<UNITS, TASKS>(job.rank);
             let stops = policy == OnOverrun::Stop;

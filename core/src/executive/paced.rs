@@ -79,7 +79,8 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     }
 }
 
-/// Keeps the distance of starts on a page of [`crate::page::Kind::Distance`]: one less than cycles.
+/// Keeps the distance of starts on a page of [`crate::page::PageKind::Distance`]: one value less
+/// than cycles.
 #[derive(Debug)]
 pub struct Distances<'a> {
     /// Where.
@@ -112,7 +113,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::page::{Kind, View, WORDS};
+    use crate::page::{PageKind, View, WORDS};
 
     struct Now<'c>(&'c Cell<u64>);
 
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn distances_are_kept_and_nothing_is_late() {
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let page = Page::new(&words, Kind::Distance).expect("large enough");
+        let page = Page::new(&words, PageKind::Distance).expect("large enough");
         let now = Cell::new(1_000);
         // Twice as far as nominal, then close together: a grid would have missed one.
         let mut gaps = [50u64, 170, 40].into_iter();

@@ -7,8 +7,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::many::Flow;
-use crate::calendar::{self, Calendar, Progress};
-use crate::dispatch::{self, Job, Overruns, State, Step};
+use crate::calendar::{self, TaskProgress, UnitTable};
+use crate::dispatch::{self, Decision, Job, Overruns, State};
 use crate::page::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
@@ -16,7 +16,7 @@ use crate::time::{Instant, Span};
 /// What an executive runs.
 #[derive(Debug)]
 pub struct Schedule<'r, 's> {
-    units: Option<(&'r Calendar<'r>, &'r mut calendar::State<'s>)>,
+    units: Option<(&'r UnitTable<'r>, &'r mut calendar::State<'s>)>,
     tasks: Option<(&'r Table<'r>, &'r mut State<'s>)>,
     /// The rank of the table's first task.
     first: usize,
@@ -49,7 +49,7 @@ impl<'r, 's> Schedule<'r, 's> {
     /// The units of a calendar.
     ///
     /// # Real-time: setup only
-    pub fn of_calendar(calendar: &'r Calendar<'r>, state: &'r mut calendar::State<'s>) -> Self {
+    pub fn of_calendar(calendar: &'r UnitTable<'r>, state: &'r mut calendar::State<'s>) -> Self {
         let units = Some((calendar, state));
         Self { units, tasks: None, first: calendar.tasks(), guard: Span::ZERO, change: None }
     }
@@ -106,7 +106,7 @@ impl<'r, 's> Schedule<'r, 's> {
 
     /// What there is to do at `now`.
     #[inline(always)]
-    pub(super) fn step<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Step {
+    pub(super) fn step<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Decision {
         if let Some(change) = &self.change {
             let needed_ns = change.request_ns.load(Ordering::Relaxed);
             if needed_ns > 0 {
@@ -114,18 +114,18 @@ impl<'r, 's> Schedule<'r, 's> {
             }
         }
         match self.next::<UNITS, TASKS>(now) {
-            Step::Run(job) => Step::Run(job),
-            Step::Idle(until) => self.idle(now, until),
+            Decision::Run(job) => Decision::Run(job),
+            Decision::Idle(until) => self.idle(now, until),
         }
     }
 
     #[inline(always)]
-    fn next<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Step {
+    fn next<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Decision {
         let mut unit = Instant::from_ns(u64::MAX);
         if UNITS && let Some((calendar, state)) = &mut self.units {
             match calendar::step(calendar, state, now) {
-                Step::Run(job) => return Step::Run(job),
-                Step::Idle(until) => unit = until,
+                Decision::Run(job) => return Decision::Run(job),
+                Decision::Idle(until) => unit = until,
             }
         }
         if TASKS && let Some((table, state)) = &mut self.tasks {
@@ -134,24 +134,26 @@ impl<'r, 's> Schedule<'r, 's> {
             }
             let until = unit - self.guard;
             match dispatch::step_before(table, state, now, until) {
-                Step::Run(job) => return Step::Run(Job { rank: job.rank + self.first, ..job }),
-                Step::Idle(release) if release > now && release < until => {
-                    return Step::Idle(release);
+                Decision::Run(job) => {
+                    return Decision::Run(Job { rank: job.rank + self.first, ..job });
+                }
+                Decision::Idle(release) if release > now && release < until => {
+                    return Decision::Idle(release);
                 }
                 // Within the guard the loop waits for the unit.
-                Step::Idle(_) => {}
+                Decision::Idle(_) => {}
             }
         }
-        Step::Idle(unit)
+        Decision::Idle(unit)
     }
 
     /// Nothing to do: the loop waits no longer than until the next poll of the request.
     #[inline]
-    fn idle(&self, now: Instant, until: Instant) -> Step {
-        let Some(Change { idles, poll, .. }) = &self.change else { return Step::Idle(until) };
+    fn idle(&self, now: Instant, until: Instant) -> Decision {
+        let Some(Change { idles, poll, .. }) = &self.change else { return Decision::Idle(until) };
         // One writer, so that no locked instruction is needed.
         idles.store(idles.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        Step::Idle(until.min(now + *poll))
+        Decision::Idle(until.min(now + *poll))
     }
 
     #[cold]
@@ -160,16 +162,16 @@ impl<'r, 's> Schedule<'r, 's> {
         &mut self,
         now: Instant,
         needed_ns: u64,
-    ) -> Step {
+    ) -> Decision {
         let Some(change) = &mut self.change else { return NEVER };
         let since = *change.since.get_or_insert(now);
         if now - since < change.poll {
             match self.next::<UNITS, TASKS>(now) {
-                run @ Step::Run(_) => return run,
-                Step::Idle(until) if until.as_ns().saturating_sub(now.as_ns()) < needed_ns => {
+                run @ Decision::Run(_) => return run,
+                Decision::Idle(until) if until.as_ns().saturating_sub(now.as_ns()) < needed_ns => {
                     return self.idle(now, until);
                 }
-                Step::Idle(_) => {}
+                Decision::Idle(_) => {}
             }
         }
         if let Some(change) = &mut self.change {
@@ -268,7 +270,7 @@ impl<'r, 's> Schedule<'r, 's> {
         let calendar = calendar::warm_up::calendar(now);
         let table = dispatch::warm_up::table(now);
         let (mut progress, mut storage) =
-            ([Progress::default()], dispatch::warm_up::OneTask::default());
+            ([TaskProgress::default()], dispatch::warm_up::OneTask::default());
         let units = self.units.as_ref();
         let mut units = units.and_then(|_| calendar::State::begin(&calendar, &mut progress, now));
         let tasks = self.tasks.as_ref();
@@ -292,7 +294,7 @@ impl<'r, 's> Schedule<'r, 's> {
 }
 
 /// No loop has a release then: it ends.
-const NEVER: Step = Step::Idle(Instant::from_ns(u64::MAX));
+const NEVER: Decision = Decision::Idle(Instant::from_ns(u64::MAX));
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ mod shared;
 pub use clock::Following;
 pub use last::Last;
 pub use map::{Map, PPB};
-pub use servo::{Event, Reading, Servo, Settings, Status, WINDOW};
-pub use shared::{Shared, View};
+pub use servo::{ClockReading, Servo, ServoEvent, ServoStatus, Settings, WINDOW};
+pub use shared::{MapView, Shared};
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@
 //! | 0 | [`MAGIC`] |
 //! | 1 | [`VERSION`] |
 //! | 2 | [`WORDS`], the size of all |
-//! | 3 | [`Kind`]: what the histogram is of |
+//! | 3 | [`PageKind`]: what the histogram is of |
 //! | 8 | sequence: odd while the writer writes |
 //! | 9 … 14 | ran, missed, started late, over budget, over release, over deadline |
 //! | 15, 16 | values below the first bucket, and above the last |
@@ -68,7 +68,7 @@ const CENSORED: usize = 23;
 /// What the histogram of a page is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Kind {
+pub enum PageKind {
     /// start − release.
     #[default]
     Lateness = 0,
@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
     /// An empty page of this kind over the first [`WORDS`] of `words`; `None` when there are fewer.
     ///
     /// # Real-time: setup only
-    pub fn new(words: &'a [AtomicU64], kind: Kind) -> Option<Self> {
+    pub fn new(words: &'a [AtomicU64], kind: PageKind) -> Option<Self> {
         let (header, rest) = words.split_first_chunk()?;
         let (buckets, _) = rest.split_first_chunk()?;
         let page = Self { header, buckets, sequence: 0, min_ns: i64::MAX, max_ns: i64::MIN };
@@ -123,7 +123,7 @@ impl<'a> Page<'a> {
         Some(Self { header, buckets, sequence, min_ns, max_ns })
     }
 
-    /// A cycle whose value (its lateness, for [`Kind::Lateness`]) is this, and what went wrong
+    /// A cycle whose value (its lateness, for [`PageKind::Lateness`]) is this, and what went wrong
     /// with it; the releases `missed` just before it never ran.
     ///
     /// # Real-time: in loop

@@ -30,7 +30,7 @@ fn histogram(view: &View<'_>) -> (Counts, Box<[u64; bucket::COUNT]>) {
 fn what_was_written_is_read() {
     let words = words();
     assert_eq!(View::open(&words).err(), Some(PageError::NoPage));
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let view = View::open(&words).expect("a page");
     assert_eq!(view.counts(), Counts { consistent: true, ..Counts::default() });
     let all =
@@ -73,7 +73,7 @@ fn what_was_written_is_read() {
 #[test]
 fn what_no_start_followed_is_late_by_the_time_to_the_end_at_least() {
     let words = words();
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let view = View::open(&words).expect("a page");
     // Started when releases 6 and 7 had passed, too; ended 200 ns after release 9.
     Observe::ran(
@@ -94,7 +94,7 @@ fn what_no_start_followed_is_late_by_the_time_to_the_end_at_least() {
 #[test]
 fn each_rank_has_its_page_and_one_without_harms_nobody() {
     let (first, second) = (words(), words());
-    let page = |words| Page::new(words, Kind::Lateness).expect("large enough");
+    let page = |words| Page::new(words, PageKind::Lateness).expect("large enough");
     let mut pages = [page(&first), page(&second)];
     let all = &mut pages[..];
     for (rank, cycle) in [(0, 1), (1, 2), (1, 3), (2, 4)] {
@@ -108,7 +108,7 @@ fn each_rank_has_its_page_and_one_without_harms_nobody() {
 #[test]
 fn tasks_on_one_page_are_each_followed_by_their_own_start() {
     let words = words();
-    let page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let mut starts = [Some(Instant::from_ns(1)); 2];
     let mut all = Aggregate::new(page, &mut starts);
     let mut ran = |rank, cycle, missed, start_ns| {
@@ -159,7 +159,7 @@ fn of_aligned_fractions_a_missed_release_is_known_to_a_nanosecond() {
 #[test]
 fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
     let words = words();
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -192,11 +192,11 @@ fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
 #[test]
 fn a_writer_that_broke_off_is_told_not_waited_for() {
     let words = words();
-    let page = Page::new(&words, Kind::Distance).expect("large enough");
+    let page = Page::new(&words, PageKind::Distance).expect("large enough");
     page.put(SEQUENCE, 1);
     let view = View::open(&words).expect("a page");
     assert!(!view.counts().consistent);
-    assert_eq!(view.kind(), Kind::Distance);
+    assert_eq!(view.kind(), PageKind::Distance);
     // Another writer goes on with it.
     for value in [7, 5, 9] {
         let mut page = Page::resume(&words).expect("a page");
@@ -211,9 +211,9 @@ fn a_writer_that_broke_off_is_told_not_waited_for() {
 #[test]
 fn what_is_no_page_is_refused() {
     let words = words();
-    assert!(Page::new(&words[1..], Kind::Lateness).is_none());
+    assert!(Page::new(&words[1..], PageKind::Lateness).is_none());
     assert!(Page::resume(&words).is_none() && Page::resume(&words[1..]).is_none());
-    let _page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let _page = Page::new(&words, PageKind::Lateness).expect("large enough");
     assert_eq!(View::open(&words[..3]).err(), Some(PageError::NoPage));
     assert_eq!(View::open(&words[..40]).err(), Some(PageError::Size(40)));
     words[2].store(12, Ordering::Relaxed);

@@ -1,14 +1,15 @@
 //! The reader's end of a page: looks, never writes, believes nothing but the layout.
 //!
 //! For whoever watches a loop from another thread or process. What a writer that broke off, or a
-//! broken one, left is told as not consistent, never waited for.
+//! broken one, left is reported as not consistent, never waited for.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::{
-    ABOVE, BELOW, CENSORED, CYCLE, HEADER_WORDS, KIND, Kind, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
-    OVER_DEADLINE, OVER_RELEASE, RAN, RELEASE, SEQUENCE, STARTED_LATE, SUM, VERSION, WORDS,
+    ABOVE, BELOW, CENSORED, CYCLE, HEADER_WORDS, KIND, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
+    OVER_DEADLINE, OVER_RELEASE, PageKind, RAN, RELEASE, SEQUENCE, STARTED_LATE, SUM, VERSION,
+    WORDS,
 };
 use crate::bucket;
 use crate::time::{Instant, Span};
@@ -49,7 +50,7 @@ pub struct Counts {
     pub consistent: bool,
     /// Cycles that ran.
     pub ran: u64,
-    /// Releases that never ran, as far as a later cycle or the end told of them.
+    /// Releases that never ran, each counted with the next cycle or at the end.
     pub missed: u64,
     /// Those of the missed that no start followed before the end: what the other values say of
     /// them are lower bounds.
@@ -83,7 +84,7 @@ pub struct Counts {
 pub struct View<'a> {
     header: &'a [AtomicU64; HEADER_WORDS],
     buckets: &'a [AtomicU64; bucket::COUNT],
-    kind: Kind,
+    kind: PageKind,
 }
 
 impl<'a> View<'a> {
@@ -108,14 +109,14 @@ impl<'a> View<'a> {
         if get(2) != WORDS as u64 {
             return Err(PageError::Size(get(2)));
         }
-        let kind = if get(KIND) == 0 { Kind::Lateness } else { Kind::Distance };
+        let kind = if get(KIND) == 0 { PageKind::Lateness } else { PageKind::Distance };
         Ok(Self { header, buckets, kind })
     }
 
     /// What the histogram is of.
     ///
     /// # Real-time: reader side
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PageKind {
         self.kind
     }
 

@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 pub mod adaptive;
-pub mod exit;
 mod rearm;
 mod spin;
+pub mod spin_exit;
 mod strategy;
 
 pub use adaptive::{Adaptive, Learned};
@@ -61,7 +61,7 @@ pub struct WaitStatus {
     /// The sleeps before a release.
     pub plan: WakePlan,
     /// The result of trying a corrected exit of its spins; `None` where none was tried.
-    pub exit: Option<exit::Trial>,
+    pub exit: Option<spin_exit::Trial>,
     /// What it learned of this machine; `None` for a wait that learns nothing.
     pub learned: Option<Learned>,
 }
@@ -76,7 +76,7 @@ pub struct WakePlan {
     pub hops: u32,
     /// How long before the release the last sleep ends, ns.
     pub margin_ns: u64,
-    /// Whether the spin's exit is corrected ([`exit`]).
+    /// Whether the spin's exit is corrected ([`spin_exit`]).
     pub corrected: bool,
 }
 

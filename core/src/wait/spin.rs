@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Trial;
+use super::spin_exit::Trial;
 use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
@@ -34,7 +34,7 @@ impl Spin {
     /// suspended, in which time a counter goes on and CLOCK_MONOTONIC does not.
     pub const ADRIFT: Span = Span::from_us(100);
 
-    /// The margin of spin_sleep 1.3 on Linux, and ours where a constant is asked for without a
+    /// The margin of spin_sleep 1.3 on Linux, and ours where a constant is configured without a
     /// value.
     pub const FIXED: Span = Span::from_us(125);
 

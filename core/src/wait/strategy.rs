@@ -5,7 +5,7 @@
 
 use core::sync::atomic::AtomicBool;
 
-use super::exit::Trial;
+use super::spin_exit::Trial;
 use super::{Adaptive, Rearm, Sleep, Spin, Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::Instant;

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use punctual::core::wait::exit::Trial;
+use punctual::core::wait::spin_exit::Trial;
 use punctual::core::wait::{Learned, Stalls, WakePlan};
 use punctual::disturbance::Disturbance;
 use punctual::os::scheduler::SchedPolicy;

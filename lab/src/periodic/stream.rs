@@ -16,7 +16,7 @@ use punctual::core::releases::Releases;
 use punctual::core::ring::Ring;
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Span};
-use punctual::core::wait::exit::{Exit, Trial};
+use punctual::core::wait::spin_exit::{SpinExit, Trial};
 use punctual::core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
@@ -173,7 +173,7 @@ impl Worker<'_> {
             if Wait::<C>::status(&wait).learned.is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are compared with.
-                wait = wait.with_exit(Exit::calibrate(clock));
+                wait = wait.with_exit(SpinExit::calibrate(clock));
                 self.rehearse(clock, &mut wait, tid);
             }
             wait

@@ -69,7 +69,7 @@ struct Birth<'a> {
 /// [`reap`].
 ///
 /// It leads a process group of its own, has no real-time policy, its own standard input and output,
-/// no blocked signals, and inherits every descriptor without FD_CLOEXEC beside those named. The
+/// no blocked signals, and inherits the descriptors named and every other without FD_CLOEXEC. The
 /// kernel kills it when the calling *thread* ends, for whatever reason; programs with set-user-ID,
 /// set-group-ID or file capabilities lose that tie. Under an emulator that copies where the kernel
 /// shares, a program that cannot be run is a process that ends with status 127.
@@ -218,7 +218,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::process::{Ending, end};
+    use crate::process::{EndSignal, end};
 
     /// Runs a shell's words with this limit; what it printed is in the file.
     fn shell(script: &str, output: &std::fs::File, realtime_us: u64) -> i32 {
@@ -281,7 +281,7 @@ mod tests {
         std::fs::remove_file(&path).expect("made here");
         let pid = shell("exec sleep 60", &output, u64::MAX);
         assert_eq!(status(pid), Ok(None));
-        end(pid, Ending::Terminate).expect("it lives");
+        end(pid, EndSignal::Terminate).expect("it lives");
         assert_eq!(ended(pid), Status::Killed(libc::SIGTERM));
         reap(pid).expect("ours");
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use punctual_core::calendar::{Calendar, State as UnitState};
+use punctual_core::calendar::{State as UnitState, UnitTable};
 use punctual_core::dispatch::State;
 use punctual_core::executive::schedule::Schedule;
 use punctual_core::table::Table;
@@ -92,7 +92,7 @@ impl<'p> Beside<'p> {
     /// # Real-time: setup only
     pub fn schedule<'r, 's>(
         &self,
-        (calendar, units): (&'r Calendar<'r>, &'r mut UnitState<'s>),
+        (calendar, units): (&'r UnitTable<'r>, &'r mut UnitState<'s>),
         (table, tasks): (&'r Table<'r>, &'r mut State<'s>),
     ) -> Schedule<'r, 's> {
         Schedule::of_calendar(calendar, units).with_table(table, tasks, self.guard)

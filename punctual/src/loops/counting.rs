@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
-use punctual_core::page::{self, Kind, Missed, Page};
+use punctual_core::page::{self, Missed, Page, PageKind};
 use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::time::Instant;
@@ -32,7 +32,7 @@ impl Counting {
     /// Counts on a page of its own; samples go to `ring`, where there is one.
     pub(crate) fn new(ring: Option<Words>) -> Self {
         let stats = words(page::WORDS);
-        let _page = Page::new(&stats, Kind::Lateness);
+        let _page = Page::new(&stats, PageKind::Lateness);
         Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))) }
     }
 

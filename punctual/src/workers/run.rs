@@ -10,7 +10,7 @@ use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
 use punctual_core::page::Page;
-use punctual_core::seat::Sitter;
+use punctual_core::seat::TaskClient;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::Errno;
@@ -169,7 +169,7 @@ impl<'s> Stage<'s> {
             shared.panicked.store(true, Ordering::Relaxed);
         }
         shared.guarded.arm(0);
-        if let Ok(mut sitter) = Sitter::open(&shared.memory) {
+        if let Ok(mut sitter) = TaskClient::open(&shared.memory) {
             sitter.leave();
         }
     }
@@ -179,7 +179,7 @@ impl<'s> Stage<'s> {
         let new_page = |is_external| Page::new(page, thread::kind(is_external));
         match &mut at.pace {
             Pace::Posted { .. } => {
-                let Ok(mut sitter) = Sitter::open(&shared.memory) else { return };
+                let Ok(mut sitter) = TaskClient::open(&shared.memory) else { return };
                 sitter.ask(process::tid().unsigned_abs().into());
                 thread::posted(&mut sitter, &mut clock.clone(), body, self.stop);
             }

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use punctual_core::page::{Page, View};
-use punctual_core::seat::{Door, Releaser, words};
+use punctual_core::seat::{TaskGate, TaskServer, words};
 use punctual_os::futex::Scope;
 use punctual_os::scheduler::SchedPolicy;
 
@@ -19,7 +19,7 @@ use crate::posts::{Post, Told};
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) memory: Vec<AtomicU64>,
-    pub(super) door: Door,
+    pub(super) door: TaskGate,
     pub(super) told: Told,
     pub(super) guarded: Guarded,
     pub(super) panicked: AtomicBool,
@@ -63,7 +63,7 @@ pub(super) fn posts_of<'a>(
     let mut all: Vec<(usize, Post<'a>)> = Vec::new();
     for (index, (at, shared)) in tasks.iter().zip(shared).enumerate() {
         let Pace::Posted { rank, terms, on_overrun, .. } = &at.pace else { continue };
-        let releaser = Releaser::new(&shared.memory, *terms).expect("made for these terms");
+        let releaser = TaskServer::new(&shared.memory, *terms).expect("made for these terms");
         let page = Page::new(pages.words(index), thread::kind(false)).expect("made for a page");
         let post = Post {
             releaser,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::page::Kind;
+use punctual_core::page::PageKind;
 use punctual_core::wait::Sleep;
 use punctual_testkit::skip;
 
@@ -134,7 +134,7 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_paces_what_has_none() {
     assert!(finished.tasks[0].counts.ran > 0 && finished.tasks[0].counts.missed == 0);
     assert_eq!(finished.tasks[1].counts.ran, 23, "24 cycles, 23 distances");
     let kinds: Vec<_> = pages.iter().map(|(_, page)| page.expect("it ran").kind()).collect();
-    assert_eq!(kinds, [Kind::Lateness, Kind::Distance]);
+    assert_eq!(kinds, [PageKind::Lateness, PageKind::Distance]);
     assert_eq!(delayed.load(Ordering::Relaxed), finished.tasks[0].counts.ran);
 }
 

@@ -11,8 +11,8 @@ use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
-use punctual_core::page::{Kind, Page};
-use punctual_core::seat::{Sitter, Turn};
+use punctual_core::page::{Page, PageKind};
+use punctual_core::seat::{ClientStep, TaskClient};
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::Sleep;
 use punctual_os::futex::{self, Scope};
@@ -41,16 +41,16 @@ pub(super) fn caught(all: impl FnOnce()) -> bool {
 ///
 /// # Real-time: in loop, waits
 pub(super) fn posted(
-    sitter: &mut Sitter<'_>,
+    sitter: &mut TaskClient<'_>,
     clock: &mut MachineClock,
     body: &mut Body<'_>,
     stop: &AtomicBool,
 ) {
     loop {
         match sitter.turn() {
-            Turn::Ended => return,
-            Turn::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
-            Turn::Run => {
+            ClientStep::Ended => return,
+            ClientStep::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
+            ClientStep::Run => {
                 let start = clock.wake();
                 let flow = body(&mut sitter.begin(start));
                 sitter.done(clock.now());
@@ -111,6 +111,6 @@ pub(super) fn device(
 }
 
 /// What the page of a worker is of.
-pub(super) fn kind(is_external: bool) -> Kind {
-    if is_external { Kind::Distance } else { Kind::Lateness }
+pub(super) fn kind(is_external: bool) -> PageKind {
+    if is_external { PageKind::Distance } else { PageKind::Lateness }
 }

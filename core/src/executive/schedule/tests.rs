@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::dispatch::warm_up::{OneTask, table};
-use crate::table::{Class, Mask, Run, Slot};
+use crate::table::{Mask, PeriodClass, PhaseGroup, Slot};
 use crate::time::Period;
 
 /// A task that is released every 500 µs and ends the loop when it overruns; its budget is 20 µs.
@@ -17,16 +17,16 @@ const SLOT: Slot = Slot {
     policy: OnOverrun::Stop,
 };
 
-fn every_500_us(classes: &[Class; 1]) -> Table<'_> {
-    const RUNS: &[Run] = &[Run { phase_ns: 0, masks: (0, 1) }];
+fn every_500_us(classes: &[PeriodClass; 1]) -> Table<'_> {
+    const RUNS: &[PhaseGroup] = &[PhaseGroup { phase_ns: 0, masks: (0, 1) }];
     const MASKS: &[Mask] = &[Mask { word: 0, bits: 1 }];
     let epoch = Instant::from_ns(0);
     Table { epoch, classes, runs: RUNS, masks: MASKS, slots: &[SLOT] }
 }
 
-fn class() -> [Class; 1] {
+fn class() -> [PeriodClass; 1] {
     let period = Period::from_ns(500_000).expect("in range");
-    [Class { period, runs: (0, 1), moves: false }]
+    [PeriodClass { period, runs: (0, 1), moves: false }]
 }
 
 fn at(us: u64) -> Instant {
@@ -42,14 +42,14 @@ fn it_is_left_with_enough_idle_time_or_after_a_poll_in_any_case() {
     let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
     let mut all =
         Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_us(100));
-    assert!(matches!(all.step::<false, true>(at(0)), Step::Run(_)));
+    assert!(matches!(all.step::<false, true>(at(0)), Decision::Run(_)));
     assert_eq!(idles.load(Ordering::Relaxed), 0);
-    assert_eq!(all.step::<false, true>(at(20)), Step::Idle(at(120)), "no longer than a poll");
-    assert_eq!(all.step::<false, true>(at(450)), Step::Idle(at(500)));
+    assert_eq!(all.step::<false, true>(at(20)), Decision::Idle(at(120)), "no longer than a poll");
+    assert_eq!(all.step::<false, true>(at(450)), Decision::Idle(at(500)));
     assert_eq!(idles.load(Ordering::Relaxed), 2);
     request.store(60_000, Ordering::Relaxed);
-    assert_eq!(all.step::<false, true>(at(450)), Step::Idle(at(500)), "too little time");
-    assert!(matches!(all.step::<false, true>(at(500)), Step::Run(_)));
+    assert_eq!(all.step::<false, true>(at(450)), Decision::Idle(at(500)), "too little time");
+    assert!(matches!(all.step::<false, true>(at(500)), Decision::Run(_)));
     assert!(!all.left());
     assert_eq!((all.step::<false, true>(at(501)), all.left()), (NEVER, true));
     assert_eq!(all.never_ran(0, at(5_000)), None, "the loop goes on");
@@ -59,8 +59,8 @@ fn it_is_left_with_enough_idle_time_or_after_a_poll_in_any_case() {
     let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
     let mut busy =
         Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_us(900));
-    assert!(matches!(busy.step::<false, true>(at(0)), Step::Run(_)));
-    assert!(matches!(busy.step::<false, true>(at(500)), Step::Run(_)));
+    assert!(matches!(busy.step::<false, true>(at(0)), Decision::Run(_)));
+    assert!(matches!(busy.step::<false, true>(at(500)), Decision::Run(_)));
     assert_eq!((busy.step::<false, true>(at(1_000)), busy.left()), (NEVER, true), "always busy");
 }
 
@@ -77,7 +77,7 @@ fn a_schedule_to_be_changed_runs_what_it_holds() {
         (all.coming(), all.ranks(), all.policy::<false, true>(0)),
         (Some(0), 1, OnOverrun::Stop)
     );
-    let Step::Run(job) = all.step::<false, true>(at(0)) else { panic!("there is a job") };
+    let Decision::Run(job) = all.step::<false, true>(at(0)) else { panic!("there is a job") };
     let in_time = all.finish::<false, true>(&job, at(0), at(1), Flow::Continue);
     assert_eq!((in_time, all.overran(&job, in_time)), Default::default());
     let late = all.finish::<false, true>(&job, at(0), at(600), Flow::Continue);
@@ -92,20 +92,23 @@ fn a_schedule_to_be_changed_runs_what_it_holds() {
         let request = AtomicU64::new(1);
         let all = Schedule::of_table(&table, &mut state).leave_on(&request, &idles, poll);
         all.warm_up(at(300), |warm| {
-            assert!(matches!(warm.step::<false, true>(at(300)), Step::Run(_)));
-            assert_eq!(warm.step::<false, true>(at(300)), Step::Idle(idle));
+            assert!(matches!(warm.step::<false, true>(at(300)), Decision::Run(_)));
+            assert_eq!(warm.step::<false, true>(at(300)), Decision::Idle(idle));
         });
     }
 }
 
 /// The steps of a turn at its instant, until there is nothing to do.
-fn steps<const UNITS: bool, const TASKS: bool>(all: &Schedule<'_, '_>, now: Instant) -> Vec<Step> {
+fn steps<const UNITS: bool, const TASKS: bool>(
+    all: &Schedule<'_, '_>,
+    now: Instant,
+) -> Vec<Decision> {
     let mut steps = Vec::new();
     all.warm_up(now, |warm| {
         loop {
             let step = warm.step::<UNITS, TASKS>(now);
             steps.push(step);
-            let Step::Run(job) = step else { return };
+            let Decision::Run(job) = step else { return };
             let overruns = warm.finish::<UNITS, TASKS>(&job, now, now, Flow::Continue);
             assert_eq!((overruns, warm.overran(&job, overruns)), Default::default());
         }
@@ -118,7 +121,7 @@ fn a_warm_up_has_one_task_that_is_due_and_then_idles() {
     let now = Instant::from_ns(1_234_567);
     let (table, calendar) = (table(now), calendar::warm_up::calendar(now));
     for kind in 0..3 {
-        let (mut storage, mut progress) = (OneTask::default(), [Progress::default()]);
+        let (mut storage, mut progress) = (OneTask::default(), [TaskProgress::default()]);
         let mut state = State::begin(&table, storage.lend(), now).expect("its own storage");
         let mut units =
             calendar::State::begin(&calendar, &mut progress, now).expect("its own storage");
@@ -134,9 +137,9 @@ fn a_warm_up_has_one_task_that_is_due_and_then_idles() {
                 now,
             ),
         };
-        assert!(matches!(steps[0], Step::Run(Job { rank: 0, release, missed: 0, .. })
+        assert!(matches!(steps[0], Decision::Run(Job { rank: 0, release, missed: 0, .. })
             if release == now));
-        assert!(matches!(steps[1], Step::Idle(until) if until > now));
+        assert!(matches!(steps[1], Decision::Idle(until) if until > now));
         assert_eq!(steps.len(), 2);
     }
 }

@@ -6,7 +6,7 @@ use crate::wait::WakePlan;
 
 /// What a learner is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum LearnPhase {
     /// Trying each approach in turn.
     Calibrating,
     /// Following the one that it chose.
@@ -19,7 +19,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
     /// What it is about now.
-    pub phase: Phase,
+    pub phase: LearnPhase,
     /// How releases are approached.
     pub approach: WakePlan,
     /// The share of wakes since the last calibration that came after the release.

@@ -15,18 +15,18 @@ mod levels;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Trial;
 use super::spin::Spinner;
+use super::spin_exit::Trial;
 use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
-pub use learned::{Learned, Phase};
+pub use learned::{LearnPhase, Learned};
 use learner::Learner;
 
 /// What a wait is to reach, and at what price.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Aim {
+pub struct Target {
     /// The distance of two releases.
     pub period: Period,
     /// The share of wakes that may be late, in (0, 1).
@@ -37,7 +37,7 @@ pub struct Aim {
     pub wake_cost: Span,
 }
 
-impl Aim {
+impl Target {
     /// One wake in a thousand late, a tenth of the CPU, 3 µs a wake.
     ///
     /// # Real-time: setup only
@@ -76,7 +76,7 @@ impl Adaptive {
     /// A wait that knows nothing yet: its first two seconds or so are spent on finding out.
     ///
     /// # Real-time: setup only
-    pub fn new(aim: Aim) -> Self {
+    pub fn new(aim: Target) -> Self {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 

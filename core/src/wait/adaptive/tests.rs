@@ -74,7 +74,7 @@ fn told(wait: &Adaptive) -> Learned {
 }
 
 fn wait() -> Adaptive {
-    Adaptive::new(Aim::of(Period::from_ns(1_000_000).expect("positive")))
+    Adaptive::new(Target::of(Period::from_ns(1_000_000).expect("positive")))
 }
 
 /// A CPU that does not go deep: a few µs, whatever the length.

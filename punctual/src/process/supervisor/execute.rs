@@ -8,7 +8,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
-use punctual_core::page::{Aggregate, Kind, Page};
+use punctual_core::page::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::affinity::{self, CpuMask};
@@ -79,7 +79,7 @@ impl Stage<'_> {
         wait: W,
         clock: MachineClock,
     ) -> Executed<'p> {
-        let Some(page) = Page::new(ready.page.mapping.words(), Kind::Lateness) else {
+        let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
             return Executed { ended, policy, refused, posts: tasks };
         };

@@ -4,8 +4,8 @@
 
 use std::sync::atomic::Ordering;
 
-use punctual_core::page::{Kind, Page};
-use punctual_core::seat::{Door, Outputs, Releaser, Source, Terms};
+use punctual_core::page::{Page, PageKind};
+use punctual_core::seat::{Outputs, Source, TaskGate, TaskServer, Terms};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
 use punctual_os::scheduler::SchedPolicy;
@@ -31,7 +31,7 @@ pub(super) struct Seat {
     pub(super) safe: Vec<u64>,
     pub(super) memory: Memory,
     pub(super) page: Memory,
-    pub(super) door: Door,
+    pub(super) door: TaskGate,
     pub(super) told: Told,
     pub(super) guarded: Guarded,
     pub(super) others: Others,
@@ -43,8 +43,8 @@ impl Seat {
     /// As the loop has it; `None` never: the memory was made for it.
     pub(super) fn post(&self) -> Option<Post<'_>> {
         Some(Post {
-            releaser: Releaser::new(self.memory.mapping.words(), self.terms)?,
-            page: Page::new(self.page.mapping.words(), Kind::Lateness)?,
+            releaser: TaskServer::new(self.memory.mapping.words(), self.terms)?,
+            page: Page::new(self.page.mapping.words(), PageKind::Lateness)?,
             door: &self.door,
             told: &self.told,
             limits: self.limits,

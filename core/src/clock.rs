@@ -1,7 +1,7 @@
-//! The one thing that reads time, as a contract.
+//! The contract of a clock: the only source of time in this crate.
 //!
-//! For the waits and the executive, which are written against it, so that they run on the machine's
-//! clock and in a simulated one alike. Touches nothing itself.
+//! For the waits and the executive, which run on the machine's clock and in a simulated one alike.
+//! Touches nothing itself.
 
 use crate::time::Instant;
 

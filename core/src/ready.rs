@@ -161,7 +161,7 @@ impl<'s> ReadySet<'s> {
         (self.bits[rank / 64] | held) >> (rank % 64) & 1 == 1
     }
 
-    /// Shows the memory that it lies in.
+    /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {

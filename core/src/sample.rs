@@ -66,7 +66,7 @@ pub struct Sample {
     pub cycle: u64,
     /// wake − release.
     pub lateness: Span,
-    /// What else is known.
+    /// Its flags.
     pub flags: Flags,
 }
 
@@ -94,7 +94,7 @@ impl Sample {
         }
     }
 
-    /// The sample as it stands in a file.
+    /// The sample as in a file.
     ///
     /// # Real-time: reader side
     #[inline]
@@ -106,7 +106,7 @@ impl Sample {
         bytes
     }
 
-    /// The sample that stands in a file.
+    /// The sample from the bytes of a file.
     ///
     /// # Real-time: reader side
     #[inline]

@@ -1,4 +1,4 @@
-//! The frozen table of an executive: who is released when, in which order of urgency.
+//! The frozen table of an executive: which task is released when, in order of urgency.
 //!
 //! For the dispatcher, which only reads it. A builder prepares the slices; [`Table::new`] checks
 //! every index once, so that nothing can fail in the loop. There is no least common multiple in it:
@@ -72,7 +72,7 @@ pub struct Slot {
     pub policy: OnOverrun,
 }
 
-/// Why slices are no table.
+/// Why slices are not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// More than [`RANKS_MAX`] tasks.
@@ -81,14 +81,14 @@ pub enum TableError {
     PeriodClass(usize),
     /// The run at this index has a phase out of place or no masks of its own.
     Run(usize),
-    /// The mask at this index names ranks that are not there or belong to another run.
+    /// The mask at this index names ranks that do not exist or belong to another run.
     Mask(usize),
     /// The task at this rank may move its phase and shares its class with another, or does not and
     /// is in a class that does.
     Slot(usize),
 }
 
-/// Who is released when; never changes.
+/// Which task is released when; never changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'t> {
     pub(crate) epoch: Instant,
@@ -160,7 +160,7 @@ impl<'t> Table<'t> {
         Ok(())
     }
 
-    /// Nothing is left over; a task whose phase may move is alone in its class.
+    /// Each part is used; a task whose phase may move is alone in its class.
     fn check_slots(&self, runs: u32, masks: u32) -> Result<(), TableError> {
         if runs as usize != self.runs.len() {
             return Err(TableError::Run(runs as usize));
@@ -198,7 +198,7 @@ impl<'t> Table<'t> {
         self.classes.len()
     }
 
-    /// Shows the memory that it lies in.
+    /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {

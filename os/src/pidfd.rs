@@ -1,5 +1,5 @@
-//! A process by descriptor: seen to end, and ended, without ever meeting another one that got its
-//! number.
+//! A process by descriptor: see whether it has ended, and end it, without ever signalling another
+//! one that got its number.
 //!
 //! For supervisors. Never waits.
 

@@ -1,4 +1,4 @@
-//! Processes and threads: who they are, what becomes of them when their parent ends, timer slack.
+//! Processes and threads: their numbers, what happens when their parent ends, timer slack.
 //!
 //! For sessions and for the loads, which run as child processes. Never starts a program: the only
 //! process made here ends in its first instruction.
@@ -61,7 +61,7 @@ pub fn ends_with_parent() -> Result<bool, Errno> {
 }
 
 /// `alarm(seconds)`: SIGALRM, which ends a process that does not handle it, after so many seconds;
-/// 0 takes it back. Survives execve(2). Gives what was left of the one before, 0 for none.
+/// 0 cancels it. Survives execve(2). Gives what was left of the one before, 0 for none.
 ///
 /// # Real-time: setup only
 pub fn alarm_s(seconds: u32) -> u32 {
@@ -69,7 +69,7 @@ pub fn alarm_s(seconds: u32) -> u32 {
     unsafe { libc::alarm(seconds) }
 }
 
-/// How to ask a process for its end.
+/// The signals that end a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum EndSignal {
@@ -83,8 +83,8 @@ pub enum EndSignal {
     Kill = libc::SIGKILL,
 }
 
-/// `kill(pid, signal)`: one process, `pid` in [2, …]; anything else is `EINVAL`, so that a slip
-/// never meets every process of the machine.
+/// `kill(pid, signal)`: one process, `pid` in [2, …]; anything else is `EINVAL`, so that a mistake
+/// never signals every process of the machine.
 ///
 /// # Real-time: setup only
 pub fn end(pid: i32, how: EndSignal) -> Result<(), Errno> {
@@ -106,7 +106,7 @@ pub fn end_group(group: i32, how: EndSignal) -> Result<(), Errno> {
     Errno::check(unsafe { libc::kill(-group, how as libc::c_int) }.into()).map(drop)
 }
 
-/// `kill(-group, 0)`: whether a process of this group is left, one that nobody has waited for
+/// `kill(-group, 0)`: whether a process of this group is left, one that was not waited for
 /// included; `group` in [2, …].
 ///
 /// # Real-time: setup only
@@ -123,7 +123,7 @@ pub fn group_exists(group: i32) -> Result<bool, Errno> {
 }
 
 /// `fork()`, `_exit(0)` in the new process, `waitpid(pid, NULL, 0)` in this one: a process that
-/// does nothing, from its birth to its burial. Goes on waiting after a signal (`EINTR`).
+/// does nothing, from its start until it is reaped. Goes on waiting after a signal (`EINTR`).
 ///
 /// Errors: `EAGAIN` beyond RLIMIT_NPROC or the cgroup's pids.max, `ENOMEM`.
 ///

@@ -1,4 +1,4 @@
-//! A PTP hardware clock beside the system's: one moment on both.
+//! Readings of a PTP hardware clock and of the system's clock at one moment.
 //!
 //! For the thread that follows one (Linux, include/uapi/linux/ptp_clock.h, 6.18; the requests
 //! themselves are those of 3.0, 4.6 and 5.0). The caller opens the device; nothing is set here.
@@ -92,8 +92,8 @@ pub struct PtpSample {
     pub after_ns: u64,
 }
 
-/// Flags for whoever opens a device that may be no PTP clock: it is not waited for, and no terminal
-/// becomes the caller's.
+/// Flags to open a device that may not be a PTP clock: opening does not wait, and does not make a
+/// terminal the caller's.
 pub const OPEN_FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 
 /// `major(device)` and `minor(device)` of a device's number, as stat(2) gives it.

@@ -1,4 +1,4 @@
-//! The frozen calendar: elemental units, each at its place in a frame that comes round for ever.
+//! The frozen calendar: elemental units, each at its place in a frame that repeats.
 //!
 //! For the dispatcher, which only reads it. *Temporal accuracy on the Pentium Pro* (Maruti, §6.1):
 //! a thread is a sequence of elemental units that nothing preempts, each started at an instant that
@@ -33,7 +33,7 @@ pub struct UnitSlot {
     pub task: u32,
 }
 
-/// Why slices are no calendar.
+/// Why slices are not a valid calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitTableError {
     /// No unit, or more than [`UNITS_MAX`].
@@ -43,7 +43,7 @@ pub enum UnitTableError {
     /// The frame is no whole number of nanoseconds.
     Frame,
     /// The unit at this index has no budget, is outside of the frame, has its deadline out of
-    /// range, or names a task that is not there.
+    /// range, or names a task that does not exist.
     Unit(usize),
     /// The unit at this index starts before the one before it is over.
     Overlap(usize),
@@ -69,7 +69,7 @@ impl<'t> UnitTable<'t> {
     ///
     /// # Errors
     ///
-    /// The first unit or task that cannot be.
+    /// The first invalid unit or task.
     ///
     /// # Real-time: setup only
     pub fn new(

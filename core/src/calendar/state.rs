@@ -1,11 +1,11 @@
 //! Which unit is next: the decisions of a calendar.
 //!
-//! For the loop, which obeys; in the simulated clock as on the machine. Pure: time is an argument,
-//! everything is in the caller's storage, nothing grows.
+//! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
+//! in the caller's storage, nothing grows.
 //!
 //! A task has one cycle a frame, and in it as many units as the calendar names: a *voluntary break*
 //! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
-//! is done hands back what it has left: the rest of its place, and its units in this frame.
+//! is done returns the rest of its time: that of this unit, and its later units in this frame.
 
 use super::{UnitSlot, UnitTable};
 use crate::dispatch::{Decision, Job, Overruns};
@@ -22,7 +22,7 @@ pub struct UnitCounters {
     pub ran: u64,
     /// Units whose deadline had passed before they could start.
     pub missed_units: u64,
-    /// Units handed back: the task was done before them.
+    /// Units not needed: the task was done before them.
     pub spare_units: u64,
     /// Frames in which the task began no cycle.
     pub missed: u64,
@@ -30,11 +30,11 @@ pub struct UnitCounters {
     pub breaks: u64,
     /// Cycles ended by [`OnOverrun::Terminate`] before they were done.
     pub terminated: u64,
-    /// Starts later than the unit allows: victims.
+    /// Starts later than the unit allows: delayed by others.
     pub started_late: u64,
-    /// Executions beyond the budget, timed out: the culprits.
+    /// Executions beyond the budget, timed out: the causes of delays.
     pub over_budget: u64,
-    /// Units that ran into the place of the next one: culprits or victims.
+    /// Units that ran into the place of the next one, by their own fault or another's.
     pub over_release: u64,
     /// Cycles that were not done when their task's next frame came.
     pub over_frame: u64,
@@ -53,7 +53,7 @@ pub struct TaskProgress {
     part: u32,
     /// Whether it took a break and is not done.
     unfinished: bool,
-    /// Missed frames that it was not told of yet.
+    /// Missed frames that no cycle has counted in its `missed` yet.
     untold: u64,
     counters: UnitCounters,
 }
@@ -100,15 +100,14 @@ impl<'s> State<'s> {
         Some(state)
     }
 
-    /// No unit that is ready at or after `end` comes any more: what is more to do than there is
-    /// time for has an end too.
+    /// Units that are ready at or after `end` do not run: an overloaded calendar ends too.
     ///
     /// # Real-time: setup only
     pub fn end(&mut self, end: Instant) {
         self.last = end - Span::from_ns(1);
     }
 
-    /// The frames that a task missed since its last cycle, where everything ends.
+    /// The frames that a task missed since its last cycle, where the loop ends.
     ///
     /// # Real-time: in loop
     #[cold]
@@ -200,7 +199,7 @@ impl TaskProgress {
     }
 }
 
-/// What there is to do at `now`. Idle until the next unit that its task has not handed back.
+/// What there is to do at `now`. Idle until the next unit that its task needs.
 ///
 /// # Real-time: in loop
 #[inline(always)]

@@ -68,8 +68,8 @@ impl Cursor {
         Self::at(class, table, Instant::from_ns(now.as_ns().saturating_add(1)), moved_ns)
     }
 
-    /// Whether it is a cursor of `class`, as far as can be told: one that was begun for a class of
-    /// this period, at a run that is there.
+    /// Whether it is a cursor of `class`, as far as can be checked: it was begun for a class of
+    /// this period, at a run that exists.
     pub(super) fn is_of(&self, class: &PeriodClass) -> bool {
         let (first, end) = class.runs;
         (first..end).contains(&self.run)

@@ -12,7 +12,6 @@ pub(crate) mod warm_up;
 
 use crate::earliest::Earliest;
 use crate::page::Missed;
-use crate::parts::Visit;
 use crate::ready::ReadySet;
 use crate::releases::Releases;
 use crate::table::Table;
@@ -78,7 +77,7 @@ impl Job {
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// PhaseGroup this.
+    /// Run this.
     Run(Job),
     /// Wait until this instant: the next release of any task.
     Idle(Instant),
@@ -131,8 +130,7 @@ impl<'s> State<'s> {
         })
     }
 
-    /// No release at or after `end` comes any more: what is more to do than there is time for has
-    /// an end too.
+    /// Releases at or after `end` do not run: an overloaded executive ends too.
     ///
     /// # Real-time: setup only
     pub fn end(&mut self, end: Instant) {
@@ -170,18 +168,6 @@ impl<'s> State<'s> {
         let passed = (self.paces[rank].next & !UNTOLD).saturating_sub(counters.first);
         Counters { ran: passed.saturating_sub(counters.missed), ..counters }
     }
-
-    /// Shows the memory that it lies in.
-    ///
-    /// # Real-time: in loop
-    pub fn visit(&self, visit: &mut impl Visit) {
-        visit.part(self.cursors);
-        visit.part(self.released);
-        visit.part(self.paces);
-        visit.part(self.counters);
-        self.due.visit(visit);
-        self.ready.visit(visit);
-    }
 }
 
 /// What there is to do at `now`.
@@ -197,7 +183,7 @@ pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Decision 
 }
 
 /// What there is to do at `now` when the CPU is needed at `until`: a task is run only if its budget
-/// fits before that. No less urgent one takes its turn instead.
+/// fits before that. No less urgent one runs in its place.
 ///
 /// # Real-time: in loop
 #[inline]

@@ -1,8 +1,8 @@
-//! How one table follows another while they run: no release is lost, none comes twice.
+//! How one table replaces another while the loop runs: no release is lost, none runs twice.
 //!
 //! For the loop, between two jobs. The tables have one epoch, so that a task that is in both has
-//! the same releases in both, and nothing but its rank is new. Pure: time is an argument; takes as
-//! long as there are tasks, once; never allocates, and changes nothing where the two do not fit.
+//! the same releases in both, and only its rank changes. Pure: time is an argument; takes as long
+//! as there are tasks, once; never allocates, and changes nothing where the two do not fit.
 
 use super::State;
 use super::storage::{Storage, UNTOLD};
@@ -14,7 +14,7 @@ use crate::time::Instant;
 /// In a pace while ranks are checked: a task goes on from here.
 const TAKEN: u32 = u32::MAX;
 
-/// What a state goes on from.
+/// The state that is replaced.
 #[derive(Debug)]
 pub struct Before<'b, 't, 's> {
     /// The table that ran.

@@ -1,4 +1,4 @@
-//! A cycle as its task sees it, and what the task says at its end.
+//! A cycle as its task sees it, and what the task returns at its end.
 //!
 //! For tasks, and for the loops that make it. Plain data.
 
@@ -22,7 +22,7 @@ pub struct Cycle<'c> {
     pub lateness: Span,
     /// Releases of this task that never ran since its last cycle.
     pub missed: u64,
-    /// From the release of its last cycle to this one: what an integrator has to go on by.
+    /// From the release of its last cycle to this one: the step of an integrator.
     pub dt: Span,
     /// When the task's next cycle is, its first release that is still to come; or, for a unit of a
     /// calendar, when its budget is spent: what runs beyond this is an overrun.
@@ -36,8 +36,8 @@ pub struct Cycle<'c> {
 
 impl<'c> Cycle<'c> {
     /// Whether the next release has passed at `now`, or the unit is timed out, by which the cycle
-    /// should be over: a task that takes long asks this, and returns with its outputs in a safe
-    /// state, or breaks off ([`Flow::Break`]).
+    /// should be over: a long task checks this, and returns with its outputs in a safe state, or
+    /// breaks off ([`Flow::Break`]).
     ///
     /// # Real-time: in loop
     #[inline]
@@ -46,9 +46,9 @@ impl<'c> Cycle<'c> {
     }
 
     /// Whether the cancel token is set: the task is to be terminated, because it was still running
-    /// at its next release or, where it runs elsewhere, at the end of all, and should return with
-    /// its outputs in a safe state. Costs one load; never set where nobody watches (see
-    /// [`super::cancel`]) or the policy is another.
+    /// at its next release or, where it runs elsewhere, at the end of the executive, and should
+    /// return with its outputs in a safe state. Costs one load; never set without a watchdog (see
+    /// [`super::cancel`]) or with another policy.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -134,7 +134,7 @@ impl Cycle<'_> {
     }
 }
 
-/// What a task says at its end.
+/// What a task returns at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// Go on: this cycle is done.
@@ -147,7 +147,7 @@ pub enum Flow {
     Stop,
 }
 
-/// A body that returns nothing goes on.
+/// A body without a return value goes on.
 impl From<()> for Flow {
     fn from((): ()) -> Self {
         Self::Continue

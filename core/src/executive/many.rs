@@ -1,8 +1,8 @@
 //! The loop of many tasks: wait for the next release, run what is due in order of urgency.
 //!
-//! For whoever runs a table or a calendar, on the machine or in a simulated clock. Each task runs
-//! to its end in this thread; a [`Schedule`] decides which is next. Never allocates, never fails,
-//! calls nothing but the clock, the wait, the tasks and the observer that it is given.
+//! For callers that run a table or a calendar, on the machine or in a simulated clock. Each task
+//! runs to its end in this thread; a [`Schedule`] decides which is next. Never allocates, never
+//! fails, calls nothing but the clock, the wait, the tasks and the observer that it is given.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -120,8 +120,8 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         ended
     }
 
-    /// The loop of [`Many::obey`] for one kind of schedule ([`Schedule::kind`]): a table alone pays
-    /// nothing for calendars.
+    /// The loop of [`Many::obey`] for one kind of schedule ([`Schedule::kind`]): a table alone does
+    /// not pay for calendars.
     #[inline]
     fn turns<const UNITS: bool, const TASKS: bool>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The last reading of a reference that a loop itself comes by, handed to the thread that follows.
+//! The last reading of a reference that a loop itself takes, passed to the thread that follows.
 //!
 //! For buses whose time comes back with each frame (EtherCAT's distributed clocks), and for drivers
 //! that stamp a buffer. One writer, which never waits, and one reader; only the latest counts.

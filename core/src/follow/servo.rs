@@ -1,6 +1,6 @@
 //! How a grid follows its reference: a pure function of readings.
 //!
-//! For the thread beside the loop. The rate comes from a line of least squares through the last
+//! For the thread that follows. The rate comes from a line of least squares through the last
 //! readings, the phase error is slewed in over a few of them, and both together never exceed the
 //! limit, so that no period is ever longer or shorter than that. There is no integrator that could
 //! wind up. A reference that steps or stops is counted, never followed at once. Reads no clock.
@@ -45,7 +45,7 @@ impl Default for Settings {
     }
 }
 
-/// What a reading brought.
+/// The result of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServoEvent {
     /// It was followed.
@@ -54,7 +54,7 @@ pub enum ServoEvent {
     Stepped(Span),
     /// The reference stands still, or goes at less than half of its pace; the grid goes on.
     Stopped,
-    /// The clocks were read in the wrong order, or too soon: nothing was learned.
+    /// The clocks were read in the wrong order, or too soon: the reading is ignored.
     Ignored,
 }
 
@@ -116,13 +116,13 @@ impl Servo {
     }
 
     /// Begins the grid anew at the last reading, with the rate that is known by now, and counts
-    /// anew. For before anybody looks at the map: it may jump.
+    /// anew. For use before the first reader of the map: it may jump.
     ///
     /// # Real-time: setup only
     pub fn begin(&mut self) {
         let drift_ppb = self.status.drift_ppb;
         self.status = ServoStatus { drift_ppb, ..ServoStatus::default() };
-        // One that stands still is told with the figures that count.
+        // A reference that stands still is reported with the counters from now on.
         self.stopped = false;
         let limit = self.settings.limit_ppb as f64;
         let ppb = drift_ppb.clamp(-limit, limit) as i64;
@@ -195,7 +195,7 @@ impl Servo {
             _ => by_ns,
         };
         self.status.stepped_ns = self.status.stepped_ns.saturating_add(kept_ns);
-        // The rate is told from readings of one stretch alone.
+        // The rate comes only from readings between two steps.
         self.origin = reading;
         self.filled = 1;
         self.window[0] = (0, 0);

@@ -1,11 +1,11 @@
-//! A page: what a loop did so far, in memory that another thread or process may read at any time.
+//! A page: the statistics of a loop, in memory that another thread or process may read at any time.
 //!
 //! For every loop, one page a task: its counters and its histogram of lateness. The values are
 //! those of all releases, whether they ran or were missed: a missed one is as late as the first
-//! start at or after it, and late by a period at least ([`Missed`]). The layout is fixed
-//! and says its version, so that a reader needs nothing but the words. One writer, which stores and
-//! never waits; any number of readers ([`View`]), which never disturb it. Lies in the caller's
-//! words: a vector, or memory shared with other processes. Never allocates, never fails in a loop.
+//! start at or after it, and late by a period at least ([`Missed`]). The layout is fixed and holds
+//! its version, so that a reader needs only the words. One writer, which stores and never waits;
+//! any number of readers ([`View`]), which never disturb it. Lies in the caller's words: a vector,
+//! or memory shared with other processes. Never allocates, never fails in a loop.
 //!
 //! Words of 64 bits, native order:
 //!
@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
         page.put(MAX, i64::MIN.cast_unsigned());
         page.put(1, VERSION);
         page.put(2, WORDS as u64);
-        // Last, so that who sees the magic sees a page.
+        // Last, so that a reader that sees the magic sees a page.
         page.header[0].store(MAGIC, Ordering::Release);
         Some(page)
     }
@@ -163,9 +163,9 @@ impl<'a> Page<'a> {
         });
     }
 
-    /// Releases that never ran before the loop ended at `end`, and that no later cycle tells of.
-    /// Those that no start followed are counted as late by the time up to the end, which is a
-    /// lower bound: they are censored.
+    /// Releases that never ran before the loop ended at `end`, and that no cycle has counted. Those
+    /// that no start followed are counted as late by the time up to the end, which is a lower
+    /// bound: they are censored.
     ///
     /// # Real-time: in loop
     pub fn end(&mut self, missed: Missed, end: Instant) {

@@ -31,14 +31,14 @@ mod output;
 mod server;
 
 use core::fmt;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::releases::Releases;
 
 pub use client::{ClientStep, TaskClient};
 pub use look::{Look, State, look};
 pub use output::{OUTPUT_WORDS_MAX, Outputs, Source};
-pub use server::{Done, Entered, Posted, TaskGate, TaskServer, clear};
+pub use server::{Done, Entered, Posted, TaskGate, TaskServer};
 
 /// The first word of a task block: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");
@@ -91,6 +91,27 @@ pub struct Terms {
 /// # Real-time: setup only
 pub const fn words(output_words: usize) -> usize {
     OUTPUT + 2 * output_words
+}
+
+/// Makes an empty task block of `whole`, for the next child: neither a task nor a loop may use it
+/// meanwhile (see [`TaskGate::is_left`]). The outputs stay as they were committed.
+///
+/// # Real-time: setup only
+pub fn clear(whole: &[AtomicU64], terms: &Terms) {
+    let Some(block) = Words::of(whole) else { return };
+    let put = |at: usize, value: u64| block.fixed[at].store(value, Ordering::Relaxed);
+    for at in [POSTED, CANCEL, FIRST, TAIL, STATE, TAKEN, START, HEAD, DROPPED, THREAD] {
+        put(at, 0);
+    }
+    (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
+    put(1, VERSION);
+    put(2, words(terms.output_words) as u64);
+    put(FIRST_NS, terms.releases.first().as_ns());
+    put(NUM_NS, terms.releases.period().num_ns());
+    put(DEN, terms.releases.period().den());
+    put(BURST, u64::from(terms.burst));
+    put(OUTPUT_WORDS, terms.output_words as u64);
+    block.fixed[0].store(MAGIC, Ordering::Release);
 }
 
 /// Why words are no task block.

@@ -6,9 +6,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
-    OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD, Terms,
-    VERSION, Words, words,
+    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, State, TAIL, TAKEN,
+    Terms, Words, clear, words,
 };
 use crate::executive::cancel::ALL;
 use crate::page::Missed;
@@ -18,7 +17,7 @@ use crate::time::{Instant, Span};
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
-/// Who may be released: opened and closed by the thread that knows who sits there, obeyed by the
+/// Whether a task is released: opened and closed by the thread that starts children, read by the
 /// loop at the task's next release. In memory that no task can reach.
 #[derive(Debug, Default)]
 pub struct TaskGate {
@@ -280,25 +279,4 @@ pub enum Entered {
     Closed,
     /// The child has ended; these cycles were posted and never ran.
     Left(Option<Missed>),
-}
-
-/// Makes an empty task block of `whole`, for the next child: neither a task nor a loop may use it
-/// meanwhile (see [`TaskGate::is_left`]). The outputs stay as they were committed.
-///
-/// # Real-time: setup only
-pub fn clear(whole: &[AtomicU64], terms: &Terms) {
-    let Some(block) = Words::of(whole) else { return };
-    let put = |at: usize, value: u64| block.fixed[at].store(value, Ordering::Relaxed);
-    for at in [POSTED, CANCEL, FIRST, TAIL, STATE, TAKEN, START, HEAD, DROPPED, THREAD] {
-        put(at, 0);
-    }
-    (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
-    put(1, VERSION);
-    put(2, words(terms.output_words) as u64);
-    put(FIRST_NS, terms.releases.first().as_ns());
-    put(NUM_NS, terms.releases.period().num_ns());
-    put(DEN, terms.releases.period().den());
-    put(BURST, u64::from(terms.burst));
-    put(OUTPUT_WORDS, terms.output_words as u64);
-    block.fixed[0].store(MAGIC, Ordering::Release);
 }

@@ -1,7 +1,7 @@
-//! Ways to be there at a release: sleep, or sleep a little and spin.
+//! Waits for a release: sleep, or sleep and spin at the end.
 //!
 //! [`Sleep`] is what a plain loop does, [`Spin`] wakes early by a constant, [`Rearm`] is NIST's
-//! way, [`Adaptive`] learns what this machine needs.
+//! method, [`Adaptive`] learns what this machine needs.
 //!
 //! For the executive, over any [`Clock`]. Each wait is absolute; relative sleeps exist nowhere.
 //! Never decides which release is next, never records.
@@ -22,7 +22,7 @@ pub use rearm::Rearm;
 pub use spin::Spin;
 pub use strategy::Strategy;
 
-/// A way to wait for releases.
+/// Waits for releases.
 pub trait Wait<C: Clock> {
     /// Waits until `release` and returns the wake (Maruti's `mdelay`, with a sleep where there is
     /// time for one); at once when that has passed already. `None`

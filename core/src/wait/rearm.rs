@@ -1,9 +1,8 @@
 //! NIST's wait: called early again and again, and the last call spins.
 //!
-//! For the executive, and to be held against. *Timing jitter of real-time Linux and its effect on
-//! motor control*, §3: a task of a short period A looks whether its release is more than A away,
-//! sleeps again if so, and else polls. The short sleeps keep the CPU awake; on average half of A is
-//! spun.
+//! For the executive, and for comparison. *Timing jitter of real-time Linux and its effect on motor
+//! control*, §3: a task of a short period A looks whether its release is more than A away, sleeps
+//! again if so, and else polls. The short sleeps keep the CPU awake; on average half of A is spun.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! A sleep that ends a constant time early, then a spin.
 //!
-//! For the executive, and for the waits that spin at their end. Tells gaps in the spin, in which
-//! the CPU was elsewhere, from a late wake.
+//! For the executive, and for the waits that spin at their end. Distinguishes gaps in the spin, in
+//! which the CPU was elsewhere, from a late wake.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +21,7 @@ pub struct Spin {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spinner {
     pub(super) stalls: Stalls,
-    /// What came of trying to leave the spin otherwise than by a poll, where that was tried.
+    /// The result of trying to leave the spin otherwise than by a poll, where that was tried.
     pub(super) exit: Option<Trial>,
 }
 
@@ -47,7 +47,7 @@ impl Spin {
         Self { margin, spinner: Spinner { stalls, exit: None } }
     }
 
-    /// The same with the exit that was tried, where that is any good.
+    /// The same with the exit that was tried, where the trial succeeded.
     ///
     /// # Real-time: setup only
     #[must_use]

@@ -1,4 +1,4 @@
-//! Every way to wait behind one type, for loops that choose when they start.
+//! All waits behind one type, for loops that choose when they start.
 //!
 //! For programs that take the strategy from their user. A match per wait, about a nanosecond; a
 //! loop that knows its strategy uses that directly.
@@ -10,7 +10,7 @@ use super::{Adaptive, Rearm, Sleep, Spin, Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::Instant;
 
-/// A way to wait, chosen at run time.
+/// A wait, chosen at run time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nothing allocates here, and a loop has one of it")]

@@ -3,9 +3,8 @@
 //!
 //! For supervisors of real-time tasks. As posix_spawn(3) does it: nothing of the caller's memory is
 //! copied, so that the other threads of a process with locked memory take no page faults because a
-//! program is started beside them. What posix_spawn cannot do is done here before the program runs:
-//! the tie to the parent, the limit of real-time CPU time, the cgroup. Never looks for a program,
-//! never waits.
+//! program is started. What posix_spawn cannot do is done here before the program runs: the tie to
+//! the parent, the limit of real-time CPU time, the cgroup. Never looks for a program, never waits.
 
 mod born;
 

@@ -1,10 +1,10 @@
 //! What a wait learned of its machine, and what it reached.
 //!
-//! For whoever asks. Plain data.
+//! For reports. Plain data.
 
 use crate::wait::WakePlan;
 
-/// What a learner is about.
+/// The phase of a learner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LearnPhase {
     /// Trying each approach in turn.
@@ -18,7 +18,7 @@ pub enum LearnPhase {
 /// What was learned, and what it reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
-    /// What it is about now.
+    /// Its phase.
     pub phase: LearnPhase,
     /// How releases are approached.
     pub approach: WakePlan,

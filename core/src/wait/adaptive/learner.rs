@@ -1,10 +1,10 @@
 //! Which approach suits this machine: tried, chosen, followed and doubted.
 //!
 //! For the adaptive wait. First each approach is tried, at the widest margin that the budget pays;
-//! then the cheapest that reaches the aim is kept. Where none does, the aim is nearly what the best
-//! of them reaches, and that is said: time spun beyond it would buy nothing.
-//! Its margin follows a decayed histogram of its own wakes and an integrator of late ones: online
-//! quantile tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
+//! then the cheapest that reaches the aim is kept. Where none does, the target becomes nearly what
+//! the best of them reaches, and the status reports that: more spinning would not help. Its margin
+//! follows a decayed histogram of its own wakes and an integrator of late ones: online quantile
+//! tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
 //! Angelopoulos, Barber & Bates 2024). Never allocates, reads no clock.
 
 use super::Target;
@@ -17,7 +17,7 @@ use crate::wait::WakePlan;
 const MARGIN_MIN_NS: u64 = 2_000;
 /// Cycles between two settings of the margin.
 const REVIEW: u32 = 64;
-/// Cycles after which it asks whether the aim was met.
+/// Cycles after which it checks whether the target was met.
 const DOUBT: u32 = 4_096;
 /// Cycles after which another approach is tried again, and for how many: a cheaper one, and at the
 /// default aim all of them may be late; each in turn, and more often, where the aim is missed.

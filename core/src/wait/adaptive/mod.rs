@@ -3,10 +3,10 @@
 //! For the executive, the library's default. A CPU, or the host of a virtual one, that sank into
 //! deep idle comes back late. Short hops keep it from that, or one hop just before the release
 //! makes up for it; then a small margin covers what a warm wake is late. Which of them pays differs
-//! from machine to machine, so both are learned, under a CPU budget, for a share of
-//! late wakes that is asked for. Nothing is decided from its own consequences alone: every sleep
-//! that ends the approach is a sample whether it was late or not, the past fades, and a cheaper
-//! approach is tried again now and then.
+//! from machine to machine, so both are learned, under a CPU budget, for a given share of late
+//! wakes. No decision rests only on its own consequences: every sleep that ends the approach is a
+//! sample whether it was late or not, the past fades, and a cheaper approach is tried again now and
+//! then.
 
 mod bins;
 mod learned;
@@ -73,14 +73,14 @@ impl WakePlan {
 }
 
 impl Adaptive {
-    /// A wait that knows nothing yet: its first two seconds or so are spent on finding out.
+    /// A wait without knowledge of the machine: it learns in its first two seconds or so.
     ///
     /// # Real-time: setup only
     pub fn new(aim: Target) -> Self {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 
-    /// The same with the exit of its spins that was tried, where that is any good.
+    /// The same with the exit of its spins that was tried, where the trial succeeded.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -89,7 +89,7 @@ impl Adaptive {
         self
     }
 
-    /// How long it takes to find out, about: the time before which its wakes say little.
+    /// About how long it learns: before that its wakes are not representative.
     ///
     /// # Real-time: setup only
     pub fn calibration(period: Period) -> Span {

@@ -47,7 +47,7 @@ pub enum Uncorrected {
     },
 }
 
-/// What came of trying: the exit, or why the plain loop is kept.
+/// The result of the trial: the exit, or why the plain loop stays.
 pub type Trial = Result<SpinExit, Uncorrected>;
 
 /// Where an approach ended.
@@ -82,8 +82,8 @@ impl SpinExit {
     ///
     /// # Errors
     ///
-    /// Why the plain loop is to be kept: nothing was steady enough to compute with, or nothing was
-    /// gained.
+    /// Why the plain loop stays: the measurements were not steady enough, or the trial showed no
+    /// gain.
     ///
     /// # Real-time: setup only
     pub fn calibrate<C: Clock>(clock: &mut C) -> Trial {
@@ -94,7 +94,7 @@ impl SpinExit {
     ///
     /// # Errors
     ///
-    /// Nothing was steady enough to compute with.
+    /// The measurements were not steady enough.
     ///
     /// # Real-time: setup only
     pub fn measure<C: Clock>(clock: &mut C) -> Result<Self, Uncorrected> {

@@ -4,8 +4,8 @@
 
 use std::ffi::c_int;
 
-use punctual::core::wait::adaptive::Phase;
-use punctual::core::wait::{Approach, Learned};
+use punctual::core::wait::WaitStatus;
+use punctual::core::wait::adaptive::LearnPhase;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::Quiet;
 
@@ -70,15 +70,14 @@ impl WaitInfo {
         phase_ns: u64,
         quiet: Option<Quiet>,
         policy: SchedPolicy,
-        approach: Approach,
-        learned: Option<Learned>,
+        WaitStatus { plan, learned, .. }: WaitStatus,
     ) -> Self {
         let mut info = Self {
             phase_ns,
-            hop_ns: approach.hop_ns,
-            margin_ns: approach.margin_ns,
-            hops: approach.hops,
-            corrected: u32::from(approach.corrected),
+            hop_ns: plan.hop_ns,
+            margin_ns: plan.margin_ns,
+            hops: plan.hops,
+            corrected: u32::from(plan.corrected),
             priority: match policy {
                 SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
                     i32::from(priority)
@@ -94,7 +93,7 @@ impl WaitInfo {
             info.learns = 1;
             info.learned_cycles = learned.cycles;
             (info.late_share, info.cpu_share) = (learned.late, learned.cpu);
-            info.calibrating = u32::from(learned.phase == Phase::Calibrating);
+            info.calibrating = u32::from(learned.phase == LearnPhase::Calibrating);
             info.reachable = u32::from(learned.reachable);
             info.extrapolated = u32::from(learned.extrapolated);
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use punctual::core::recorder::{split, words};
+use punctual::core::ring::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 use punctual::drain::{Drainage, SampleFile, Sink};

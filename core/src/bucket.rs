@@ -1,6 +1,6 @@
-//! The buckets of the recorder's histogram: linear at first, then 128 to each doubling.
+//! The buckets of a page's histogram: linear at first, then 128 to each doubling.
 //!
-//! For the recorder that counts and the reader that shows. Pure arithmetic; touches nothing.
+//! For the page that counts and the reader that shows. Pure arithmetic; touches nothing.
 //!
 //! Values up to 255 ns have a bucket each; above, a bucket is at most 1/128 of its value wide
 //! (0.8 %). The last one ends at 2⁴⁰ ns (18 minutes). The layout is HdrHistogram's.

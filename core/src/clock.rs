@@ -1,15 +1,15 @@
-//! The one thing that reads time, as a contract.
+//! The contract of a clock: the only source of time in this crate.
 //!
-//! For the waits and the executive, which are written against it, so that they run on the machine's
-//! clock and in a simulated one alike. Touches nothing itself.
+//! For the waits and the executive, which run on the machine's clock and in a simulated one alike.
+//! Touches nothing itself.
 
 use crate::time::Instant;
 
 /// A clock that can be read and slept on. All instants are on CLOCK_MONOTONIC.
 ///
 /// An implementation MUST be monotonic as seen from one thread between two calls of `wake`; MUST
-/// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than asked for, unless
-/// a signal interrupted it.
+/// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than its argument,
+/// unless a signal interrupted it.
 pub trait Clock {
     /// A stamp in order: no instruction before it is stamped later, none after it earlier. On the
     /// processor's counter this is Maruti's `readtsc`, in nanoseconds of CLOCK_MONOTONIC.

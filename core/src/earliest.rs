@@ -88,7 +88,7 @@ impl<'s> Earliest<'s> {
         self.first = self.matches[1];
     }
 
-    /// Shows the memory that it lies in.
+    /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {

@@ -1,7 +1,8 @@
 //! The layout of a sample file: a header, then blocks, each with its checksum.
 //!
-//! For the drain that writes such files and the analysis that reads them; the layout stands here
-//! once. Turns headers into bytes and back; computes no checksum (its callers do), opens no file.
+//! For the drain that writes such files and the analysis that reads them; this is the only
+//! description of the layout. Turns headers into bytes and back; computes no checksum (its callers
+//! do), opens no file.
 //!
 //! All numbers are little-endian.
 //!
@@ -36,12 +37,12 @@ pub const BLOCK_SAMPLES_MAX: u32 = 1 << 20;
 pub enum BlockKind {
     /// Samples of one run, and that run's counters up to then.
     Data,
-    /// Nothing: the file ends here as it should; `run` is 0 where the recording had run its time,
-    /// 1 where it was ended early.
+    /// No samples: the file is complete; `run` is 0 where the recording ran for all its time, 1
+    /// where it was ended early.
     End,
 }
 
-/// What stands before a block's samples.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
     /// What the block holds.
@@ -90,7 +91,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// The header that stands in `bytes`; `None` when it is damaged in any way.
+    /// The header in `bytes`; `None` when it is damaged in any way.
     ///
     /// # Real-time: reader side
     pub fn from_bytes(
@@ -117,7 +118,7 @@ impl BlockHeader {
     }
 }
 
-/// What stands before the JSON text.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// The version of the layout.
@@ -141,8 +142,8 @@ impl FileHeader {
         bytes
     }
 
-    /// The header that stands in `bytes`; `None` when this is no sample file. The version is not
-    /// judged here, so that a newer file can be told from a foreign one.
+    /// The header in `bytes`; `None` when this is not a sample file. The version is not checked
+    /// here, so that a newer file and a foreign one are different errors.
     ///
     /// # Real-time: reader side
     pub fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Option<Self> {

@@ -6,7 +6,7 @@
 //!
 //! The path of a cycle: [`releases`] says when it is due; the [`gate`] waits for that by a
 //! [`wait`], or [`executive`] runs what is due of many tasks; a [`page`] counts it, and
-//! [`recorder`] keeps it as a sample. [`mod@file`] is how samples lie on disk afterwards.
+//! [`ring`] keeps it as a sample. [`mod@file`] is how samples lie on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,12 +22,11 @@ pub mod executive;
 pub mod file;
 pub mod follow;
 pub mod gate;
-
 pub mod page;
 pub mod parts;
 pub mod ready;
-pub mod recorder;
 pub mod releases;
+pub mod ring;
 pub mod sample;
 pub mod seat;
 pub mod table;

@@ -1,9 +1,9 @@
 //! The memory that a table or a state lies in, slice by slice.
 //!
-//! For whoever brings it near before a release, locks it, or sends it away before a measurement.
-//! Shows it, and lets nobody change it.
+//! For callers that bring it into the caches before a release, lock it, or flush it before a
+//! measurement. Read only.
 
-/// Is shown slices of memory.
+/// Receives slices of memory.
 pub trait Visit {
     /// One of them.
     ///

@@ -20,7 +20,7 @@ pub const fn words(ranks: usize) -> usize {
 
 /// A set of ranks.
 #[derive(Debug)]
-pub struct Ready<'s> {
+pub struct ReadySet<'s> {
     /// A bit a rank.
     bits: &'s mut [u64],
     /// A bit a word of `bits` that is not zero.
@@ -33,7 +33,7 @@ pub struct Ready<'s> {
     base: usize,
 }
 
-impl<'s> Ready<'s> {
+impl<'s> ReadySet<'s> {
     /// An empty set over `storage`, or `None` when that has no room for `ranks` ranks, or there are
     /// more than [`RANKS_MAX`].
     ///
@@ -161,7 +161,7 @@ impl<'s> Ready<'s> {
         (self.bits[rank / 64] | held) >> (rank % 64) & 1 == 1
     }
 
-    /// Shows the memory that it lies in.
+    /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {
@@ -186,7 +186,7 @@ impl<'s> Ready<'s> {
     }
 }
 
-impl Drop for Ready<'_> {
+impl Drop for ReadySet<'_> {
     /// Leaves the whole set in its storage.
     fn drop(&mut self) {
         self.put_back();
@@ -203,7 +203,7 @@ mod tests {
     fn agrees_with_a_sorted_set_at_every_size() {
         for ranks in [1, 63, 64, 65, 4_096, 4_097, RANKS_MAX] {
             let mut storage = vec![u64::MAX; words(ranks)];
-            let mut ready = Ready::new(&mut storage, ranks).expect("it fits");
+            let mut ready = ReadySet::new(&mut storage, ranks).expect("it fits");
             let mut model = BTreeSet::new();
             let mut seed = 7u64;
             for _ in 0..3_000 {
@@ -228,7 +228,7 @@ mod tests {
             // Another goes on with what this one leaves, a word that it holds included.
             assert_eq!(ready.pop(), model.pop_first());
             drop(ready);
-            let mut ready = Ready::resume(&mut storage, ranks).expect("it fits");
+            let mut ready = ReadySet::resume(&mut storage, ranks).expect("it fits");
             while let Some(rank) = model.pop_first() {
                 assert_eq!(ready.pop(), Some(rank));
             }
@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn too_little_storage_and_too_many_ranks_are_refused() {
-        assert!(Ready::new(&mut [0; 2], 65).is_none());
-        assert!(Ready::new(&mut [], 1).is_none());
+        assert!(ReadySet::new(&mut [0; 2], 65).is_none());
+        assert!(ReadySet::new(&mut [], 1).is_none());
         let mut storage = vec![0; words(RANKS_MAX + 1)];
-        assert!(Ready::new(&mut storage, RANKS_MAX + 1).is_none());
-        assert!(Ready::resume(&mut [0; 2], 65).is_none());
-        assert!(Ready::resume(&mut [0b1000, 0], 3).is_none(), "one that is not there");
-        assert!(Ready::resume(&mut [0b100, 0], 3).is_some_and(|set| set.first() == Some(2)));
-        assert!(Ready::new(&mut [], 0).is_some_and(|none| none.first().is_none()));
+        assert!(ReadySet::new(&mut storage, RANKS_MAX + 1).is_none());
+        assert!(ReadySet::resume(&mut [0; 2], 65).is_none());
+        assert!(ReadySet::resume(&mut [0b1000, 0], 3).is_none(), "one that is not there");
+        assert!(ReadySet::resume(&mut [0b100, 0], 3).is_some_and(|set| set.first() == Some(2)));
+        assert!(ReadySet::new(&mut [], 0).is_some_and(|none| none.first().is_none()));
     }
 }

@@ -1,8 +1,8 @@
 //! The releases of one period: the one type that says when cycle k is due.
 //!
-//! For loops, for tasks that run elsewhere, and for whoever counts what was missed. Pure
-//! arithmetic on an exact fraction; reads no clock, and never adds a measured time to a planned
-//! one, so that no error accumulates.
+//! For loops, for tasks that run elsewhere, and for counters of missed releases. Pure arithmetic on
+//! an exact fraction; reads no clock, and never adds a measured time to a planned one, so that no
+//! error accumulates.
 
 use crate::time::{Instant, Period};
 
@@ -26,7 +26,7 @@ impl Releases {
 
     /// Releases at `phase + ⌊m·period⌋`, m = 0, 1, 2, …, of which number 0 is the first one at or
     /// after `not_before`. Separate processes with one period and phase agree on the instants
-    /// without talking. A phase of a period or more is taken modulo the period.
+    /// without communication. A phase of a period or more is taken modulo the period.
     ///
     /// # Real-time: setup only
     pub const fn aligned(not_before: Instant, period: Period, phase_ns: u64) -> Self {

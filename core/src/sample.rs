@@ -1,6 +1,6 @@
 //! One cycle of a periodic loop as it is recorded, and as sixteen bytes.
 //!
-//! For the recorder that stores it, the drain that writes it and the analysis that reads it.
+//! For the ring that stores it, the drain that writes it and the analysis that reads it.
 //! Touches nothing; never interprets what it holds.
 
 use crate::dispatch::Job;
@@ -12,7 +12,7 @@ pub const CYCLE_MAX: u64 = (1 << 56) - 1;
 /// Bytes of a sample in a file: two little-endian words.
 pub const SAMPLE_BYTES: usize = 16;
 
-/// What is known of a cycle beside its lateness.
+/// What is known of a cycle in addition to its lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
@@ -66,7 +66,7 @@ pub struct Sample {
     pub cycle: u64,
     /// wake − release.
     pub lateness: Span,
-    /// What else is known.
+    /// Its flags.
     pub flags: Flags,
 }
 
@@ -94,7 +94,7 @@ impl Sample {
         }
     }
 
-    /// The sample as it stands in a file.
+    /// The sample as in a file.
     ///
     /// # Real-time: reader side
     #[inline]
@@ -106,7 +106,7 @@ impl Sample {
         bytes
     }
 
-    /// The sample that stands in a file.
+    /// The sample from the bytes of a file.
     ///
     /// # Real-time: reader side
     #[inline]

@@ -1,4 +1,4 @@
-//! The frozen table of an executive: who is released when, in which order of urgency.
+//! The frozen table of an executive: which task is released when, in order of urgency.
 //!
 //! For the dispatcher, which only reads it. A builder prepares the slices; [`Table::new`] checks
 //! every index once, so that nothing can fail in the loop. There is no least common multiple in it:
@@ -11,7 +11,7 @@ use crate::time::{Instant, Period};
 
 /// All tasks of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct PeriodClass {
     /// The period.
     pub period: Period,
     /// Its first run, and the one after its last: `first < end`.
@@ -23,7 +23,7 @@ pub struct Class {
 
 /// All tasks of a class with one phase, which are released together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PhaseGroup {
     /// Offset from the start of the class's period, ns: less than the period, rising in a class.
     pub phase_ns: u64,
     /// Its first mask, and the one after its last: `first < end`.
@@ -72,28 +72,28 @@ pub struct Slot {
     pub policy: OnOverrun,
 }
 
-/// Why slices are no table.
+/// Why slices are not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// More than [`RANKS_MAX`] tasks.
     TooMany,
     /// The class at this index has a period out of range or no runs of its own.
-    Class(usize),
+    PeriodClass(usize),
     /// The run at this index has a phase out of place or no masks of its own.
     Run(usize),
-    /// The mask at this index names ranks that are not there or belong to another run.
+    /// The mask at this index names ranks that do not exist or belong to another run.
     Mask(usize),
     /// The task at this rank may move its phase and shares its class with another, or does not and
     /// is in a class that does.
     Slot(usize),
 }
 
-/// Who is released when; never changes.
+/// Which task is released when; never changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'t> {
     pub(crate) epoch: Instant,
-    pub(crate) classes: &'t [Class],
-    pub(crate) runs: &'t [Run],
+    pub(crate) classes: &'t [PeriodClass],
+    pub(crate) runs: &'t [PhaseGroup],
     pub(crate) masks: &'t [Mask],
     pub(crate) slots: &'t [Slot],
 }
@@ -108,8 +108,8 @@ impl<'t> Table<'t> {
     /// # Real-time: setup only
     pub fn new(
         epoch: Instant,
-        classes: &'t [Class],
-        runs: &'t [Run],
+        classes: &'t [PeriodClass],
+        runs: &'t [PhaseGroup],
         masks: &'t [Mask],
         slots: &'t [Slot],
     ) -> Result<Self, TableError> {
@@ -120,11 +120,11 @@ impl<'t> Table<'t> {
         let (mut run, mut mask) = (0, 0);
         for (index, class) in classes.iter().enumerate() {
             if class.runs.0 != run || class.runs.1 <= run {
-                return Err(TableError::Class(index));
+                return Err(TableError::PeriodClass(index));
             }
             let mut above = 0;
             while run < class.runs.1 {
-                let of = runs.get(run as usize).ok_or(TableError::Class(index))?;
+                let of = runs.get(run as usize).ok_or(TableError::PeriodClass(index))?;
                 let phase_fits = of.phase_ns >= above && of.phase_ns < class.period.as_ns();
                 if !phase_fits || of.masks.0 != mask || of.masks.1 <= mask {
                     return Err(TableError::Run(run as usize));
@@ -138,7 +138,7 @@ impl<'t> Table<'t> {
     }
 
     /// Each rank of a run names the run, and is named once.
-    fn check_masks(&self, of: &Run, class: usize, run: u32) -> Result<(), TableError> {
+    fn check_masks(&self, of: &PhaseGroup, class: usize, run: u32) -> Result<(), TableError> {
         let mut above = 0;
         for index in of.masks.0..of.masks.1 {
             let wrong = TableError::Mask(index as usize);
@@ -160,7 +160,7 @@ impl<'t> Table<'t> {
         Ok(())
     }
 
-    /// Nothing is left over; a task whose phase may move is alone in its class.
+    /// Each part is used; a task whose phase may move is alone in its class.
     fn check_slots(&self, runs: u32, masks: u32) -> Result<(), TableError> {
         if runs as usize != self.runs.len() {
             return Err(TableError::Run(runs as usize));
@@ -198,7 +198,7 @@ impl<'t> Table<'t> {
         self.classes.len()
     }
 
-    /// Shows the memory that it lies in.
+    /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 
-use punctual::core::recorder::{split, words};
+use punctual::core::ring::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::drain::{SampleFile, Sink};
-use punctual::follow::{Reading, Reference};
+use punctual::follow::{ClockReading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::experiment::{Background, Progress};
@@ -37,7 +37,7 @@ fn made_up(added_ns: Arc<AtomicU64>) -> Reference {
         if added != STOPPED {
             last = Instant::from_ns(ns + ns / 1_000_000 * 30 + AHEAD_NS + added);
         }
-        Some(Reading { monotonic: Instant::from_ns(ns), reference: last, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference: last, width: Span::ZERO })
     }))
 }
 

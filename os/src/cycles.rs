@@ -1,7 +1,7 @@
 //! The processor's own counter: TSC on x86-64, CNTVCT_EL0 on AArch64.
 //!
-//! For the cycle clock of crate `punctual`. Knows nothing of frequencies but what the processor
-//! says of itself; whether the counter may be trusted is decided elsewhere.
+//! For the cycle clock of crate `punctual`. Knows only the frequency that the processor reports;
+//! whether the counter may be trusted is decided elsewhere.
 
 /// What this processor's counter is called.
 #[cfg(target_arch = "x86_64")]

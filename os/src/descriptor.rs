@@ -1,4 +1,4 @@
-//! Descriptors as numbers: which outlive an exec, and their end.
+//! Descriptors as numbers: owning, copying and closing them, and which survive an exec.
 //!
 //! For memory and sockets that go from one process to another. Never opens anything by a path.
 
@@ -11,7 +11,7 @@ use crate::Errno;
 pub struct Descriptor(c_int);
 
 impl Descriptor {
-    /// Takes over a new descriptor, which nobody else closes.
+    /// Takes over a new descriptor, which no other owner closes.
     pub(crate) const fn new(made: c_int) -> Self {
         Self(made)
     }

@@ -1,4 +1,4 @@
-//! The number with which the kernel says no.
+//! The error numbers of the kernel.
 //!
 //! For every wrapper here. Touches nothing but errno itself; never a message (`host::explain` has
 //! those).
@@ -18,11 +18,11 @@ impl Errno {
     pub const INVAL: Self = Self(libc::EINVAL);
     /// ENOMEM: beyond a limit of memory.
     pub const NOMEM: Self = Self(libc::ENOMEM);
-    /// ENODEV: there is no such device, or no more.
+    /// ENODEV: there is no such device, or it was removed.
     pub const NODEV: Self = Self(libc::ENODEV);
     /// ENOTTY: the device does not know this request.
     pub const NOTTY: Self = Self(libc::ENOTTY);
-    /// EOPNOTSUPP: the device knows it, and cannot do it.
+    /// EOPNOTSUPP: the device knows the request and cannot carry it out.
     pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
 
     /// The calling thread's errno after a call that failed.

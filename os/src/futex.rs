@@ -1,19 +1,19 @@
-//! Sleep until a word changes, and wake who sleeps on it.
+//! Sleep until a word changes, and wake the threads that sleep on it.
 //!
-//! For seats: one releases, one waits. The word is the low half of a 64-bit one, so that the words
-//! of a seat are all of one kind. Never loops: who waits looks at the word again.
+//! For task blocks: a server posts, a client waits. The word is the low half of a 64-bit one, so
+//! that all words of a task block have one size. Never loops: the caller reads the word again.
 
 use core::ffi::c_long;
 use core::sync::atomic::AtomicU64;
 
 use crate::Errno;
 
-/// Who sleeps on a word.
+/// Which threads sleep on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Threads of this process alone: quicker.
     Process,
-    /// Whoever has mapped the same memory.
+    /// Threads of every process that has mapped the same memory.
     Machine,
 }
 

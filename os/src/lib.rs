@@ -1,12 +1,12 @@
-//! The door: every system call and processor instruction that punctual makes.
+//! Every system call and special processor instruction that punctual uses.
 //!
-//! `no_std`, libc only. All unsafe code of the project but that of the border to C (`capi`) lives
+//! `no_std`, libc only. All unsafe code of the project but that of the C interface (`capi`) is
 //! here, behind safe functions whose first doc line is the call that they make. What keeps it
 //! sound: every pointer handed to the kernel points to a local variable or to a slice that outlives
 //! the call, lengths are taken from the same value as the pointer, and no function returns memory
 //! that the kernel owns.
 //!
-//! Nothing here decides: no retry beyond what a contract states, no default, no message.
+//! Nothing here makes decisions: no retry beyond what a contract states, no default, no message.
 #![no_std]
 
 #[cfg(test)]

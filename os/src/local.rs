@@ -1,4 +1,4 @@
-//! Local sockets: who is at the other end, and descriptors that go through.
+//! Local sockets: the process at the other end, and passing of descriptors.
 //!
 //! For supervisors and for processes that join one. Connecting and listening are std's.
 
@@ -10,7 +10,7 @@ use crate::descriptor::Descriptor;
 /// The most descriptors in one message.
 pub const DESCRIPTORS_MAX: usize = 2;
 
-/// Who is at the other end, as of its connect(2).
+/// The process at the other end, as of its connect(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its process.

@@ -1,7 +1,7 @@
 //! Memory that processes share: a file without a name, sealed in size, mapped as words.
 //!
-//! For pages and seats. All access is by atomic words, so that what another process writes at the
-//! same time, or has left there, can be wrong but never undefined.
+//! For pages and task blocks. All access is by atomic words, so that what another process writes at
+//! the same time, or has left there, can be wrong but never undefined.
 
 use core::ffi::{CStr, c_int};
 use core::fmt;
@@ -20,7 +20,7 @@ pub enum Access {
     Write,
 }
 
-/// Words that are shared with whoever else has mapped the same file; unmapped when dropped.
+/// Words that are shared with every process that has mapped the same file; unmapped when dropped.
 pub struct Mapping {
     words: NonNull<AtomicU64>,
     count: usize,
@@ -43,7 +43,7 @@ impl fmt::Debug for Mapping {
 
 /// `memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)`, `ftruncate(8 · words)`,
 /// `fcntl(F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)`: a descriptor of zeroed memory
-/// whose size nobody can change any more, so that no access to a mapping of it can fail.
+/// whose size cannot change any more, so that no access to a mapping of it can fail.
 ///
 /// Errors: `EMFILE`, `ENFILE`, `ENOMEM`; `EINVAL` for a name above 249 bytes or no words.
 ///
@@ -83,8 +83,8 @@ impl Mapping {
     /// what the descriptor names; all of them for `None`.
     ///
     /// Errors: `EINVAL` when it is no memory of [`create`]'s kind, sealed in size (a file that
-    /// somebody can make shorter would end whoever reads it), or is smaller; `EACCES` for a
-    /// descriptor that cannot be written; `EBADF`, `ENOMEM`.
+    /// another process can shorten would end its readers), or is smaller; `EACCES` for a descriptor
+    /// that cannot be written; `EBADF`, `ENOMEM`.
     ///
     /// # Real-time: setup only
     pub fn of(descriptor: c_int, words: Option<usize>, access: Access) -> Result<Self, Errno> {

@@ -1,5 +1,5 @@
-//! A process by descriptor: seen to end, and ended, without ever meeting another one that got its
-//! number.
+//! A process by descriptor: see whether it has ended, and end it, without ever signalling another
+//! one that got its number.
 //!
 //! For supervisors. Never waits.
 
@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_uint};
 
 use crate::Errno;
 use crate::descriptor::Descriptor;
-use crate::process::Ending;
+use crate::process::EndSignal;
 
 /// `pidfd_open(pid, 0)` (Linux 5.3): a descriptor of the process.
 ///
@@ -34,7 +34,7 @@ pub fn has_ended(pidfd: &Descriptor) -> Result<bool, Errno> {
 /// `pidfd_send_signal(pidfd, signal, NULL, 0)` (Linux 5.1): `ESRCH` when it has ended.
 ///
 /// # Real-time: reader side
-pub fn end(pidfd: &Descriptor, how: Ending) -> Result<(), Errno> {
+pub fn end(pidfd: &Descriptor, how: EndSignal) -> Result<(), Errno> {
     // SAFETY: takes numbers, and a null siginfo, which is allowed.
     let result = unsafe {
         libc::syscall(
@@ -57,10 +57,10 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
         let pidfd = open(child.id().cast_signed()).expect("it lives");
         assert_eq!(has_ended(&pidfd), Ok(false));
-        end(&pidfd, Ending::Kill).expect("ours");
+        end(&pidfd, EndSignal::Kill).expect("ours");
         child.wait().expect("ours");
         assert_eq!(has_ended(&pidfd), Ok(true));
-        assert_eq!(end(&pidfd, Ending::Kill), Err(Errno(libc::ESRCH)));
+        assert_eq!(end(&pidfd, EndSignal::Kill), Err(Errno(libc::ESRCH)));
         assert!(open(-1).is_err());
     }
 }

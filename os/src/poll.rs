@@ -1,6 +1,6 @@
 //! Waiting for any of several descriptors, until an instant.
 //!
-//! For supervisors: a process that ended, somebody at a socket. Never reads from any of them.
+//! For supervisors: a process that ended, a connection at a socket. Never reads from any of them.
 
 use core::ffi::c_int;
 

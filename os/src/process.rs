@@ -1,4 +1,4 @@
-//! Processes and threads: who they are, what becomes of them when their parent ends, timer slack.
+//! Processes and threads: their numbers, what happens when their parent ends, timer slack.
 //!
 //! For sessions and for the loads, which run as child processes. Never starts a program: the only
 //! process made here ends in its first instruction.
@@ -61,7 +61,7 @@ pub fn ends_with_parent() -> Result<bool, Errno> {
 }
 
 /// `alarm(seconds)`: SIGALRM, which ends a process that does not handle it, after so many seconds;
-/// 0 takes it back. Survives execve(2). Gives what was left of the one before, 0 for none.
+/// 0 cancels it. Survives execve(2). Gives what was left of the one before, 0 for none.
 ///
 /// # Real-time: setup only
 pub fn alarm_s(seconds: u32) -> u32 {
@@ -69,10 +69,10 @@ pub fn alarm_s(seconds: u32) -> u32 {
     unsafe { libc::alarm(seconds) }
 }
 
-/// How to ask a process for its end.
+/// The signals that end a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Ending {
+pub enum EndSignal {
     /// SIGINT: as by Ctrl-C.
     Interrupt = libc::SIGINT,
     /// SIGTERM.
@@ -83,11 +83,11 @@ pub enum Ending {
     Kill = libc::SIGKILL,
 }
 
-/// `kill(pid, signal)`: one process, `pid` in [2, …]; anything else is `EINVAL`, so that a slip
-/// never meets every process of the machine.
+/// `kill(pid, signal)`: one process, `pid` in [2, …]; anything else is `EINVAL`, so that a mistake
+/// never signals every process of the machine.
 ///
 /// # Real-time: setup only
-pub fn end(pid: i32, how: Ending) -> Result<(), Errno> {
+pub fn end(pid: i32, how: EndSignal) -> Result<(), Errno> {
     if pid < 2 {
         return Err(Errno::INVAL);
     }
@@ -98,7 +98,7 @@ pub fn end(pid: i32, how: Ending) -> Result<(), Errno> {
 /// `kill(-group, signal)`: every process of a group, `group` in [2, …] as for [`end`].
 ///
 /// # Real-time: setup only
-pub fn end_group(group: i32, how: Ending) -> Result<(), Errno> {
+pub fn end_group(group: i32, how: EndSignal) -> Result<(), Errno> {
     if group < 2 {
         return Err(Errno::INVAL);
     }
@@ -106,7 +106,7 @@ pub fn end_group(group: i32, how: Ending) -> Result<(), Errno> {
     Errno::check(unsafe { libc::kill(-group, how as libc::c_int) }.into()).map(drop)
 }
 
-/// `kill(-group, 0)`: whether a process of this group is left, one that nobody has waited for
+/// `kill(-group, 0)`: whether a process of this group is left, one that was not waited for
 /// included; `group` in [2, …].
 ///
 /// # Real-time: setup only
@@ -123,7 +123,7 @@ pub fn group_exists(group: i32) -> Result<bool, Errno> {
 }
 
 /// `fork()`, `_exit(0)` in the new process, `waitpid(pid, NULL, 0)` in this one: a process that
-/// does nothing, from its birth to its burial. Goes on waiting after a signal (`EINTR`).
+/// does nothing, from its start until it is reaped. Goes on waiting after a signal (`EINTR`).
 ///
 /// Errors: `EAGAIN` beyond RLIMIT_NPROC or the cgroup's pids.max, `ENOMEM`.
 ///
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn wide_targets_are_refused() {
         for pid in [i32::MIN, -1, 0, 1] {
-            assert_eq!(end(pid, Ending::Kill), Err(Errno::INVAL));
-            assert_eq!(end_group(pid, Ending::Kill), Err(Errno::INVAL));
+            assert_eq!(end(pid, EndSignal::Kill), Err(Errno::INVAL));
+            assert_eq!(end_group(pid, EndSignal::Kill), Err(Errno::INVAL));
             assert_eq!(group_exists(pid), Err(Errno::INVAL));
         }
     }
@@ -229,10 +229,10 @@ mod tests {
         BufReader::new(out).read_line(&mut said).expect("a line");
         let pid = child.id().cast_signed();
         assert_eq!(group_exists(pid), Ok(true));
-        end_group(pid, Ending::Terminate).expect("it lives");
+        end_group(pid, EndSignal::Terminate).expect("it lives");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
         assert_eq!(group_exists(pid), Ok(false));
-        assert_eq!(end(pid, Ending::Interrupt), Err(Errno(libc::ESRCH)));
+        assert_eq!(end(pid, EndSignal::Interrupt), Err(Errno(libc::ESRCH)));
     }
 
     #[test]

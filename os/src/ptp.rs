@@ -1,4 +1,4 @@
-//! A PTP hardware clock beside the system's: one moment on both.
+//! Readings of a PTP hardware clock and of the system's clock at one moment.
 //!
 //! For the thread that follows one (Linux, include/uapi/linux/ptp_clock.h, 6.18; the requests
 //! themselves are those of 3.0, 4.6 and 5.0). The caller opens the device; nothing is set here.
@@ -83,7 +83,7 @@ impl How {
 
 /// One moment on the device, between two readings of CLOCK_REALTIME, ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct PtpSample {
     /// CLOCK_REALTIME before.
     pub before_ns: u64,
     /// The device.
@@ -92,8 +92,8 @@ pub struct Sample {
     pub after_ns: u64,
 }
 
-/// Flags for whoever opens a device that may be no PTP clock: it is not waited for, and no terminal
-/// becomes the caller's.
+/// Flags to open a device that may not be a PTP clock: opening does not wait, and does not make a
+/// terminal the caller's.
 pub const OPEN_FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 
 /// `major(device)` and `minor(device)` of a device's number, as stat(2) gives it.
@@ -111,7 +111,7 @@ pub const fn number(device: u64) -> (u32, u32) {
 /// gone, or where the hardware cannot stamp the clocksource in use.
 ///
 /// # Real-time: setup only
-pub fn read(fd: i32, how: How) -> Result<Sample, Errno> {
+pub fn read(fd: i32, how: How) -> Result<PtpSample, Errno> {
     match how {
         How::Precise => {
             let mut both = Precise::default();
@@ -119,7 +119,7 @@ pub fn read(fd: i32, how: How) -> Result<Sample, Errno> {
             let done = unsafe { libc::ioctl(fd, PRECISE as _, &raw mut both) };
             Errno::check(done.into())?;
             let system = ns(both.realtime);
-            Ok(Sample { before_ns: system, device_ns: ns(both.device), after_ns: system })
+            Ok(PtpSample { before_ns: system, device_ns: ns(both.device), after_ns: system })
         }
         How::Extended => {
             let mut all = Extended {
@@ -157,10 +157,10 @@ fn ns(time: Time) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(time.nsec.into())
 }
 
-fn narrowest(samples: impl Iterator<Item = [Time; 3]>) -> Result<Sample, Errno> {
+fn narrowest(samples: impl Iterator<Item = [Time; 3]>) -> Result<PtpSample, Errno> {
     samples
         .map(|at| at.map(ns))
-        .map(|[before_ns, device_ns, after_ns]| Sample { before_ns, device_ns, after_ns })
+        .map(|[before_ns, device_ns, after_ns]| PtpSample { before_ns, device_ns, after_ns })
         .min_by_key(|sample| sample.after_ns.saturating_sub(sample.before_ns))
         .ok_or(Errno::INVAL)
 }

@@ -31,7 +31,7 @@ struct Attr {
     period: u64,
 }
 
-/// All that sched_getattr(2) told of a thread, to be put back as it was.
+/// The attributes of a thread from sched_getattr(2), to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved(Attr);
 
@@ -47,8 +47,8 @@ const RESET_ON_FORK: u64 = 1;
 /// `sched_setattr(tid, &attr, 0)`: thread `tid`, 0 for the calling one, whose nice value stays.
 ///
 /// A real-time policy is for that thread alone (SCHED_FLAG_RESET_ON_FORK): nothing that it starts
-/// inherits it, since nobody would watch that. Only CAP_SYS_NICE may clear the flag, so that
-/// SCHED_OTHER keeps it.
+/// inherits it, since that would run without a watchdog. Only CAP_SYS_NICE may clear the flag, so
+/// that SCHED_OTHER keeps it.
 ///
 /// Errors: `EPERM` without CAP_SYS_NICE and beyond RLIMIT_RTPRIO, or in a cgroup without real-time
 /// runtime; `EINVAL` for a priority outside [1, 99] or an unknown policy; `ESRCH`.

@@ -182,7 +182,7 @@ impl Performer<'_> {
                     return Err(format!("{} does not run in a thread of ours", contender.name()));
                 }
             };
-            if wait.learned().is_some() {
+            if wait.status().learned.is_some() {
                 let _rehearsed = self.perform(&mut wait, Adaptive::calibration(period));
             }
             waits.push(wait);

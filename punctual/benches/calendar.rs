@@ -13,9 +13,9 @@ use punctual::core::calendar::State as UnitState;
 use punctual::core::clock::Clock;
 use punctual::core::dispatch::{Job, Overruns, State};
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual::core::executive::source::{Tasks, Units};
+use punctual::core::executive::schedule::Schedule;
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Spin, Strategy};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
@@ -85,7 +85,7 @@ fn strategy(way: usize) -> Strategy {
     // A wait is from one unit to the next: a quarter of the frame.
     let gap = Period::from_ns(FRAME_NS / 4).expect("positive");
     match way {
-        0 => Strategy::Adaptive(Adaptive::new(Aim { budget: 0.2, ..Aim::of(gap) })),
+        0 => Strategy::Adaptive(Adaptive::new(Target { budget: 0.2, ..Target::of(gap) })),
         1 => Strategy::Spin(Spin::new(Spin::FIXED)),
         // Nearly the whole gap: the kernel leaves a real-time task 95 % of the CPU.
         _ => Strategy::Spin(Spin::new(Span::from_us(190))),
@@ -107,16 +107,15 @@ fn block(
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
     let mut unit_state = UnitState::begin(&places, &mut progress, from).expect("its own");
     let mut state = State::begin(&table, storage.lend(), from).expect("its own");
-    let mut alone = Units { calendar: &places, state: &mut unit_state };
     let before = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
     let mut many = Many { clock: clock.clone(), wait, tasks: Busy, observe: &mut *seen };
     let (end, stop) = (from + BLOCK, AtomicBool::new(false));
-    let _ended = if both {
-        let tasks = Tasks { table: &table, state: &mut state };
-        many.obey(&mut beside.source(alone, tasks), end, &stop)
+    let mut schedule = if both {
+        beside.schedule((&places, &mut unit_state), (&table, &mut state))
     } else {
-        many.obey(&mut alone, end, &stop)
+        Schedule::of_calendar(&places, &mut unit_state)
     };
+    let _ended = many.obey(&mut schedule, end, &stop);
     seen.cpu_ns += now_ns(ClockId::ThreadCpu) - before.0;
     seen.wall_ns += now_ns(ClockId::Monotonic) - before.1;
     seen.missed += (0..units.tasks()).map(|t| unit_state.counters(t).missed_units).sum::<u64>();

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
 use punctual::core::time::{Instant, Span};
-use punctual::core::wait::exit::{Exit, FINE, plain};
+use punctual::core::wait::spin_exit::{FINE, SpinExit, plain};
 use punctual::os::affinity;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::session;
@@ -90,7 +90,7 @@ fn link_ns(clock: &mut MachineClock) -> f64 {
     all[50]
 }
 
-fn leave(way: usize, exit: &Exit, clock: &mut MachineClock, target: Instant) {
+fn leave(way: usize, exit: &SpinExit, clock: &mut MachineClock, target: Instant) {
     match way {
         0 => {
             while clock.poll() < target && !STOP.load(std::sync::atomic::Ordering::Relaxed) {
@@ -108,7 +108,7 @@ fn leave(way: usize, exit: &Exit, clock: &mut MachineClock, target: Instant) {
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// A block of exits in one way.
-fn block(spread: &mut Spread, way: usize, exit: &Exit, clock: &mut MachineClock, with: Delay) {
+fn block(spread: &mut Spread, way: usize, exit: &SpinExit, clock: &mut MachineClock, with: Delay) {
     clock.wake();
     let mut offset = spread.n;
     for at in 0..BLOCK {
@@ -143,14 +143,14 @@ fn main() -> std::io::Result<()> {
     let mut clock = MachineClock::best();
     let mut out = std::io::stdout().lock();
     let link_ns = link_ns(&mut clock);
-    let exit = match Exit::measure(&mut clock) {
+    let exit = match SpinExit::measure(&mut clock) {
         Ok(exit) => exit,
         Err(why) => return writeln!(out, "not corrected here: {why:?}"),
     };
     writeln!(out, "cpu {cpu:?}, policy {:?}, {}", thread.policy(), clock.name())?;
     writeln!(out, "counter's step {:.2} ns, a link {link_ns:.3} ns", exit.quantum_ns())?;
     writeln!(out, "{exit:?}")?;
-    writeln!(out, "its own trial: {:?}", Exit::calibrate(&mut clock))?;
+    writeln!(out, "its own trial: {:?}", SpinExit::calibrate(&mut clock))?;
     // Without steps there is nothing to sweep, and each stamp is one look.
     let step_ns = exit.quantum_ns().max(0.4);
     let delays = ((step_ns / link_ns) as u64).max(1);

@@ -100,7 +100,7 @@ fn turn(name: &str, pid: &AtomicI32) -> Result<(f64, f64), String> {
     let it = pidfd::open(pid.load(Ordering::Acquire)).map_err(|why| why.to_string())?;
     let before_ns = now_ns(ClockId::Monotonic);
     let passed = || (now_ns(ClockId::Monotonic) - before_ns) as f64 / 1e6;
-    pidfd::end(&it, process::Ending::Kill).map_err(|why| why.to_string())?;
+    pidfd::end(&it, process::EndSignal::Kill).map_err(|why| why.to_string())?;
     let mut gone = None;
     loop {
         let is_safe = watch.output(&mut bytes) == Some(Source::Safe);

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
-use punctual_core::page::{self, At, Kind, Missed, Page, View};
-use punctual_core::recorder::Recorder;
+use punctual_core::page::{self, At, Missed, Page, PageKind, View};
+use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::time::{Instant, Span};
 
@@ -32,7 +32,7 @@ pub(crate) struct Counting {
 }
 
 /// Memory for the counts and the histogram of one task, empty.
-pub(crate) fn blank(kind: Kind) -> Words {
+pub(crate) fn blank(kind: PageKind) -> Words {
     let stats = words(page::WORDS);
     let _page = Page::new(&stats, kind);
     stats
@@ -41,7 +41,7 @@ pub(crate) fn blank(kind: Kind) -> Words {
 impl Counting {
     /// Counts on a page of its own; samples go to `ring`, where there is one.
     pub(crate) fn new(ring: Option<Words>) -> Self {
-        Self::on(blank(Kind::Lateness), ring)
+        Self::on(blank(PageKind::Lateness), ring)
     }
 
     /// Counts in `stats`, which [`blank`] made; samples go to `ring`, where there is one.
@@ -97,7 +97,7 @@ impl Keep for Counting {
             page.end(missed, end);
         }
         if let Some((ring, _)) = &self.samples
-            && let Some(mut recorder) = Recorder::resume(ring)
+            && let Some(mut recorder) = Ring::resume(ring)
         {
             recorder.miss(missed.count);
         }
@@ -108,7 +108,7 @@ impl Counting {
     #[inline]
     fn record(&mut self, missed: u64, sample: impl FnOnce(Flags) -> Sample) {
         if let Some((ring, beginning)) = &mut self.samples
-            && let Some(mut recorder) = Recorder::resume(ring)
+            && let Some(mut recorder) = Ring::resume(ring)
         {
             if missed > 0 {
                 recorder.miss(missed);

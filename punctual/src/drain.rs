@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use punctual_core::file::{
     BLOCK_SAMPLES_MAX, BlockHeader, BlockKind, FILE_VERSION, FileHeader, JSON_BYTES_MAX,
 };
-use punctual_core::recorder::{Drain, View};
+use punctual_core::ring::{Drain, RingView};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::Span;
 
@@ -86,7 +86,7 @@ impl<W: Write> SampleFile<W> {
     }
 
     /// Writes samples, all the way to where they go.
-    fn append(&mut self, run: usize, samples: &[Sample], view: &View<'_>) -> io::Result<()> {
+    fn append(&mut self, run: usize, samples: &[Sample], view: &RingView<'_>) -> io::Result<()> {
         self.write(run, samples, view)?;
         self.to.flush()?;
         self.first()
@@ -97,7 +97,7 @@ impl<W: Write> SampleFile<W> {
         self.first.take().map_or(Ok(()), |first| (first.0)())
     }
 
-    fn write(&mut self, run: usize, samples: &[Sample], view: &View<'_>) -> io::Result<()> {
+    fn write(&mut self, run: usize, samples: &[Sample], view: &RingView<'_>) -> io::Result<()> {
         self.block.clear();
         for sample in samples {
             self.block.extend_from_slice(&sample.to_bytes());
@@ -134,7 +134,7 @@ impl<W: Write> SampleFile<W> {
 
 /// All recorders of an experiment, and where their samples go.
 pub struct Drainage<'a, S, W: Write> {
-    runs: Vec<(Drain<'a>, View<'a>)>,
+    runs: Vec<(Drain<'a>, RingView<'a>)>,
     sink: S,
     file: Option<SampleFile<W>>,
     failed: Option<io::Error>,
@@ -145,7 +145,7 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
     /// Drains `runs`, in the order in which the file describes them, into `sink` and `file`.
     ///
     /// # Real-time: setup only
-    pub fn new(runs: Vec<(Drain<'a>, View<'a>)>, sink: S, file: Option<SampleFile<W>>) -> Self {
+    pub fn new(runs: Vec<(Drain<'a>, RingView<'a>)>, sink: S, file: Option<SampleFile<W>>) -> Self {
         Self { runs, sink, file, failed: None, batch: Vec::with_capacity(BATCH) }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
-    use punctual_core::recorder::{split, words};
+    use punctual_core::ring::{split, words};
     use punctual_core::sample::Flags;
 
     use super::*;

@@ -41,14 +41,14 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use punctual_core::dispatch::Overruns;
-    use punctual_core::page::{At, Kind, Page, WORDS};
+    use punctual_core::page::{At, Page, PageKind, WORDS};
 
     use super::*;
 
     #[test]
     fn a_quantile_is_not_below_the_exact_one_and_within_a_bucket_of_it() {
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let mut page = Page::new(&words, Kind::Lateness).expect("fits");
+        let mut page = Page::new(&words, PageKind::Lateness).expect("fits");
         let view = View::open(&words).expect("a page");
         assert_eq!(of(&view, 0.5), None);
         let mut push = |ns| page.keep(At::default(), Span::from_ns(ns), None, Overruns::default());

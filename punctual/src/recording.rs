@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use punctual_core::recorder;
+use punctual_core::ring;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 use punctual_os::affinity;
@@ -157,9 +157,9 @@ impl Drop for Recording {
 fn ring(period: Period) -> Words {
     let wanted = ROOM_S.saturating_mul(1_000_000_000) / period.as_ns();
     let samples = wanted.clamp(RING.0, RING.1).next_power_of_two();
-    let ring = words(recorder::words(samples as usize));
+    let ring = words(ring::words(samples as usize));
     // Made before anybody resumes it.
-    let _made = recorder::split(&ring);
+    let _made = ring::split(&ring);
     ring
 }
 
@@ -191,7 +191,7 @@ impl Writer {
             Ok(file) => (Some(file), None),
             Err(why) => (None, Some(why)),
         };
-        let readers: Vec<_> = rings.iter().filter_map(|ring| recorder::readers(ring)).collect();
+        let readers: Vec<_> = rings.iter().filter_map(|ring| ring::readers(ring)).collect();
         let views: Vec<_> = readers.iter().map(|(_, view)| *view).collect();
         let mut drainage = Drainage::new(readers, Nowhere, file);
         while !done.load(Ordering::Acquire) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::dispatch::Overruns;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow};
 use punctual_core::page::At;
-use punctual_core::seat::{Done, Door, Entered, Releaser};
+use punctual_core::seat::{Done, Entered, TaskGate, TaskServer};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Span};
 use punctual_os::futex::{self, Scope};
@@ -125,11 +125,11 @@ impl RemoteCounts {
 #[derive(Debug)]
 pub(crate) struct RemoteTask<'a, K> {
     /// Its seat.
-    pub(crate) server: Releaser<'a>,
+    pub(crate) server: TaskServer<'a>,
     /// What is kept of its cycles.
     pub(crate) kept: K,
     /// Who may be released.
-    pub(crate) door: &'a Door,
+    pub(crate) door: &'a TaskGate,
     /// What others hear.
     pub(crate) counts: &'a RemoteCounts,
     /// What counts as wrong.
@@ -152,7 +152,7 @@ impl<K: Keep> RemoteTask<'_, K> {
     pub(crate) fn harvest(&mut self, now: Instant) {
         let (kept, limits) = (&mut self.kept, &self.limits);
         self.server.harvest(now, |done| keep(kept, limits, &done));
-        self.counts.invalid.store(self.server.rubbish(), Ordering::Relaxed);
+        self.counts.invalid.store(self.server.invalid(), Ordering::Relaxed);
     }
 
     /// Takes the last results, and counts what was posted and not taken as missed. The task runs no

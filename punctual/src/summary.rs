@@ -5,9 +5,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use punctual_core::page::{Counts, Kind as PageKind, View};
+use punctual_core::page::{Counts, PageKind, View};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::{Approach, Learned};
+use punctual_core::wait::WaitStatus;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
@@ -114,10 +114,8 @@ pub struct Summary {
     pub epoch: Instant,
     /// The quiet phase that it took; `None` where none was requested, or found.
     pub quiet: Option<Quiet>,
-    /// How its own thread approached releases at the end.
-    pub approach: Approach,
-    /// What its wait learned of this machine; `None` for one that learns nothing.
-    pub learned: Option<Learned>,
+    /// How its own thread waited at the end, and what its wait learned of this machine.
+    pub wait: WaitStatus,
     /// What became of the tasks that are processes.
     pub processes: Vec<TaskOutcome>,
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
-use punctual_core::wait::adaptive::Aim;
+use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
 
 use crate::error::{Error, Kind};
@@ -72,7 +72,7 @@ impl Way {
                 Strategy::Rearm(Rearm::new(every))
             }
             Self::Adaptive(budget) => {
-                let aim = Aim { budget, wake_cost: cost(), ..Aim::of(period) };
+                let aim = Target { budget, wake_cost: cost(), ..Target::of(period) };
                 Strategy::Adaptive(Adaptive::new(aim))
             }
         }

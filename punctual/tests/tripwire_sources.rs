@@ -15,11 +15,10 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
-use punctual::follow::{Follow, Follower, Reading, Reference};
+use punctual::follow::{ClockReading, Follow, Follower, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
@@ -92,15 +91,12 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let start = clock.now();
     let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
     let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
-    let mut source = together.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
+    let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let tasks =
         Counts { clock: clock.clone(), ran: vec![0; 4], breaks: Some(1), overruns: Some(2) };
     let mut many = Many { clock, wait, tasks, observe: () };
     let stop = AtomicBool::new(false);
-    let found = watched(|span| many.obey(&mut source, start + span, &stop));
+    let found = watched(|span| many.obey(&mut schedule, start + span, &stop));
     assert!(many.tasks.ran.iter().all(|&ran| ran > 10), "{:?}", many.tasks.ran);
     found
 }
@@ -111,7 +107,7 @@ fn followed() -> Follower {
     let reference = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     follow.start().expect("readable")
@@ -148,7 +144,7 @@ fn neither_a_calendar_beside_tasks_nor_a_followed_clock_allocates_or_faults() {
     let period = Period::from_ns(500_000).expect("positive");
     for (name, (allocations, faults)) in [
         ("both, sleep", both(Sleep)),
-        ("both, adaptive", both(Adaptive::new(Aim::of(period)))),
+        ("both, adaptive", both(Adaptive::new(Target::of(period)))),
         ("followed", on_a_followed_clock()),
     ] {
         assert_eq!(allocations, 0, "{name}: allocations");

@@ -13,11 +13,11 @@ use punctual::core::dispatch::{Job, Overruns};
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::gate::Gate;
-use punctual::core::recorder::{Recorder, split, words};
 use punctual::core::releases::Releases;
+use punctual::core::ring::{Ring, split, words};
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
@@ -29,7 +29,7 @@ use punctual::session;
 static ALLOCATOR: Counting<System> = Counting::new(System);
 
 /// Keeps samples as a loop does that is measured.
-struct Recording<'a>(Recorder<'a>, Beginning);
+struct Recording<'a>(Ring<'a>, Beginning);
 
 impl Observe for Recording<'_> {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
@@ -128,6 +128,6 @@ fn the_loop_allocates_nothing_and_faults_on_nothing() {
     assert_eq!((allocations, faults), (0, 0), "spin");
     assert_eq!(many_allocations_and_faults(Sleep), (0, 0), "many, sleep");
     let period = Period::from_ns(500_000).expect("positive");
-    let adaptive = Adaptive::new(Aim::of(period));
+    let adaptive = Adaptive::new(Target::of(period));
     assert_eq!(many_allocations_and_faults(adaptive), (0, 0), "many, adaptive");
 }

@@ -4,12 +4,12 @@
 //! panics when something does not hold: a panic inside the parser, an error that is no single
 //! line, a round trip that does not come back.
 
-mod asked;
 mod campaign;
 mod foreign;
 mod machine;
 mod recorded;
 mod supervised;
+mod typed;
 
 use std::fmt::Display;
 
@@ -24,19 +24,19 @@ type Own = (&'static str, fn(&[u8]));
 /// Every parser but those of other programs' files, by the name of its folder of seeds.
 const OWN: &[Own] = &[
     ("campaign", campaign::campaign),
-    ("claim", asked::claim),
+    ("claim", typed::claim),
     ("cmdline", machine::cmdline),
-    ("column_spec", asked::column_spec),
+    ("column_spec", typed::column_spec),
     ("cpulist", machine::cpulist),
     ("csv", recorded::csv),
-    ("duration", asked::duration),
+    ("duration", typed::duration),
     ("facts", machine::facts),
     ("import_detect", foreign::detected),
     ("join_request", supervised::join_request),
-    ("limit", asked::limit),
-    ("loads", asked::loads),
+    ("limit", typed::limit),
+    ("loads", typed::loads),
     ("manifest", machine::manifest),
-    ("quantity", asked::quantity),
+    ("quantity", typed::quantity),
     ("samples_file", recorded::samples_file),
     ("scrub", machine::scrub),
     ("tasks_file", supervised::tasks_file),

@@ -7,7 +7,7 @@ use punctual_core::time::{Instant, Span};
 
 /// What the machine does to one sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum SleepNoise {
     /// The sleep comes back this much after its instant.
     Late(Span),
     /// A signal cuts the sleep short: it comes back this much before its instant.
@@ -27,14 +27,14 @@ pub struct SimClock<I> {
     pub sleeps: u64,
 }
 
-impl<I: Iterator<Item = Noise>> SimClock<I> {
+impl<I: Iterator<Item = SleepNoise>> SimClock<I> {
     /// A clock at `now` that follows `script`; a poll costs 20 ns.
     pub fn new(now: Instant, script: I) -> Self {
         Self { now, script, poll_cost: Span::from_ns(20), sleeps: 0 }
     }
 }
 
-impl<I: Iterator<Item = Noise>> Clock for SimClock<I> {
+impl<I: Iterator<Item = SleepNoise>> Clock for SimClock<I> {
     fn now(&mut self) -> Instant {
         self.now
     }
@@ -49,9 +49,9 @@ impl<I: Iterator<Item = Noise>> Clock for SimClock<I> {
         if at <= self.now {
             return;
         }
-        self.now = match self.script.next().unwrap_or(Noise::Late(Span::ZERO)) {
-            Noise::Late(by) => at + by,
-            Noise::Interrupted(before) => (at - before).max(self.now),
+        self.now = match self.script.next().unwrap_or(SleepNoise::Late(Span::ZERO)) {
+            SleepNoise::Late(by) => at + by,
+            SleepNoise::Interrupted(before) => (at - before).max(self.now),
         };
     }
 

@@ -12,7 +12,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual_core::executive::source::{Source, Tasks, Units};
+use punctual_core::executive::schedule::Schedule;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 
@@ -65,7 +65,7 @@ impl Dispatch for Script<'_> {
     }
 }
 
-fn run(source: &mut impl Source, script: &Scripted, end: u64) -> (Ended, Vec<Ran>) {
+fn run(schedule: &mut Schedule<'_, '_>, script: &Scripted, end: u64) -> (Ended, Vec<Ran>) {
     let now = Cell::new(0);
     let mut many = Many {
         clock: Still(&now),
@@ -73,7 +73,7 @@ fn run(source: &mut impl Source, script: &Scripted, end: u64) -> (Ended, Vec<Ran
         tasks: Script { now: &now, script, ran: Vec::new() },
         observe: (),
     };
-    let ended = many.obey(source, Instant::from_ns(end), &AtomicBool::new(false));
+    let ended = many.obey(schedule, Instant::from_ns(end), &AtomicBool::new(false));
     (ended, many.tasks.ran)
 }
 
@@ -100,7 +100,7 @@ fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
     let mut storage = plan.storage();
     let mut state =
         UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own storage");
-    run(&mut Units { calendar: &table, state: &mut state }, script, end).1
+    run(&mut Schedule::of_calendar(&table, &mut state), script, end).1
 }
 
 /// The tasks between the units: period, budget; the shortest period is the most urgent.
@@ -131,7 +131,7 @@ impl Slow<'_> {
                 .units()
                 .map(move |(_, unit)| (frame, frame * FRAME_NS + unit.ready_ns, unit))
         });
-        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::Unit)| {
+        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::UnitSlot)| {
             let task = unit.task as usize;
             let used = self.done[task] == Some(frame) && self.broken[task].is_none();
             ready >= from && !used
@@ -221,11 +221,8 @@ proptest! {
         let (mut progress, mut storage) = (plan.storage(), table.storage());
         let mut unit_state = UnitState::begin(&places, &mut progress, zero).expect("its own");
         let mut state = State::begin(&tasks, storage.lend(), zero).expect("its own");
-        let mut source = both.source(
-            Units { calendar: &places, state: &mut unit_state },
-            Tasks { table: &tasks, state: &mut state },
-        );
-        let (ended, ran) = run(&mut source, &script, 8 * FRAME_NS);
+        let mut schedule = both.schedule((&places, &mut unit_state), (&tasks, &mut state));
+        let (ended, ran) = run(&mut schedule, &script, 8 * FRAME_NS);
         let mut slow = Slow {
             calendar: &plan,
             periodic: &periodic,
@@ -290,7 +287,7 @@ fn a_time_out_stops_everything_where_that_is_asked() {
         let mut storage = plan.storage();
         let mut state =
             UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own");
-        let (ended, ran) = run(&mut Units { calendar: &table, state: &mut state }, script, 5_000);
+        let (ended, ran) = run(&mut Schedule::of_calendar(&table, &mut state), script, 5_000);
         (ended, ran.len(), *state.counters(0), *state.counters(1))
     };
     // The culprit is timed out, the victim starts late and is not blamed.
@@ -321,12 +318,12 @@ fn what_never_idles_ends_all_the_same() {
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let mut state = State::begin(&table, storage.lend(), Instant::from_ns(0)).expect("its own");
-    let mut source = Tasks { table: &table, state: &mut state };
-    let (ended, ran) = run(&mut source, &vec![(90, false)], 10_000);
+    let mut schedule = Schedule::of_table(&table, &mut state);
+    let (ended, ran) = run(&mut schedule, &vec![(90, false)], 10_000);
     assert_eq!(ended, Ended::Finished);
     // All releases before the end, and none after it, have run or are missed.
     for rank in 0..2 {
-        let counters = source.state.counters(rank);
+        let counters = state.counters(rank);
         assert_eq!(counters.ran + counters.missed, 100, "{rank}: {counters:?}");
         assert_eq!(counters.ran, ran.iter().filter(|ran| ran.0 == rank).count() as u64);
     }

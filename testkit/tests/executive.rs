@@ -15,7 +15,7 @@ use punctual::core::releases::Releases;
 use punctual::core::sample::{Beginning, Flags, Sample};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::{Sleep, Spin, Wait};
-use punctual_testkit::sim::{Noise, SimClock};
+use punctual_testkit::sim::{SimClock, SleepNoise};
 
 #[derive(Debug)]
 struct Kept {
@@ -82,10 +82,10 @@ fn slow_model(segment: &Segment, lateness: &[i64]) -> Kept {
     kept
 }
 
-fn run<W: Wait<SimClock<std::vec::IntoIter<Noise>>>>(
+fn run<W: Wait<SimClock<std::vec::IntoIter<SleepNoise>>>>(
     wait: W,
     segment: &Segment,
-    script: Vec<Noise>,
+    script: Vec<SleepNoise>,
     poll_cost: Span,
 ) -> (Kept, W) {
     let mut clock = SimClock::new(segment.grid.first() - Span::from_ns(1), script.into_iter());
@@ -105,7 +105,7 @@ proptest! {
         lateness in prop::collection::vec(prop_oneof![4 => 0i64..100, 1 => 0i64..5_000], 0..200),
     ) {
         let segment = segment(epoch, period, cycles);
-        let script = lateness.iter().map(|&ns| Noise::Late(Span::from_ns(ns))).collect();
+        let script = lateness.iter().map(|&ns| SleepNoise::Late(Span::from_ns(ns))).collect();
         let (kept, _) = run(Sleep, &segment, script, Span::ZERO);
         let slow = slow_model(&segment, &lateness);
         prop_assert_eq!(&kept.samples, &slow.samples);
@@ -118,7 +118,7 @@ proptest! {
         before in prop::collection::vec(0i64..2_000, 1..50),
     ) {
         let segment = segment(10_000, 1_000, 50);
-        let script = before.iter().map(|&ns| Noise::Interrupted(Span::from_ns(ns))).collect();
+        let script = before.iter().map(|&ns| SleepNoise::Interrupted(Span::from_ns(ns))).collect();
         let (kept, _) = run(Sleep, &segment, script, Span::ZERO);
         prop_assert_eq!(kept.missed, 0);
         prop_assert!(kept.samples.iter().all(|sample| sample.lateness == Span::ZERO));
@@ -130,7 +130,7 @@ proptest! {
         lateness in prop::collection::vec(0i64..1_500, 1..100),
     ) {
         let segment = segment(10_000, 1_000, 100);
-        let script = lateness.iter().map(|&ns| Noise::Late(Span::from_ns(ns))).collect();
+        let script = lateness.iter().map(|&ns| SleepNoise::Late(Span::from_ns(ns))).collect();
         let (kept, _) = run(Spin::new(Span::from_ns(margin)), &segment, script, Span::from_ns(20));
         prop_assert_eq!(kept.samples.len() as u64 + kept.missed, 100);
         for sample in &kept.samples {
@@ -202,8 +202,12 @@ fn a_clock_that_leaps_ahead_makes_missed_releases_not_late_ones() {
     // An hour of a sleep that came back late: one sample an hour late, 3.6 million missed.
     let segment = segment(1_000_000, 1_000_000, 3_600_010);
     let hour = Span::from_ms(3_600_000);
-    let (kept, _) =
-        run(Sleep, &segment, vec![Noise::Late(Span::ZERO), Noise::Late(hour)], Span::ZERO);
+    let (kept, _) = run(
+        Sleep,
+        &segment,
+        vec![SleepNoise::Late(Span::ZERO), SleepNoise::Late(hour)],
+        Span::ZERO,
+    );
     assert_eq!(kept.samples[1].lateness, hour);
     assert_eq!(kept.missed, 3_600_000);
     assert_eq!(kept.samples.len(), 10);

@@ -9,12 +9,14 @@ use punctual_core::dispatch::{Job, Overruns, State};
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::{Cancelling, Token};
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::executive::schedule::Schedule;
+use punctual_core::page::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
-use punctual_testkit::sim::{Noise, SimClock};
+use punctual_testkit::sim::{SimClock, SleepNoise};
 
 /// A simulated clock that the tasks move on too.
-struct Shared<'c>(&'c Cell<u64>, SimClock<std::vec::IntoIter<Noise>>);
+struct Shared<'c>(&'c Cell<u64>, SimClock<std::vec::IntoIter<SleepNoise>>);
 
 impl Clock for Shared<'_> {
     fn now(&mut self) -> Instant {
@@ -73,7 +75,7 @@ type Seen = Vec<(usize, u64, i64, u64, i64)>;
 
 fn run(
     all: Periodic,
-    noise: Vec<Noise>,
+    noise: Vec<SleepNoise>,
     long: Vec<((usize, u64), u64)>,
     stop_at: Option<(usize, u64)>,
 ) -> (Ended, Seen, Heard) {
@@ -97,7 +99,7 @@ fn run(
 #[test]
 fn the_urgent_one_first_and_each_at_its_release() {
     let all = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
-    let (ended, seen, heard) = run(all, vec![Noise::Late(Span::from_ns(7))], vec![], None);
+    let (ended, seen, heard) = run(all, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
     assert_eq!(ended, Ended::Finished);
     let first = [(0, 0, 7, 0, 0), (1, 0, 17, 0, 0), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
     assert_eq!(seen[..4], first);
@@ -181,4 +183,52 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         assert_eq!(ran[..2], [(0, 0, 1), (0, 1, steps)], "{policy:?}");
         assert!(ran[2..].iter().all(|cycle| cycle.2 == 1), "a new cycle has a new token");
     }
+}
+
+#[derive(Default)]
+struct NeverRan(Vec<(usize, u64, u64)>);
+
+impl Observe for NeverRan {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
+    fn never_ran(&mut self, rank: usize, missed: Missed, _: Instant) {
+        self.0.push((rank, missed.first, missed.count));
+    }
+}
+
+/// Panics in its fifth cycle, 450 ns late.
+struct Panics<'c>(&'c Cell<u64>, u64);
+
+impl Dispatch for Panics<'_> {
+    fn run(&mut self, _: usize, cycle: &mut Cycle<'_>) -> Flow {
+        self.1 += 1;
+        if self.1 == 5 {
+            self.0.set(cycle.release.as_ns() + 450);
+            panic!("the fifth cycle");
+        }
+        Flow::Continue
+    }
+}
+
+#[test]
+fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
+    let plan = Periodic::new().task(task("a", 100)).build().expect("a plan");
+    let table = plan.table(Instant::from_ns(1_000));
+    let mut storage = plan.storage();
+    let (now, from) = (Cell::new(500), Instant::from_ns(500));
+    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut many = Many {
+        clock: Shared(&now, SimClock::new(from, Vec::new().into_iter())),
+        wait: Sleep,
+        tasks: Panics(&now, 0),
+        observe: NeverRan::default(),
+    };
+    let mut schedule = Schedule::of_table(&table, &mut state);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        many.obey(&mut schedule, Instant::from_ns(9_000), &AtomicBool::new(false))
+    }));
+    assert!(caught.is_err());
+    many.never_ran(&mut schedule);
+    assert_eq!(many.observe.0, [(0, 5, 4)], "cycle 4 began, 5 to 8 passed");
+    many.never_ran(&mut schedule);
+    assert_eq!(many.observe.0.len(), 1, "once");
 }

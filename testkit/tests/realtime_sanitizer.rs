@@ -16,10 +16,10 @@ use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::periodic::{OnOverrun, Periodic, Task};
-use punctual_testkit::sim::{Noise, SimClock};
+use punctual_testkit::sim::{SimClock, SleepNoise};
 
 struct Runs(u64);
 
@@ -35,12 +35,12 @@ impl Dispatch for Runs {
 struct Late(u64);
 
 impl Iterator for Late {
-    type Item = Noise;
+    type Item = SleepNoise;
 
-    fn next(&mut self) -> Option<Noise> {
+    fn next(&mut self) -> Option<SleepNoise> {
         self.0 += 1;
         let late_us = if self.0.is_multiple_of(3) { self.0 % 4_000 } else { 1 };
-        Some(Noise::Late(Span::from_us(late_us.cast_signed())))
+        Some(SleepNoise::Late(Span::from_us(late_us.cast_signed())))
     }
 }
 
@@ -84,7 +84,7 @@ fn runs<W: Wait<SimClock<Late>>>(wait: W) {
 fn nothing_in_the_loop_may_block() {
     runs(Sleep);
     runs(Spin::new(Span::from_us(50)));
-    runs(Adaptive::new(Aim::of(Period::from_ns(1_000_000).expect("positive"))));
+    runs(Adaptive::new(Target::of(Period::from_ns(1_000_000).expect("positive"))));
 }
 
 /// That the sanitizer watches at all.

@@ -13,11 +13,10 @@ use punctual::core::clock::Clock;
 use punctual::core::dispatch::State;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::executive::source::{Tasks, Units};
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
-use punctual::follow::{Follow, Reading, Reference};
+use punctual::follow::{ClockReading, Follow, Reference};
 use punctual::handover::{Change, Handover, Running, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
@@ -102,13 +101,10 @@ fn both() {
     let start = clock.now();
     let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
     let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
-    let mut source = together.source(
-        Units { calendar: &places, state: &mut unit_state },
-        Tasks { table: &table, state: &mut state },
-    );
+    let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
-    marked(|span| many.obey(&mut source, start + span, &stop));
+    marked(|span| many.obey(&mut schedule, start + span, &stop));
     assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
 }
 
@@ -117,7 +113,7 @@ fn followed() {
     let reference = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     let follower = follow.start().expect("readable");
@@ -194,7 +190,7 @@ fn traced() {
     followed();
     run_for(Sleep, Span::from_ms(200));
     let period = Period::from_ns(1_000_000).expect("positive");
-    run_for(Adaptive::new(Aim::of(period)), Span::from_ms(400));
+    run_for(Adaptive::new(Target::of(period)), Span::from_ms(400));
     changed();
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use punctual::core::recorder::{split, words};
+use punctual::core::ring::{split, words};
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 use punctual::drain::{Drainage, SampleFile, Sink};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use punctual::os::process::Ending;
+use punctual::os::process::EndSignal;
 
 use crate::support::{Dir, json, punctual, run, signal, stdout, until};
 
@@ -46,7 +46,7 @@ fn after_kill_9_all_but_the_last_block_is_readable_and_no_load_is_left() {
     until("a few blocks", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 200_000));
     let loads = descendants(child.id());
     assert!(!loads.is_empty(), "the loads run");
-    signal(&child, Ending::Kill);
+    signal(&child, EndSignal::Kill);
     child.wait().expect("it ends");
     until("the loads to end", || {
         loads.iter().all(|pid| {
@@ -70,7 +70,7 @@ fn after_kill_9_all_but_the_last_block_is_readable_and_no_load_is_left() {
 
 #[test]
 fn an_interrupt_ends_it_early_with_what_there_is() {
-    for how in [Ending::Interrupt, Ending::Terminate] {
+    for how in [EndSignal::Interrupt, EndSignal::Terminate] {
         let dir = Dir::new(&format!("interrupt-{how:?}"));
         let file = dir.path("samples");
         let child = start(&file, "none");
@@ -89,7 +89,7 @@ fn an_interrupt_ends_it_early_with_what_there_is() {
 #[test]
 fn signals_within_half_a_second_are_one() {
     // A terminal that closes sends two SIGHUPs, timeout(1) sends its signal to the group as well.
-    for how in [Ending::HangUp, Ending::Interrupt, Ending::Terminate] {
+    for how in [EndSignal::HangUp, EndSignal::Interrupt, EndSignal::Terminate] {
         let dir = Dir::new(&format!("pair-{how:?}"));
         let file = dir.path("samples");
         let child = start(&file, "none");
@@ -121,11 +121,11 @@ fn a_later_signal_ends_what_does_not_end_by_itself() {
     until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
     let mut status = None;
     until("its end", || {
-        signal(&child, Ending::Interrupt);
+        signal(&child, EndSignal::Interrupt);
         // Longer than what makes two signals one.
         std::thread::sleep(Duration::from_millis(600));
         status = child.try_wait().expect("ours");
         status.is_some()
     });
-    assert_eq!(status.and_then(|status| status.signal()), Some(Ending::Interrupt as i32));
+    assert_eq!(status.and_then(|status| status.signal()), Some(EndSignal::Interrupt as i32));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use punctual::os::affinity;
-use punctual::os::process::Ending;
+use punctual::os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};
@@ -99,7 +99,7 @@ fn an_interrupt_keeps_what_there_is() {
     }) {
         std::thread::yield_now();
     }
-    signal(&child, Ending::Interrupt);
+    signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     let result = json_file(&file);
     assert_eq!(result["incomplete"], true);

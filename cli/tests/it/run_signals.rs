@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use punctual::core::seat::Source;
-use punctual::os::process::{Ending, alarm_s};
+use punctual::os::process::{EndSignal, alarm_s};
 use punctual::process::{Registration, TASK_VARIABLE, Watch, socket};
 
 use crate::support::{Dir, json_file, punctual, signal, until};
@@ -80,11 +80,11 @@ fn is_gone(pid: u32) -> bool {
 #[test]
 fn signals_that_come_again_do_not_keep_a_supervisor_from_its_end() {
     for (how, pauses_ms) in [
-        (Ending::Interrupt, &[300][..]),
-        (Ending::HangUp, &[300]),
-        (Ending::Terminate, &[300]),
+        (EndSignal::Interrupt, &[300][..]),
+        (EndSignal::HangUp, &[300]),
+        (EndSignal::Terminate, &[300]),
         // The third is another one, which shortens the end; the fourth belongs to it.
-        (Ending::Terminate, &[300, 400, 20]),
+        (EndSignal::Terminate, &[300, 400, 20]),
     ] {
         let mut run = hanging(&format!("{how:?}-{}", pauses_ms.len()));
         signal(&run.process, how);
@@ -112,7 +112,7 @@ fn signals_that_come_again_do_not_keep_a_supervisor_from_its_end() {
 fn after_kill_9_no_task_runs_on_and_a_reader_can_tell() {
     let mut run = hanging("kill");
     assert!(run.watch.is_supervised());
-    signal(&run.process, Ending::Kill);
+    signal(&run.process, EndSignal::Kill);
     run.process.wait().expect("ours");
     until("the task to end", || is_gone(run.pid));
     // Nobody could write the safe value.

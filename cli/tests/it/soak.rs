@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use punctual::os::process::Ending;
+use punctual::os::process::EndSignal;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
@@ -103,11 +103,11 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let mut first = endless(&campaign, &[]);
     until("a stretch", || json_rows(&campaign) >= 1);
     refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
-    signal(&first, Ending::Kill);
+    signal(&first, EndSignal::Kill);
     first.wait().expect("it ends");
     let before = cycles(&show(&campaign));
     assert!(before > 0);
-    for how in [Ending::Terminate, Ending::Interrupt] {
+    for how in [EndSignal::Terminate, EndSignal::Interrupt] {
         let mut next = endless(&campaign, &[]);
         // Once it says where it is, it holds the directory and catches the signal.
         until("it to begin", || {

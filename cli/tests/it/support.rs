@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use punctual::os::process::{Ending, end};
+use punctual::os::process::{EndSignal, end};
 use serde_json::Value;
 
 /// The program under test.
@@ -42,7 +42,7 @@ pub(crate) fn json_file(path: &Path) -> Value {
 }
 
 /// Asks a child that was not yet waited for to end.
-pub(crate) fn signal(child: &Child, how: Ending) {
+pub(crate) fn signal(child: &Child, how: EndSignal) {
     end(child.id().cast_signed(), how).expect("its number is its own");
 }
 

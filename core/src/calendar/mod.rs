@@ -1,15 +1,14 @@
-//! The frozen calendar: elemental units, each at its place in a frame that comes round for ever.
+//! The frozen calendar: elemental units, each at its place in a frame that repeats.
 //!
 //! For the dispatcher, which only reads it. *Temporal accuracy on the Pentium Pro* (Maruti, §6.1):
 //! a thread is a sequence of elemental units that nothing preempts, each started at an instant that
-//! was fixed before the run. A builder prepares the slices; [`Calendar::new`] checks them once, so
+//! was fixed before the run. A builder prepares the slices; [`UnitTable::new`] checks them once, so
 //! that nothing can fail in the loop. Reads no clock.
 
-mod rehearsal;
 mod state;
+pub(crate) mod warm_up;
 
-pub use rehearsal::rehearse;
-pub use state::{Counters, Progress, State, finish, step};
+pub use state::{State, TaskProgress, UnitCounters, finish, step};
 
 use crate::ready::RANKS_MAX;
 use crate::table::OnOverrun;
@@ -20,7 +19,7 @@ pub const UNITS_MAX: usize = 1 << 16;
 
 /// One elemental unit: a place in the frame, and the task that runs there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct UnitSlot {
     /// From the start of the frame to its start, ns: `ready + budget` is within the frame.
     pub ready_ns: u64,
     /// The longest execution, ns, at least 1: what runs longer is timed out.
@@ -34,9 +33,9 @@ pub struct Unit {
     pub task: u32,
 }
 
-/// Why slices are no calendar.
+/// Why slices are not a valid calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CalendarError {
+pub enum UnitTableError {
     /// No unit, or more than [`UNITS_MAX`].
     Units(usize),
     /// More than [`RANKS_MAX`] tasks.
@@ -44,7 +43,7 @@ pub enum CalendarError {
     /// The frame is no whole number of nanoseconds.
     Frame,
     /// The unit at this index has no budget, is outside of the frame, has its deadline out of
-    /// range, or names a task that is not there.
+    /// range, or names a task that does not exist.
     Unit(usize),
     /// The unit at this index starts before the one before it is over.
     Overlap(usize),
@@ -56,38 +55,38 @@ pub enum CalendarError {
 
 /// Units at their places in a frame; never changes.
 #[derive(Clone, Copy, Debug)]
-pub struct Calendar<'t> {
+pub struct UnitTable<'t> {
     pub(crate) epoch: Instant,
     pub(crate) frame: Period,
     pub(crate) frame_ns: u64,
-    pub(crate) units: &'t [Unit],
+    pub(crate) units: &'t [UnitSlot],
     pub(crate) tasks: &'t [OnOverrun],
 }
 
-impl<'t> Calendar<'t> {
+impl<'t> UnitTable<'t> {
     /// The calendar of these units in the order of their places, whose frame 0 starts at `epoch`;
     /// `tasks` are what happens to each task that is timed out.
     ///
     /// # Errors
     ///
-    /// The first unit or task that cannot be.
+    /// The first invalid unit or task.
     ///
     /// # Real-time: setup only
     pub fn new(
         epoch: Instant,
         frame: Period,
-        units: &'t [Unit],
+        units: &'t [UnitSlot],
         tasks: &'t [OnOverrun],
-    ) -> Result<Self, CalendarError> {
+    ) -> Result<Self, UnitTableError> {
         let frame_ns = frame.as_ns();
         if units.is_empty() || units.len() > UNITS_MAX {
-            return Err(CalendarError::Units(units.len()));
+            return Err(UnitTableError::Units(units.len()));
         }
         if tasks.len() > RANKS_MAX {
-            return Err(CalendarError::Tasks(tasks.len()));
+            return Err(UnitTableError::Tasks(tasks.len()));
         }
         if frame.den() != 1 {
-            return Err(CalendarError::Frame);
+            return Err(UnitTableError::Frame);
         }
         let mut free_ns = 0;
         for (index, unit) in units.iter().enumerate() {
@@ -97,16 +96,16 @@ impl<'t> Calendar<'t> {
             let latest_ns = unit.ready_ns.saturating_add(frame_ns);
             let dated = (end_ns..=latest_ns).contains(&unit.deadline_ns);
             if !placed || !dated || unit.task as usize >= tasks.len() {
-                return Err(CalendarError::Unit(index));
+                return Err(UnitTableError::Unit(index));
             }
             if unit.ready_ns < free_ns {
-                return Err(CalendarError::Overlap(index));
+                return Err(UnitTableError::Overlap(index));
             }
             free_ns = end_ns;
         }
         let moves = |policy: &OnOverrun| matches!(policy, OnOverrun::Delay | OnOverrun::Burst(_));
         if let Some(task) = tasks.iter().position(moves) {
-            return Err(CalendarError::OnOverrun(task));
+            return Err(UnitTableError::OnOverrun(task));
         }
         Ok(Self { epoch, frame, frame_ns, units, tasks })
     }

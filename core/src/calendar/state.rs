@@ -1,14 +1,14 @@
 //! Which unit is next: the decisions of a calendar.
 //!
-//! For the loop, which obeys; in the simulated clock as on the machine. Pure: time is an argument,
-//! everything is in the caller's storage, nothing grows.
+//! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
+//! in the caller's storage, nothing grows.
 //!
 //! A task has one cycle a frame, and in it as many units as the calendar names: a *voluntary break*
 //! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
-//! is done hands back what it has left: the rest of its place, and its units in this frame.
+//! is done returns the rest of its time: that of this unit, and its later units in this frame.
 
-use super::{Calendar, Unit};
-use crate::dispatch::{Job, Overruns, Step};
+use super::{UnitSlot, UnitTable};
+use crate::dispatch::{Decision, Job, Overruns};
 use crate::executive::many::Flow;
 use crate::page::Missed;
 use crate::releases::Releases;
@@ -17,12 +17,12 @@ use crate::time::{Instant, Span};
 
 /// What a task of a calendar did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct UnitCounters {
     /// Units that ran.
     pub ran: u64,
     /// Units whose deadline had passed before they could start.
     pub missed_units: u64,
-    /// Units handed back: the task was done before them.
+    /// Units not needed: the task was done before them.
     pub spare_units: u64,
     /// Frames in which the task began no cycle.
     pub missed: u64,
@@ -30,11 +30,11 @@ pub struct Counters {
     pub breaks: u64,
     /// Cycles ended by [`OnOverrun::Terminate`] before they were done.
     pub terminated: u64,
-    /// Starts later than the unit allows: victims.
+    /// Starts later than the unit allows: delayed by others.
     pub started_late: u64,
-    /// Executions beyond the budget, timed out: the culprits.
+    /// Executions beyond the budget, timed out: the causes of delays.
     pub over_budget: u64,
-    /// Units that ran into the place of the next one: culprits or victims.
+    /// Units that ran into the place of the next one, by their own fault or another's.
     pub over_release: u64,
     /// Cycles that were not done when their task's next frame came.
     pub over_frame: u64,
@@ -44,7 +44,7 @@ pub struct Counters {
 
 /// Where a task is, and what it did: the storage of a [`State`], one a task.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
+pub struct TaskProgress {
     /// The first frame that is neither run nor counted as missed.
     next: u64,
     /// The cycle that it is in, or was in.
@@ -53,9 +53,9 @@ pub struct Progress {
     part: u32,
     /// Whether it took a break and is not done.
     unfinished: bool,
-    /// Missed frames that it was not told of yet.
+    /// Missed frames that no cycle has counted in its `missed` yet.
     untold: u64,
-    counters: Counters,
+    counters: UnitCounters,
 }
 
 /// What changes while a calendar runs.
@@ -69,7 +69,7 @@ pub struct State<'s> {
     at: usize,
     /// The unit that runs, and the start of its frame, ns.
     running: (usize, u64),
-    tasks: &'s mut [Progress],
+    tasks: &'s mut [TaskProgress],
 }
 
 impl<'s> State<'s> {
@@ -78,16 +78,16 @@ impl<'s> State<'s> {
     ///
     /// # Real-time: setup only
     pub fn begin(
-        calendar: &Calendar<'_>,
-        storage: &'s mut [Progress],
+        calendar: &UnitTable<'_>,
+        storage: &'s mut [TaskProgress],
         from: Instant,
     ) -> Option<Self> {
         let tasks = storage.get_mut(..calendar.tasks())?;
         let frame = from.as_ns().saturating_sub(calendar.epoch.as_ns()) / calendar.frame_ns;
         let start_ns = calendar.start_ns(frame);
-        let ready = |unit: &Unit| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
+        let ready = |unit: &UnitSlot| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
         let at = calendar.units.iter().position(ready).unwrap_or(calendar.units());
-        tasks.fill(Progress { next: frame + 1, ..Progress::default() });
+        tasks.fill(TaskProgress { next: frame + 1, ..TaskProgress::default() });
         // What still has a unit in this frame has its cycle in it.
         for unit in &calendar.units[at..] {
             tasks[unit.task as usize].next = frame;
@@ -100,19 +100,18 @@ impl<'s> State<'s> {
         Some(state)
     }
 
-    /// No unit that is ready at or after `end` comes any more: what is more to do than there is
-    /// time for has an end too.
+    /// Units that are ready at or after `end` do not run: an overloaded calendar ends too.
     ///
     /// # Real-time: setup only
     pub fn end(&mut self, end: Instant) {
         self.last = end - Span::from_ns(1);
     }
 
-    /// The frames that a task missed since its last cycle, where everything ends.
+    /// The frames that a task missed since its last cycle, where the loop ends.
     ///
     /// # Real-time: in loop
     #[cold]
-    pub fn never_ran(&mut self, calendar: &Calendar<'_>, task: usize) -> Option<Missed> {
+    pub fn never_ran(&mut self, calendar: &UnitTable<'_>, task: usize) -> Option<Missed> {
         let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
         let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
@@ -125,27 +124,27 @@ impl<'s> State<'s> {
     /// What a task did so far.
     ///
     /// # Real-time: in loop
-    pub fn counters(&self, task: usize) -> &Counters {
+    pub fn counters(&self, task: usize) -> &UnitCounters {
         &self.tasks[task].counters
     }
 
     /// The task of the unit it is at, and when that is ready.
     ///
     /// # Real-time: in loop
-    pub fn coming(&self, calendar: &Calendar<'_>) -> (usize, Instant) {
+    pub fn coming(&self, calendar: &UnitTable<'_>) -> (usize, Instant) {
         let unit = &calendar.units[self.at];
         let ready_ns = self.start_ns.saturating_add(unit.ready_ns);
         (unit.task as usize, Instant::from_ns(ready_ns))
     }
 
     #[inline]
-    fn enter(&mut self, calendar: &Calendar<'_>, frame: u64) {
+    fn enter(&mut self, calendar: &UnitTable<'_>, frame: u64) {
         (self.frame, self.start_ns, self.at) = (frame, calendar.start_ns(frame), 0);
     }
 
     /// On to the next unit.
     #[inline]
-    fn advance(&mut self, calendar: &Calendar<'_>) {
+    fn advance(&mut self, calendar: &UnitTable<'_>) {
         self.at += 1;
         if self.at == calendar.units() {
             self.enter(calendar, self.frame.saturating_add(1));
@@ -154,7 +153,7 @@ impl<'s> State<'s> {
 
     /// At the start of a frame: those that are over with all their deadlines are passed at once.
     #[inline]
-    fn pass(&mut self, calendar: &Calendar<'_>, now: Instant) {
+    fn pass(&mut self, calendar: &UnitTable<'_>, now: Instant) {
         // A deadline is less than two frames after the start of its own.
         let frames = now.as_ns().saturating_sub(self.start_ns) / calendar.frame_ns;
         let over = frames.saturating_sub(2);
@@ -168,7 +167,7 @@ impl<'s> State<'s> {
     }
 }
 
-impl Progress {
+impl TaskProgress {
     /// Whether it has nothing to do in this frame any more.
     #[inline]
     fn is_done(&self, frame: u64) -> bool {
@@ -200,11 +199,11 @@ impl Progress {
     }
 }
 
-/// What there is to do at `now`. Idle until the next unit that its task has not handed back.
+/// What there is to do at `now`. Idle until the next unit that its task needs.
 ///
 /// # Real-time: in loop
-#[inline]
-pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Step {
+#[inline(always)]
+pub fn step(calendar: &UnitTable<'_>, state: &mut State<'_>, now: Instant) -> Decision {
     loop {
         if state.at == 0 {
             state.pass(calendar, now);
@@ -218,7 +217,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
         }
         let release_ns = state.start_ns.saturating_add(unit.ready_ns);
         if release_ns > now.min(state.last).as_ns() || release_ns == u64::MAX {
-            return Step::Idle(Instant::from_ns(release_ns));
+            return Decision::Idle(Instant::from_ns(release_ns));
         }
         let (frame, start_ns) = (state.frame, state.start_ns);
         state.running = (state.at, start_ns);
@@ -230,7 +229,7 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
         let progress = &mut state.tasks[task];
         progress.begin(frame, calendar.tasks[task]);
         let new = progress.part == 0;
-        return Step::Run(Job {
+        return Decision::Run(Job {
             rank: task,
             cycle: progress.cycle,
             part: progress.part,
@@ -246,9 +245,9 @@ pub fn step(calendar: &Calendar<'_>, state: &mut State<'_>, now: Instant) -> Ste
 /// Takes note that the unit of `job` ran from `start` to `finish` and ended by `flow`.
 ///
 /// # Real-time: in loop
-#[inline]
+#[inline(always)]
 pub fn finish(
-    calendar: &Calendar<'_>,
+    calendar: &UnitTable<'_>,
     state: &mut State<'_>,
     job: &Job,
     start: Instant,

@@ -1,7 +1,7 @@
 //! The calendar against a model that keeps every place of every frame in a list.
 
 use super::*;
-use crate::dispatch::Step;
+use crate::dispatch::Decision;
 use crate::executive::many::Flow;
 use std::collections::{BTreeSet, VecDeque};
 use std::vec;
@@ -27,7 +27,7 @@ struct Place {
 
 /// The slow model: every place in a list, every cycle in a set.
 struct Model<'m> {
-    units: &'m [Unit],
+    units: &'m [UnitSlot],
     policies: &'m [OnOverrun],
     frame_ns: u64,
     places: VecDeque<Place>,
@@ -39,11 +39,11 @@ struct Model<'m> {
     broken: Vec<Option<(u64, u32)>>,
     untold: Vec<u64>,
     first: Vec<Option<u64>>,
-    counters: Vec<Counters>,
+    counters: Vec<UnitCounters>,
 }
 
 impl<'m> Model<'m> {
-    fn new(calendar: &'m Calendar<'m>, from: u64) -> Self {
+    fn new(calendar: &'m UnitTable<'m>, from: u64) -> Self {
         let tasks = calendar.tasks();
         let mut model = Self {
             units: calendar.units,
@@ -56,7 +56,7 @@ impl<'m> Model<'m> {
             broken: vec![None; tasks],
             untold: vec![0; tasks],
             first: vec![None; tasks],
-            counters: vec![Counters::default(); tasks],
+            counters: vec![UnitCounters::default(); tasks],
         };
         while model.first.iter().any(Option::is_none) {
             model.fill();
@@ -144,7 +144,7 @@ impl<'m> Model<'m> {
 }
 
 /// A calendar of up to 12 units in a frame of 1 000 ns.
-fn some(random: &mut Random) -> (Vec<Unit>, Vec<OnOverrun>) {
+fn some(random: &mut Random) -> (Vec<UnitSlot>, Vec<OnOverrun>) {
     let kinds = [OnOverrun::Skip, OnOverrun::Terminate, OnOverrun::Stop];
     let tasks: Vec<OnOverrun> =
         (0..=random.below(4)).map(|_| kinds[random.below(3) as usize]).collect();
@@ -161,31 +161,31 @@ fn some(random: &mut Random) -> (Vec<Unit>, Vec<OnOverrun>) {
         let deadline_ns = if random.below(2) == 0 { at } else { latest };
         let task = if units.len() < tasks.len() { units.len() as u64 } else { random.below(9) };
         let task = (task % tasks.len() as u64) as u32;
-        units.push(Unit { ready_ns, budget_ns, deadline_ns, start_ns: 3, task });
+        units.push(UnitSlot { ready_ns, budget_ns, deadline_ns, start_ns: 3, task });
     }
     let named = units.iter().map(|unit| unit.task + 1).max().unwrap_or(0) as usize;
     (units, tasks[..named].to_vec())
 }
 
 /// Runs both for `steps` decisions; tasks are done, break off, overrun and stall at random.
-fn agree(units: &[Unit], policies: &[OnOverrun], seed: u64, steps: u32) {
+fn agree(units: &[UnitSlot], policies: &[OnOverrun], seed: u64, steps: u32) {
     let frame = Period::from_ns(1_000).expect("positive");
     let epoch = Instant::from_ns(5_000 + seed % 777);
-    let calendar = Calendar::new(epoch, frame, units, policies).expect("a calendar");
+    let calendar = UnitTable::new(epoch, frame, units, policies).expect("a calendar");
     let mut random = Random(seed);
     let mut now = 4_000 + random.below(4_000);
-    let mut storage = vec![Progress::default(); policies.len()];
+    let mut storage = vec![TaskProgress::default(); policies.len()];
     let mut state = State::begin(&calendar, &mut storage, Instant::from_ns(now)).expect("it fits");
     let mut model = Model::new(&calendar, now);
     for at in 0..steps {
         let shown = (at, now, units, policies);
         match (step(&calendar, &mut state, Instant::from_ns(now)), model.step(now)) {
-            (Step::Idle(until), Err(slow)) => {
+            (Decision::Idle(until), Err(slow)) => {
                 assert_eq!(until.as_ns(), slow, "{shown:?}");
                 let stall = if random.below(40) == 0 { random.below(9_000) } else { 0 };
                 now = slow + random.below(4) + stall;
             }
-            (Step::Run(job), Ok((task, cycle, part, release, missed))) => {
+            (Decision::Run(job), Ok((task, cycle, part, release, missed))) => {
                 let fast = (job.rank, job.cycle, job.part, job.release.as_ns(), job.missed);
                 assert_eq!(fast, (task, cycle, part, release, missed), "{shown:?}");
                 let budget = job.next.as_ns() - now;
@@ -209,7 +209,8 @@ fn agree(units: &[Unit], policies: &[OnOverrun], seed: u64, steps: u32) {
         let fast = state.counters(task);
         let late = (fast.started_late, fast.over_budget, fast.over_release, fast.over_deadline);
         let (started_late, over_budget, over_release, over_deadline) = late;
-        let whole = Counters { started_late, over_budget, over_release, over_deadline, ..*slow };
+        let whole =
+            UnitCounters { started_late, over_budget, over_release, over_deadline, ..*slow };
         assert_eq!(*fast, whole, "{task} of {units:?} {policies:?}");
     }
 }
@@ -223,19 +224,19 @@ fn every_calendar_agrees_with_the_model() {
     }
 }
 
-fn unit(ready_ns: u64, budget_ns: u64) -> Unit {
+fn unit(ready_ns: u64, budget_ns: u64) -> UnitSlot {
     let end_ns = ready_ns.saturating_add(budget_ns);
-    Unit { ready_ns, budget_ns, deadline_ns: end_ns, start_ns: 0, task: 0 }
+    UnitSlot { ready_ns, budget_ns, deadline_ns: end_ns, start_ns: 0, task: 0 }
 }
 
-fn refusal(frame_ns: u64, units: &[Unit], tasks: &[OnOverrun]) -> Option<CalendarError> {
+fn refusal(frame_ns: u64, units: &[UnitSlot], tasks: &[OnOverrun]) -> Option<UnitTableError> {
     let frame = Period::from_ns(frame_ns).expect("positive");
-    Calendar::new(Instant::from_ns(0), frame, units, tasks).err()
+    UnitTable::new(Instant::from_ns(0), frame, units, tasks).err()
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    use CalendarError as E;
+    use UnitTableError as E;
     let tasks = [OnOverrun::Skip];
     assert_eq!(refusal(100, &[], &tasks), Some(E::Units(0)));
     assert_eq!(refusal(100, &[unit(0, 100)], &tasks), None);
@@ -247,9 +248,9 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refusal(100, &[unit(0, 10), unit(10, 10)], &tasks), None);
     assert_eq!(refusal(100, &[unit(0, 10)], &[]), Some(E::Unit(0)));
     let third = Period::hz(3).expect("in range");
-    let refused = Calendar::new(Instant::from_ns(0), third, &[unit(0, 10)], &tasks).err();
+    let refused = UnitTable::new(Instant::from_ns(0), third, &[unit(0, 10)], &tasks).err();
     assert_eq!(refused, Some(E::Frame));
-    let late = |deadline_ns| [Unit { deadline_ns, ..unit(10, 10) }];
+    let late = |deadline_ns| [UnitSlot { deadline_ns, ..unit(10, 10) }];
     assert_eq!(refusal(100, &late(19), &tasks), Some(E::Unit(0)));
     assert_eq!(refusal(100, &late(20), &tasks), None);
     assert_eq!(refusal(100, &late(110), &tasks), None);
@@ -264,12 +265,12 @@ fn at_the_ends_of_the_clock_it_waits_for_ever() {
     let units = [unit(0, 10)];
     let frame = Period::from_ns(Period::MAX_NS).expect("positive");
     let epoch = Instant::from_ns(u64::MAX - 5);
-    let calendar = Calendar::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");
-    let mut storage = [Progress::default()];
+    let calendar = UnitTable::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");
+    let mut storage = [TaskProgress::default()];
     assert!(State::begin(&calendar, &mut [], epoch).is_none());
     let mut state = State::begin(&calendar, &mut storage, epoch).expect("it fits");
-    let Step::Run(job) = step(&calendar, &mut state, epoch) else { panic!("it is ready") };
+    let Decision::Run(job) = step(&calendar, &mut state, epoch) else { panic!("it is ready") };
     let end = Instant::from_ns(u64::MAX);
     finish(&calendar, &mut state, &job, epoch, end, Flow::Break);
-    assert_eq!(step(&calendar, &mut state, end), Step::Idle(end));
+    assert_eq!(step(&calendar, &mut state, end), Decision::Idle(end));
 }

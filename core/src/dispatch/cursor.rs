@@ -3,7 +3,7 @@
 //! For the dispatcher. Period starts are exact at every cycle, also where the period is no whole
 //! number of nanoseconds: the rest is carried. Reads no clock.
 
-use crate::table::{Class, Table};
+use crate::table::{PeriodClass, Table};
 use crate::time::{Instant, Period};
 
 /// The newest release of a run.
@@ -37,7 +37,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// At the first run of `class` that is released at or after `from`.
-    pub(super) fn at(class: &Class, table: &Table<'_>, from: Instant, moved_ns: u64) -> Self {
+    pub(super) fn at(class: &PeriodClass, table: &Table<'_>, from: Instant, moved_ns: u64) -> Self {
         let since = from.as_ns().saturating_sub(table.epoch.as_ns()).saturating_sub(moved_ns);
         let exact =
             u128::from(since) * u128::from(class.period.den()) / u128::from(class.period.num_ns());
@@ -59,20 +59,25 @@ impl Cursor {
     }
 
     /// At the first run that is released after `now`.
-    pub(super) fn after(class: &Class, table: &Table<'_>, now: Instant, moved_ns: u64) -> Self {
+    pub(super) fn after(
+        class: &PeriodClass,
+        table: &Table<'_>,
+        now: Instant,
+        moved_ns: u64,
+    ) -> Self {
         Self::at(class, table, Instant::from_ns(now.as_ns().saturating_add(1)), moved_ns)
     }
 
-    /// Whether it is a cursor of `class`, as far as can be told: one that was begun for a class of
-    /// this period, at a run that is there.
-    pub(super) fn is_of(&self, class: &Class) -> bool {
+    /// Whether it is a cursor of `class`, as far as can be checked: it was begun for a class of
+    /// this period, at a run that exists.
+    pub(super) fn is_of(&self, class: &PeriodClass) -> bool {
         let (first, end) = class.runs;
         (first..end).contains(&self.run)
             && (self.whole_ns, self.part) == whole_and_part(class.period)
     }
 
     /// When period `period` starts, ns.
-    pub(super) fn start_of_ns(&self, class: &Class, table: &Table<'_>, period: u64) -> u64 {
+    pub(super) fn start_of_ns(&self, class: &PeriodClass, table: &Table<'_>, period: u64) -> u64 {
         let from_ns = table.epoch.as_ns().saturating_add(self.moved_ns);
         from_ns.saturating_add(class.period.offset_ns(period))
     }
@@ -91,7 +96,7 @@ impl Cursor {
 
     /// On to the next run.
     #[inline]
-    pub(super) fn advance(&mut self, class: &Class) {
+    pub(super) fn advance(&mut self, class: &PeriodClass) {
         self.run += 1;
         if self.run == class.runs.1 {
             self.run = class.runs.0;

@@ -64,7 +64,7 @@ impl State<'_> {
         Job { rank, cycle, part: 0, release, next, missed, passed, period }
     }
 
-    /// Takes note that the cycle of `job` never ran, because everything ends over it: it is missed.
+    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed.
     ///
     /// # Real-time: in loop
     #[cold]
@@ -74,7 +74,7 @@ impl State<'_> {
         }
     }
 
-    /// The releases of a task up to `now`, where everything ends, that never ran and that no cycle
+    /// The releases of a task up to `now`, where the loop ends, that never ran and that no cycle
     /// has counted in its `missed`; they are counted as missed here.
     ///
     /// # Real-time: in loop
@@ -103,7 +103,7 @@ impl State<'_> {
         Instant::from_ns(start_ns.saturating_add(table.runs[slot.run as usize].phase_ns))
     }
 
-    /// What a finish that was not calm did wrong, and what its policy says of that.
+    /// Counts the overruns of a cycle that may have some, and applies the task's policy.
     #[cold]
     #[inline(never)]
     pub(super) fn judge(

@@ -1,20 +1,18 @@
 //! What is released by now, and which task is next: the decisions of an executive.
 //!
-//! For the loop, which obeys; in the simulated clock as on the machine. Pure: time is an argument,
-//! everything is in the caller's storage, nothing grows, nothing is walked but the classes that are
-//! due. Releasing k tasks of one run costs k/64 words, whatever their number is; a task that starts
-//! and finishes in time costs a bit, its own 24 bytes and what its run's release left.
+//! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
+//! in the caller's storage, nothing grows, and only the classes that are due are walked. Releasing
+//! k tasks of one run costs k/64 words, whatever their number is.
 
 mod cursor;
 mod late;
-mod rehearsal;
 mod storage;
 mod succession;
+pub(crate) mod warm_up;
 
 use crate::earliest::Earliest;
 use crate::page::Missed;
-use crate::parts::Visit;
-use crate::ready::Ready;
+use crate::ready::ReadySet;
 use crate::releases::Releases;
 use crate::table::Table;
 use crate::time::{Instant, Period, Span};
@@ -22,7 +20,6 @@ use crate::time::{Instant, Period, Span};
 use storage::UNTOLD;
 
 pub use cursor::{Cursor, Released};
-pub use rehearsal::rehearse;
 pub use storage::{Counters, Pace, Storage};
 pub use succession::{Before, Misfit};
 
@@ -33,7 +30,7 @@ pub struct State<'s> {
     last: Instant,
     cursors: &'s mut [Cursor],
     due: Earliest<'s>,
-    ready: Ready<'s>,
+    ready: ReadySet<'s>,
     released: &'s mut [Released],
     paces: &'s mut [Pace],
     counters: &'s mut [Counters],
@@ -64,7 +61,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The releases that were missed just before.
+    /// The releases that were missed just before. Of [`Releases::aligned`] with a fractional
+    /// period each may be 1 ns off: their rounding is not known here.
     ///
     /// # Real-time: in loop
     #[cold]
@@ -78,7 +76,7 @@ impl Job {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Decision {
     /// Run this.
     Run(Job),
     /// Wait until this instant: the next release of any task.
@@ -108,7 +106,7 @@ impl<'s> State<'s> {
         counters.fill(Counters::default());
         released.fill(Released::default());
         let mut due = Earliest::new(matches, table.classes())?;
-        let ready = Ready::new(words, table.tasks())?;
+        let ready = ReadySet::new(words, table.tasks())?;
         for (index, class) in table.classes.iter().enumerate() {
             let cursor = &mut cursors[index];
             *cursor = Cursor::at(class, table, from, 0);
@@ -132,8 +130,7 @@ impl<'s> State<'s> {
         })
     }
 
-    /// No release at or after `end` comes any more: what is more to do than there is time for has
-    /// an end too.
+    /// Releases at or after `end` do not run: an overloaded executive ends too.
     ///
     /// # Real-time: setup only
     pub fn end(&mut self, end: Instant) {
@@ -171,38 +168,31 @@ impl<'s> State<'s> {
         let passed = (self.paces[rank].next & !UNTOLD).saturating_sub(counters.first);
         Counters { ran: passed.saturating_sub(counters.missed), ..counters }
     }
-
-    /// Shows the memory that it lies in.
-    ///
-    /// # Real-time: in loop
-    pub fn visit(&self, visit: &mut impl Visit) {
-        visit.part(self.cursors);
-        visit.part(self.released);
-        visit.part(self.paces);
-        visit.part(self.counters);
-        self.due.visit(visit);
-        self.ready.visit(visit);
-    }
 }
 
 /// What there is to do at `now`.
 ///
 /// # Real-time: in loop
 #[inline(always)]
-pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Step {
+pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Decision {
     state.release(table, now);
     match state.ready.pop() {
-        Some(rank) => Step::Run(state.take(table, rank)),
-        None => Step::Idle(Instant::from_ns(state.due.first().0)),
+        Some(rank) => Decision::Run(state.take(table, rank)),
+        None => Decision::Idle(Instant::from_ns(state.due.first().0)),
     }
 }
 
 /// What there is to do at `now` when the CPU is needed at `until`: a task is run only if its budget
-/// fits before that. No less urgent one takes its turn instead.
+/// fits before that. No less urgent one runs in its place.
 ///
 /// # Real-time: in loop
 #[inline]
-pub fn step_before(table: &Table<'_>, state: &mut State<'_>, now: Instant, until: Instant) -> Step {
+pub fn step_before(
+    table: &Table<'_>,
+    state: &mut State<'_>,
+    now: Instant,
+    until: Instant,
+) -> Decision {
     state.release(table, now);
     let fits = |rank: usize| {
         let end_ns = now.as_ns().checked_add(table.slots[rank].budget_ns);
@@ -211,9 +201,9 @@ pub fn step_before(table: &Table<'_>, state: &mut State<'_>, now: Instant, until
     match state.ready.first().filter(|&rank| fits(rank)) {
         Some(rank) => {
             state.ready.pop();
-            Step::Run(state.take(table, rank))
+            Decision::Run(state.take(table, rank))
         }
-        _ => Step::Idle(until.min(Instant::from_ns(state.due.first().0))),
+        _ => Decision::Idle(until.min(Instant::from_ns(state.due.first().0))),
     }
 }
 
@@ -286,7 +276,7 @@ impl State<'_> {
     }
 }
 
-impl Ready<'_> {
+impl ReadySet<'_> {
     /// All tasks of a run, while no word is held.
     #[inline]
     fn add_all(&mut self, table: &Table<'_>, run: u32) {

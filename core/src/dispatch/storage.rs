@@ -1,22 +1,24 @@
-//! What a dispatcher keeps of each task, and the storage that it keeps it in.
+//! The data that a dispatcher keeps of each task, and its storage.
 //!
-//! For whoever prepares a run. What a cycle in time touches of a task lies together, apart from the
-//! counters of what went wrong.
+//! For callers that prepare a run. The data that a cycle in time touches lies together, apart from
+//! the counters of overruns.
 
+use super::State;
 use super::cursor::{Cursor, Released};
 use crate::earliest::{Entry, entries};
+use crate::parts::Visit;
 use crate::ready::words;
-use crate::table::{Class, OnOverrun, Slot, Table};
+use crate::table::{OnOverrun, PeriodClass, Slot, Table};
 
-/// Set in a task's next cycle while it was not told of some missed releases.
+/// Set in a task's next cycle while no cycle has counted some missed releases in its `missed`.
 pub(super) const UNTOLD: u64 = 1 << 63;
 
-/// What a task did so far, and what it owes.
+/// The counters of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// The first cycle that was to come.
     pub(super) first: u64,
-    /// Missed releases that the task was not told of yet.
+    /// Missed releases that no cycle has counted in its `missed` yet.
     pub(super) untold: u64,
     /// Cycles that [`super::step`] gave to run.
     pub ran: u64,
@@ -24,9 +26,9 @@ pub struct Counters {
     pub missed: u64,
     /// Starts later after the release than the slot allows.
     pub started_late: u64,
-    /// Executions beyond the budget: the culprits of what else is late.
+    /// Executions beyond the budget: the causes of other delays.
     pub over_budget: u64,
-    /// Cycles still waiting or running at their next release: culprits or victims.
+    /// Cycles still waiting or running at their next release, by their own fault or another's.
     pub over_release: u64,
     /// Finishes after the deadline.
     pub over_deadline: u64,
@@ -34,13 +36,13 @@ pub struct Counters {
     pub moved_ns: u64,
 }
 
-/// All that a cycle in time touches of a task.
+/// The data of a task that a cycle in time touches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     /// The cycle that is expected next.
     pub(super) next: u64,
-    /// A finish that is closer to its release than this is late in no way, ns; 0 where every finish
-    /// is to be looked at.
+    /// A finish that is closer to its release than this has no overrun, ns; 0 where every finish
+    /// has to be checked.
     pub(super) calm_ns: u64,
     pub(super) run: u32,
 }
@@ -78,13 +80,27 @@ impl Storage<'_> {
 }
 
 impl Slot {
-    /// A finish that is closer to its release than this is late in no way, ns.
-    pub(super) fn calm_ns(&self, class: &Class) -> u64 {
+    /// A finish that is closer to its release than this has no overrun, ns.
+    pub(super) fn calm_ns(&self, class: &PeriodClass) -> u64 {
         if self.policy == OnOverrun::Delay {
             // Each finish arms the next release.
             return 0;
         }
         let within = self.deadline_ns.min(self.budget_ns).min(self.start_ns);
         within.saturating_add(1).min(class.period.as_ns())
+    }
+}
+
+impl State<'_> {
+    /// Passes the memory that it lies in to `visit`.
+    ///
+    /// # Real-time: in loop
+    pub fn visit(&self, visit: &mut impl Visit) {
+        visit.part(self.cursors);
+        visit.part(self.released);
+        visit.part(self.paces);
+        visit.part(self.counters);
+        self.due.visit(visit);
+        self.ready.visit(visit);
     }
 }

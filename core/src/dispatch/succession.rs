@@ -1,20 +1,20 @@
-//! How one table follows another while they run: no release is lost, none comes twice.
+//! How one table replaces another while the loop runs: no release is lost, none runs twice.
 //!
 //! For the loop, between two jobs. The tables have one epoch, so that a task that is in both has
-//! the same releases in both, and nothing but its rank is new. Pure: time is an argument; takes as
-//! long as there are tasks, once; never allocates, and changes nothing where the two do not fit.
+//! the same releases in both, and only its rank changes. Pure: time is an argument; takes as long
+//! as there are tasks, once; never allocates, and changes nothing where the two do not fit.
 
 use super::State;
 use super::storage::{Storage, UNTOLD};
 use crate::earliest::Earliest;
-use crate::ready::Ready;
+use crate::ready::ReadySet;
 use crate::table::Table;
 use crate::time::Instant;
 
 /// In a pace while ranks are checked: a task goes on from here.
 const TAKEN: u32 = u32::MAX;
 
-/// What a state goes on from.
+/// The state that is replaced.
 #[derive(Debug)]
 pub struct Before<'b, 't, 's> {
     /// The table that ran.
@@ -52,7 +52,7 @@ impl<'s> State<'s> {
     ///
     /// # Errors
     ///
-    /// What does not fit; then the old state goes on as if nothing had been asked.
+    /// What does not fit; then the old state goes on unchanged.
     ///
     /// # Real-time: in loop
     pub fn follow(
@@ -154,7 +154,7 @@ impl<'s> State<'s> {
             return None;
         }
         let due = Earliest::resume(matches, table.classes())?;
-        let ready = Ready::resume(words, table.tasks())?;
+        let ready = ReadySet::resume(words, table.tasks())?;
         Some(Self {
             last: Instant::from_ns(u64::MAX),
             cursors,

@@ -6,7 +6,7 @@ mod looped;
 use super::*;
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Class, Mask, OnOverrun, Run, Slot};
+use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot};
 use crate::time::Period;
 use std::collections::VecDeque;
 use std::vec;
@@ -23,8 +23,8 @@ struct Task {
 
 /// The parts of a table, and its storage.
 struct Parts {
-    classes: Vec<Class>,
-    runs: Vec<Run>,
+    classes: Vec<PeriodClass>,
+    runs: Vec<PhaseGroup>,
     masks: Vec<Mask>,
     slots: Vec<Slot>,
 }
@@ -55,10 +55,10 @@ fn parts(tasks: &[Task]) -> Parts {
             let moves = task.policy == OnOverrun::Delay;
             let (num_ns, den) = (task.num_ns, task.den);
             let period = Period::ratio(num_ns, den).expect("in range");
-            made.classes.push(Class { period, runs: (runs, runs), moves });
+            made.classes.push(PeriodClass { period, runs: (runs, runs), moves });
         }
         if !same_run {
-            made.runs.push(Run { phase_ns: task.phase_ns, masks: (masks, masks) });
+            made.runs.push(PhaseGroup { phase_ns: task.phase_ns, masks: (masks, masks) });
             made.classes.last_mut().expect("pushed").runs.1 += 1;
         }
         let run = made.runs.last_mut().expect("pushed");
@@ -257,12 +257,12 @@ fn side_by_side(
     for at in 0..steps {
         let shown = (at, *now, tasks);
         match (step(table, state, Instant::from_ns(*now)), model.step(*now)) {
-            (Step::Idle(until), Err(slow)) => {
+            (Decision::Idle(until), Err(slow)) => {
                 assert_eq!(until.as_ns(), slow, "{shown:?}");
                 let stall = if random.below(50) == 0 { random.below(5_000) } else { 0 };
                 *now = slow.min(*now + 5_000) + random.below(4) + stall;
             }
-            (Step::Run(job), Ok((rank, cycle, release, next, missed))) => {
+            (Decision::Run(job), Ok((rank, cycle, release, next, missed))) => {
                 let fast = (job.rank, job.cycle, job.release.as_ns(), job.next.as_ns(), job.missed);
                 assert_eq!(fast, (rank, cycle, release, next, missed), "{shown:?}");
                 let start = *now + random.below(3);

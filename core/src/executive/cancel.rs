@@ -1,28 +1,28 @@
-//! The cancel token: how a task that runs to its end in the executive's thread is told, from
-//! another CPU, that it should come to it.
+//! The cancel token: how a watchdog on another CPU requests the end of a task that runs in the
+//! executive's thread.
 //!
-//! For tasks with [`crate::table::OnOverrun::Terminate`]. The executive says what runs and until
-//! when it may; a watchdog compares that with its clock and cancels that one cycle. Nothing is torn
-//! out of a task: a termination takes effect when the task returns.
+//! For tasks with [`crate::table::OnOverrun::Terminate`]. The executive publishes which cycle runs
+//! and until when it may run; a watchdog compares that with its clock and cancels this one cycle.
+//! No task is interrupted: a termination takes effect when the task returns.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::many::{Cycle, Dispatch, Flow};
 use crate::time::Instant;
 
-/// Whichever turn runs is cancelled.
+/// Cancels the cycle that runs, whichever it is.
 pub(crate) const ALL: u64 = u64::MAX;
-/// No turn may be cancelled.
+/// No cycle may be cancelled.
 const NEVER_NS: u64 = u64::MAX;
 
 /// What an executive and its watchdog share.
 #[derive(Debug)]
 pub struct Token {
-    /// Turns begun so far; the last one is the one that runs.
+    /// Cycles begun so far; the last one is the one that runs.
     begun: AtomicU64,
-    /// When the turn is to be cancelled, ns.
+    /// When the cycle is to be cancelled, ns.
     until_ns: AtomicU64,
-    /// The last turn that was cancelled.
+    /// The last cycle that was cancelled.
     cancelled: AtomicU64,
 }
 
@@ -44,30 +44,30 @@ impl Token {
         }
     }
 
-    /// A turn begins, to be cancelled at `until`; its number.
+    /// A cycle begins, to be cancelled at `until`; its number.
     #[inline]
     fn begin(&self, until: Instant) -> u64 {
         // One writer, so that no locked instruction is needed.
         let turn = self.begun.load(Ordering::Relaxed) + 1;
-        // Release: who sees this turn sees that the one before is over.
+        // Release: a thread that sees this cycle sees that the one before is over.
         self.begun.store(turn, Ordering::Release);
         self.until_ns.store(until.as_ns(), Ordering::Release);
         turn
     }
 
-    /// The turn is over.
+    /// The cycle is over.
     #[inline]
     fn end(&self) {
         self.until_ns.store(NEVER_NS, Ordering::Release);
     }
 
-    /// Cancels what runs beyond its next release at `now`; whether that is news. For the watchdog,
-    /// on another CPU: where the executive keeps it from running it comes too late.
+    /// Cancels the cycle that runs beyond its next release at `now`; whether this call did. For the
+    /// watchdog, on another CPU: on the executive's own CPU it would run too late.
     ///
     /// # Real-time: reader side
     pub fn cancel_overrun(&self, now: Instant) -> bool {
-        // Acquire: the turn is that of this end or a later one, and a later one shows by another
-        // end, so that none is cancelled for the end of the one before.
+        // Acquire: the cycle is that of this end or a later one; a later one has another end, so
+        // that none is cancelled for the end of the one before.
         let until_ns = self.until_ns.load(Ordering::Acquire);
         let turn = self.begun.load(Ordering::Acquire);
         if now.as_ns() < until_ns || self.until_ns.load(Ordering::Acquire) != until_ns {

@@ -1,11 +1,10 @@
-//! A cycle as its task sees it, and what the task says at its end.
+//! A cycle as its task sees it, and what the task returns at its end.
 //!
 //! For tasks, and for the loops that make it. Plain data.
 
 use core::marker::PhantomData;
 
 use super::cancel::Cancel;
-use super::source::Source;
 use crate::dispatch::Job;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
@@ -23,7 +22,7 @@ pub struct Cycle<'c> {
     pub lateness: Span,
     /// Releases of this task that never ran since its last cycle.
     pub missed: u64,
-    /// From the release of its last cycle to this one: what an integrator has to go on by.
+    /// From the release of its last cycle to this one: the step of an integrator.
     pub dt: Span,
     /// When the task's next cycle is, its first release that is still to come; or, for a unit of a
     /// calendar, when its budget is spent: what runs beyond this is an overrun.
@@ -37,8 +36,8 @@ pub struct Cycle<'c> {
 
 impl<'c> Cycle<'c> {
     /// Whether the next release has passed at `now`, or the unit is timed out, by which the cycle
-    /// should be over: a task that takes long asks this, and returns with its outputs in a safe
-    /// state, or breaks off ([`Flow::Break`]).
+    /// should be over: a long task checks this, and returns with its outputs in a safe state, or
+    /// breaks off ([`Flow::Break`]).
     ///
     /// # Real-time: in loop
     #[inline]
@@ -47,9 +46,9 @@ impl<'c> Cycle<'c> {
     }
 
     /// Whether the cancel token is set: the task is to be terminated, because it was still running
-    /// at its next release or, where it runs elsewhere, at the end of all, and should return with
-    /// its outputs in a safe state. Costs one load; never set where nobody watches (see
-    /// [`super::cancel`]) or the policy is another.
+    /// at its next release or, where it runs elsewhere, at the end of the executive, and should
+    /// return with its outputs in a safe state. Costs one load; never set without a watchdog (see
+    /// [`super::cancel`]) or with another policy.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -116,23 +115,26 @@ impl<'c> Cycle<'c> {
 
 impl Cycle<'_> {
     #[inline]
-    pub(super) fn of<S: Source>(job: &Job, start: Instant, source: &S) -> Self {
+    pub(super) fn of(job: &Job, start: Instant, policy: OnOverrun) -> Self {
+        // From the release of the task's last cycle: the cycles between were missed.
+        let last = job.cycle.saturating_sub(job.missed.saturating_add(1));
+        let dt_ns = job.period.between_ns(last, job.cycle);
         Self {
             n: job.cycle,
             part: job.part,
             release: job.release,
             lateness: start - job.release,
             missed: job.missed,
-            dt: Span::from_ns(i64::try_from(source.dt_ns(job)).unwrap_or(i64::MAX)),
+            dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
             next: job.next,
-            terminates: source.policy(job.rank) == OnOverrun::Terminate,
+            terminates: policy == OnOverrun::Terminate,
             cancel: None,
             thread: PhantomData,
         }
     }
 }
 
-/// What a task says at its end.
+/// What a task returns at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// Go on: this cycle is done.
@@ -145,7 +147,7 @@ pub enum Flow {
     Stop,
 }
 
-/// A body that returns nothing goes on.
+/// A body without a return value goes on.
 impl From<()> for Flow {
     fn from((): ()) -> Self {
         Self::Continue

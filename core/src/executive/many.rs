@@ -1,18 +1,18 @@
 //! The loop of many tasks: wait for the next release, run what is due in order of urgency.
 //!
-//! For whoever runs a table or a calendar, on the machine or in a simulated clock. Each task runs
-//! to its end in this thread; a [`Source`] decides, this obeys. Never allocates, never fails, calls
-//! nothing but the clock, the wait, the tasks and the observer that it is given.
+//! For callers that run a table or a calendar, on the machine or in a simulated clock. Each task
+//! runs to its end in this thread; a [`Schedule`] decides which is next. Never allocates, never
+//! fails, calls nothing but the clock, the wait, the tasks and the observer that it is given.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Ended;
-use super::source::{Rehearse, Source, Tasks};
+use super::schedule::Schedule;
 use crate::clock::Clock;
-use crate::dispatch::{Job, Overruns, State, Step};
+use crate::dispatch::{Decision, Job, Overruns, State};
 use crate::page::Missed;
-use crate::table::Table;
+use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
@@ -44,15 +44,15 @@ impl<D: Dispatch + ?Sized> Dispatch for &mut D {
     }
 }
 
-/// Who hears of each cycle after it ran.
+/// Observes each cycle after it ran.
 pub trait Observe {
     /// A cycle ran from `start` to `finish`.
     ///
     /// # Real-time: in loop
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
 
-    /// Releases of the task of this rank that never ran before the loop ended, and that no later
-    /// cycle tells of.
+    /// Releases of the task of this rank that never ran before the loop ended, and that no cycle
+    /// counted in its `missed`.
     ///
     /// # Real-time: in loop
     fn never_ran(&mut self, _rank: usize, _missed: Missed, _end: Instant) {}
@@ -73,22 +73,22 @@ impl Observe for () {
     fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
 }
 
-/// The loop of a table: a clock, a way to wait, the tasks and who hears of them.
+/// The loop of many tasks: a clock, a wait, the tasks and the observer of their cycles.
 #[derive(Debug)]
 pub struct Many<C, W, D, O> {
     /// Reads and sleeps.
     pub clock: C,
-    /// Is there at the release.
+    /// Waits for the release.
     pub wait: W,
     /// Runs the tasks.
     pub tasks: D,
-    /// Hears of each cycle.
+    /// Observes each cycle.
     pub observe: O,
 }
 
 impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     /// Runs `table` until all releases before `end` ran or were missed, also where there is more to
-    /// do than time, until `stop` is set, or until a task says so.
+    /// do than time, until `stop` is set, or until a task ends it.
     ///
     /// # Real-time: in loop, waits
     pub fn run(
@@ -98,93 +98,120 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         end: Instant,
         stop: &AtomicBool,
     ) -> Ended {
-        self.obey(&mut Tasks { table, state }, end, stop)
+        self.obey(&mut Schedule::of_table(table, state), end, stop)
     }
 
-    /// Runs whatever `source` says, as [`Many::run`] does: a table, a calendar, or both.
+    /// Runs `schedule` as [`Many::run`] runs a table.
     ///
     /// # Real-time: in loop, waits
-    pub fn obey<S: Source>(&mut self, source: &mut S, end: Instant, stop: &AtomicBool) -> Ended {
-        source.end(end);
-        let mut now = self.clock.now();
-        let ended = loop {
-            now = match self.turn(source, now, stop, black_box(true)) {
-                Turn::Idle(until) if until >= end => break Ended::Finished,
-                Turn::Idle(until) => match self.wait(source, until, stop) {
-                    Some(wake) => wake,
-                    None => break Ended::Stopped,
-                },
-                Turn::Over(ended) => break ended,
-            };
+    pub fn obey(
+        &mut self,
+        schedule: &mut Schedule<'_, '_>,
+        end: Instant,
+        stop: &AtomicBool,
+    ) -> Ended {
+        schedule.end(end);
+        let ended = match schedule.kind() {
+            (false, _) => self.turns::<false, true>(schedule, end, stop),
+            (true, false) => self.turns::<true, false>(schedule, end, stop),
+            (true, true) => self.turns::<true, true>(schedule, end, stop),
         };
-        self.never_ran(source);
+        self.never_ran(schedule);
         ended
     }
 
-    /// Tells the observer of what passed and never ran.
+    /// The loop of [`Many::obey`] for one kind of schedule ([`Schedule::kind`]): a table alone does
+    /// not pay for calendars.
+    #[inline]
+    fn turns<const UNITS: bool, const TASKS: bool>(
+        &mut self,
+        schedule: &mut Schedule<'_, '_>,
+        end: Instant,
+        stop: &AtomicBool,
+    ) -> Ended {
+        let mut now = self.clock.now();
+        loop {
+            now = match self.turn::<UNITS, TASKS>(schedule, now, stop, black_box(true)) {
+                After::Idle(until) if until >= end => return Ended::Finished,
+                After::Idle(until) => match self.wait::<UNITS, TASKS>(schedule, until, stop) {
+                    Some(wake) => wake,
+                    None => return Ended::Stopped,
+                },
+                After::Over(ended) => return ended,
+            };
+        }
+    }
+
+    /// Gives the observer the releases that passed and never ran; [`Many::obey`] does so at its
+    /// end. For callers that catch a task's panic, which leaves `obey` without it.
+    ///
+    /// # Real-time: in loop
     #[cold]
-    fn never_ran<S: Source>(&mut self, source: &mut S) {
+    pub fn never_ran(&mut self, schedule: &mut Schedule<'_, '_>) {
         let now = self.clock.now();
-        for rank in 0..source.ranks() {
-            if let Some(missed) = source.never_ran(rank, now) {
+        for rank in 0..schedule.ranks() {
+            if let Some(missed) = schedule.never_ran(rank, now) {
                 self.observe.never_ran(rank, missed, now);
             }
         }
     }
 
     /// Runs all that is due at `now`, and what becomes due meanwhile. Where it is not `real` no
-    /// task runs and nobody is told. Never inlined: what is rehearsed is to be the very code that
-    /// runs.
+    /// task and no observer is called. Never inlined: a warm-up runs this very code.
     #[inline(never)]
-    fn turn<S: Source>(
+    fn turn<const UNITS: bool, const TASKS: bool>(
         &mut self,
-        source: &mut S,
+        schedule: &mut Schedule<'_, '_>,
         mut now: Instant,
         stop: &AtomicBool,
         real: bool,
-    ) -> Turn {
+    ) -> After {
         while !stop.load(Ordering::Relaxed) {
-            let job = match source.step(now) {
-                Step::Idle(until) => return Turn::Idle(until),
-                Step::Run(job) => job,
+            let job = match schedule.step::<UNITS, TASKS>(now) {
+                Decision::Idle(until) => return After::Idle(until),
+                Decision::Run(job) => job,
             };
-            if source.ends(&job, Overruns::default()) {
-                source.refuse(&job);
-                return Turn::Over(Ended::Overran(job.rank));
+            let policy = schedule.policy::<UNITS, TASKS>(job.rank);
+            let stops = policy == OnOverrun::Stop;
+            if stops && schedule.overran(&job, Overruns::default()) {
+                schedule.refuse(&job);
+                return After::Over(Ended::Overran(job.rank));
             }
             let start = now;
-            let mut cycle = Cycle::of(&job, start, source);
+            let mut cycle = Cycle::of(&job, start, policy);
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
             now = self.clock.now();
-            let overruns = source.finish(&job, start, now, flow);
+            let overruns = schedule.finish::<UNITS, TASKS>(&job, start, now, flow);
             if real {
                 self.observe.ran(&job, start, now, overruns);
             }
-            if source.ends(&job, overruns) {
-                return Turn::Over(Ended::Overran(job.rank));
+            if stops && schedule.overran(&job, overruns) {
+                return After::Over(Ended::Overran(job.rank));
             }
             if flow == Flow::Stop {
                 break;
             }
         }
-        Turn::Over(Ended::Stopped)
+        After::Over(Ended::Stopped)
     }
 
-    /// Waits, and uses what time is in hand after the sleep to rehearse its turn and to warm what
-    /// runs next: the caches are as cold then as the CPU was idle (NIST's first samples).
+    /// Waits, and uses the time in hand after the sleep to run its turn as a warm-up and to warm
+    /// what runs next: the caches are as cold then as the CPU was idle (NIST's first samples).
     #[inline]
-    fn wait<S: Source>(
+    fn wait<const UNITS: bool, const TASKS: bool>(
         &mut self,
-        source: &S,
+        schedule: &Schedule<'_, '_>,
         until: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {
         let near = self.wait.near(&mut self.clock, until, stop)?;
         if until - near > WARM_MIN {
-            for _ in 0..REHEARSALS {
-                source.rehearse(until, &mut Rehearsed { many: self, stop });
+            for _ in 0..WARM_UPS {
+                schedule.warm_up(until, |one_task| {
+                    self.turn::<UNITS, TASKS>(one_task, until, stop, black_box(false));
+                });
             }
-            if let Some(rank) = source.coming() {
+            if let Some(rank) = schedule.coming() {
                 self.tasks.warm(rank);
             }
         }
@@ -195,29 +222,17 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
 /// With less time in hand nothing is warmed, so that the release is met.
 const WARM_MIN: Span = Span::from_us(5);
 
-/// Turns that are rehearsed: after the first one the code is at hand, after a few more the branches
-/// are foreseen as well. On a virtual CPU after 1 ms, medians of 5 or 6 runs of 2 000 cycles in
-/// turns, a turn added 200–320 ns without any while the host was at work, 185 with one, 140 with
-/// two, 125 with three, 110 with six; while the host was quiet 95 without any, 100 with four.
-const REHEARSALS: u32 = 4;
+/// Turns that are run as a warm-up: after the first one the code is at hand, after a few more the
+/// branches are predicted as well. On a virtual CPU after 1 ms, medians of 5 or 6 runs of 2 000
+/// cycles in turns, a turn added 200–320 ns without any while the host was at work, 185 with one,
+/// 140 with two, 125 with three, 110 with six; while the host was quiet 95 without any, 100 with
+/// four.
+const WARM_UPS: u32 = 4;
 
 /// What follows a turn.
-enum Turn {
+enum After {
     /// Nothing is due before this instant.
     Idle(Instant),
     /// The loop has ended.
     Over(Ended),
-}
-
-/// A loop that rehearses its turn.
-struct Rehearsed<'m, C, W, D, O> {
-    many: &'m mut Many<C, W, D, O>,
-    stop: &'m AtomicBool,
-}
-
-impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Rehearse for Rehearsed<'_, C, W, D, O> {
-    #[inline]
-    fn on<S: Source>(&mut self, source: &mut S, now: Instant) {
-        self.many.turn(source, now, self.stop, black_box(false));
-    }
 }

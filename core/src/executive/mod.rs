@@ -1,16 +1,15 @@
 //! The loop of many tasks ([`many`]), the loop of one task that a device paces ([`paced`]), and why
 //! a loop is over.
 //!
-//! For whoever runs them, on the machine or in a simulated clock. Everything that a loop needs is
-//! decided before it starts and everything that it learns is read after; it never allocates, never
-//! fails and calls nothing but the clock, the wait, the tasks and the observer that it is given.
+//! For callers that run them, on the machine or in a simulated clock. All decisions are made before
+//! a loop starts, and all results are read after it; it never allocates, never fails and calls only
+//! the clock, the wait, the tasks and the observer that it is given.
 
 pub mod cancel;
-pub mod changing;
 mod cycle;
 pub mod many;
 pub mod paced;
-pub mod source;
+pub mod schedule;
 
 /// Why a loop is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +17,8 @@ pub mod source;
 pub enum Ended {
     /// It came to its end.
     Finished,
-    /// It was told to stop.
+    /// A flag or a task stopped it.
     Stopped,
-    /// The task of this rank overran, and its policy is to stop everything.
+    /// The task of this rank overran, and its policy is to stop the executive.
     Overran(usize),
 }

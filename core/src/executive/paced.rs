@@ -1,8 +1,8 @@
 //! The loop of one task that a device paces: a sound card, a bus, a blocking read. No grid, so
-//! nothing is late and nothing missed; the distance of its starts is all there is to know.
+//! nothing is late and nothing missed; the distance of its starts is the only measure.
 //!
-//! For drivers whose device says when (a loop on a grid beside it would lose a cycle whenever the
-//! two drift past each other). Never allocates, never fails; what blocks is the caller's.
+//! For drivers whose device gives the pace (a loop on a grid of its own would lose a cycle whenever
+//! the two drift past each other). Never allocates, never fails; what blocks is the caller's.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,8 +15,8 @@ use crate::time::{Instant, Period, Span};
 
 /// What paces a loop.
 pub trait Pacer {
-    /// Blocks until the next cycle; false when there will be none. Must come back, one way or the
-    /// other, when the loop is to stop.
+    /// Blocks until the next cycle; false when there will be none. Must return when the loop is to
+    /// stop.
     ///
     /// # Real-time: in loop, waits
     fn wait(&mut self) -> bool;
@@ -33,11 +33,11 @@ impl<F: FnMut() -> bool> Pacer for F {
 pub struct Paced<C, P, D, O> {
     /// Stamps.
     pub clock: C,
-    /// Says when.
+    /// Waits for the device.
     pub pacer: P,
     /// Runs the task.
     pub tasks: D,
-    /// Hears of each cycle.
+    /// Observes each cycle.
     pub observe: O,
     /// The nominal period: cycles should be over by then.
     pub period: Period,
@@ -79,10 +79,11 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     }
 }
 
-/// Keeps the distance of starts on a page of [`crate::page::Kind::Distance`]: one less than cycles.
+/// Keeps the distance of starts on a page of [`crate::page::PageKind::Distance`]: one value less
+/// than cycles.
 #[derive(Debug)]
 pub struct Distances<'a> {
-    /// Where.
+    /// The page.
     pub page: Page<'a>,
     last: Option<Instant>,
 }
@@ -112,7 +113,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::page::{Kind, View, WORDS};
+    use crate::page::{PageKind, View, WORDS};
 
     struct Now<'c>(&'c Cell<u64>);
 
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn distances_are_kept_and_nothing_is_late() {
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let page = Page::new(&words, Kind::Distance).expect("large enough");
+        let page = Page::new(&words, PageKind::Distance).expect("large enough");
         let now = Cell::new(1_000);
         // Twice as far as nominal, then close together: a grid would have missed one.
         let mut gaps = [50u64, 170, 40].into_iter();

@@ -41,8 +41,8 @@ impl<'f, C: Clock> Following<'f, C> {
         &mut self.clock
     }
 
-    /// Takes a new map where there is one. Bends lie ahead when they are published, so that time
-    /// is continuous for whoever looks before.
+    /// Takes a new map where there is one. Bends lie ahead when they are published, so that time is
+    /// continuous for readers that look before.
     #[inline]
     fn refresh(&mut self) {
         let turn = self.shared.turn();

@@ -1,11 +1,11 @@
-//! The last reading of a reference that a loop itself comes by, handed to the thread that follows.
+//! The last reading of a reference that a loop itself takes, passed to the thread that follows.
 //!
 //! For buses whose time comes back with each frame (EtherCAT's distributed clocks), and for drivers
 //! that stamp a buffer. One writer, which never waits, and one reader; only the latest counts.
 
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
-use super::servo::Reading;
+use super::servo::ClockReading;
 use crate::time::{Instant, Span};
 
 /// The last reading, in one piece.
@@ -38,7 +38,7 @@ impl Last {
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn put(&self, reading: Reading) {
+    pub fn put(&self, reading: ClockReading) {
         let turn = self.turn.load(Ordering::Relaxed);
         self.turn.store(turn | 1, Ordering::Relaxed);
         // What follows is seen after the odd turn.
@@ -50,15 +50,15 @@ impl Last {
     }
 
     /// The last reading; `None` where none came since it was last taken, so that a loop which has
-    /// ended is told from a reference that stands still. By one thread alone.
+    /// ended can be distinguished from a reference that stands still. By one thread alone.
     ///
     /// # Real-time: reader side
-    pub fn take(&self) -> Option<Reading> {
+    pub fn take(&self) -> Option<ClockReading> {
         // One that is just written is there a few nanoseconds later.
         for _ in 0..TRIES {
             let turn = self.turn.load(Ordering::Acquire);
             if turn & 1 == 0 {
-                let reading = Reading {
+                let reading = ClockReading {
                     monotonic: Instant::from_ns(self.monotonic_ns.load(Ordering::Relaxed)),
                     reference: Instant::from_ns(self.reference_ns.load(Ordering::Relaxed)),
                     width: Span::from_ns(self.width_ns.load(Ordering::Relaxed)),
@@ -84,9 +84,9 @@ mod tests {
 
     use super::*;
 
-    fn reading(ns: u64) -> Reading {
+    fn reading(ns: u64) -> ClockReading {
         let at = Instant::from_ns(ns);
-        Reading { monotonic: at, reference: at + Span::from_ns(7), width: Span::from_ns(2) }
+        ClockReading { monotonic: at, reference: at + Span::from_ns(7), width: Span::from_ns(2) }
     }
 
     #[test]

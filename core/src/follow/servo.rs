@@ -1,6 +1,6 @@
 //! How a grid follows its reference: a pure function of readings.
 //!
-//! For the thread beside the loop. The rate comes from a line of least squares through the last
+//! For the thread that follows. The rate comes from a line of least squares through the last
 //! readings, the phase error is slewed in over a few of them, and both together never exceed the
 //! limit, so that no period is ever longer or shorter than that. There is no integrator that could
 //! wind up. A reference that steps or stops is counted, never followed at once. Reads no clock.
@@ -16,7 +16,7 @@ const SETTLE: f64 = 4.0;
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// CLOCK_MONOTONIC.
     pub monotonic: Instant,
     /// The reference.
@@ -45,22 +45,22 @@ impl Default for Settings {
     }
 }
 
-/// What a reading brought.
+/// The result of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ServoEvent {
     /// It was followed.
     Followed,
     /// The reference has stepped by this much; the grid goes on as it was.
     Stepped(Span),
     /// The reference stands still, or goes at less than half of its pace; the grid goes on.
     Stopped,
-    /// The clocks were read in the wrong order, or too soon: nothing was learned.
+    /// The clocks were read in the wrong order, or too soon: the reading is ignored.
     Ignored,
 }
 
 /// How well the grid follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Status {
+pub struct ServoStatus {
     /// How much faster the reference runs than CLOCK_MONOTONIC, in parts of 10⁹.
     pub drift_ppb: f64,
     /// Reference − grid at the last reading, steps left out, ns.
@@ -86,13 +86,13 @@ pub struct Status {
 pub struct Servo {
     settings: Settings,
     map: Map,
-    status: Status,
+    status: ServoStatus,
     /// The last readings, from the first one on: CLOCK_MONOTONIC, and the reference without its
     /// steps, relative to that.
     window: [(i64, i64); WINDOW],
     filled: usize,
-    origin: Reading,
-    last: Reading,
+    origin: ClockReading,
+    last: ClockReading,
     stopped: bool,
 }
 
@@ -101,12 +101,12 @@ impl Servo {
     /// taken as their ends.
     ///
     /// # Real-time: setup only
-    pub fn new(settings: Settings, first: Reading) -> Self {
+    pub fn new(settings: Settings, first: ClockReading) -> Self {
         let limit_ppb = settings.limit_ppb.clamp(0, PPB / 10);
         Self {
             settings: Settings { limit_ppb, ..settings },
             map: Map::shifted(first.monotonic, first.reference),
-            status: Status::default(),
+            status: ServoStatus::default(),
             window: [(0, 0); WINDOW],
             filled: 1,
             origin: first,
@@ -116,13 +116,13 @@ impl Servo {
     }
 
     /// Begins the grid anew at the last reading, with the rate that is known by now, and counts
-    /// anew. For before anybody looks at the map: it may jump.
+    /// anew. For use before the first reader of the map: it may jump.
     ///
     /// # Real-time: setup only
     pub fn begin(&mut self) {
         let drift_ppb = self.status.drift_ppb;
-        self.status = Status { drift_ppb, ..Status::default() };
-        // One that stands still is told with the figures that count.
+        self.status = ServoStatus { drift_ppb, ..ServoStatus::default() };
+        // A reference that stands still is reported with the counters from now on.
         self.stopped = false;
         let limit = self.settings.limit_ppb as f64;
         let ppb = drift_ppb.clamp(-limit, limit) as i64;
@@ -143,7 +143,7 @@ impl Servo {
     /// How well the grid follows.
     ///
     /// # Real-time: reader side
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ServoStatus {
         self.status
     }
 
@@ -152,10 +152,10 @@ impl Servo {
     /// stays, and this reading counts for the rate alone.
     ///
     /// # Real-time: reader side
-    pub fn follow(&mut self, reading: Reading, bend: Instant) -> Event {
+    pub fn follow(&mut self, reading: ClockReading, bend: Instant) -> ServoEvent {
         let passed_ns = (reading.monotonic - self.last.monotonic).as_ns();
         if passed_ns <= 0 {
-            return Event::Ignored;
+            return ServoEvent::Ignored;
         }
         let moved_ns = (reading.reference - self.last.reference).as_ns();
         let off_ns = moved_ns.saturating_sub(passed_ns.saturating_add(self.drift(passed_ns)));
@@ -164,17 +164,17 @@ impl Servo {
         if far && (0..passed_ns / 2).contains(&moved_ns) {
             self.status.stops += u64::from(!self.stopped);
             self.stopped = true;
-            return Event::Stopped;
+            return ServoEvent::Stopped;
         }
         self.stopped = false;
         self.last = reading;
         if far {
             self.step(reading, off_ns);
-            return Event::Stepped(Span::from_ns(off_ns));
+            return ServoEvent::Stepped(Span::from_ns(off_ns));
         }
         self.keep(reading);
         self.steer(reading, bend);
-        Event::Followed
+        ServoEvent::Followed
     }
 
     /// What the reference gains in so many nanoseconds.
@@ -183,7 +183,7 @@ impl Servo {
     }
 
     /// The reference has stepped: what is whole periods, or all of it, is not followed.
-    fn step(&mut self, reading: Reading, by_ns: i64) {
+    fn step(&mut self, reading: ClockReading, by_ns: i64) {
         self.status.steps += 1;
         let period = self.settings.period_ns.and_then(|ns| i64::try_from(ns).ok());
         let kept_ns = match period {
@@ -195,14 +195,14 @@ impl Servo {
             _ => by_ns,
         };
         self.status.stepped_ns = self.status.stepped_ns.saturating_add(kept_ns);
-        // The rate is told from readings of one stretch alone.
+        // The rate comes only from readings between two steps.
         self.origin = reading;
         self.filled = 1;
         self.window[0] = (0, 0);
     }
 
     /// One more reading, and the rate anew.
-    fn keep(&mut self, reading: Reading) {
+    fn keep(&mut self, reading: ClockReading) {
         if self.filled == WINDOW {
             self.window.copy_within(1.., 0);
             self.filled -= 1;
@@ -218,7 +218,7 @@ impl Servo {
     }
 
     /// Bends the map so that the phase error goes.
-    fn steer(&mut self, reading: Reading, bend: Instant) {
+    fn steer(&mut self, reading: ClockReading, bend: Instant) {
         let reference = reading.reference - Span::from_ns(self.status.stepped_ns);
         self.status.judge((reference - self.map.grid(reading.monotonic)).as_ns());
         // A bend to come stays where the loop has seen it.
@@ -248,7 +248,7 @@ impl Servo {
     }
 }
 
-impl Status {
+impl ServoStatus {
     /// One more phase error.
     fn judge(&mut self, phase_ns: i64) {
         self.phase_ns = phase_ns;

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use super::map::Map;
-use super::servo::{Servo, Status};
+use super::servo::{Servo, ServoStatus};
 use crate::time::Instant;
 
 /// A map and a status in one piece.
@@ -31,11 +31,11 @@ pub struct Shared {
 
 /// What a reader saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
+pub struct MapView {
     /// The map.
     pub map: Map,
     /// How well the grid follows.
-    pub status: Status,
+    pub status: ServoStatus,
 }
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn view(&self) -> Option<View> {
+    pub fn view(&self) -> Option<MapView> {
         let turn = self.turn.load(Ordering::Acquire);
         if turn == 0 || turn & 1 == 1 {
             return None;
@@ -87,7 +87,7 @@ impl Shared {
             before_ppb: self.before_ppb.load(Ordering::Relaxed),
             after_ppb: self.after_ppb.load(Ordering::Relaxed),
         };
-        let status = Status {
+        let status = ServoStatus {
             drift_ppb: f64::from_bits(self.drift_bits.load(Ordering::Relaxed)),
             phase_ns: self.phase_ns.load(Ordering::Relaxed),
             phase_rms_ns: f64::from_bits(self.rms_bits.load(Ordering::Relaxed)),
@@ -99,6 +99,6 @@ impl Shared {
             limited: self.limited.load(Ordering::Relaxed),
         };
         fence(Ordering::Acquire);
-        (self.turn.load(Ordering::Relaxed) == turn).then_some(View { map, status })
+        (self.turn.load(Ordering::Relaxed) == turn).then_some(MapView { map, status })
     }
 }

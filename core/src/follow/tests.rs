@@ -63,11 +63,11 @@ impl World {
         (i128::from(monotonic) + gained + i128::from(self.shift_ns)) as u64
     }
 
-    fn read(&mut self, monotonic: u64) -> Reading {
+    fn read(&mut self, monotonic: u64) -> ClockReading {
         let off = if self.scatter_ns == 0 { 0 } else { self.random.within(self.scatter_ns) };
         let reference = self.reference(monotonic).saturating_add_signed(off);
         let width = Span::from_ns(2 * self.scatter_ns);
-        Reading { monotonic: at(monotonic), reference: at(reference), width }
+        ClockReading { monotonic: at(monotonic), reference: at(reference), width }
     }
 }
 
@@ -143,12 +143,12 @@ fn a_reference_that_stood_still_from_the_start_is_counted() {
     let still = world.read(now).reference;
     let mut read = |servo: &mut Servo| {
         now += SECOND / 10;
-        servo.follow(Reading { reference: still, ..world.read(now) }, at(now + SECOND / 20))
+        servo.follow(ClockReading { reference: still, ..world.read(now) }, at(now + SECOND / 20))
     };
-    assert_eq!(read(&mut servo), Event::Stopped);
+    assert_eq!(read(&mut servo), ServoEvent::Stopped);
     servo.begin();
     assert_eq!(servo.status().stops, 0);
-    assert_eq!((read(&mut servo), read(&mut servo)), (Event::Stopped, Event::Stopped));
+    assert_eq!((read(&mut servo), read(&mut servo)), (ServoEvent::Stopped, ServoEvent::Stopped));
     assert_eq!(servo.status().stops, 1);
 }
 
@@ -210,8 +210,8 @@ fn a_reference_that_stops_is_counted_once_and_the_grid_goes_on() {
     let map = servo.map();
     for _ in 0..20 {
         now += SECOND;
-        let reading = Reading { reference: still, ..world.read(now) };
-        assert_eq!(servo.follow(reading, at(now + SECOND / 10)), Event::Stopped);
+        let reading = ClockReading { reference: still, ..world.read(now) };
+        assert_eq!(servo.follow(reading, at(now + SECOND / 10)), ServoEvent::Stopped);
         assert_eq!(servo.map(), map);
     }
     assert_eq!(servo.status().stops, 1);
@@ -221,8 +221,8 @@ fn a_reference_that_stops_is_counted_once_and_the_grid_goes_on() {
     let status = servo.status();
     assert_eq!((status.steps, status.stops), (1, 1));
     assert!(status.phase_ns.abs() < 10, "{status:?}");
-    let backwards = Reading { monotonic: at(5), ..world.read(now) };
-    assert_eq!(servo.follow(backwards, at(now)), Event::Ignored);
+    let backwards = ClockReading { monotonic: at(5), ..world.read(now) };
+    assert_eq!(servo.follow(backwards, at(now)), ServoEvent::Ignored);
 }
 
 /// Anything at all: no panic, no jump, no rate beyond the limit.
@@ -241,7 +241,7 @@ fn whatever_is_read_the_limit_holds() {
                 _ => now.saturating_add_signed(random.within(1 << 22)),
             };
             let width = Span::from_ns(random.within(1 << 20));
-            let reading = Reading { monotonic: at(now), reference: at(reference), width };
+            let reading = ClockReading { monotonic: at(now), reference: at(reference), width };
             servo.follow(reading, at(now + random.below(SECOND)));
             let map = servo.map();
             assert!(map.after_ppb.abs() <= 100_000, "{map:?}");

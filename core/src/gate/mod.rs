@@ -1,10 +1,9 @@
-//! The gate of a loop of one period: waits for the next release, and says which one it is and what
-//! was missed before it.
+//! The gate of a loop of one period: waits for the next release, and returns its cycle and the
+//! releases missed before it.
 //!
-//! For whoever runs such a loop, the library's own and every experiment. What the observer gets is
-//! handed over at the beginning of the next wait, so that nothing stands between the wake's stamp
-//! and the loop's body. Never allocates, never fails, calls nothing but the clock, the wait and the
-//! observer that it is given.
+//! For such loops: the library's own and every experiment. The observer is called at the beginning
+//! of the next wait, so that nothing runs between the wake's stamp and the loop's body. Never
+//! allocates, never fails, calls nothing but the clock, the wait and the observer that it is given.
 //!
 //! After a stall in the wait the oldest release runs, and carries the whole lateness; the others
 //! that passed are missed, and so are those that pass while the body runs. A missed release never
@@ -21,7 +20,7 @@ use crate::releases::Releases;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
-/// A loop of one period: a clock, a way to wait, and an observer of each cycle.
+/// A loop of one period: a clock, a wait, and an observer of each cycle.
 #[derive(Debug)]
 pub struct Gate<C, W, O> {
     /// Reads and sleeps.
@@ -126,8 +125,8 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Tells the observer of the cycle that ran up to now, and of what passed since: for the end of
-    /// a loop that breaks off. Does nothing where [`Gate::wait`] has returned an end.
+    /// Gives the observer the cycle that ran up to now, and what passed since: for the end of a
+    /// loop that breaks off. Does nothing where [`Gate::wait`] has returned an end.
     ///
     /// # Real-time: in loop
     pub fn finish(&mut self) {
@@ -137,8 +136,8 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Tells the observer of the cycle that runs, as if it were over now: for whoever reads what it
-    /// keeps from within the loop's body.
+    /// Gives the observer the cycle that runs, as if it were over now: for a body that reads the
+    /// observer's counters.
     ///
     /// # Real-time: in loop
     pub fn count(&mut self) {
@@ -165,7 +164,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Tells the observer of what passed since the last cycle and is missed.
+    /// Gives the observer what passed since the last cycle and is missed.
     #[cold]
     fn ended(&mut self, ended: Ended) -> Ended {
         let now = self.clock.now();

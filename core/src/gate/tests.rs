@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::bucket::{self, Place};
-use crate::page::{Kind, Page, View, WORDS};
+use crate::page::{Page, PageKind, View, WORDS};
 use crate::time::Period;
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
@@ -82,7 +82,7 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
         let releases = Releases::aligned(Instant::from_ns(5_000), period, random.below(40));
         let (now, stop) = (Cell::new(4_900), AtomicBool::new(false));
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let page = Page::new(&words, Kind::Lateness).expect("large enough");
+        let page = Page::new(&words, PageKind::Lateness).expect("large enough");
         let mut stalls = Random(seed ^ 77);
         let script = core::iter::from_fn(move || {
             Some(if stalls.below(9) == 0 { stalls.below(300_000) } else { stalls.below(40) })

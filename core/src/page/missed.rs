@@ -1,6 +1,6 @@
 //! Releases that never ran, as values of lateness: what a page counts of them.
 //!
-//! For the page's writer. The one place that says how late a missed release was. Bounded work
+//! For the page's writer. The only definition of the lateness of a missed release. Bounded work
 //! however many were missed: few are looked at one by one, many bucket by bucket. Pure arithmetic.
 
 use crate::bucket::{self, Place};
@@ -56,7 +56,7 @@ impl Missed {
         (ends * i128::from(self.count) / 2) as i64 + (ns(last) - since_ns)
     }
 
-    /// Says how many of them belong into each place of the histogram.
+    /// Passes to `put` how many of them belong into each place of the histogram.
     pub(super) fn places(&self, start: Instant, mut put: impl FnMut(Place, u64)) {
         if self.count <= SINGLY {
             let place = |k| bucket::index(self.lateness_ns(self.first + k, start));

@@ -1,11 +1,11 @@
-//! A page: what a loop did so far, in memory that another thread or process may read at any time.
+//! A page: the statistics of a loop, in memory that another thread or process may read at any time.
 //!
 //! For every loop, one page a task: its counters and its histogram of lateness. The values are
 //! those of all releases, whether they ran or were missed: a missed one is as late as the first
-//! start at or after it, and late by a period at least ([`Missed`]). The layout is fixed
-//! and says its version, so that a reader needs nothing but the words. One writer, which stores and
-//! never waits; any number of readers ([`View`]), which never disturb it. Lies in the caller's
-//! words: a vector, or memory shared with other processes. Never allocates, never fails in a loop.
+//! start at or after it, and late by a period at least ([`Missed`]). The layout is fixed and holds
+//! its version, so that a reader needs only the words. One writer, which stores and never waits;
+//! any number of readers ([`View`]), which never disturb it. Lies in the caller's words: a vector,
+//! or memory shared with other processes. Never allocates, never fails in a loop.
 //!
 //! Words of 64 bits, native order:
 //!
@@ -14,7 +14,7 @@
 //! | 0 | [`MAGIC`] |
 //! | 1 | [`VERSION`] |
 //! | 2 | [`WORDS`], the size of all |
-//! | 3 | [`Kind`]: what the histogram is of |
+//! | 3 | [`PageKind`]: what the histogram is of |
 //! | 8 | sequence: odd while the writer writes |
 //! | 9 … 14 | ran, missed, started late, over budget, over release, over deadline |
 //! | 15, 16 | values below the first bucket, and above the last |
@@ -26,16 +26,17 @@
 //! | 32 … | one count a bucket of [`crate::bucket`] |
 
 mod missed;
+mod observers;
 mod view;
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::bucket::{self, Place};
-use crate::dispatch::{Job, Overruns};
-use crate::executive::many::Observe;
+use crate::dispatch::Overruns;
 use crate::time::{Instant, Span};
 
 pub use missed::Missed;
+pub use observers::Aggregate;
 pub use view::{Counts, PageError, View};
 
 /// The first word of a page: "punctpag".
@@ -67,7 +68,7 @@ const CENSORED: usize = 23;
 /// What the histogram of a page is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Kind {
+pub enum PageKind {
     /// start − release.
     #[default]
     Lateness = 0,
@@ -90,7 +91,7 @@ impl<'a> Page<'a> {
     /// An empty page of this kind over the first [`WORDS`] of `words`; `None` when there are fewer.
     ///
     /// # Real-time: setup only
-    pub fn new(words: &'a [AtomicU64], kind: Kind) -> Option<Self> {
+    pub fn new(words: &'a [AtomicU64], kind: PageKind) -> Option<Self> {
         let (header, rest) = words.split_first_chunk()?;
         let (buckets, _) = rest.split_first_chunk()?;
         let page = Self { header, buckets, sequence: 0, min_ns: i64::MAX, max_ns: i64::MIN };
@@ -100,7 +101,7 @@ impl<'a> Page<'a> {
         page.put(MAX, i64::MIN.cast_unsigned());
         page.put(1, VERSION);
         page.put(2, WORDS as u64);
-        // Last, so that who sees the magic sees a page.
+        // Last, so that a reader that sees the magic sees a page.
         page.header[0].store(MAGIC, Ordering::Release);
         Some(page)
     }
@@ -122,16 +123,30 @@ impl<'a> Page<'a> {
         Some(Self { header, buckets, sequence, min_ns, max_ns })
     }
 
-    /// A cycle whose value (its lateness, for [`Kind::Lateness`]) is this, and what went wrong
+    /// A cycle whose value (its lateness, for [`PageKind::Lateness`]) is this, and what went wrong
     /// with it; the releases `missed` just before it never ran.
     ///
     /// # Real-time: in loop
     #[inline]
     pub fn keep(&mut self, at: At, value: Span, missed: Option<Missed>, overruns: Overruns) {
+        let last = missed.and_then(|_| self.last_start());
+        self.keep_after(last, at, value, missed, overruns);
+    }
+
+    /// The same where the task's own last start was at `last`.
+    #[inline]
+    fn keep_after(
+        &mut self,
+        last: Option<Instant>,
+        at: At,
+        value: Span,
+        missed: Option<Missed>,
+        overruns: Overruns,
+    ) {
         self.write(|page| {
             let start = at.release + value;
             if let Some(missed) = missed {
-                page.count_missed(missed, Some(start));
+                page.count_missed(missed, last, Some(start));
             }
             page.bump(RAN, 1);
             page.bump(STARTED_LATE, u64::from(overruns.started_late));
@@ -148,30 +163,45 @@ impl<'a> Page<'a> {
         });
     }
 
-    /// Releases that never ran before the loop ended at `end`, and that no later cycle tells of.
-    /// Those that no start followed are counted as late by the time up to the end, which is a
-    /// lower bound: they are censored.
+    /// Releases that never ran before the loop ended at `end`, and that no cycle has counted. Those
+    /// that no start followed are counted as late by the time up to the end, which is a lower
+    /// bound: they are censored.
     ///
     /// # Real-time: in loop
     pub fn end(&mut self, missed: Missed, end: Instant) {
+        self.end_after(self.last_start(), missed, end);
+    }
+
+    fn end_after(&mut self, last: Option<Instant>, missed: Missed, end: Instant) {
         self.write(|page| {
-            let (_, unfollowed) = page.count_missed(missed, None);
+            let (_, unfollowed) = page.count_missed(missed, last, None);
             page.count_late(unfollowed, end);
             page.bump(CENSORED, unfollowed.count);
         });
     }
 
-    /// Counts missed releases: those up to the last start, then those up to `start`, where there is
-    /// one. Both parts.
+    /// The start of the last cycle.
+    fn last_start(&self) -> Option<Instant> {
+        let ran = self.header[RAN].load(Ordering::Relaxed) > 0;
+        ran.then(|| Instant::from_ns(self.header[START].load(Ordering::Relaxed)))
+    }
+
+    /// Counts missed releases: those up to the task's last start, then those up to `start`, where
+    /// there is one. Both parts.
     #[cold]
     #[inline(never)]
-    fn count_missed(&mut self, missed: Missed, start: Option<Instant>) -> (Missed, Missed) {
+    fn count_missed(
+        &mut self,
+        missed: Missed,
+        last: Option<Instant>,
+        start: Option<Instant>,
+    ) -> (Missed, Missed) {
         self.bump(MISSED, missed.count);
-        let last = Instant::from_ns(self.header[START].load(Ordering::Relaxed));
-        let ran = self.header[RAN].load(Ordering::Relaxed) > 0;
-        let nothing = Missed { count: 0, ..missed };
-        let (before, after) = if ran { missed.split(last) } else { (nothing, missed) };
-        self.count_late(before, last);
+        let none = Missed { count: 0, ..missed };
+        let (before, after) = last.map_or((none, missed), |last| missed.split(last));
+        if let Some(last) = last {
+            self.count_late(before, last);
+        }
         if let Some(start) = start {
             self.count_late(after, start);
         }
@@ -245,36 +275,6 @@ pub struct At {
     pub release: Instant,
     /// Its number.
     pub cycle: u64,
-}
-
-impl Observe for Page<'_> {
-    /// All tasks of a loop together.
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
-        let at = At { release: job.release, cycle: job.cycle };
-        let missed = if job.missed == 0 { None } else { Some(job.missed_before()) };
-        self.keep(at, start - job.release, missed, overruns);
-    }
-
-    fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {
-        self.end(missed, end);
-    }
-}
-
-impl Observe for [Page<'_>] {
-    /// The page of each rank; a rank without one is not kept.
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        if let Some(page) = self.get_mut(job.rank) {
-            Observe::ran(page, job, start, finish, overruns);
-        }
-    }
-
-    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        if let Some(page) = self.get_mut(rank) {
-            page.end(missed, end);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::vec::Vec;
 
 use super::*;
+use crate::dispatch::Job;
+use crate::executive::many::Observe;
 use crate::releases::Releases;
 use crate::time::Period;
 
@@ -28,7 +30,7 @@ fn histogram(view: &View<'_>) -> (Counts, Box<[u64; bucket::COUNT]>) {
 fn what_was_written_is_read() {
     let words = words();
     assert_eq!(View::open(&words).err(), Some(PageError::NoPage));
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let view = View::open(&words).expect("a page");
     assert_eq!(view.counts(), Counts { consistent: true, ..Counts::default() });
     let all =
@@ -71,7 +73,7 @@ fn what_was_written_is_read() {
 #[test]
 fn what_no_start_followed_is_late_by_the_time_to_the_end_at_least() {
     let words = words();
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let view = View::open(&words).expect("a page");
     // Started when releases 6 and 7 had passed, too; ended 200 ns after release 9.
     Observe::ran(
@@ -92,7 +94,7 @@ fn what_no_start_followed_is_late_by_the_time_to_the_end_at_least() {
 #[test]
 fn each_rank_has_its_page_and_one_without_harms_nobody() {
     let (first, second) = (words(), words());
-    let page = |words| Page::new(words, Kind::Lateness).expect("large enough");
+    let page = |words| Page::new(words, PageKind::Lateness).expect("large enough");
     let mut pages = [page(&first), page(&second)];
     let all = &mut pages[..];
     for (rank, cycle) in [(0, 1), (1, 2), (1, 3), (2, 4)] {
@@ -104,9 +106,60 @@ fn each_rank_has_its_page_and_one_without_harms_nobody() {
 }
 
 #[test]
+fn tasks_on_one_page_are_each_followed_by_their_own_start() {
+    let words = words();
+    let page = Page::new(&words, PageKind::Lateness).expect("large enough");
+    let mut starts = [Some(Instant::from_ns(1)); 2];
+    let mut all = Aggregate::new(page, &mut starts);
+    let mut ran = |rank, cycle, missed, start_ns| {
+        let (job, start) = (job(rank, cycle, missed), Instant::from_ns(start_ns));
+        all.ran(&job, start, start, Overruns::default());
+    };
+    // Rank 0 stalls from 1 000 to 4 500, and runs late: 2, 3 and 4 had passed by then.
+    ran(0, 1, 0, 4_500);
+    // Rank 1 starts later than that; rank 0 misses 5 in an overrun, and goes on with 6.
+    ran(1, 4, 0, 5_200);
+    ran(0, 6, 4, 6_010);
+    // Rank 1 misses 7: its last start is before that, rank 0's is after it.
+    ran(1, 5, 0, 5_100);
+    ran(0, 7, 0, 7_400);
+    let releases = Releases::new(Instant::from_ns(0), Period::from_ns(1_000).expect("in range"));
+    all.never_ran(1, Missed { releases, first: 7, count: 1 }, Instant::from_ns(9_500));
+    let counts = View::open(&words).expect("a page").counts();
+    assert_eq!((counts.ran, counts.missed, counts.censored), (5, 5, 1));
+    let ran = 3_500 + 1_200 + 10 + 100 + 400;
+    // 2, 3, 4 until 4 500; 5 until 6 010; 7 of rank 1 until the end, a lower bound.
+    assert_eq!(counts.sum_ns, ran + (2_500 + 1_500 + 1_000) + 1_010 + 2_500);
+}
+
+#[test]
+fn of_aligned_fractions_a_missed_release_is_known_to_a_nanosecond() {
+    for (num, den) in [(10_000, 3), (1_000, 7), (999_999, 1_000)] {
+        let period = Period::ratio(num, den).expect("in range");
+        let mut off = 0;
+        for phase in 0..den {
+            let start = Instant::from_ns(1_000_000 + phase * num / den);
+            let releases = Releases::aligned(start, period, 0);
+            for cycle in [20, 21, 22] {
+                let (release, next) = (releases.release(cycle), releases.release(cycle + 1));
+                let (rank, part, missed, passed) = (0, 0, 20, 0);
+                let job = Job { rank, cycle, part, release, next, missed, passed, period };
+                let missed = job.missed_before();
+                assert_eq!(missed.first, cycle - 20);
+                for k in missed.first..cycle {
+                    let here = (missed.releases.release(k) - releases.release(k)).as_ns();
+                    off = off.max(here.unsigned_abs());
+                }
+            }
+        }
+        assert!(off <= 1, "off by {off} ns");
+    }
+}
+
+#[test]
 fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
     let words = words();
-    let mut page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -139,11 +192,11 @@ fn a_reader_beside_a_writer_sees_one_moment_at_a_time() {
 #[test]
 fn a_writer_that_broke_off_is_told_not_waited_for() {
     let words = words();
-    let page = Page::new(&words, Kind::Distance).expect("large enough");
+    let page = Page::new(&words, PageKind::Distance).expect("large enough");
     page.put(SEQUENCE, 1);
     let view = View::open(&words).expect("a page");
     assert!(!view.counts().consistent);
-    assert_eq!(view.kind(), Kind::Distance);
+    assert_eq!(view.kind(), PageKind::Distance);
     // Another writer goes on with it.
     for value in [7, 5, 9] {
         let mut page = Page::resume(&words).expect("a page");
@@ -158,9 +211,9 @@ fn a_writer_that_broke_off_is_told_not_waited_for() {
 #[test]
 fn what_is_no_page_is_refused() {
     let words = words();
-    assert!(Page::new(&words[1..], Kind::Lateness).is_none());
+    assert!(Page::new(&words[1..], PageKind::Lateness).is_none());
     assert!(Page::resume(&words).is_none() && Page::resume(&words[1..]).is_none());
-    let _page = Page::new(&words, Kind::Lateness).expect("large enough");
+    let _page = Page::new(&words, PageKind::Lateness).expect("large enough");
     assert_eq!(View::open(&words[..3]).err(), Some(PageError::NoPage));
     assert_eq!(View::open(&words[..40]).err(), Some(PageError::Size(40)));
     words[2].store(12, Ordering::Relaxed);

@@ -1,14 +1,15 @@
-//! The reader's end of a page: looks, never writes, believes nothing but the layout.
+//! The reader's end of a page: reads, never writes, relies only on the layout.
 //!
-//! For whoever watches a loop from another thread or process. What a writer that broke off, or a
-//! broken one, left is told as not consistent, never waited for.
+//! For readers in another thread or process. A page whose writer broke off, or is broken, is
+//! reported as not consistent; the reader never waits.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::{
-    ABOVE, BELOW, CENSORED, CYCLE, HEADER_WORDS, KIND, Kind, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
-    OVER_DEADLINE, OVER_RELEASE, RAN, RELEASE, SEQUENCE, STARTED_LATE, SUM, VERSION, WORDS,
+    ABOVE, BELOW, CENSORED, CYCLE, HEADER_WORDS, KIND, MAGIC, MAX, MIN, MISSED, OVER_BUDGET,
+    OVER_DEADLINE, OVER_RELEASE, PageKind, RAN, RELEASE, SEQUENCE, STARTED_LATE, SUM, VERSION,
+    WORDS,
 };
 use crate::bucket;
 use crate::time::{Instant, Span};
@@ -17,25 +18,25 @@ use crate::time::{Instant, Span};
 /// under a microsecond, a reader in some.
 const TRIES: u32 = 64;
 
-/// Why words are no page.
+/// Why words are not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageError {
     /// They do not begin as a page does.
     NoPage,
     /// A page of another version: this one.
     Version(u64),
-    /// A page that says it is this many words.
+    /// A page that states this size, in words.
     Size(u64),
 }
 
 impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPage => f.write_str("no page of a loop"),
+            Self::NoPage => f.write_str("this memory is not a page of a loop"),
             Self::Version(version) => {
-                write!(f, "a page of version {version}; this one reads {VERSION}")
+                write!(f, "page version {version} is not supported, only version {VERSION}")
             }
-            Self::Size(words) => write!(f, "a page that says {words} words; it has {WORDS}"),
+            Self::Size(words) => write!(f, "a page has {WORDS} words, this one states {words}"),
         }
     }
 }
@@ -49,7 +50,7 @@ pub struct Counts {
     pub consistent: bool,
     /// Cycles that ran.
     pub ran: u64,
-    /// Releases that never ran, as far as a later cycle or the end told of them.
+    /// Releases that never ran, each counted with the next cycle or at the end.
     pub missed: u64,
     /// Those of the missed that no start followed before the end: what the other values say of
     /// them are lower bounds.
@@ -83,7 +84,7 @@ pub struct Counts {
 pub struct View<'a> {
     header: &'a [AtomicU64; HEADER_WORDS],
     buckets: &'a [AtomicU64; bucket::COUNT],
-    kind: Kind,
+    kind: PageKind,
 }
 
 impl<'a> View<'a> {
@@ -108,14 +109,14 @@ impl<'a> View<'a> {
         if get(2) != WORDS as u64 {
             return Err(PageError::Size(get(2)));
         }
-        let kind = if get(KIND) == 0 { Kind::Lateness } else { Kind::Distance };
+        let kind = if get(KIND) == 0 { PageKind::Lateness } else { PageKind::Distance };
         Ok(Self { header, buckets, kind })
     }
 
     /// What the histogram is of.
     ///
     /// # Real-time: reader side
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PageKind {
         self.kind
     }
 
@@ -140,7 +141,7 @@ impl<'a> View<'a> {
         Counts { consistent, ..counts }
     }
 
-    /// What `read` gives between two writes, and whether it is.
+    /// What `read` returns, and whether no write came between.
     fn once<T>(&self, mut read: impl FnMut() -> T) -> (T, bool) {
         let mut tries = 0;
         loop {

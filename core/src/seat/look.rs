@@ -1,27 +1,27 @@
-//! What a task does, as seen from outside its seat.
+//! What a task does, read from its task block by another thread.
 //!
-//! For watchdogs and supervisors. Loads alone; what it says is the task's word.
+//! For watchdogs and supervisors. Only loads; what the task wrote is not checked.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{DROPPED, START, STATE, TAKEN, THREAD, Words};
 use crate::time::Instant;
 
-/// Where a task is, as it says.
+/// The state of a task, as it wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nobody has sat down.
+    /// No task has opened the block.
     #[default]
     Empty,
-    /// Somebody asks to be released.
+    /// A task requests releases.
     Asking,
     /// Waits for a release.
     Idle,
     /// Runs a cycle.
     Running,
-    /// Got up and left.
+    /// The task has ended.
     Gone,
-    /// None of these: rubbish.
+    /// None of these: an invalid value.
     Unknown,
 }
 
@@ -46,24 +46,24 @@ impl State {
 /// What a task does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Where it is.
+    /// Its state.
     pub state: State,
     /// The cycle that it runs or ran last; `None` before the first.
     pub cycle: Option<u64>,
     /// When it started that one.
     pub start: Instant,
-    /// Results that did not fit in the seat.
+    /// Results that did not fit in the task block.
     pub dropped: u64,
-    /// The number of its thread; checked by nobody here.
+    /// The number of its thread, not checked here.
     pub thread: u64,
 }
 
-/// Looks at a seat; `None` when the words are too few for one.
+/// Reads a task block; `None` when the words are too few for one.
 ///
 /// # Real-time: reader side
 pub fn look(words: &[AtomicU64]) -> Option<Look> {
-    let seat = Words::of(words)?;
-    let get = |at: usize| seat.fixed[at].load(Ordering::Acquire);
+    let block = Words::of(words)?;
+    let get = |at: usize| block.fixed[at].load(Ordering::Acquire);
     Some(Look {
         state: State::of(get(STATE)),
         cycle: get(TAKEN).checked_sub(1),

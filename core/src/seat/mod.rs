@@ -1,46 +1,46 @@
-//! A seat: what a task and its releaser share when the task runs in a thread or a process of its
-//! own.
+//! The task block: the memory that an executive and a task share when the task runs in a thread or
+//! a process of its own.
 //!
-//! The executive's thread posts cycles ([`Releaser`]); the task takes them, says when it started
-//! and finished, and leaves its outputs ([`Sitter`], [`Outputs`]); anybody may look ([`look`]).
-//! Atomic words alone, in the caller's memory: a vector for threads, shared memory for processes.
-//! The releaser believes nothing that it reads here: a broken or hostile task can harm its own
-//! figures, within what its releases allow, and nothing else. Reads no clock, makes no call: who
-//! waits and who wakes is told whether to, and on which word.
+//! The executive's thread posts cycles ([`TaskServer`]); the task takes them, stamps its start and
+//! finish, and writes its outputs ([`TaskClient`], [`Outputs`]); any other thread may read
+//! ([`look`]). Atomic words only, in the caller's memory: a vector for threads, shared memory for
+//! processes. The server checks everything that it reads here: a broken or hostile task can spoil
+//! its own figures, within what its releases allow, and nothing else. Reads no clock and makes no
+//! system call: results say whether the caller has to sleep or to wake, and on which word.
 //!
 //! Words of 64 bits, native order; the four blocks have one writer each and lie on cache lines of
 //! their own:
 //!
 //! | word | holds | writer |
 //! |---|---|---|
-//! | 0, 1, 2 | [`MAGIC`], [`VERSION`], the size of all | releaser, before the task comes |
+//! | 0, 1, 2 | [`MAGIC`], [`VERSION`], the size of all | server, before the task starts |
 //! | 3, 4, 5 | the instant of cycle 0, ns; numerator and denominator of the period, ns | |
 //! | 6, 7 | the longest burst, 0 for none; words of one output | |
-//! | 16 | cycles posted: the last one's number + 1; all ones for the end; *futex word* | releaser |
+//! | 16 | cycles posted: the last one's number + 1; all ones for the end; *futex word* | server |
 //! | 17 | the cycle to be cancelled, + 1; all ones for whichever runs | |
 //! | 18, 19 | the first cycle that was posted; results taken | |
 //! | 32, 33, 34 | state; the cycle that runs or ran last, + 1; its start, ns | task |
 //! | 35, 36, 37 | results left; results that did not fit; the thread's number | |
-//! | 48 | which output is committed: see [`Outputs`] | task, then releaser |
+//! | 48 | which output is committed: see [`Outputs`] | task, then server |
 //! | 64 … | 32 results: cycle, start, finish | task |
-//! | 160 … | two outputs | task, then releaser |
+//! | 160 … | two outputs | task, then server |
 
+mod client;
 mod look;
 mod output;
-mod releaser;
-mod sitter;
+mod server;
 
 use core::fmt;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::releases::Releases;
 
+pub use client::{ClientStep, TaskClient};
 pub use look::{Look, State, look};
 pub use output::{OUTPUT_WORDS_MAX, Outputs, Source};
-pub use releaser::{Done, Door, Entered, Posted, Releaser, clear};
-pub use sitter::{Sitter, Turn};
+pub use server::{Done, Entered, Posted, TaskGate, TaskServer};
 
-/// The first word of a seat: "punctsea".
+/// The first word of a task block: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");
 /// The layout above.
 pub const VERSION: u64 = 1;
@@ -66,7 +66,7 @@ const THREAD: usize = 37;
 const COMMIT: usize = 48;
 
 const RING: usize = 64;
-/// Results that a seat holds: more than a task can finish from one of its releases to the next,
+/// Results that a task block holds: more than a task can finish from one release to the next,
 /// unless its burst is longer.
 const RESULTS: usize = 32;
 const OUTPUT: usize = RING + 3 * RESULTS;
@@ -74,7 +74,7 @@ const OUTPUT: usize = RING + 3 * RESULTS;
 /// The word of [`POSTED`] that ends the task's loop.
 const END: u64 = u64::MAX;
 
-/// What is agreed before a task sits down.
+/// The terms on which a task is released, fixed before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// When which cycle is.
@@ -86,42 +86,65 @@ pub struct Terms {
     pub output_words: usize,
 }
 
-/// The words that a seat with this output needs.
+/// The words that a task block with this output needs.
 ///
 /// # Real-time: setup only
 pub const fn words(output_words: usize) -> usize {
     OUTPUT + 2 * output_words
 }
 
-/// Why words are no seat.
+/// Makes an empty task block of `whole`, for the next child: neither a task nor a loop may use it
+/// meanwhile (see [`TaskGate::is_left`]). The outputs stay as they were committed.
+///
+/// # Real-time: setup only
+pub fn clear(whole: &[AtomicU64], terms: &Terms) {
+    let Some(block) = Words::of(whole) else { return };
+    let put = |at: usize, value: u64| block.fixed[at].store(value, Ordering::Relaxed);
+    for at in [POSTED, CANCEL, FIRST, TAIL, STATE, TAKEN, START, HEAD, DROPPED, THREAD] {
+        put(at, 0);
+    }
+    (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
+    put(1, VERSION);
+    put(2, words(terms.output_words) as u64);
+    put(FIRST_NS, terms.releases.first().as_ns());
+    put(NUM_NS, terms.releases.period().num_ns());
+    put(DEN, terms.releases.period().den());
+    put(BURST, u64::from(terms.burst));
+    put(OUTPUT_WORDS, terms.output_words as u64);
+    block.fixed[0].store(MAGIC, Ordering::Release);
+}
+
+/// Why words are no task block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeatError {
-    /// They do not begin as a seat does.
-    NoSeat,
-    /// A seat of another version: this one.
+pub enum TaskBlockError {
+    /// They do not begin as a task block does.
+    NoBlock,
+    /// A task block of another version: this one.
     Version(u64),
-    /// It says that it is this many words, which it is not.
+    /// It states this size, in words, and has another.
     Size(u64),
     /// A period out of range.
     Period,
 }
 
-impl fmt::Display for SeatError {
+impl fmt::Display for TaskBlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSeat => f.write_str("no seat of a supervisor"),
+            Self::NoBlock => f.write_str("this memory is not a task block of a supervisor"),
             Self::Version(version) => {
-                write!(f, "a seat of version {version}; this one sits on {VERSION}")
+                write!(f, "task block version {version} is not supported, only {VERSION}")
             }
-            Self::Size(words) => write!(f, "a seat that says {words} words and is not"),
-            Self::Period => f.write_str("a seat whose period is out of range"),
+            Self::Size(words) => {
+                write!(f, "the size of the task block is wrong: it states {words} words")
+            }
+            Self::Period => f.write_str("the period in the task block is out of range"),
         }
     }
 }
 
-impl core::error::Error for SeatError {}
+impl core::error::Error for TaskBlockError {}
 
-/// A seat's words, of which the fixed part is there.
+/// The words of a task block; the fixed part is complete.
 #[derive(Clone, Copy, Debug)]
 struct Words<'a> {
     fixed: &'a [AtomicU64; OUTPUT],

@@ -1,9 +1,9 @@
-//! What a task gives out: two buffers, of which one is committed, so that a reader never sees half
-//! of one, and a safe value can take over.
+//! The outputs of a task: two buffers, one of them committed, so that a reader never sees half an
+//! output and a safe value can take over.
 //!
-//! The task writes into the buffer that is not committed and then commits it by one store. When it
-//! is gone, and only then, its supervisor commits the safe value in the same way. The word that
-//! says which is committed: bit 0 the buffer, bit 1 whether it is the safe value, the rest a count.
+//! The task writes into the buffer that is not committed and then commits it by one store. After
+//! the task has ended, and only then, its supervisor commits the safe value in the same way. The
+//! commit word holds: in bit 0 the buffer, in bit 1 whether it is the safe value, then a count.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -15,10 +15,10 @@ pub const OUTPUT_WORDS_MAX: usize = 512;
 const SAFE: u64 = 2;
 const ONE: u64 = 4;
 
-/// How often a reader tries before it says that it could not.
+/// How often a reader tries before it gives up.
 const TRIES: u32 = 64;
 
-/// Whose value an output is.
+/// Where the value of an output comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The task committed it.
@@ -27,7 +27,7 @@ pub enum Source {
     Safe,
 }
 
-/// The outputs of one seat.
+/// The outputs of one task block.
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'a> {
     commit: &'a AtomicU64,
@@ -37,11 +37,11 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// The outputs of `words` words in a seat; `None` where it has no room for them.
+    /// The outputs of `words` words in a task block; `None` where it has no room for them.
     ///
     /// # Real-time: setup only
-    pub fn of(seat: &'a [AtomicU64], words: usize) -> Option<Self> {
-        let of = Words::of(seat)?;
+    pub fn of(block: &'a [AtomicU64], words: usize) -> Option<Self> {
+        let of = Words::of(block)?;
         let buffers = of.rest.get(..words.checked_mul(2)?)?;
         Some(Self { commit: &of.fixed[COMMIT], buffers, words })
     }

@@ -46,15 +46,15 @@ fn stalled(
     alone: bool,
 ) -> (Vec<Told>, Vec<Done>) {
     let memory = memory(words(2));
-    let mut releaser = Releaser::new(&memory, terms(burst)).expect("large enough");
-    let mut sitter = Sitter::open(&memory).expect("a seat");
+    let mut releaser = TaskServer::new(&memory, terms(burst)).expect("large enough");
+    let mut sitter = TaskClient::open(&memory).expect("a seat");
     sitter.ask(7);
     let releases = terms(burst).releases;
     let (mut told, mut done) = (Vec::new(), Vec::new());
     let (mut now, mut posted) = (at(0), 0);
     for (at_cycle, length_ns) in lengths_ns.iter().enumerate() {
         let stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);
-        while sitter.turn() != Turn::Run {
+        while sitter.turn() != ClientStep::Run {
             now = now.max(releases.release(posted));
             releaser.harvest(now, |cycle| done.push(cycle));
             assert!(releaser.post(posted, false).wake, "it sleeps");
@@ -81,7 +81,7 @@ fn stalled(
         sitter.done(now);
         releaser.harvest(now, |cycle| done.push(cycle));
     }
-    assert_eq!((releaser.rubbish(), look(&memory).expect("a seat").dropped), (0, 0));
+    assert_eq!((releaser.invalid(), look(&memory).expect("a seat").dropped), (0, 0));
     (told, done)
 }
 
@@ -123,25 +123,25 @@ fn a_burst_catches_up_as_far_as_it_may() {
 #[test]
 fn only_the_cycle_that_overran_is_cancelled() {
     let memory = memory(words(2));
-    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
-    let mut sitter = Sitter::open(&memory).expect("a seat");
+    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut sitter = TaskClient::open(&memory).expect("a seat");
     sitter.ask(7);
     assert_eq!(releaser.post(3, true), Posted { wake: true, overran: None });
-    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.turn(), ClientStep::Run);
     let cycle = sitter.begin(at(8_000));
     assert!(!cycle.cancelled() && !sitter.cancelled());
     assert_eq!(releaser.post(4, true).overran, Some(3));
     assert!(cycle.cancelled() && sitter.cancelled());
     sitter.done(at(9_100));
-    assert_eq!(sitter.turn(), Turn::Wait(5), "cycle 4 is missed, and told with the next");
+    assert_eq!(sitter.turn(), ClientStep::Wait(5), "cycle 4 is missed, and told with the next");
     releaser.post(5, true);
-    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.turn(), ClientStep::Run);
     let cycle = sitter.begin(at(10_000));
     assert_eq!((cycle.n, cycle.missed, cycle.cancelled()), (5, 1, false));
     assert!(!sitter.cancelled());
     sitter.done(at(10_001));
     releaser.end();
-    assert_eq!(sitter.turn(), Turn::Ended);
+    assert_eq!(sitter.turn(), ClientStep::Ended);
     sitter.leave();
     assert_eq!(look(&memory).expect("a seat").state, State::Gone);
 }
@@ -149,22 +149,22 @@ fn only_the_cycle_that_overran_is_cancelled() {
 #[test]
 fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     let memory = memory(words(2));
-    let (door, mut all) = (Door::new(), Vec::new());
-    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
-    let mut enter = |releaser: &mut Releaser<'_>, now| {
+    let (door, mut all) = (TaskGate::new(), Vec::new());
+    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut enter = |releaser: &mut TaskServer<'_>, now| {
         releaser.enter(&door, at(now), |done| all.push(done.cycle))
     };
     assert_eq!(enter(&mut releaser, 0), Entered::Closed);
     door.open(1);
     assert_eq!(enter(&mut releaser, 0), Entered::Open);
-    let mut sitter = Sitter::open(&memory).expect("a seat");
+    let mut sitter = TaskClient::open(&memory).expect("a seat");
     sitter.ask(7);
     releaser.post(0, false);
-    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.turn(), ClientStep::Run);
     let _cycle = sitter.begin(at(5_000));
     sitter.done(at(5_100));
     releaser.post(1, false);
-    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.turn(), ClientStep::Run);
     let _cycle = sitter.begin(at(6_000));
     releaser.post(2, false);
     releaser.post(3, false);
@@ -183,10 +183,10 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     assert!(door.is_left(2));
     door.open(3);
     assert_eq!(enter(&mut releaser, 10_000), Entered::Open);
-    let mut sitter = Sitter::open(&memory).expect("a seat");
+    let mut sitter = TaskClient::open(&memory).expect("a seat");
     sitter.ask(8);
     releaser.post(5, false);
-    assert_eq!(sitter.turn(), Turn::Run);
+    assert_eq!(sitter.turn(), ClientStep::Run);
     assert_eq!(sitter.begin(at(10_000)).missed, 0, "what was before it is not its own");
     assert_eq!(all, [0]);
 }
@@ -195,11 +195,11 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
 fn at_the_end_whichever_cycle_runs_or_is_about_to_is_cancelled() {
     for begun_before in [true, false] {
         let memory = memory(words(2));
-        let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
-        let mut sitter = Sitter::open(&memory).expect("a seat");
+        let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+        let mut sitter = TaskClient::open(&memory).expect("a seat");
         sitter.ask(7);
         releaser.post(3, true);
-        assert_eq!(sitter.turn(), Turn::Run);
+        assert_eq!(sitter.turn(), ClientStep::Run);
         if !begun_before {
             releaser.cancel();
         }
@@ -211,14 +211,14 @@ fn at_the_end_whichever_cycle_runs_or_is_about_to_is_cancelled() {
         releaser.end();
         assert!(cycle.cancelled() && sitter.cancelled());
         sitter.done(at(8_100));
-        assert_eq!(sitter.turn(), Turn::Ended);
+        assert_eq!(sitter.turn(), ClientStep::Ended);
     }
 }
 
 #[test]
 fn rubbish_in_a_seat_is_counted_and_nothing_else() {
     let memory = memory(words(2));
-    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
     let mut seed = 5u64;
     let mut all = 0;
     for cycle in 0..2_000u64 {
@@ -236,33 +236,33 @@ fn rubbish_in_a_seat_is_counted_and_nothing_else() {
         });
         assert!(all + releaser.unclaimed().map_or(0, |missed| missed.count) <= cycle + 1);
         let _seen = look(&memory).expect("large enough");
-        if let Ok(mut sitter) = Sitter::open(&memory) {
+        if let Ok(mut sitter) = TaskClient::open(&memory) {
             // Whatever the task finds, it goes on.
-            if sitter.turn() == Turn::Run {
+            if sitter.turn() == ClientStep::Run {
                 let _cycle = sitter.begin(now);
                 sitter.done(now);
             }
         }
     }
-    assert!(releaser.rubbish() > 1_000);
+    assert!(releaser.invalid() > 1_000);
 }
 
 #[test]
 fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
     let memory = memory(words(2));
-    let mut releaser = Releaser::new(&memory, terms(0)).expect("large enough");
-    let mut sitter = Sitter::open(&memory).expect("a seat");
+    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut sitter = TaskClient::open(&memory).expect("a seat");
     sitter.ask(7);
-    let mut cycle = |releaser: &mut Releaser<'_>, n: u64, finish: Instant| {
+    let mut cycle = |releaser: &mut TaskServer<'_>, n: u64, finish: Instant| {
         releaser.post(n, false);
-        assert_eq!(sitter.turn(), Turn::Run);
+        assert_eq!(sitter.turn(), ClientStep::Run);
         let _cycle = sitter.begin(terms(0).releases.release(n));
         sitter.done(finish);
     };
-    let harvest = |releaser: &mut Releaser<'_>, now: Instant| {
+    let harvest = |releaser: &mut TaskServer<'_>, now: Instant| {
         let mut done = Vec::new();
         releaser.harvest(now, |result| done.push(result.cycle));
-        (done, releaser.rubbish())
+        (done, releaser.invalid())
     };
     let now = terms(0).releases.release(3);
     let later = now + Span::from_ms(1);
@@ -280,31 +280,31 @@ fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
 
 #[test]
 fn what_is_no_seat_is_refused() {
-    let open = |memory: &[AtomicU64]| Sitter::open(memory).err();
+    let open = |memory: &[AtomicU64]| TaskClient::open(memory).err();
     let memory = memory(words(2));
-    assert_eq!(open(&memory), Some(SeatError::NoSeat));
-    assert_eq!(open(&memory[..9]), Some(SeatError::NoSeat));
-    assert!(Releaser::new(&memory[1..], terms(0)).is_none());
-    let _releaser = Releaser::new(&memory, terms(0)).expect("large enough");
-    assert_eq!(open(&memory[..words(1)]), Some(SeatError::Size(words(2) as u64)));
+    assert_eq!(open(&memory), Some(TaskBlockError::NoBlock));
+    assert_eq!(open(&memory[..9]), Some(TaskBlockError::NoBlock));
+    assert!(TaskServer::new(&memory[1..], terms(0)).is_none());
+    let _releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+    assert_eq!(open(&memory[..words(1)]), Some(TaskBlockError::Size(words(2) as u64)));
     let with = |at: usize, value: u64| {
         let before = memory[at].swap(value, Ordering::Relaxed);
         let why = open(&memory);
         memory[at].store(before, Ordering::Relaxed);
         why
     };
-    assert_eq!(with(1, 9), Some(SeatError::Version(9)));
-    assert_eq!(with(2, 9), Some(SeatError::Size(9)));
-    assert_eq!(with(NUM_NS, 0), Some(SeatError::Period));
-    assert_eq!(with(DEN, 0), Some(SeatError::Period));
-    assert!(matches!(with(OUTPUT_WORDS, u64::MAX), Some(SeatError::Size(_))));
+    assert_eq!(with(1, 9), Some(TaskBlockError::Version(9)));
+    assert_eq!(with(2, 9), Some(TaskBlockError::Size(9)));
+    assert_eq!(with(NUM_NS, 0), Some(TaskBlockError::Period));
+    assert_eq!(with(DEN, 0), Some(TaskBlockError::Period));
+    assert!(matches!(with(OUTPUT_WORDS, u64::MAX), Some(TaskBlockError::Size(_))));
     assert_eq!(open(&memory), None);
 }
 
 #[test]
 fn outputs_are_whole_and_the_safe_value_takes_over() {
     let memory = memory(words(2));
-    let _releaser = Releaser::new(&memory, terms(0)).expect("large enough");
+    let _releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
     let outputs = Outputs::of(&memory, 2).expect("room");
     let read = || {
         let mut value = [0; 2];

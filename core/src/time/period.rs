@@ -99,6 +99,15 @@ impl Period {
         if exact > u64::MAX as u128 { u64::MAX } else { exact as u64 }
     }
 
+    /// From release `from` to release `to`, ns; rounded as [`Period::offset_ns`] rounds both.
+    #[inline]
+    pub(crate) const fn between_ns(self, from: u64, to: u64) -> u64 {
+        if self.den == 1 {
+            return to.saturating_sub(from).saturating_mul(self.num_ns);
+        }
+        self.offset_ns(to).saturating_sub(self.offset_ns(from))
+    }
+
     /// How many releases there are in the first `ns` nanoseconds: the `k` with an
     /// [`Period::offset_ns`] below `ns`, saturating.
     ///

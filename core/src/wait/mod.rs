@@ -1,7 +1,7 @@
-//! Ways to be there at a release: sleep, or sleep a little and spin.
+//! Waits for a release: sleep, or sleep and spin at the end.
 //!
 //! [`Sleep`] is what a plain loop does, [`Spin`] wakes early by a constant, [`Rearm`] is NIST's
-//! way, [`Adaptive`] learns what this machine needs.
+//! method, [`Adaptive`] learns what this machine needs.
 //!
 //! For the executive, over any [`Clock`]. Each wait is absolute; relative sleeps exist nowhere.
 //! Never decides which release is next, never records.
@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 pub mod adaptive;
-pub mod exit;
 mod rearm;
 mod spin;
+pub mod spin_exit;
 mod strategy;
 
 pub use adaptive::{Adaptive, Learned};
@@ -22,7 +22,7 @@ pub use rearm::Rearm;
 pub use spin::Spin;
 pub use strategy::Strategy;
 
-/// A way to wait for releases.
+/// Waits for releases.
 pub trait Wait<C: Clock> {
     /// Waits until `release` and returns the wake (Maruti's `mdelay`, with a sleep where there is
     /// time for one); at once when that has passed already. `None`
@@ -47,31 +47,28 @@ pub trait Wait<C: Clock> {
         Stalls::default()
     }
 
-    /// How it approaches a release at present.
+    /// What it does at present, and what it learned of this machine.
     ///
     /// # Real-time: in loop
-    fn approach(&self) -> Approach {
-        Approach::default()
-    }
-
-    /// What came of trying a corrected exit of its spins; `None` where none was tried.
-    ///
-    /// # Real-time: in loop
-    fn exit(&self) -> Option<exit::Trial> {
-        None
-    }
-
-    /// What it learned of this machine; `None` for a wait that learns nothing.
-    ///
-    /// # Real-time: in loop
-    fn learned(&self) -> Option<Learned> {
-        None
+    fn status(&self) -> WaitStatus {
+        WaitStatus::default()
     }
 }
 
-/// How a release is approached.
+/// What a wait does at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitStatus {
+    /// The sleeps before a release.
+    pub plan: WakePlan,
+    /// The result of trying a corrected exit of its spins; `None` where none was tried.
+    pub exit: Option<spin_exit::Trial>,
+    /// What it learned of this machine; `None` for a wait that learns nothing.
+    pub learned: Option<Learned>,
+}
+
+/// The sleeps before a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Approach {
+pub struct WakePlan {
     /// A short sleep, ns; 0 for one sleep however long it is.
     pub hop_ns: u64,
     /// How many short sleeps there are at the end, after one as long as it may be: `u32::MAX` for
@@ -79,7 +76,7 @@ pub struct Approach {
     pub hops: u32,
     /// How long before the release the last sleep ends, ns.
     pub margin_ns: u64,
-    /// Whether the spin's exit is corrected ([`exit`]).
+    /// Whether the spin's exit is corrected ([`spin_exit`]).
     pub corrected: bool,
 }
 
@@ -96,16 +93,8 @@ impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
         (**self).take_stalls()
     }
 
-    fn approach(&self) -> Approach {
-        (**self).approach()
-    }
-
-    fn exit(&self) -> Option<exit::Trial> {
-        (**self).exit()
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        (**self).learned()
+    fn status(&self) -> WaitStatus {
+        (**self).status()
     }
 }
 

@@ -1,14 +1,13 @@
 //! NIST's wait: called early again and again, and the last call spins.
 //!
-//! For the executive, and to be held against. *Timing jitter of real-time Linux and its effect on
-//! motor control*, §3: a task of a short period A looks whether its release is more than A away,
-//! sleeps again if so, and else polls. The short sleeps keep the CPU awake; on average half of A is
-//! spun.
+//! For the executive, and for comparison. *Timing jitter of real-time Linux and its effect on motor
+//! control*, §3: a task of a short period A looks whether its release is more than A away, sleeps
+//! again if so, and else polls. The short sleeps keep the CPU awake; on average half of A is spun.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::spin::Spinner;
-use super::{Approach, Stalls, Wait};
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
@@ -57,9 +56,11 @@ impl<C: Clock> Wait<C> for Rearm {
         self.spinner.spin(clock, now, release, stop)
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         let every_ns = self.every.as_ns();
-        Approach { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns, corrected: false }
+        let plan =
+            WakePlan { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns, corrected: false };
+        WaitStatus { plan, ..WaitStatus::default() }
     }
 
     fn take_stalls(&mut self) -> Stalls {

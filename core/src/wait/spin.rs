@@ -1,12 +1,12 @@
 //! A sleep that ends a constant time early, then a spin.
 //!
-//! For the executive, and for the waits that spin at their end. Tells gaps in the spin, in which
-//! the CPU was elsewhere, from a late wake.
+//! For the executive, and for the waits that spin at their end. Distinguishes gaps in the spin, in
+//! which the CPU was elsewhere, from a late wake.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Trial;
-use super::{Approach, Stalls, Wait};
+use super::spin_exit::Trial;
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
@@ -21,7 +21,7 @@ pub struct Spin {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spinner {
     pub(super) stalls: Stalls,
-    /// What came of trying to leave the spin otherwise than by a poll, where that was tried.
+    /// The result of trying to leave the spin otherwise than by a poll, where that was tried.
     pub(super) exit: Option<Trial>,
 }
 
@@ -34,7 +34,7 @@ impl Spin {
     /// suspended, in which time a counter goes on and CLOCK_MONOTONIC does not.
     pub const ADRIFT: Span = Span::from_us(100);
 
-    /// The margin of spin_sleep 1.3 on Linux, and ours where a constant is asked for without a
+    /// The margin of spin_sleep 1.3 on Linux, and ours where a constant is configured without a
     /// value.
     pub const FIXED: Span = Span::from_us(125);
 
@@ -47,7 +47,7 @@ impl Spin {
         Self { margin, spinner: Spinner { stalls, exit: None } }
     }
 
-    /// The same with the exit that was tried, where that is any good.
+    /// The same with the exit that was tried, where the trial succeeded.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -130,14 +130,11 @@ impl<C: Clock> Wait<C> for Spin {
         self.spinner.spin(clock, last, release, stop)
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         let margin_ns = self.margin.as_ns().max(0).unsigned_abs();
         let corrected = self.spinner.corrects();
-        Approach { margin_ns, corrected, ..Approach::default() }
-    }
-
-    fn exit(&self) -> Option<Trial> {
-        self.spinner.exit
+        let plan = WakePlan { margin_ns, corrected, ..WakePlan::default() };
+        WaitStatus { plan, exit: self.spinner.exit, learned: None }
     }
 
     fn take_stalls(&mut self) -> Stalls {

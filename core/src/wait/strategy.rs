@@ -1,16 +1,16 @@
-//! Every way to wait behind one type, for loops that choose when they start.
+//! All waits behind one type, for loops that choose when they start.
 //!
 //! For programs that take the strategy from their user. A match per wait, about a nanosecond; a
 //! loop that knows its strategy uses that directly.
 
 use core::sync::atomic::AtomicBool;
 
-use super::exit::Trial;
-use super::{Adaptive, Approach, Learned, Rearm, Sleep, Spin, Stalls, Wait};
+use super::spin_exit::Trial;
+use super::{Adaptive, Rearm, Sleep, Spin, Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::Instant;
 
-/// A way to wait, chosen at run time.
+/// A wait, chosen at run time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nothing allocates here, and a loop has one of it")]
@@ -70,27 +70,12 @@ impl<C: Clock> Wait<C> for Strategy {
         }
     }
 
-    fn approach(&self) -> Approach {
+    fn status(&self) -> WaitStatus {
         match self {
-            Self::Sleep(wait) => Wait::<C>::approach(wait),
-            Self::Spin(wait) => Wait::<C>::approach(wait),
-            Self::Rearm(wait) => Wait::<C>::approach(wait),
-            Self::Adaptive(wait) => Wait::<C>::approach(wait),
-        }
-    }
-
-    fn exit(&self) -> Option<Trial> {
-        match self {
-            Self::Spin(wait) => Wait::<C>::exit(wait),
-            Self::Adaptive(wait) => Wait::<C>::exit(wait),
-            _ => None,
-        }
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        match self {
-            Self::Adaptive(wait) => Wait::<C>::learned(wait),
-            _ => None,
+            Self::Sleep(wait) => Wait::<C>::status(wait),
+            Self::Spin(wait) => Wait::<C>::status(wait),
+            Self::Rearm(wait) => Wait::<C>::status(wait),
+            Self::Adaptive(wait) => Wait::<C>::status(wait),
         }
     }
 }

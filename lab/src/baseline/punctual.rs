@@ -4,7 +4,7 @@
 //! one and what was missed; `wait` judges lateness, budget, deadline and overrun and counts them.
 //! The baselines know nothing of that.
 
-use ::punctual::core::dispatch::{Job, State, Step, finish, step};
+use ::punctual::core::dispatch::{Decision, Job, State, finish, step};
 use ::punctual::core::table::Table;
 use ::punctual::core::time::{Instant, Span};
 use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
@@ -69,8 +69,8 @@ impl Design for Punctual<'_> {
     #[inline(always)]
     fn dispatch(&mut self) -> Option<Job> {
         match step(&self.table, &mut self.state, self.now) {
-            Step::Run(job) => Some(job),
-            Step::Idle(_) => None,
+            Decision::Run(job) => Some(job),
+            Decision::Idle(_) => None,
         }
     }
 

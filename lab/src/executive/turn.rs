@@ -12,7 +12,7 @@ use punctual::core::dispatch::State;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Aim;
+use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Wait};
 use punctual::periodic::{Periodic, Phase, Task};
 use schemars::JsonSchema;
@@ -61,8 +61,12 @@ impl Turn {
         let period = Period::from_ns(PERIOD_NS)?;
         let turn = Span::from_ns(duration.as_ns() / (2 * TURNS));
         let room = usize::try_from(turn.as_ns()).ok()? / PERIOD_NS as usize + 2;
-        let mut wait =
-            Stamped { wait: Adaptive::new(Aim::of(period)), stamps, left: None, gaps: Vec::new() };
+        let mut wait = Stamped {
+            wait: Adaptive::new(Target::of(period)),
+            stamps,
+            left: None,
+            gaps: Vec::new(),
+        };
         let (mut bare, mut executive) = (Vec::new(), Vec::new());
         for _ in 0..TURNS {
             wait.begin(room);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::process::{self, Ending};
+use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::protocol;
@@ -100,7 +100,7 @@ fn end_group() -> ! {
     let me = std::process::id().cast_signed();
     if process::group() == me {
         // On failure this process ends below all the same.
-        let _ = process::end_group(me, Ending::Kill);
+        let _ = process::end_group(me, EndSignal::Kill);
     }
     std::process::exit(1)
 }

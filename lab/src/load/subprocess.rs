@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use punctual_os::process::{self, Ending};
+use punctual_os::process::{self, EndSignal};
 
 use super::exec;
 use super::launcher::Launcher;
@@ -78,7 +78,7 @@ impl Program {
     }
 
     /// Requests its end.
-    pub(super) fn end(&mut self, how: Ending) {
+    pub(super) fn end(&mut self, how: EndSignal) {
         if !self.is_over() {
             // It is not yet waited for, so that the number is still its own.
             let _ = process::end(self.child.id().cast_signed(), how);

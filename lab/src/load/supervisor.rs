@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use punctual_os::process::{self, Ending};
+use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::error::LoadError;
@@ -124,13 +124,13 @@ impl Process {
             }
             // It has ended, or will: whatever it started ends too. Its number is still its own,
             // since nobody waits for it before this thread has ended.
-            let _ = process::end_group(group, Ending::Kill);
+            let _ = process::end_group(group, EndSignal::Kill);
             drop(to_over);
         });
         match reader {
             Ok(reader) => Ok(Self { name, child, observed, grace, ready, over, reader }),
             Err(why) => {
-                let _ = process::end_group(group, Ending::Kill);
+                let _ = process::end_group(group, EndSignal::Kill);
                 let _ = child.wait();
                 Err(failed(why.to_string()))
             }
@@ -163,7 +163,7 @@ impl Process {
         let left = (requested + self.grace).saturating_duration_since(Instant::now());
         let killed = self.over.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
         if killed {
-            let _ = process::end_group(self.child.id().cast_signed(), Ending::Kill);
+            let _ = process::end_group(self.child.id().cast_signed(), EndSignal::Kill);
         }
         // The reader ends when the process has; only then is the process waited for, and its
         // number free again.

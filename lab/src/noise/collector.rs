@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::recorder::Drain;
 use punctual::core::releases::Releases;
+use punctual::core::ring::Drain;
 use punctual::core::time::{Instant, Span};
 use punctual::monitor::Force;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     /// A simulated clock whose reads take what a script says, then 20 ns each.
-    struct Scripted(SimClock<std::iter::Empty<punctual_testkit::sim::Noise>>, Vec<i64>);
+    struct Scripted(SimClock<std::iter::Empty<punctual_testkit::sim::SleepNoise>>, Vec<i64>);
 
     impl Scripted {
         fn new(begin_ns: u64, mut steps_ns: Vec<i64>) -> Self {

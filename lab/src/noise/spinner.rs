@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
-use punctual::core::recorder::Recorder;
 use punctual::core::releases::Releases;
+use punctual::core::ring::Ring;
 use punctual::core::sample::{Flags, Sample};
 use punctual::core::time::Span;
 use punctual::os::clock::{ClockId, now_ns};
@@ -27,12 +27,34 @@ pub(super) struct Seen {
     pub(super) tid: AtomicI32,
     /// Windows that it is over with; all there are once it has ended, by whichever way.
     done: AtomicU64,
+    /// The sum of its gaps, ns, those that found the ring full included; and the longest one, when
+    /// it began, ns from the first window on.
+    pub(super) lost_ns: AtomicU64,
+    pub(super) worst_ns: AtomicU64,
+    pub(super) worst_at_ns: AtomicU64,
 }
 
 impl Seen {
     /// Windows that it is over with.
     pub(super) fn done(&self) -> u64 {
         self.done.load(Ordering::Acquire)
+    }
+
+    /// The longest gap so far.
+    pub(super) fn worst(&self) -> Option<Span> {
+        let ns = self.worst_ns.load(Ordering::Relaxed);
+        (ns > 0).then(|| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
+    }
+
+    /// Counts a gap: plain loads and stores, for there is one writer.
+    fn count(&self, at_ns: u64, length: Span) {
+        let length_ns = length.as_ns().max(0).unsigned_abs();
+        let lost_ns = self.lost_ns.load(Ordering::Relaxed).saturating_add(length_ns);
+        self.lost_ns.store(lost_ns, Ordering::Relaxed);
+        if length_ns > self.worst_ns.load(Ordering::Relaxed) {
+            self.worst_ns.store(length_ns, Ordering::Relaxed);
+            self.worst_at_ns.store(at_ns, Ordering::Relaxed);
+        }
     }
 }
 
@@ -43,7 +65,7 @@ pub(super) struct Spinner<'a> {
     pub(super) threshold: Span,
     pub(super) windows: Windows,
     /// A gap is a sample: when it began, in ns from the first window on, and how long it was.
-    pub(super) recorder: Recorder<'a>,
+    pub(super) ring: Ring<'a>,
     pub(super) seen: &'a Seen,
     pub(super) stop: &'a AtomicBool,
     /// Receives one message when the thread is set up.
@@ -129,10 +151,11 @@ impl Spinner<'_> {
 
     fn window(&mut self, clock: &mut MachineClock, grid: &Releases, window: u64) -> Spun {
         let end = grid.release(window) + self.windows.width;
-        let (epoch, recorder) = (grid.first(), &mut self.recorder);
+        let (epoch, ring, seen) = (grid.first(), &mut self.ring, self.seen);
         spin(clock, end, self.threshold, self.stop, |gap| {
             let cycle = u64::try_from((gap.at - epoch).as_ns()).unwrap_or(0);
-            recorder.push(Sample { cycle, lateness: gap.length, flags: Flags::NONE });
+            seen.count(cycle, gap.length);
+            ring.push(Sample { cycle, lateness: gap.length, flags: Flags::NONE });
         })
     }
 }

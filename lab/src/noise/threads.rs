@@ -10,8 +10,8 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
-use punctual::core::recorder::{self, Drain, Recorder, View};
 use punctual::core::releases::Releases;
+use punctual::core::ring::{self, Drain, Ring, RingView};
 use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
@@ -73,13 +73,13 @@ impl Threads<'_> {
     pub(super) fn run(&self, loading: &mut Loading<'_>) -> io::Result<SpunAll> {
         // Without it a thread that rests learns of a stop only at its next window.
         let _late_stop = signal::catch_interrupt();
-        let ring = || (0..recorder::words(RING_GAPS)).map(|_| AtomicU64::new(0)).collect();
+        let ring = || (0..ring::words(RING_GAPS)).map(|_| AtomicU64::new(0)).collect();
         let storage: Vec<Vec<AtomicU64>> = self.cpus.iter().map(|_| ring()).collect();
         let seen: Vec<Seen> = self.cpus.iter().map(|_| Seen::default()).collect();
-        let (recorders, drains, views) = split_all(&storage);
+        let (rings, drains, views) = split_all(&storage);
         thread::scope(|scope| {
             let (to_us, ready) = channel();
-            let started = self.start(scope, recorders, &seen, &to_us)?;
+            let started = self.start(scope, rings, &seen, &to_us)?;
             // A thread that ends before it is ready has panicked, which its join hands on.
             let _all = self.cpus.iter().try_for_each(|_| ready.recv());
             let grid = Windows::grid(Instant::from_ns(now_ns(ClockId::Monotonic)));
@@ -96,7 +96,8 @@ impl Threads<'_> {
             let collected = collecting.join().unwrap_or_else(|why| resume_unwind(why));
             let ended = spinners.into_iter().map(ScopedJoinHandle::join);
             let ended = ended.map(|ended| ended.unwrap_or_else(|why| resume_unwind(why)));
-            let of = ended.zip(&views).map(|(ended, view)| measurement(ended, view, &grid));
+            let of = ended.zip(views.iter().zip(&seen));
+            let of = of.map(|(ended, (view, seen))| measurement(ended, view, seen, &grid));
             Ok(SpunAll { of: of.collect(), collected, lookout })
         })
     }
@@ -105,18 +106,18 @@ impl Threads<'_> {
     fn start<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
-        recorders: Vec<Recorder<'env>>,
+        rings: Vec<Ring<'env>>,
         seen: &'env [Seen],
         ready: &Sender<()>,
     ) -> io::Result<Vec<Started<'scope>>> {
-        let spinner = |((&cpu, recorder), seen): ((&u32, Recorder<'env>), &'env Seen)| {
+        let spinner = |((&cpu, ring), seen): ((&u32, Ring<'env>), &'env Seen)| {
             let (start, take) = channel();
             let spinner = Spinner {
                 cpu,
                 policy: self.policy,
                 threshold: self.threshold,
                 windows: self.windows,
-                recorder,
+                ring,
                 seen,
                 stop: self.stop,
                 ready: ready.clone(),
@@ -126,7 +127,7 @@ impl Threads<'_> {
             let thread = Builder::new().spawn_scoped(scope, move || spinner.run(clock))?;
             Ok(Started { thread, start })
         };
-        self.cpus.iter().zip(recorders).zip(seen).map(spinner).collect()
+        self.cpus.iter().zip(rings).zip(seen).map(spinner).collect()
     }
 
     /// Starts the collector; the channel loses its sender when that is over.
@@ -157,7 +158,7 @@ impl Threads<'_> {
     fn report_progress(
         &self,
         done: &Receiver<()>,
-        (views, end): (&[View<'_>], Instant),
+        (views, end): (&[RingView<'_>], Instant),
         loading: &mut Loading<'_>,
         (pinned, seen): (&[(i32, u32)], &[Seen]),
     ) -> Lookout {
@@ -169,8 +170,8 @@ impl Threads<'_> {
             loading.progress(&Progress {
                 left: left.max(Span::ZERO),
                 condition: 0,
-                worst: views.iter().filter_map(View::max).max(),
-                count: views.iter().map(View::count).sum(),
+                worst: seen.iter().filter_map(Seen::worst).max(),
+                count: views.iter().map(RingView::count).sum(),
                 missed: 0,
             });
             lookout.look_while(pinned, all_spin);
@@ -185,18 +186,18 @@ impl Threads<'_> {
     }
 }
 
-type Ends<'a> = (Vec<Recorder<'a>>, Vec<Drain<'a>>, Vec<View<'a>>);
+type Ends<'a> = (Vec<Ring<'a>>, Vec<Drain<'a>>, Vec<RingView<'a>>);
 
 /// The ends of all rings.
 fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
-    let (mut recorders, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
     for words in storage {
-        let (recorder, drain, view) = recorder::split(words).expect("a ring of 65536 gaps");
-        recorders.push(recorder);
+        let (ring, drain, view) = ring::split(words).expect("a ring of 65536 gaps");
+        rings.push(ring);
         drains.push(drain);
         views.push(view);
     }
-    (recorders, drains, views)
+    (rings, drains, views)
 }
 
 /// The policy of the thread above threads with this one.
@@ -210,15 +211,15 @@ fn above(policy: SchedPolicy) -> SchedPolicy {
 }
 
 /// The exact counts of one CPU.
-fn measurement(ended: Ended, view: &View<'_>, grid: &Releases) -> Measurement {
-    let worst = view.max().map(|length| Worst {
-        at_ns: grid.first().as_ns() + view.max_cycle(),
+fn measurement(ended: Ended, view: &RingView<'_>, seen: &Seen, grid: &Releases) -> Measurement {
+    let worst = seen.worst().map(|length| Worst {
+        at_ns: grid.first().as_ns() + seen.worst_at_ns.load(Ordering::Relaxed),
         length_ns: length.as_ns().unsigned_abs(),
     });
     Measurement {
         ended,
         gaps: view.count(),
-        lost_ns: view.sum_ns().max(0).unsigned_abs(),
+        lost_ns: seen.lost_ns.load(Ordering::Relaxed),
         worst,
         unlisted: view.unrecorded(),
     }

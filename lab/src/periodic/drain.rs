@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::core::recorder::View;
+use punctual::core::ring::RingView;
 use punctual::core::time::Span;
 use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
@@ -88,14 +88,15 @@ fn bound(stream: &Stream) -> Span {
 pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     context: &RunContext<'env>,
-    views: &'env [View<'env>],
+    views: &'env [RingView<'env>],
     done: &'env AtomicBool,
 ) -> io::Result<()> {
     let plan = context.plan;
-    let charge = |((stream, watched), views): ((&Stream, &'env Watched), &'env [View<'env>])| {
-        let progress = || watched.beats() + views.iter().map(View::count).sum::<u64>();
-        Progress { watched, progress, bound: bound(stream) }
-    };
+    let charge =
+        |((stream, watched), views): ((&Stream, &'env Watched), &'env [RingView<'env>])| {
+            let progress = || watched.beats() + views.iter().map(RingView::count).sum::<u64>();
+            Progress { watched, progress, bound: bound(stream) }
+        };
     let views = views.chunks(plan.conditions.len());
     let charges = plan.streams.iter().zip(context.watched).zip(views).map(charge).collect();
     watchdog(scope, &plan.housekeeping, charges, (context.stop, done))

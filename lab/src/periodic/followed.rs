@@ -4,7 +4,7 @@
 
 use punctual::clocks::Vdso;
 use punctual::core::time::{Instant, Span};
-use punctual::follow::{Follow, Follower, Reference, Settings, Status};
+use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::os::affinity::CpuMask;
 use punctual::os::clock::{ClockId, now_ns};
 
@@ -19,7 +19,7 @@ const READING_LEADS: i64 = 5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Followed {
     /// What the last reading left.
-    pub status: Status,
+    pub status: ServoStatus,
     /// How often it could not be read.
     pub unread: u64,
     /// Bends that were known only after they came.

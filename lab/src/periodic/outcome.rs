@@ -4,8 +4,8 @@
 
 use std::io;
 
-use punctual::core::wait::exit::Trial;
-use punctual::core::wait::{Approach, Learned, Stalls};
+use punctual::core::wait::spin_exit::Trial;
+use punctual::core::wait::{Learned, Stalls, WakePlan};
 use punctual::disturbance::Disturbance;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::Usage;
@@ -34,7 +34,7 @@ pub struct RunOutcome {
     /// The policy that the thread really had.
     pub policy: SchedPolicy,
     /// How the wait approached releases at the end.
-    pub approach: Approach,
+    pub approach: WakePlan,
     /// What came of trying a corrected exit of its spins, where that was tried.
     pub exit: Option<Trial>,
     /// What the wait learned, as far as it does.

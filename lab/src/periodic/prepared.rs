@@ -5,13 +5,13 @@
 
 use std::io::{self, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::core::clock::Clock;
-use punctual::core::recorder::{self, Drain, Recorder, View, split};
 use punctual::core::releases::Releases;
+use punctual::core::ring::{self, Drain, Ring, RingView, split};
 use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
@@ -61,7 +61,7 @@ impl Prepared {
             .iter()
             .flat_map(|stream| plan.conditions.iter().map(move |_| stream))
             .map(|stream| {
-                (0..recorder::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
+                (0..ring::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
             })
             .collect();
         Self { plan, clock, cost, begun, grids, follower: None, storage }
@@ -131,14 +131,17 @@ impl Prepared {
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
-        let (recorders, drains, views) = split_all(&storage);
+        let (rings, drains, views) = split_all(&storage);
         let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
+        let worst_ns: Vec<AtomicI64> =
+            plan.streams.iter().map(|_| AtomicI64::new(i64::MIN)).collect();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
         let context = RunContext {
             plan: &plan,
             grids: &grids,
             watched: &watched,
+            worst_ns: &worst_ns,
             clock: &clock,
             follower: follower.as_ref(),
             stop,
@@ -150,7 +153,7 @@ impl Prepared {
             let drainage = Drainage::new(drains, sink, file);
             let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
             watchdog_thread(scope, &context, &views, &over.done)?;
-            let threads = StreamThreads::start(scope, &context, recorders)?;
+            let threads = StreamThreads::start(scope, &context, rings)?;
             let tallies = threads.run_blocks(&context, &views, &handle, background);
             over.early.store(tallies.end != End::Finished, Ordering::Release);
             drop(handle);
@@ -199,23 +202,23 @@ impl Drop for Guard<'_> {
     }
 }
 
-type Ends<'a> = (Vec<Recorder<'a>>, Vec<(Drain<'a>, View<'a>)>, Vec<View<'a>>);
+type Ends<'a> = (Vec<Ring<'a>>, Vec<(Drain<'a>, RingView<'a>)>, Vec<RingView<'a>>);
 
-/// The ends of all recorders.
+/// The ends of all rings.
 fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
-    let (mut recorders, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
     for words in storage {
-        let (recorder, drain, view) = split(words).expect("a ring of at least 4096 samples");
-        recorders.push(recorder);
+        let (ring, drain, view) = split(words).expect("a ring of at least 4096 samples");
+        rings.push(ring);
         drains.push((drain, view));
         views.push(view);
     }
-    (recorders, drains, views)
+    (rings, drains, views)
 }
 
 fn outcomes(
     plan: &Plan,
-    views: &[View<'_>],
+    views: &[RingView<'_>],
     tallies: &[Tally],
     policies: &[SchedPolicy],
 ) -> Vec<RunOutcome> {

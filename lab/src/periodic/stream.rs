@@ -3,7 +3,7 @@
 //! Waits for orders between segments, where it may allocate; inside a segment it is the executive's
 //! alone.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::wake_cost;
@@ -12,12 +12,12 @@ use punctual::core::executive::Ended;
 use punctual::core::executive::many::Observe;
 use punctual::core::gate::Gate;
 use punctual::core::page::Missed;
-use punctual::core::recorder::Recorder;
 use punctual::core::releases::Releases;
+use punctual::core::ring::Ring;
 use punctual::core::sample::{Beginning, Sample};
 use punctual::core::time::{Instant, Span};
-use punctual::core::wait::exit::{Exit, Trial};
-use punctual::core::wait::{Adaptive, Approach, Learned, Stalls, Strategy, Wait};
+use punctual::core::wait::spin_exit::{SpinExit, Trial};
+use punctual::core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
 use punctual::monitor::Watched;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
@@ -34,7 +34,7 @@ const LEAD: Span = Span::from_ms(1);
 /// An order to a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
-    /// Under which condition, that is into which recorder.
+    /// Under which condition, that is into which ring.
     pub(super) condition: usize,
     /// Until when, on CLOCK_MONOTONIC.
     pub(super) end: Instant,
@@ -51,7 +51,7 @@ pub(super) enum Answer {
     Done { stream: usize, condition: usize, ended: Ended, tally: Box<Tally> },
 }
 
-/// What a stream used in a segment, apart from what its recorder holds.
+/// What a stream used in a segment, apart from what its ring holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// CPU time of the thread, in ns.
@@ -63,7 +63,7 @@ pub(super) struct Tally {
     /// Page faults and context switches.
     pub(super) usage: Usage,
     /// How the wait approached releases at the end.
-    pub(super) approach: Approach,
+    pub(super) approach: WakePlan,
     /// What came of trying a corrected exit of its spins, where that was tried.
     pub(super) exit: Option<Trial>,
     /// What the wait learned, as far as it does.
@@ -97,8 +97,10 @@ pub(super) struct Worker<'a> {
     /// How to wait under each condition.
     pub(super) waits: Vec<WaitKind>,
     /// One for each condition.
-    pub(super) recorders: Vec<Recorder<'a>>,
+    pub(super) rings: Vec<Ring<'a>>,
     pub(super) watched: &'a Watched,
+    /// The largest lateness so far, ns.
+    pub(super) worst_ns: &'a AtomicI64,
     pub(super) stop: &'a AtomicBool,
     pub(super) orders: Receiver<Order>,
     pub(super) answers: Sender<Answer>,
@@ -130,26 +132,28 @@ impl Worker<'_> {
             refused: session.refused().to_vec(),
         });
         while let Ok(order) = self.orders.recv() {
-            let Some(recorder) = self.recorders.get_mut(order.condition) else { break };
+            let Some(ring) = self.rings.get_mut(order.condition) else { break };
             let Some(wait) = waits.get_mut(order.condition) else { break };
             clock.discipline();
             let now = clock.now();
             let first = self.grid.at_or_after(now + LEAD);
-            let observe = Recording { recorder, beginning: Beginning::new(self.cold) };
+            let observe =
+                Recording { ring, worst_ns: self.worst_ns, beginning: Beginning::new(self.cold) };
             let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first)
                 .until(clock.at(order.end));
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
             self.watched.arm(tid);
             let ended = gate.run(self.stop);
             self.watched.disarm();
+            let status = Wait::<C>::status(gate.wait);
             let tally = Box::new(Tally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
                 stalls: Wait::<C>::take_stalls(gate.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
-                approach: Wait::<C>::approach(gate.wait),
-                exit: Wait::<C>::exit(gate.wait),
-                learned: Wait::<C>::learned(gate.wait),
+                approach: status.plan,
+                exit: status.exit,
+                learned: status.learned,
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -166,10 +170,10 @@ impl Worker<'_> {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
             let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
-            if Wait::<C>::learned(&wait).is_some() {
+            if Wait::<C>::status(&wait).learned.is_some() {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are compared with.
-                wait = wait.with_exit(Exit::calibrate(clock));
+                wait = wait.with_exit(SpinExit::calibrate(clock));
                 self.rehearse(clock, &mut wait, tid);
             }
             wait
@@ -203,9 +207,10 @@ impl Observe for Nowhere<'_> {
     }
 }
 
-/// Keeps the samples of one block in a recorder that outlives it.
+/// Keeps the samples of one block in a ring that outlives it.
 struct Recording<'a, 'b> {
-    recorder: &'a mut Recorder<'b>,
+    ring: &'a mut Ring<'b>,
+    worst_ns: &'a AtomicI64,
     beginning: Beginning,
 }
 
@@ -213,13 +218,18 @@ impl Observe for Recording<'_, '_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         if job.missed > 0 {
-            self.recorder.miss(job.missed);
+            self.ring.miss(job.missed);
         }
-        self.recorder.push(Sample::of(job, start, self.beginning.flags()));
+        let late_ns = (start - job.release).as_ns();
+        // One writer, so that no locked instruction is needed.
+        if late_ns > self.worst_ns.load(Ordering::Relaxed) {
+            self.worst_ns.store(late_ns, Ordering::Relaxed);
+        }
+        self.ring.push(Sample::of(job, start, self.beginning.flags()));
     }
 
     fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
-        self.recorder.miss(missed.count);
+        self.ring.miss(missed.count);
     }
 }
 

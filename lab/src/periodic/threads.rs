@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use punctual::core::executive::Ended;
-use punctual::core::recorder::{Recorder, View};
+use punctual::core::ring::{Ring, RingView};
 use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
@@ -42,10 +42,10 @@ impl StreamThreads {
     pub(super) fn start<'scope, 'env: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
         context: &RunContext<'env>,
-        recorders: Vec<Recorder<'env>>,
+        rings: Vec<Ring<'env>>,
     ) -> io::Result<Self> {
         let (to_coordinator, answers) = channel();
-        let mut recorders = recorders.into_iter();
+        let mut rings = rings.into_iter();
         let mut orders = Vec::new();
         for (number, stream) in context.plan.streams.iter().enumerate() {
             let (give, take) = channel();
@@ -58,8 +58,9 @@ impl StreamThreads {
                 waits: (0..context.plan.conditions.len())
                     .map(|condition| context.plan.wait(stream, condition))
                     .collect(),
-                recorders: recorders.by_ref().take(context.plan.conditions.len()).collect(),
+                rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
                 watched: &context.watched[number],
+                worst_ns: &context.worst_ns[number],
                 stop: context.stop,
                 orders: take,
                 answers: to_coordinator.clone(),
@@ -80,7 +81,7 @@ impl StreamThreads {
     pub(super) fn run_blocks(
         self,
         context: &RunContext<'_>,
-        views: &[View<'_>],
+        views: &[RingView<'_>],
         drain: &DrainHandle,
         background: &mut dyn Background,
     ) -> Tallies {
@@ -116,7 +117,7 @@ impl StreamThreads {
                 let _gone = orders.send(Order { condition: block.condition, end: edge });
             }
             let ended = self.await_block(context, &mut tallies, || {
-                background.progress(&survey(views, block.condition, end));
+                background.progress(&survey(context, views, block.condition, end));
             });
             background.end(block.condition);
             drain.flush();
@@ -182,13 +183,19 @@ impl Tallies {
     }
 }
 
-fn survey(views: &[View<'_>], condition: usize, end: Instant) -> Progress {
+fn survey(
+    context: &RunContext<'_>,
+    views: &[RingView<'_>],
+    condition: usize,
+    end: Instant,
+) -> Progress {
+    let worst_ns = context.worst_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).max();
     let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
     Progress {
         left: left.max(Span::ZERO),
         condition,
-        worst: views.iter().filter_map(View::max).max(),
-        count: views.iter().map(View::count).sum(),
-        missed: views.iter().map(View::missed).sum(),
+        worst: worst_ns.filter(|&ns| ns > i64::MIN).map(Span::from_ns),
+        count: views.iter().map(RingView::count).sum(),
+        missed: views.iter().map(RingView::missed).sum(),
     }
 }

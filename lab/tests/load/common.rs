@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_lab::load::{Bounds, LoadReport, LoadSpec, Reexec, Running};
-use punctual_os::process::{Ending, end};
+use punctual_os::process::{EndSignal, end};
 
 /// Long enough for any load to count something; no figure is judged.
 pub(crate) const WHILE: Duration = Duration::from_millis(300);
@@ -77,7 +77,7 @@ pub(crate) fn is_gone(pid: u32, start: u64) -> bool {
 }
 
 pub(crate) fn kill(pid: u32) {
-    end(pid.cast_signed(), Ending::Kill).expect("it lives");
+    end(pid.cast_signed(), EndSignal::Kill).expect("it lives");
 }
 
 /// A directory of our own, removed at the end.

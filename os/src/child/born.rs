@@ -17,7 +17,7 @@ pub(super) extern "C" fn begin(birth: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Makes the process what its program is to find. Nothing but system calls: the memory is shared.
+/// Prepares the process for its program. Nothing but system calls: the memory is shared.
 fn prepare(birth: &Birth<'_>) -> Result<(), Errno> {
     let program = birth.program;
     forget_handlers();
@@ -61,8 +61,8 @@ fn run(program: &Program<'_>) -> Result<(), Errno> {
     check(failed)
 }
 
-/// What the parent handles is not handled here; and SIGPIPE, which Rust programs ignore, is as
-/// other programs expect it.
+/// The parent's signal handlers are reset; and SIGPIPE, which Rust programs ignore, is as other
+/// programs expect it.
 fn forget_handlers() {
     // SIGRTMAX of the kernel; the C library refuses the two that are its own.
     for signal in 1..=64 {
@@ -91,7 +91,7 @@ fn be_ordinary() -> Result<(), Errno> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) })
 }
 
-/// Beyond this the kernel kills the process; only ever lowered, which everybody may do.
+/// Beyond this the kernel kills the process; only lowered, which needs no privilege.
 fn limit_realtime(limit_us: u64) -> Result<(), Errno> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the call to fill.

@@ -3,9 +3,8 @@
 //!
 //! For supervisors of real-time tasks. As posix_spawn(3) does it: nothing of the caller's memory is
 //! copied, so that the other threads of a process with locked memory take no page faults because a
-//! program is started beside them. What posix_spawn cannot do is done here before the program runs:
-//! the tie to the parent, the limit of real-time CPU time, the cgroup. Never looks for a program,
-//! never waits.
+//! program is started. What posix_spawn cannot do is done here before the program runs: the tie to
+//! the parent, the limit of real-time CPU time, the cgroup. Never looks for a program, never waits.
 
 mod born;
 
@@ -69,7 +68,7 @@ struct Birth<'a> {
 /// [`reap`].
 ///
 /// It leads a process group of its own, has no real-time policy, its own standard input and output,
-/// no blocked signals, and inherits every descriptor without FD_CLOEXEC beside those named. The
+/// no blocked signals, and inherits the descriptors named and every other without FD_CLOEXEC. The
 /// kernel kills it when the calling *thread* ends, for whatever reason; programs with set-user-ID,
 /// set-group-ID or file capabilities lose that tie. Under an emulator that copies where the kernel
 /// shares, a program that cannot be run is a process that ends with status 127.
@@ -218,7 +217,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::process::{Ending, end};
+    use crate::process::{EndSignal, end};
 
     /// Runs a shell's words with this limit; what it printed is in the file.
     fn shell(script: &str, output: &std::fs::File, realtime_us: u64) -> i32 {
@@ -281,7 +280,7 @@ mod tests {
         std::fs::remove_file(&path).expect("made here");
         let pid = shell("exec sleep 60", &output, u64::MAX);
         assert_eq!(status(pid), Ok(None));
-        end(pid, Ending::Terminate).expect("it lives");
+        end(pid, EndSignal::Terminate).expect("it lives");
         assert_eq!(ended(pid), Status::Killed(libc::SIGTERM));
         reap(pid).expect("ours");
     }

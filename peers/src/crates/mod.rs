@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use punctual::clocks::MachineClock;
 use punctual::core::time::{Instant, Period};
-use punctual::core::wait::{Approach, Learned, Wait};
+use punctual::core::wait::{Wait, WaitStatus};
 use punctual::os::clock::{ClockId, now_ns};
 
 pub(crate) use interval::Interval;
@@ -39,12 +39,8 @@ impl Wait<MachineClock> for Any {
         self.0.until(clock, release, stop)
     }
 
-    fn approach(&self) -> Approach {
-        self.0.approach()
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        self.0.learned()
+    fn status(&self) -> WaitStatus {
+        self.0.status()
     }
 }
 

@@ -5,7 +5,10 @@
 
 use std::collections::HashSet;
 
-use punctual_core::executive::source::{Both, Tasks, Units};
+use punctual_core::calendar::{State as UnitState, UnitTable};
+use punctual_core::dispatch::State;
+use punctual_core::executive::schedule::Schedule;
+use punctual_core::table::Table;
 use punctual_core::time::Span;
 
 use super::error::CalendarError;
@@ -89,14 +92,14 @@ impl<'p> Beside<'p> {
         }
     }
 
-    /// Both as the loop takes its steps from.
+    /// The schedule of both, with the states of both.
     ///
     /// # Real-time: setup only
-    pub fn source<'r, 't, 's>(
+    pub fn schedule<'r, 's>(
         &self,
-        units: Units<'r, 't, 's>,
-        tasks: Tasks<'r, 't, 's>,
-    ) -> Both<'r, 't, 's, 's> {
-        Both { units, tasks, guard: self.guard }
+        (calendar, units): (&'r UnitTable<'r>, &'r mut UnitState<'s>),
+        (table, tasks): (&'r Table<'r>, &'r mut State<'s>),
+    ) -> Schedule<'r, 's> {
+        Schedule::of_calendar(calendar, units).with_table(table, tasks, self.guard)
     }
 }

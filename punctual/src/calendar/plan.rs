@@ -2,7 +2,7 @@
 //!
 //! For the builder, which makes it, and for whoever runs it. Never changes once made.
 
-use punctual_core::calendar::{self, Progress, Unit as Place};
+use punctual_core::calendar::{self, TaskProgress, UnitSlot as Place};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period};
 
@@ -62,16 +62,16 @@ impl Plan {
     /// Never: the builder made what the calendar checks.
     ///
     /// # Real-time: setup only
-    pub fn calendar(&self, epoch: Instant) -> calendar::Calendar<'_> {
-        calendar::Calendar::new(epoch, self.frame, &self.places, &self.policies)
+    pub fn calendar(&self, epoch: Instant) -> calendar::UnitTable<'_> {
+        calendar::UnitTable::new(epoch, self.frame, &self.places, &self.policies)
             .expect("the builder makes whole calendars")
     }
 
     /// Storage for a run of this plan.
     ///
     /// # Real-time: setup only
-    pub fn storage(&self) -> Vec<Progress> {
-        vec![Progress::default(); self.names.len()]
+    pub fn storage(&self) -> Vec<TaskProgress> {
+        vec![TaskProgress::default(); self.names.len()]
     }
 
     /// The frame.

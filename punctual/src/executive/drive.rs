@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
-use punctual_core::wait::Approach;
+use punctual_core::wait::WaitStatus;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::built::Executive;
@@ -157,11 +157,9 @@ fn summary<C: Clock + Clone + Send>(
 ) -> Result<Summary, Error> {
     let shared = run.shared;
     let Ends { main, stopped, processes } = ends;
-    let (mut policy, mut approach) = (SchedPolicy::Other, Approach::default());
-    let (mut learned, mut quiet) = (None, None);
+    let (mut policy, mut wait, mut quiet) = (SchedPolicy::Other, WaitStatus::default(), None);
     if let Some(main) = main {
-        (policy, approach) = (main.policy, main.approach);
-        (learned, quiet) = (main.learned, main.quiet);
+        (policy, wait, quiet) = (main.policy, main.wait, main.quiet);
     }
     let (failed, refused, warnings) = run.outcome();
     if let Some(why) = failed {
@@ -190,8 +188,7 @@ fn summary<C: Clock + Clone + Send>(
         background,
         epoch,
         quiet,
-        approach,
-        learned,
+        wait,
         processes,
     })
 }

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::Flow;
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::exit::Trial;
-use punctual_core::wait::{Approach, Learned, Stalls, Strategy, Wait};
+use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
 use super::ending::Ending;
 
@@ -88,16 +87,8 @@ impl<C: Clock> Wait<C> for Filling<'_, '_> {
         Wait::<C>::take_stalls(&mut self.wait)
     }
 
-    fn approach(&self) -> Approach {
-        Wait::<C>::approach(&self.wait)
-    }
-
-    fn exit(&self) -> Option<Trial> {
-        Wait::<C>::exit(&self.wait)
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        Wait::<C>::learned(&self.wait)
+    fn status(&self) -> WaitStatus {
+        Wait::<C>::status(&self.wait)
     }
 }
 

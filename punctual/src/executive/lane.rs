@@ -9,9 +9,9 @@ use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::Cancelling;
 use punctual_core::executive::many::Many;
-use punctual_core::executive::source::{Both, Tasks, Units};
+use punctual_core::executive::schedule::Schedule;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Approach, Learned, Wait};
+use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -56,8 +56,7 @@ pub(super) type LaneEnd<'r> = (LoopEnd, Vec<RemoteTask<'r, Counting>>);
 /// What a loop leaves.
 pub(super) struct LoopEnd {
     pub(super) policy: SchedPolicy,
-    pub(super) approach: Approach,
-    pub(super) learned: Option<Learned>,
+    pub(super) wait: WaitStatus,
     pub(super) quiet: Option<Quiet>,
 }
 
@@ -140,8 +139,8 @@ impl<'env> Lane<'env> {
         }
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
-        let (approach, learned) = (Wait::<C>::approach(&many.wait), Wait::<C>::learned(&many.wait));
-        (LoopEnd { policy, approach, learned, quiet }, many.tasks.tasks.posts)
+        let wait = Wait::<C>::status(&many.wait);
+        (LoopEnd { policy, wait, quiet }, many.tasks.tasks.posts)
     }
 }
 
@@ -164,10 +163,9 @@ fn obey<'r, 'env, C: Clock + Clone + Send>(
     let Some(mut state) = State::begin(&table, storage.lend(), times.from) else {
         return Ended::Stopped;
     };
-    let mut units = Units { calendar: &places, state: &mut unit_state };
-    if plan.tasks() == 0 {
-        return many.obey(&mut units, times.end, stop);
+    let mut schedule = Schedule::of_calendar(&places, &mut unit_state);
+    if plan.tasks() > 0 {
+        schedule = schedule.with_table(&table, &mut state, gap);
     }
-    let tasks = Tasks { table: &table, state: &mut state };
-    many.obey(&mut Both { units, tasks, guard: gap }, times.end, stop)
+    many.obey(&mut schedule, times.end, stop)
 }

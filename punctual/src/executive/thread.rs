@@ -11,8 +11,8 @@ use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
-use punctual_core::page::{Kind as PageKind, Page};
-use punctual_core::seat::{Door, Releaser, Sitter, Terms, Turn, words};
+use punctual_core::page::{Page, PageKind};
+use punctual_core::seat::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
 use punctual_core::time::Instant;
 use punctual_core::wait::Strategy;
 use punctual_os::futex::{self, Scope};
@@ -85,7 +85,7 @@ impl ThreadTask {
 #[derive(Debug, Default)]
 pub(super) struct Released {
     memory: Vec<AtomicU64>,
-    door: Door,
+    door: TaskGate,
     counts: RemoteCounts,
     guarded: Guarded,
 }
@@ -106,7 +106,7 @@ impl Released {
         let Pace::Posted { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
         let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
         Some(RemoteTask {
-            server: Releaser::new(&self.memory, terms)?,
+            server: TaskServer::new(&self.memory, terms)?,
             kept,
             door: &self.door,
             counts: &self.counts,
@@ -177,7 +177,7 @@ impl ThreadTask {
                 self.triggered(trigger, clock, only, &counting);
             }
             _ => {
-                if let Ok(mut sitter) = Sitter::open(&released.memory) {
+                if let Ok(mut sitter) = TaskClient::open(&released.memory) {
                     sitter.ask(process::tid().unsigned_abs().into());
                     released_by_post(&mut sitter, &mut clock, only);
                     sitter.leave();
@@ -232,12 +232,12 @@ fn own<C: Clock>(
 /// all.
 ///
 /// # Real-time: in loop, waits
-fn released_by_post(sitter: &mut Sitter<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
+fn released_by_post(sitter: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
     loop {
         match sitter.turn() {
-            Turn::Ended => return,
-            Turn::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
-            Turn::Run => {
+            ClientStep::Ended => return,
+            ClientStep::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
+            ClientStep::Run => {
                 let start = clock.wake();
                 let flow = only.run(0, &mut sitter.begin(start));
                 sitter.done(clock.now());

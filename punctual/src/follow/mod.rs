@@ -33,7 +33,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use punctual_core::clock::Clock;
-pub use punctual_core::follow::{Event, Following, Last, Map, Reading, Settings, Status};
+pub use punctual_core::follow::{
+    ClockReading, Following, Last, Map, ServoEvent, ServoStatus, Settings,
+};
 use punctual_core::follow::{Servo, Shared};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
@@ -82,7 +84,7 @@ struct Common {
 impl Common {
     /// Follows a reading, and publishes what comes of it before it counts: a thread that lost its
     /// CPU in between begins anew, or gives the reading up.
-    fn follow(&self, servo: &mut Servo, reading: Reading, lead: Span) {
+    fn follow(&self, servo: &mut Servo, reading: ClockReading, lead: Span) {
         for _ in 0..TRIES {
             let bend = monotonic() + lead;
             let mut next = servo.clone();
@@ -228,7 +230,7 @@ impl Follower {
     /// How well it follows.
     ///
     /// # Real-time: reader side
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ServoStatus {
         loop {
             if let Some(view) = self.common.shared.view() {
                 return view.status;

@@ -9,11 +9,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use punctual_core::follow::Reading;
+use punctual_core::follow::ClockReading;
 use punctual_core::time::Instant;
 use punctual_os::Errno;
 use punctual_os::clock::ClockId;
-use punctual_os::ptp::{self, How, Sample};
+use punctual_os::ptp::{self, How, PtpSample};
 
 use super::reference::{bracket, span};
 
@@ -59,7 +59,7 @@ impl PtpClock {
 
     /// Both clocks at one moment. Where the way it was read so far fails (a clocksource that the
     /// hardware cannot stamp any more), the others are tried.
-    pub(super) fn read(&mut self) -> Option<Reading> {
+    pub(super) fn read(&mut self) -> Option<ClockReading> {
         let offset = || {
             let (before, realtime, width) = bracket(ClockId::Realtime);
             (realtime.wrapping_sub(before), width)
@@ -79,7 +79,7 @@ impl PtpClock {
 /// A driver without cross timestamps says EOPNOTSUPP; one that has them ENODEV while the
 /// clocksource is not the counter that its hardware stamps; a kernel that does not know a request
 /// ENOTTY. Each says nothing of the next way, so that all are tried; the last one's word counts.
-fn best(mut read: impl FnMut(How) -> Result<Sample, Errno>) -> Result<(How, Sample), Errno> {
+fn best(mut read: impl FnMut(How) -> Result<PtpSample, Errno>) -> Result<(How, PtpSample), Errno> {
     let [first, rest @ ..] = How::ALL;
     let mut tried = read(first).map(|sample| (first, sample));
     for how in rest {
@@ -98,14 +98,14 @@ fn class(device: u64) -> Option<String> {
 
 /// A sample on CLOCK_MONOTONIC; `ahead` and `after` are how far CLOCK_REALTIME was ahead of that
 /// before and after it. `None` when it was set in between.
-fn reading(sample: Sample, ahead: u64, after: u64, width: u64) -> Option<Reading> {
+fn reading(sample: PtpSample, ahead: u64, after: u64, width: u64) -> Option<ClockReading> {
     let moved = after.wrapping_sub(ahead).cast_signed().unsigned_abs();
     let wide = sample.after_ns.checked_sub(sample.before_ns)?;
     if moved > STEADY_NS + width {
         return None;
     }
     let middle = sample.before_ns + wide / 2;
-    Some(Reading {
+    Some(ClockReading {
         monotonic: Instant::from_ns(middle.wrapping_sub(after)),
         reference: Instant::from_ns(sample.device_ns),
         width: span(wide.saturating_add(width)),
@@ -119,17 +119,17 @@ mod tests {
 
     use super::*;
 
-    const SAMPLE: Sample = Sample { before_ns: 1, device_ns: 2, after_ns: 3 };
+    const SAMPLE: PtpSample = PtpSample { before_ns: 1, device_ns: 2, after_ns: 3 };
 
     #[test]
     fn a_ptp_sample_is_placed_on_the_monotonic_clock() {
-        let sample = Sample { before_ns: 5_000_400, device_ns: 77, after_ns: 5_000_600 };
+        let sample = PtpSample { before_ns: 5_000_400, device_ns: 77, after_ns: 5_000_600 };
         let placed = reading(sample, 5_000_000, 5_000_010, 20).expect("steady");
         assert_eq!(placed.monotonic, Instant::from_ns(490));
         assert_eq!(placed.reference, Instant::from_ns(77));
         assert_eq!(placed.width, Span::from_ns(220));
         assert_eq!(reading(sample, 5_000_000, 5_001_021, 20), None, "it was set in between");
-        let upside_down = Sample { before_ns: 9, device_ns: 1, after_ns: 8 };
+        let upside_down = PtpSample { before_ns: 9, device_ns: 1, after_ns: 8 };
         assert_eq!(reading(upside_down, 0, 0, 0), None);
     }
 

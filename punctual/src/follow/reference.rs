@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use punctual_core::follow::Reading;
+use punctual_core::follow::ClockReading;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 
@@ -34,7 +34,7 @@ pub enum Reference {
     ///
     /// ```
     /// use punctual::core::time::{Instant, Span};
-    /// use punctual::follow::{Follow, Reading, Reference};
+    /// use punctual::follow::{Follow, ClockReading, Reference};
     /// # use punctual::os::clock::{ClockId, now_ns};
     /// # struct Status { frames_played: u64, stamp_ns: u64 }
     /// # struct Card;
@@ -47,7 +47,7 @@ pub enum Reference {
     /// let audio = Reference::Callback(Box::new(move || {
     ///     // ALSA: snd_pcm_status(), with its stamps on CLOCK_MONOTONIC.
     ///     let status = card.status()?;
-    ///     Some(Reading {
+    ///     Some(ClockReading {
     ///         monotonic: Instant::from_ns(status.stamp_ns),
     ///         reference: Instant::from_ns(status.frames_played * 1_000_000 / 48),
     ///         // A frame at 48 kHz.
@@ -70,7 +70,7 @@ pub enum Reference {
     /// use punctual::clocks::Vdso;
     /// use punctual::core::clock::Clock;
     /// use punctual::core::time::{Instant, Span};
-    /// use punctual::follow::{Follow, Last, Reading, Reference};
+    /// use punctual::follow::{Follow, Last, ClockReading, Reference};
     /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
     ///
     /// let last = Arc::new(Last::new());
@@ -79,7 +79,7 @@ pub enum Reference {
     /// let sent = Vdso.now();
     /// let dc_time_ns = exchange_frame();
     /// let way = Vdso.now() - sent;
-    /// last.put(Reading {
+    /// last.put(ClockReading {
     ///     monotonic: sent + Span::from_ns(way.as_ns() / 2),
     ///     reference: Instant::from_ns(dc_time_ns),
     ///     width: way,
@@ -94,7 +94,7 @@ pub enum Reference {
     /// assert!(clock.now() > Vdso.now());
     /// # Ok::<(), punctual::follow::FollowError>(())
     /// ```
-    Callback(Box<dyn FnMut() -> Option<Reading> + Send>),
+    Callback(Box<dyn FnMut() -> Option<ClockReading> + Send>),
 }
 
 impl fmt::Debug for Reference {
@@ -129,11 +129,11 @@ impl Reference {
     /// Both clocks at one moment; `None` where the reference could not be read.
     ///
     /// # Real-time: setup only
-    pub fn read(&mut self) -> Option<Reading> {
+    pub fn read(&mut self) -> Option<ClockReading> {
         let system = |id| {
             let (monotonic, reference, width) = bracket(id);
             let (monotonic, reference) = (Instant::from_ns(monotonic), Instant::from_ns(reference));
-            Some(Reading { monotonic, reference, width: span(width) })
+            Some(ClockReading { monotonic, reference, width: span(width) })
         };
         match self {
             Self::Tai => system(ClockId::Tai),

@@ -9,12 +9,12 @@ fn made_up(stepped: Arc<AtomicBool>) -> Reference {
         let ns = now_ns(ClockId::Monotonic);
         let step = if stepped.load(Ordering::Relaxed) { 1_000_000_000 } else { 0 };
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 30 + (1 << 55) + step);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }))
 }
 
 /// Waits until the follower has counted what is asked for.
-fn until(follower: &Follower, reached: impl Fn(Status) -> bool) -> Status {
+fn until(follower: &Follower, reached: impl Fn(ServoStatus) -> bool) -> ServoStatus {
     let end = monotonic() + Span::from_ms(60_000);
     while !reached(follower.status()) && monotonic() < end {
         let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
@@ -50,7 +50,7 @@ fn what_cannot_be_read_is_refused_and_what_cannot_any_more_is_counted() {
     let once = Reference::Callback(Box::new(move || {
         let ns = now_ns(ClockId::Monotonic);
         let at = Instant::from_ns(ns);
-        let reading = Reading { monotonic: at, reference: at, width: Span::ZERO };
+        let reading = ClockReading { monotonic: at, reference: at, width: Span::ZERO };
         std::mem::take(&mut first).then_some(reading)
     }));
     let follower = Follow::new(once).every(Span::from_ms(1), Span::ZERO).start();
@@ -96,7 +96,7 @@ fn a_reference_that_stops_is_counted_once() {
             at.store(ns, Ordering::Relaxed);
         }
         let reference = Instant::from_ns(at.load(Ordering::Relaxed));
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(1));
     let follower = follow.start().expect("a thread");
@@ -118,7 +118,7 @@ fn what_was_thought_of_too_late_is_not_published() {
     };
     let reading = |ns: u64| {
         let at = Instant::from_ns(ns);
-        Reading {
+        ClockReading {
             monotonic: at,
             reference: at + Span::from_ns(ns.cast_signed() / 50_000),
             width: Span::ZERO,

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Before, State};
 use punctual_core::executive::Ended;
-use punctual_core::executive::changing::Changing;
 use punctual_core::executive::many::{Dispatch, Many, Observe};
-use punctual_core::executive::source::Tasks;
+use punctual_core::executive::schedule::Schedule;
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
@@ -83,10 +82,10 @@ impl<B> Handover<B> {
             return Some(Ended::Finished);
         };
         let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
-        let mut tasks = Tasks { table: &table, state: &mut state };
-        let mut source = Changing::new(&mut tasks, &self.asked, stretch.turns, look);
-        let ended = many.obey(&mut source, stretch.end, stretch.stop);
-        if !source.left() {
+        let mut schedule = Schedule::of_table(&table, &mut state);
+        schedule = schedule.leave_on(&self.asked, stretch.turns, look);
+        let ended = many.obey(&mut schedule, stretch.end, stretch.stop);
+        if !schedule.left() {
             return Some(ended);
         }
         // No release before the first one, also where there is a change before that.

@@ -16,8 +16,7 @@ use punctual_core::clock::Clock;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::exit::Trial;
-use punctual_core::wait::{Approach, Learned, Strategy, Wait};
+use punctual_core::wait::{Strategy, Wait, WaitStatus};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::MachineClock;
@@ -185,25 +184,11 @@ impl<C: Clock> Loop<C> {
         self.quiet
     }
 
-    /// How it approaches a release at present.
+    /// What its wait does at present, and what it learned of this machine.
     ///
     /// # Real-time: in loop
-    pub fn approach(&self) -> Approach {
-        Wait::<C>::approach(&self.gate.wait)
-    }
-
-    /// What came of trying a corrected exit of its spins; `None` where none was tried.
-    ///
-    /// # Real-time: in loop
-    pub fn exit(&self) -> Option<Trial> {
-        Wait::<C>::exit(&self.gate.wait)
-    }
-
-    /// What its wait learned of this machine; `None` for one that learns nothing.
-    ///
-    /// # Real-time: in loop
-    pub fn learned(&self) -> Option<Learned> {
-        Wait::<C>::learned(&self.gate.wait)
+    pub fn wait_status(&self) -> WaitStatus {
+        Wait::<C>::status(&self.gate.wait)
     }
 
     /// The policy that its thread has now: the watchdog may have taken it away.
@@ -256,8 +241,7 @@ impl<C: Clock> Loop<C> {
             background: None,
             epoch: self.first,
             quiet: self.quiet,
-            approach: self.approach(),
-            learned: self.learned(),
+            wait: self.wait_status(),
             processes: Vec::new(),
         }
     }

@@ -6,8 +6,8 @@ use punctual_core::clock::Clock;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::adaptive::Aim;
-use punctual_core::wait::exit::Exit;
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::spin_exit::SpinExit;
 use punctual_core::wait::{Adaptive, Strategy};
 
 use super::Loop;
@@ -141,7 +141,7 @@ pub fn strategy<C: Clock>(
         return (wait.way.strategy(period, || wake_cost(clock)), Vec::new());
     };
     let cost = wake_cost(clock);
-    let aim = Aim { budget, late: wait.late_share, wake_cost: cost, ..Aim::of(period) };
+    let aim = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };
     // A sleep and its wake in each period are the least that waiting takes.
     let least = cost.as_ns() as f64 / period.as_ns_f64();
     let warnings = (least > budget).then(|| {
@@ -152,6 +152,6 @@ pub fn strategy<C: Clock>(
             budget * 100.0
         )
     });
-    let strategy = Strategy::Adaptive(Adaptive::new(aim).with_exit(Exit::calibrate(clock)));
+    let strategy = Strategy::Adaptive(Adaptive::new(aim).with_exit(SpinExit::calibrate(clock)));
     (strategy, warnings.into_iter().collect())
 }

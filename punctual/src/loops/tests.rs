@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual_core::time::{Instant, Period};
-use punctual_core::wait::adaptive::Phase;
+use punctual_core::wait::adaptive::LearnPhase;
 use punctual_testkit::skip;
 
 use super::*;
@@ -49,7 +49,7 @@ fn each_cycle_follows_the_last_or_counts_what_it_missed() {
     // Counted at the beginning of the next wait.
     let _next = looped.wait().expect("not stopped");
     assert_eq!((view.counts().ran, view.counts().missed), (50, missed));
-    assert_eq!(looped.learned(), None);
+    assert_eq!(looped.wait_status().learned, None);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
     // A short period, so that this is over soon: 400 samples of each of two approaches.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5);
     let looped = quick(5_000, wait).start().expect("a loop");
-    let learned = looped.learned().expect("it learns");
-    assert_ne!(learned.phase, Phase::Calibrating);
+    let learned = looped.wait_status().learned.expect("it learns");
+    assert_ne!(learned.phase, LearnPhase::Calibrating);
     assert_eq!(looped.handle().counts().ran, 0, "nothing of it is counted");
 }
 
@@ -213,14 +213,14 @@ fn a_budget_that_cannot_be_kept_is_said_with_its_price() {
 #[test]
 fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
     use crate::clocks::Vdso;
-    use crate::follow::{Follow, Reading, Reference};
+    use crate::follow::{ClockReading, Follow, Reference};
     use punctual_os::clock::{ClockId, now_ns};
 
     // 50 parts in a million fast, and far ahead.
     let made_up = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns((1 << 55) + ns + ns / 20_000);
-        Some(Reading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follower = Follow::new(made_up).start().expect("readable");
     let builder = sleeping(500).phase(LoopPhase::Quiet);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use punctual_core::clock::Clock;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Period, Span};
-use punctual_core::wait::adaptive::Phase;
+use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Adaptive, Strategy, Wait};
 
 use super::LEAD;
@@ -49,7 +49,7 @@ pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period,
     let releases = Releases::aligned(start, period, phase_ns);
     let mut k = 0;
     // A cycle without a sleep teaches nothing, so that it may take longer than it should.
-    while wait.learned().is_some_and(|learned| learned.phase == Phase::Calibrating)
+    while wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
         && releases.release(k) < start + WARM_UP_MAX
     {
         let wake = wait.until(clock, releases.release(k), &never);

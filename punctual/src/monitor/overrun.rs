@@ -152,7 +152,7 @@ impl<'a> Guard<'a> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::seat::{Releaser, Sitter, Terms, Turn, words};
+    use punctual_core::seat::{ClientStep, TaskClient, TaskServer, Terms, words};
     use punctual_core::time::Period;
 
     use super::*;
@@ -166,14 +166,14 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
         let terms = Terms { releases, burst: 0, output_words: 0 };
-        let mut releaser = Releaser::new(&memory, terms).expect("large enough");
-        let mut sitter = Sitter::open(&memory).expect("a seat");
+        let mut releaser = TaskServer::new(&memory, terms).expect("large enough");
+        let mut sitter = TaskClient::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let policy = SchedPolicy::Fifo(5);
         let mut guard = Guard::new(&memory, releases, Span::from_ms(3), policy, &guarded);
         sitter.ask(1);
         releaser.post(0, false);
-        assert_eq!(sitter.turn(), Turn::Run);
+        assert_eq!(sitter.turn(), ClientStep::Run);
         let _cycle = sitter.begin(at(0));
         let mut tick = |ms| guard.tick(at(ms), TICK);
         assert!((0..10).all(|ms| tick(ms) == Act::Nothing), "it may");
@@ -190,14 +190,14 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
         let mut releaser =
-            Releaser::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
-        let mut sitter = Sitter::open(&memory).expect("a seat");
+            TaskServer::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
+        let mut sitter = TaskClient::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let bound = hang_bound(10_000_000);
         let mut guard = Guard::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
         sitter.ask(1);
         releaser.post(0, false);
-        assert_eq!(sitter.turn(), Turn::Run);
+        assert_eq!(sitter.turn(), ClientStep::Run);
         let _cycle = sitter.begin(at(0));
         let hour = Span::from_ms(3_600_000);
         assert_eq!(guard.tick(at(3_600_000), hour), Act::Nothing);

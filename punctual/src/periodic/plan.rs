@@ -5,7 +5,7 @@
 use punctual_core::dispatch::{Counters, Cursor, Pace, Released, Storage};
 use punctual_core::earliest::{self, Entry};
 use punctual_core::ready;
-use punctual_core::table::{Class, Mask, OnOverrun, Run, Slot, Table};
+use punctual_core::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
 use punctual_core::time::Instant;
 
 use super::phases::Peak;
@@ -16,8 +16,8 @@ use crate::task::Task;
 pub struct Plan {
     names: Vec<String>,
     phases: Vec<u64>,
-    classes: Vec<Class>,
-    runs: Vec<Run>,
+    classes: Vec<PeriodClass>,
+    runs: Vec<PhaseGroup>,
     masks: Vec<Mask>,
     slots: Vec<Slot>,
     peak: Peak,
@@ -91,12 +91,12 @@ impl Plan {
 
     fn push_class(&mut self, task: &Task, moves: bool) {
         let run = index(self.runs.len());
-        self.classes.push(Class { period: task.period, runs: (run, run), moves });
+        self.classes.push(PeriodClass { period: task.period, runs: (run, run), moves });
     }
 
     fn push_run(&mut self, phase_ns: u64) {
         let mask = index(self.masks.len());
-        self.runs.push(Run { phase_ns, masks: (mask, mask) });
+        self.runs.push(PhaseGroup { phase_ns, masks: (mask, mask) });
         if let Some(class) = self.classes.last_mut() {
             class.runs.1 += 1;
         }
@@ -184,7 +184,7 @@ impl Plan {
     }
 
     /// The class of the task of this rank.
-    pub(super) fn class(&self, rank: usize) -> &Class {
+    pub(super) fn class(&self, rank: usize) -> &PeriodClass {
         &self.classes[self.slots[rank].class as usize]
     }
 

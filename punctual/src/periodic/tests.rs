@@ -1,6 +1,6 @@
 //! The builder as a user meets it: what it refuses, what it lays out, how big that is.
 
-use punctual_core::dispatch::{State, Step, finish, step};
+use punctual_core::dispatch::{Decision, State, finish, step};
 use punctual_core::time::{Instant, Period};
 
 use super::*;
@@ -28,8 +28,8 @@ fn releases(plan: &Plan, end_ns: u64) -> Vec<(u64, usize)> {
     let mut seen: Vec<(u64, usize)> = Vec::new();
     while now.as_ns() < end_ns {
         match step(&table, &mut state, now) {
-            Step::Idle(until) => now = until,
-            Step::Run(job) => {
+            Decision::Idle(until) => now = until,
+            Decision::Run(job) => {
                 assert_eq!((job.release, job.missed), (now, 0));
                 let _fine = finish(&table, &mut state, &job, now, now);
                 match seen.last_mut() {

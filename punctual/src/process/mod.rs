@@ -36,7 +36,7 @@ use std::fmt;
 use std::io;
 
 use punctual_core::page::PageError;
-use punctual_core::seat::SeatError;
+use punctual_core::seat::TaskBlockError;
 use punctual_os::Errno;
 
 pub use error::SetupError;
@@ -72,7 +72,7 @@ pub enum RegisterError {
     /// The descriptor is no memory of a supervisor's.
     Memory(Errno),
     /// The memory is no seat.
-    Seat(SeatError),
+    Seat(TaskBlockError),
     /// The memory is no page.
     Page(PageError),
     /// Somebody sits there already.

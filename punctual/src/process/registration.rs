@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::Cycle;
-use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, State, Terms, Turn, look};
+use punctual_core::seat::{
+    ClientStep, OUTPUT_WORDS_MAX, Outputs, Source, State, TaskClient, Terms, look,
+};
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
@@ -59,7 +61,7 @@ impl std::error::Error for WaitError {}
 #[derive(Debug)]
 pub struct Registration {
     task: String,
-    sitter: Sitter<'static>,
+    sitter: TaskClient<'static>,
     outputs: Option<Outputs<'static>>,
     clock: MachineClock,
     tie: Tie,
@@ -124,7 +126,7 @@ impl Registration {
         // For as long as the process: a cycle borrows from it.
         let mapping: &'static Mapping = Box::leak(Box::new(mapping));
         let words = mapping.words();
-        let mut sitter = Sitter::open(words).map_err(RegisterError::Seat)?;
+        let mut sitter = TaskClient::open(words).map_err(RegisterError::Seat)?;
         if look(words).is_none_or(|seen| seen.state != State::Empty) {
             return Err(RegisterError::Taken);
         }
@@ -183,7 +185,7 @@ impl Registration {
         let mut waited = false;
         loop {
             match self.sitter.turn() {
-                Turn::Run => {
+                ClientStep::Run => {
                     let start = self.clock.wake();
                     if waited {
                         self.rested = start;
@@ -191,8 +193,8 @@ impl Registration {
                     self.running = true;
                     return Ok(self.sitter.begin(start));
                 }
-                Turn::Ended => return Err(WaitError::Ended),
-                Turn::Wait(seen) => {
+                ClientStep::Ended => return Err(WaitError::Ended),
+                ClientStep::Wait(seen) => {
                     let until_ns = now_ns(ClockId::Monotonic).saturating_add(self.patience_ns);
                     futex::wait_until(self.sitter.bell(), seen, Scope::Machine, until_ns);
                     waited = true;

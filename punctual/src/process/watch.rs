@@ -6,7 +6,7 @@
 use std::os::fd::AsRawFd;
 
 use punctual_core::page::View;
-use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Sitter, Source, Terms};
+use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, Terms};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{Errno, local, pidfd};
@@ -49,7 +49,7 @@ impl Watch {
             Mapping::of(descriptor.number(), None, Access::Read).map_err(RegisterError::Memory)
         };
         let (seat, page) = (map(&seat)?, map(&page)?);
-        let terms = *Sitter::open(seat.words()).map_err(RegisterError::Seat)?.terms();
+        let terms = *TaskClient::open(seat.words()).map_err(RegisterError::Seat)?.terms();
         View::open(page.words()).map_err(RegisterError::Page)?;
         Ok(Self { seat, page, terms, supervisor: process })
     }

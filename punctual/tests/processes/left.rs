@@ -132,7 +132,7 @@ fn what_a_task_started_ends_with_it() {
         let group = fs::read_to_string(format!("/proc/{second}/cgroup")).unwrap_or_default();
         let own = group.lines().any(|line| line.starts_with("0::") && line.contains("/punctual-"));
         if !is_gone(second) {
-            process::end(second, process::Ending::Kill).expect("it was started here");
+            process::end(second, process::EndSignal::Kill).expect("it was started here");
             assert!(!own, "its cgroup ended without it");
             let _counted = skip::need_device("a cgroup that processes may divide", false);
         }

@@ -150,7 +150,7 @@ impl Browser {
         self.log("browser").iter().map(|line| line["message"].to_string()).collect()
     }
 
-    /// Every address that was asked for since the last time.
+    /// Every address requested since the last call.
     pub fn requests(&self) -> Vec<String> {
         let lines = self.log("performance");
         let told = lines.iter().filter_map(|line| -> Option<String> {

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use punctual::os::process::Ending;
+use punctual::os::process::EndSignal;
 use punctual_testkit::skip;
 
 use super::{names, result, text};
@@ -234,7 +234,7 @@ fn samples_replace_older_ones_only_once_there_are_some() {
     // An end before the first sample: the program was told to stop before it began to measure.
     let child = measure(&samples, &json, "none").spawn().expect("it starts");
     until("the signal to be caught", || catches_stop(child.id()));
-    signal(&child, Ending::Interrupt);
+    signal(&child, EndSignal::Interrupt);
     let out = child.wait_with_output().expect("it ends");
     let measured = fs::read(&samples).expect("there").starts_with(b"PUNCTUAL");
     assert_eq!(
@@ -248,7 +248,7 @@ fn samples_replace_older_ones_only_once_there_are_some() {
     fs::write(&samples, "the old one").expect("writable");
     let mut child = measure(&samples, &json, "none").spawn().expect("it starts");
     until("samples", || fs::metadata(&samples).is_ok_and(|meta| meta.len() > 8_000));
-    signal(&child, Ending::Kill);
+    signal(&child, EndSignal::Kill);
     child.wait().expect("it ends");
     assert!(fs::read(&samples).expect("there").starts_with(b"PUNCTUAL"));
     assert_eq!(names(&dir.0), ["result.json", "samples"], "nothing beside them");
@@ -269,7 +269,7 @@ fn samples_that_are_removed_meanwhile_are_missed() {
     let child = measure(&samples, &json, "none").spawn().expect("it starts");
     until("samples", || fs::metadata(&samples).is_ok_and(|meta| meta.len() > 8_000));
     fs::remove_file(&samples).expect("there");
-    signal(&child, Ending::Interrupt);
+    signal(&child, EndSignal::Interrupt);
     let out = child.wait_with_output().expect("it ends");
     refused_at_the_end(&out, "removed or replaced while it was written");
     assert!(json.is_file(), "all else is written");
@@ -293,7 +293,7 @@ fn a_campaign_that_cannot_keep_its_result_fails() {
     until("another state", || {
         fs::metadata(campaign.join("state-0.punctual")).is_ok_and(|at| at.modified().ok() != rows)
     });
-    signal(&child, Ending::Terminate);
+    signal(&child, EndSignal::Terminate);
     let out = child.wait_with_output().expect("it ends");
     refused_at_the_end(&out, "result.json could not be saved");
     assert!(stdout(&out).contains("it is a directory"), "{}", stdout(&out));

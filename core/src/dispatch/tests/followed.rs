@@ -116,7 +116,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     let early = Before { table: &table, state: &mut state, ranks: &[Some(0), Some(1), Some(2)] };
     let small = State::follow(&table, Room::of(&parts(&one).table(1_000)).lend(), early, now).err();
     assert_eq!(small, Some(Misfit::Storage));
-    assert_eq!(step(&table, &mut state, now), Step::Idle(Instant::from_ns(1_040)));
+    assert_eq!(step(&table, &mut state, now), Decision::Idle(Instant::from_ns(1_040)));
     // Before the first release of a state that begins later.
     let mut later = Room::of(&table);
     let from = Instant::from_ns(1_900);
@@ -125,7 +125,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     let before = Before { table: &table, state: &mut later, ranks: &ranks };
     let early = State::follow(&table, leg.room.lend(), before, now).err();
     assert_eq!(early, Some(Misfit::Early(0)));
-    assert_eq!(step(&table, &mut later, now), Step::Idle(Instant::from_ns(1_900)));
+    assert_eq!(step(&table, &mut later, now), Decision::Idle(Instant::from_ns(1_900)));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn storage_of_no_state_or_of_another_is_not_resumed() {
             // As far as it can be told it is one, and then it runs.
             for at in 0..1_000 {
                 let now = Instant::from_ns(500 + at * 3);
-                if let Step::Run(job) = step(&other, &mut state, now) {
+                if let Decision::Run(job) = step(&other, &mut state, now) {
                     finish(&other, &mut state, &job, now, now);
                 }
             }

@@ -49,19 +49,21 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
 
 /// The same task in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
-    use crate::dispatch::{Counters, Cursor, Pace, Released, State, Step, Storage, finish, step};
+    use crate::dispatch::{
+        Counters, Cursor, Decision, Pace, Released, State, Storage, finish, step,
+    };
     use crate::earliest::{Entry, entries};
-    use crate::table::{Class, Mask, OnOverrun, Run, Slot, Table};
+    use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
     let policy = if burst == 0 { OnOverrun::Skip } else { OnOverrun::Burst(burst) };
     let max = u64::MAX;
     let slots =
         [Slot { class: 0, run: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
-    let classes = [Class {
+    let classes = [PeriodClass {
         period: Period::from_ns(PERIOD_NS).expect("in range"),
         runs: (0, 1),
         moves: false,
     }];
-    let runs = [Run { phase_ns: 0, masks: (0, 1) }];
+    let runs = [PhaseGroup { phase_ns: 0, masks: (0, 1) }];
     let masks = [Mask { word: 0, bits: 1 }];
     let table = Table::new(at(5_000), &classes, &runs, &masks, &slots).expect("a table");
     let (mut cursors, mut matches) = ([Cursor::default(); 1], [Entry::default(); entries(1)]);
@@ -80,10 +82,10 @@ fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64
         let mut stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);
         let job = loop {
             match step(&table, &mut state, now) {
-                Step::Idle(until) => {
+                Decision::Idle(until) => {
                     now = at(until.as_ns() + core::mem::take(&mut stall_ns));
                 }
-                Step::Run(job) => break job,
+                Decision::Run(job) => break job,
             }
         };
         told.push((job.cycle, now.as_ns(), job.missed));

@@ -1,12 +1,12 @@
 //! What a wait learned of its machine, and what it reached.
 //!
-//! For whoever asks. Plain data.
+//! For reports. Plain data.
 
-use crate::wait::Approach;
+use crate::wait::WakePlan;
 
-/// What a learner is about.
+/// The phase of a learner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum LearnPhase {
     /// Trying each approach in turn.
     Calibrating,
     /// Following the one that it chose.
@@ -18,10 +18,10 @@ pub enum Phase {
 /// What was learned, and what it reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
-    /// What it is about now.
-    pub phase: Phase,
+    /// Its phase.
+    pub phase: LearnPhase,
     /// How releases are approached.
-    pub approach: Approach,
+    pub approach: WakePlan,
     /// The share of wakes since the last calibration that came after the release.
     pub late: f64,
     /// Wakes since then.

@@ -1,23 +1,23 @@
 //! Which approach suits this machine: tried, chosen, followed and doubted.
 //!
 //! For the adaptive wait. First each approach is tried, at the widest margin that the budget pays;
-//! then the cheapest that reaches the aim is kept. Where none does, the aim is nearly what the best
-//! of them reaches, and that is said: time spun beyond it would buy nothing.
-//! Its margin follows a decayed histogram of its own wakes and an integrator of late ones: online
-//! quantile tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
+//! then the cheapest that reaches the aim is kept. Where none does, the target becomes nearly what
+//! the best of them reaches, and the status reports that: more spinning would not help. Its margin
+//! follows a decayed histogram of its own wakes and an integrator of late ones: online quantile
+//! tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
 //! Angelopoulos, Barber & Bates 2024). Never allocates, reads no clock.
 
-use super::Aim;
+use super::Target;
 use super::bins::Bins;
-use super::learned::{Learned, Phase};
+use super::learned::{LearnPhase, Learned};
 use super::levels::{HOPS, LEVELS, samples, sleeps};
-use crate::wait::Approach;
+use crate::wait::WakePlan;
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
 const MARGIN_MIN_NS: u64 = 2_000;
 /// Cycles between two settings of the margin.
 const REVIEW: u32 = 64;
-/// Cycles after which it asks whether the aim was met.
+/// Cycles after which it checks whether the target was met.
 const DOUBT: u32 = 4_096;
 /// Cycles after which another approach is tried again, and for how many: a cheaper one, and at the
 /// default aim all of them may be late; each in turn, and more often, where the aim is missed.
@@ -39,7 +39,7 @@ const STEP_NS: f64 = 1_000.0;
 /// Learns from how late sleeps came back.
 #[derive(Clone, Debug)]
 pub(super) struct Learner {
-    aim: Aim,
+    aim: Target,
     period_ns: u64,
     budget_ns: f64,
     /// What is known of each approach.
@@ -48,7 +48,7 @@ pub(super) struct Learner {
     /// wakes alone take more than the budget.
     sleeps: [u64; LEVELS],
     level: usize,
-    phase: Phase,
+    phase: LearnPhase,
     /// Cycles until this phase's next step, and how many of them only lead to what is asked: the
     /// sleeps before were another approach's.
     left: u32,
@@ -76,7 +76,7 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    pub(super) fn new(aim: Aim) -> Self {
+    pub(super) fn new(aim: Target) -> Self {
         let period_ns = aim.period.as_ns();
         let budget_ns = aim.budget.clamp(0.0, 1.0) * period_ns as f64;
         let wake_ns = aim.wake_cost.as_ns() as f64;
@@ -90,7 +90,7 @@ impl Learner {
             bins: [const { Bins::new() }; LEVELS],
             sleeps,
             level: 0,
-            phase: Phase::Calibrating,
+            phase: LearnPhase::Calibrating,
             left: 0,
             settle: 0,
             rounds: 0,
@@ -112,9 +112,9 @@ impl Learner {
         learner
     }
 
-    pub(super) fn approach(&self) -> Approach {
+    pub(super) fn approach(&self) -> WakePlan {
         let (hop_ns, hops) = HOPS[self.level];
-        Approach { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
+        WakePlan { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
     }
 
     pub(super) fn learned(&self) -> Learned {
@@ -138,15 +138,15 @@ impl Learner {
         }
         let late = late_ns > self.margin_ns;
         self.left = self.left.saturating_sub(1);
-        if self.phase != Phase::Calibrating {
+        if self.phase != LearnPhase::Calibrating {
             self.cycles += 1;
             self.late += u64::from(late);
             self.since_probe += 1;
         }
         match self.phase {
-            Phase::Calibrating if self.left == 0 => self.calibrated(),
-            Phase::Following => self.follow(late),
-            Phase::Probing if self.left == 0 => self.choose(),
+            LearnPhase::Calibrating if self.left == 0 => self.calibrated(),
+            LearnPhase::Following => self.follow(late),
+            LearnPhase::Probing if self.left == 0 => self.choose(),
             _ => {}
         }
     }
@@ -178,7 +178,7 @@ impl Learner {
         self.bins = [const { Bins::new() }; LEVELS];
         self.integral_ns = 0.0;
         self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
-        self.phase = Phase::Calibrating;
+        self.phase = LearnPhase::Calibrating;
         self.attempt(0, TURN);
     }
 
@@ -220,7 +220,7 @@ impl Learner {
         let chosen = cheapest.reduce(|best, other| if other.0 < best.0 { other } else { best });
         self.level = chosen.map_or(0, |(_, level)| level);
         self.home = self.level;
-        self.phase = Phase::Following;
+        self.phase = LearnPhase::Following;
         self.left = REVIEW;
         self.set_margin();
     }
@@ -292,7 +292,7 @@ impl Learner {
         let after = self.levels().filter(may).find(|&level| level > self.probed);
         let Some(other) = after.or_else(|| self.levels().find(may)) else { return };
         self.probed = other;
-        self.phase = Phase::Probing;
+        self.phase = LearnPhase::Probing;
         self.bins[other].halve();
         self.attempt(other, PROBE);
     }

@@ -1,6 +1,6 @@
 //! The approaches that are tried, and what trying them takes.
 //!
-//! For the learner. Numbers only; knows nothing of what was seen.
+//! For the learner. Numbers only, independent of measurements.
 
 use crate::time::{Period, Span};
 

@@ -3,10 +3,10 @@
 //! For the executive, the library's default. A CPU, or the host of a virtual one, that sank into
 //! deep idle comes back late. Short hops keep it from that, or one hop just before the release
 //! makes up for it; then a small margin covers what a warm wake is late. Which of them pays differs
-//! from machine to machine, so both are learned, under a CPU budget, for a share of
-//! late wakes that is asked for. Nothing is decided from its own consequences alone: every sleep
-//! that ends the approach is a sample whether it was late or not, the past fades, and a cheaper
-//! approach is tried again now and then.
+//! from machine to machine, so both are learned, under a CPU budget, for a given share of late
+//! wakes. No decision rests only on its own consequences: every sleep that ends the approach is a
+//! sample whether it was late or not, the past fades, and a cheaper approach is tried again now and
+//! then.
 
 mod bins;
 mod learned;
@@ -15,18 +15,18 @@ mod levels;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::exit::Trial;
 use super::spin::Spinner;
-use super::{Approach, Stalls, Wait};
+use super::spin_exit::Trial;
+use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
-pub use learned::{Learned, Phase};
+pub use learned::{LearnPhase, Learned};
 use learner::Learner;
 
 /// What a wait is to reach, and at what price.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Aim {
+pub struct Target {
     /// The distance of two releases.
     pub period: Period,
     /// The share of wakes that may be late, in (0, 1).
@@ -37,7 +37,7 @@ pub struct Aim {
     pub wake_cost: Span,
 }
 
-impl Aim {
+impl Target {
     /// One wake in a thousand late, a tenth of the CPU, 3 µs a wake.
     ///
     /// # Real-time: setup only
@@ -55,7 +55,7 @@ pub struct Adaptive {
     seen: Option<u64>,
 }
 
-impl Approach {
+impl WakePlan {
     /// When the next sleep ends, from `now` on; `None` when the margin has begun.
     ///
     /// # Real-time: in loop
@@ -73,14 +73,14 @@ impl Approach {
 }
 
 impl Adaptive {
-    /// A wait that knows nothing yet: its first two seconds or so are spent on finding out.
+    /// A wait without knowledge of the machine: it learns in its first two seconds or so.
     ///
     /// # Real-time: setup only
-    pub fn new(aim: Aim) -> Self {
+    pub fn new(aim: Target) -> Self {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 
-    /// The same with the exit of its spins that was tried, where that is any good.
+    /// The same with the exit of its spins that was tried, where the trial succeeded.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -89,7 +89,7 @@ impl Adaptive {
         self
     }
 
-    /// How long it takes to find out, about: the time before which its wakes say little.
+    /// About how long it learns: before that its wakes are not representative.
     ///
     /// # Real-time: setup only
     pub fn calibration(period: Period) -> Span {
@@ -135,16 +135,12 @@ impl<C: Clock> Wait<C> for Adaptive {
         core::mem::take(&mut self.spinner.stalls)
     }
 
-    fn exit(&self) -> Option<Trial> {
-        self.spinner.exit
-    }
-
-    fn approach(&self) -> Approach {
-        Approach { corrected: self.spinner.corrects(), ..self.learner.approach() }
-    }
-
-    fn learned(&self) -> Option<Learned> {
-        Some(self.learner.learned())
+    fn status(&self) -> WaitStatus {
+        WaitStatus {
+            plan: WakePlan { corrected: self.spinner.corrects(), ..self.learner.approach() },
+            exit: self.spinner.exit,
+            learned: Some(self.learner.learned()),
+        }
     }
 }
 

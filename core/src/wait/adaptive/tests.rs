@@ -70,11 +70,11 @@ fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
 }
 
 fn told(wait: &Adaptive) -> Learned {
-    Wait::<Machine>::learned(wait).expect("it learns")
+    Wait::<Machine>::status(wait).learned.expect("it learns")
 }
 
 fn wait() -> Adaptive {
-    Adaptive::new(Aim::of(Period::from_ns(1_000_000).expect("positive")))
+    Adaptive::new(Target::of(Period::from_ns(1_000_000).expect("positive")))
 }
 
 /// A CPU that does not go deep: a few µs, whatever the length.
@@ -188,7 +188,7 @@ fn a_stop_ends_the_wait() {
 
 #[test]
 fn hops_end_at_the_margin() {
-    let approach = Approach { hop_ns: 100, hops: u32::MAX, margin_ns: 20, corrected: false };
+    let approach = WakePlan { hop_ns: 100, hops: u32::MAX, margin_ns: 20, corrected: false };
     let next = |now| approach.next(Instant::from_ns(now), Instant::from_ns(1_000));
     let at = |ns| Some(Instant::from_ns(ns));
     assert_eq!(next(0), at(80));
@@ -196,9 +196,9 @@ fn hops_end_at_the_margin() {
     assert_eq!(next(880), at(980));
     assert_eq!(next(979), at(980));
     assert_eq!(next(980), None);
-    let nap = Approach { hops: 1, ..approach };
+    let nap = WakePlan { hops: 1, ..approach };
     let then = |now| nap.next(Instant::from_ns(now), Instant::from_ns(1_000));
     assert_eq!([0, 870, 880, 980].map(then), [at(880), at(980), at(980), None]);
-    let once = Approach { hop_ns: 0, ..approach };
+    let once = WakePlan { hop_ns: 0, ..approach };
     assert_eq!(once.next(Instant::from_ns(0), Instant::from_ns(1_000)), at(980));
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use punctual_os::process::Ending;
+use punctual_os::process::EndSignal;
 
 use crate::load::launcher::Launcher;
 use crate::load::lifecycle::{self, Stop};
@@ -85,7 +85,7 @@ pub(in crate::load) fn run(
         ];
         let mut gears = Program::start(setup, launcher, &picture, &[], &variables)?;
         let result = watch(setup, &mut gears, &orders, out);
-        gears.end(Ending::Kill);
+        gears.end(EndSignal::Kill);
         result
     });
     close(&mut screen);
@@ -151,7 +151,7 @@ fn watch(
 
 /// Lets Xvfb tidy up.
 fn close(screen: &mut Program) {
-    screen.end(Ending::Terminate);
+    screen.end(EndSignal::Terminate);
     let deadline = Instant::now() + GRACE;
     while !screen.is_over() && Instant::now() < deadline {
         let _ = screen.line(LOOK);

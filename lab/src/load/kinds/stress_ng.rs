@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use punctual_os::process::Ending;
+use punctual_os::process::EndSignal;
 
 use super::row::{Row, Start};
 use super::stress_args::{StressArgs, stressors};
@@ -104,12 +104,12 @@ pub(in crate::load) fn run(
         }
         match requested {
             None if lifecycle::stopped(&orders, LOOK) => {
-                program.end(Ending::Interrupt);
+                program.end(EndSignal::Interrupt);
                 requested = Some(Instant::now());
             }
             None if begun.elapsed() >= setup.limit => {
                 say(out, &Line::Note(LIMIT.to_owned()))?;
-                program.end(Ending::Interrupt);
+                program.end(EndSignal::Interrupt);
                 requested = Some(Instant::now());
             }
             Some(at) if at.elapsed() > GRACE => break,

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStringExt;
 use punctual_core::time::{Instant, Span};
 use punctual_os::child::{self, Program, Status, Text};
 use punctual_os::descriptor::{self, Descriptor};
-use punctual_os::process::{self, Ending};
+use punctual_os::process::{self, EndSignal};
 use punctual_os::{Errno, pidfd};
 
 use super::super::cgroup::{Cgroup, Home};
@@ -88,14 +88,14 @@ impl Child {
     pub(super) fn kill(&self) {
         // Until it is reaped its number is its own.
         if self.ended.is_none() {
-            let _ended = process::end(self.pid, Ending::Kill);
+            let _ended = process::end(self.pid, EndSignal::Kill);
             self.kill_others();
         }
     }
 
     fn kill_others(&self) {
         // None is left, or one of another user.
-        let _gone = process::end_group(self.pid, Ending::Kill);
+        let _gone = process::end_group(self.pid, EndSignal::Kill);
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }

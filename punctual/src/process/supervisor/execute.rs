@@ -8,7 +8,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::State;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
-use punctual_core::page::{Kind, Page};
+use punctual_core::page::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::affinity::CpuMask;
@@ -75,11 +75,13 @@ impl Stage<'_> {
         wait: W,
         clock: MachineClock,
     ) -> Executed<'p> {
-        let Some(page) = Page::new(ready.page.mapping.words(), Kind::Lateness) else {
+        let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
             return Executed { ended, policy, refused, posts: tasks };
         };
-        let mut many = Many { clock, wait, tasks, observe: page };
+        let mut starts = vec![None; ready.plan.tasks()];
+        let observe = Aggregate::new(page, &mut starts);
+        let mut many = Many { clock, wait, tasks, observe };
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);

@@ -22,7 +22,7 @@ mod wind_down;
 use std::sync::Arc;
 
 use punctual_core::page;
-use punctual_core::seat::{OUTPUT_WORDS_MAX, Releaser, Terms, words};
+use punctual_core::seat::{OUTPUT_WORDS_MAX, TaskServer, Terms, words};
 use punctual_core::time::{Instant, Span};
 
 use super::error::SetupError;
@@ -206,7 +206,7 @@ impl Supervisor {
         let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
         let page = Memory::new(&spec.task.name, page::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
-        let _seat = Releaser::new(memory.mapping.words(), terms);
+        let _seat = TaskServer::new(memory.mapping.words(), terms);
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
@@ -228,7 +228,7 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            door: punctual_core::seat::Door::new(),
+            door: punctual_core::seat::TaskGate::new(),
             counts: RemoteCounts::default(),
             guarded: Guarded::default(),
             others: Others::default(),

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_core::page::{Kind, Page};
-use punctual_core::seat::{Door, Outputs, Releaser, Source, Terms};
+use punctual_core::page::{Page, PageKind};
+use punctual_core::seat::{Outputs, Source, TaskGate, TaskServer, Terms};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
 use punctual_os::scheduler::SchedPolicy;
@@ -32,7 +32,7 @@ pub(super) struct TaskBlock {
     pub(super) safe: Vec<u64>,
     pub(super) memory: Memory,
     pub(super) page: Arc<Memory>,
-    pub(super) door: Door,
+    pub(super) door: TaskGate,
     pub(super) counts: RemoteCounts,
     pub(super) guarded: Guarded,
     pub(super) others: Others,
@@ -44,8 +44,8 @@ impl TaskBlock {
     /// As the loop has it; `None` never: the memory was made for it.
     pub(super) fn post(&self) -> Option<RemoteTask<'_, Page<'_>>> {
         Some(RemoteTask {
-            server: Releaser::new(self.memory.mapping.words(), self.terms)?,
-            kept: Page::new(self.page.mapping.words(), Kind::Lateness)?,
+            server: TaskServer::new(self.memory.mapping.words(), self.terms)?,
+            kept: Page::new(self.page.mapping.words(), PageKind::Lateness)?,
             door: &self.door,
             counts: &self.counts,
             limits: self.limits,

@@ -9,7 +9,7 @@ use punctual_core::seat::look;
 use punctual_core::time::Instant;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::pidfd;
-use punctual_os::process::Ending;
+use punctual_os::process::EndSignal;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::super::cgroup::Home;
@@ -113,7 +113,7 @@ impl TaskProcess {
         match (&self.child, &self.pidfd) {
             (Some(child), _) => child.kill(),
             // Only itself: what else is in its process group is not ours.
-            (None, Some(pidfd)) => drop(pidfd::end(pidfd, Ending::Kill)),
+            (None, Some(pidfd)) => drop(pidfd::end(pidfd, EndSignal::Kill)),
             (None, None) => {}
         }
     }

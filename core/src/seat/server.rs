@@ -1,61 +1,60 @@
-//! The releaser's side of a seat: posts cycles, takes results, believes none of them unchecked.
+//! The executive's side of a task block: posts cycles, takes results and checks each of them.
 //!
-//! For the executive's loop, which owns it. Never waits, never allocates; whether somebody is to be
-//! woken it says. Who sits there changes by a [`Door`], which another thread opens and closes.
+//! For the executive's loop, which owns it. Never waits, never allocates; a result says whether the
+//! task has to be woken. Another thread starts and replaces the task, by a [`TaskGate`].
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
-    OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD, Terms,
-    VERSION, Words, words,
+    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, State, TAIL, TAKEN,
+    Terms, Words, clear, words,
 };
 use crate::executive::cancel::ALL;
 use crate::page::Missed;
 use crate::time::{Instant, Span};
 
-/// How far the clocks of a task and its releaser may be apart: both follow CLOCK_MONOTONIC by
+/// How far the clocks of a task and its server may be apart: both follow CLOCK_MONOTONIC by
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
-/// Who may be released: opened and closed by the thread that knows who sits there, obeyed by the
+/// Whether a task is released: opened and closed by the thread that starts children, read by the
 /// loop at the task's next release. In memory that no task can reach.
 #[derive(Debug, Default)]
-pub struct Door {
-    /// The occupant's number, twice; and one more while it is open.
-    says: AtomicU64,
-    /// What the loop has obeyed.
-    obeyed: AtomicU64,
+pub struct TaskGate {
+    /// The child's number, twice; and one more while it is open.
+    requested: AtomicU64,
+    /// The request that the loop has carried out.
+    done: AtomicU64,
 }
 
-impl Door {
-    /// Closed, with nobody in.
+impl TaskGate {
+    /// Closed, without a child.
     ///
     /// # Real-time: setup only
     pub const fn new() -> Self {
-        Self { says: AtomicU64::new(0), obeyed: AtomicU64::new(0) }
+        Self { requested: AtomicU64::new(0), done: AtomicU64::new(0) }
     }
 
-    /// Occupant `number`, in [1, 2⁶³) and never used before, is released from now on.
+    /// Child `number`, in [1, 2⁶³) and never used before, is released from now on.
     ///
     /// # Real-time: setup only
     pub fn open(&self, number: u64) {
-        self.says.store(number << 1 | 1, Ordering::Release);
+        self.requested.store(number << 1 | 1, Ordering::Release);
     }
 
-    /// Occupant `number` is released no more, from the loop's next look on.
+    /// Child `number` is not released any more, from the loop's next look on.
     ///
     /// # Real-time: setup only
     pub fn close(&self, number: u64) {
-        self.says.store(number << 1, Ordering::Release);
+        self.requested.store(number << 1, Ordering::Release);
     }
 
-    /// Whether the loop has seen that the door was closed behind occupant `number`, and will not
-    /// touch the seat before it is opened again.
+    /// Whether the loop has seen that child `number` is not released any more, and does not touch
+    /// the task block before the gate is opened again.
     ///
     /// # Real-time: setup only
     pub fn is_left(&self, number: u64) -> bool {
-        self.obeyed.load(Ordering::Acquire) == number << 1
+        self.done.load(Ordering::Acquire) == number << 1
     }
 }
 
@@ -68,7 +67,7 @@ pub struct Posted {
     pub overran: Option<u64>,
 }
 
-/// A cycle that a task says it ran, as far as that can be.
+/// A cycle that a task reported, after the checks that are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// Its cycle.
@@ -85,37 +84,37 @@ pub struct Done {
     pub missed: Option<Missed>,
 }
 
-/// The releaser of one seat.
+/// The executive's end of one task block.
 #[derive(Debug)]
-pub struct Releaser<'a> {
-    seat: Words<'a>,
+pub struct TaskServer<'a> {
+    block: Words<'a>,
     terms: Terms,
-    /// What the door said last.
-    door: u64,
-    /// What was posted, by our own count: what stands in the seat is not read again.
+    /// The last request of the gate.
+    gate: u64,
+    /// The cycles posted, counted here: the word in the block is not read again.
     posted: u64,
     /// The cycle whose result is expected next.
     next: u64,
     tail: u64,
     /// When the next result was seen that came after its time: it waits for the next look.
     ahead: Option<Instant>,
-    rubbish: u64,
+    invalid: u64,
 }
 
-impl<'a> Releaser<'a> {
-    /// An empty seat over `words`; `None` when they are too few or the output too long.
+impl<'a> TaskServer<'a> {
+    /// An empty task block over `whole`; `None` when the words are too few or the output too long.
     ///
     /// # Real-time: setup only
     pub fn new(whole: &'a [AtomicU64], terms: Terms) -> Option<Self> {
-        let seat = Words::of(whole)?;
+        let block = Words::of(whole)?;
         if terms.output_words > OUTPUT_WORDS_MAX || whole.len() < words(terms.output_words) {
             return None;
         }
         clear(whole, &terms);
-        Some(Self { seat, terms, door: 0, posted: 0, next: 0, tail: 0, ahead: None, rubbish: 0 })
+        Some(Self { block, terms, gate: 0, posted: 0, next: 0, tail: 0, ahead: None, invalid: 0 })
     }
 
-    /// What was agreed.
+    /// The terms on which the task is released.
     ///
     /// # Real-time: in loop
     pub fn terms(&self) -> &Terms {
@@ -127,25 +126,25 @@ impl<'a> Releaser<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn bell(&self) -> &'a AtomicU64 {
-        &self.seat.fixed[POSTED]
+        &self.block.fixed[POSTED]
     }
 
     /// Results that cannot be: of cycles that were not posted, or at impossible times.
     ///
     /// # Real-time: in loop
-    pub fn rubbish(&self) -> u64 {
-        self.rubbish
+    pub fn invalid(&self) -> u64 {
+        self.invalid
     }
 
-    /// Whether somebody is to be released; takes note of who. When an occupant left, its last
+    /// Whether a child is to be released; takes note of which. After a child has ended, its last
     /// results go to `each`.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn enter(&mut self, door: &Door, now: Instant, each: impl FnMut(Done)) -> Entered {
-        let says = door.says.load(Ordering::Acquire);
-        let (is_open, was_open) = (says & 1 == 1, self.door & 1 == 1);
-        if says == self.door {
+    pub fn enter(&mut self, gate: &TaskGate, now: Instant, each: impl FnMut(Done)) -> Entered {
+        let request = gate.requested.load(Ordering::Acquire);
+        let (is_open, was_open) = (request & 1 == 1, self.gate & 1 == 1);
+        if request == self.gate {
             return if is_open { Entered::Open } else { Entered::Closed };
         }
         let mut unclaimed = None;
@@ -153,9 +152,9 @@ impl<'a> Releaser<'a> {
             self.harvest(now, each);
             unclaimed = self.unclaimed();
         }
-        (self.door, self.posted, self.next, self.tail) = (says, 0, 0, 0);
+        (self.gate, self.posted, self.next, self.tail) = (request, 0, 0, 0);
         self.ahead = None;
-        door.obeyed.store(says, Ordering::Release);
+        gate.done.store(request, Ordering::Release);
         if is_open { Entered::Open } else { Entered::Left(unclaimed) }
     }
 
@@ -165,22 +164,22 @@ impl<'a> Releaser<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn post(&mut self, cycle: u64, cancel: bool) -> Posted {
-        let get = |at: usize| self.seat.fixed[at].load(Ordering::Acquire);
+        let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
         let (state, taken) = (get(STATE), get(TAKEN));
         let behind = state == State::Running.code() && taken <= cycle;
         let overran = if behind { taken.checked_sub(1) } else { None };
         if cancel && overran.is_some() {
-            self.seat.fixed[CANCEL].store(taken, Ordering::Relaxed);
+            self.block.fixed[CANCEL].store(taken, Ordering::Relaxed);
         }
         if self.posted == 0 {
-            self.seat.fixed[FIRST].store(cycle, Ordering::Relaxed);
+            self.block.fixed[FIRST].store(cycle, Ordering::Relaxed);
             self.next = cycle;
         }
         self.posted = cycle.saturating_add(1);
         // Either the task sees what is posted, or this sees that it sleeps.
         self.bell().store(self.posted, Ordering::SeqCst);
-        let state = self.seat.fixed[STATE].load(Ordering::SeqCst);
-        // Before its first release a task asks, and sleeps without saying so.
+        let state = self.block.fixed[STATE].load(Ordering::SeqCst);
+        // Before its first release a task requests releases and sleeps in that state.
         let wake = state == State::Idle.code() || state == State::Asking.code();
         Posted { wake, overran }
     }
@@ -190,14 +189,14 @@ impl<'a> Releaser<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn harvest(&mut self, now: Instant, mut each: impl FnMut(Done)) {
-        let head = self.seat.fixed[HEAD].load(Ordering::Acquire);
+        let head = self.block.fixed[HEAD].load(Ordering::Acquire);
         if head.wrapping_sub(self.tail) > RESULTS as u64 {
-            self.rubbish += 1;
+            self.invalid += 1;
             self.tail = head;
         }
         while self.tail != head {
             let at = RING + 3 * (self.tail % RESULTS as u64) as usize;
-            let get = |at: usize| self.seat.fixed[at].load(Ordering::Relaxed);
+            let get = |at: usize| self.block.fixed[at].load(Ordering::Relaxed);
             let (cycle, start, finish) = (get(at), get(at + 1), get(at + 2));
             if Instant::from_ns(finish) > now + CLOCKS_APART && self.is_new(now) {
                 break;
@@ -208,11 +207,11 @@ impl<'a> Releaser<'a> {
                     self.next = cycle + 1;
                     each(done);
                 }
-                None => self.rubbish += 1,
+                None => self.invalid += 1,
             }
             self.tail = self.tail.wrapping_add(1);
         }
-        self.seat.fixed[TAIL].store(self.tail, Ordering::Release);
+        self.block.fixed[TAIL].store(self.tail, Ordering::Release);
     }
 
     /// Whether a result that is ahead of `now` was not so at an earlier look: it may have come
@@ -240,12 +239,12 @@ impl<'a> Releaser<'a> {
         possible.then_some(Done { cycle, release, start, finish, next, missed })
     }
 
-    /// Releases that were posted and have no result, but for the one that runs: nobody will take
-    /// them.
+    /// Releases that were posted and have no result, but for the one that runs: no task takes
+    /// them any more.
     ///
     /// # Real-time: in loop
     pub fn unclaimed(&self) -> Option<Missed> {
-        let get = |at: usize| self.seat.fixed[at].load(Ordering::Acquire);
+        let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
         let taken = get(TAKEN);
         let runs = get(STATE) == State::Running.code() && taken > self.next && taken <= self.posted;
         let first = if runs { taken } else { self.next };
@@ -255,12 +254,12 @@ impl<'a> Releaser<'a> {
         (count > 0).then_some(Missed { releases, first: first - before, count })
     }
 
-    /// Sets the cancel token of whichever cycle runs or is about to: before [`Releaser::end`],
+    /// Sets the cancel token of whichever cycle runs or is about to: before [`TaskServer::end`],
     /// after which no release will do so any more.
     ///
     /// # Real-time: in loop
     pub fn cancel(&self) {
-        self.seat.fixed[CANCEL].store(ALL, Ordering::Relaxed);
+        self.block.fixed[CANCEL].store(ALL, Ordering::Relaxed);
     }
 
     /// Ends the task's loop; then wake all that sleep on the bell.
@@ -271,34 +270,13 @@ impl<'a> Releaser<'a> {
     }
 }
 
-/// What a door said.
+/// The state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// Somebody is to be released.
+    /// A child is to be released.
     Open,
-    /// Nobody sits there.
+    /// There is no child.
     Closed,
-    /// Somebody sat there until now; these cycles were posted and never ran.
+    /// The child has ended; these cycles were posted and never ran.
     Left(Option<Missed>),
-}
-
-/// Makes an empty seat of `whole`, for the next occupant: nobody may use it meanwhile, neither a
-/// task nor a loop (see [`Door::is_left`]). Outputs stay, and who committed them.
-///
-/// # Real-time: setup only
-pub fn clear(whole: &[AtomicU64], terms: &Terms) {
-    let Some(seat) = Words::of(whole) else { return };
-    let put = |at: usize, value: u64| seat.fixed[at].store(value, Ordering::Relaxed);
-    for at in [POSTED, CANCEL, FIRST, TAIL, STATE, TAKEN, START, HEAD, DROPPED, THREAD] {
-        put(at, 0);
-    }
-    (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
-    put(1, VERSION);
-    put(2, words(terms.output_words) as u64);
-    put(FIRST_NS, terms.releases.first().as_ns());
-    put(NUM_NS, terms.releases.period().num_ns());
-    put(DEN, terms.releases.period().den());
-    put(BURST, u64::from(terms.burst));
-    put(OUTPUT_WORDS, terms.output_words as u64);
-    seat.fixed[0].store(MAGIC, Ordering::Release);
 }

@@ -47,8 +47,8 @@ impl Clock for Steps {
     fn relax(&mut self) {}
 }
 
-fn exit(poll: u64, quantum: u64, reach: u64) -> Exit {
-    Exit { poll, quantum, fixed: reach, links: 1 << 32, reach, plain: 0, corrected: 0 }
+fn exit(poll: u64, quantum: u64, reach: u64) -> SpinExit {
+    SpinExit { poll, quantum, fixed: reach, links: 1 << 32, reach, plain: 0, corrected: 0 }
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_coarse_counter_is_read_sharper_than_its_step_and_never_ahead() {
 #[test]
 fn a_clock_that_the_delay_does_not_move_cannot_be_calibrated() {
     let mut clock = Steps::new(1 << 40, 2_560, 1);
-    assert_eq!(Exit::calibrate(&mut clock), Err(Uncorrected::Unsteady));
+    assert_eq!(SpinExit::calibrate(&mut clock), Err(Uncorrected::Unsteady));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn an_exit_that_comes_early_is_spun_again_and_a_stall_is_seen() {
     let wait = |clock: &mut Steps, quantum: u64| {
         let exit = exit(2_500, quantum, 20_000);
         let mut wait = Spin::new(Span::from_us(50)).with_exit(Ok(exit));
-        assert!(Wait::<Steps>::approach(&wait).corrected);
+        assert!(Wait::<Steps>::status(&wait).plan.corrected);
         let wake = wait.until(clock, release, &stop).expect("not stopped");
         (wake, Wait::<Steps>::take_stalls(&mut wait))
     };

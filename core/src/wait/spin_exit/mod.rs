@@ -3,11 +3,11 @@
 //!
 //! For the waits that spin. A loop that polls can only leave at one of its polls, so that its exit
 //! scatters by a poll and by the counter's step. Maruti (*Temporal accuracy on the Pentium Pro*,
-//! §4) took that out by a look-up table of delays, made by hand and spoilt by any change of the
-//! code; here the delay is arithmetic on what is left, a chain of dependent multiplications, and
-//! [`Exit::calibrate`] measures all that it needs. A counter of coarse step is read sharper than
-//! its step: it never ran slower than the polls between. Whether any of this helps is tried out,
-//! and where it does not, that is said and the plain loop kept. Never allocates; calls nothing but
+//! §4) removed that by a look-up table of delays, made by hand and invalid after any change of the
+//! code; here the delay is arithmetic on the time left, a chain of dependent multiplications, and
+//! [`SpinExit::calibrate`] measures all parameters. A counter of coarse step is read with a finer
+//! resolution than its step, from the polls between two steps. Calibration tries whether the delay
+//! helps; where it does not, it returns why and the plain loop stays. Never allocates; calls only
 //! the clock.
 
 use core::hint::black_box;
@@ -47,8 +47,8 @@ pub enum Uncorrected {
     },
 }
 
-/// What came of trying: the exit, or why the plain loop is kept.
-pub type Trial = Result<Exit, Uncorrected>;
+/// The result of the trial: the exit, or why the plain loop stays.
+pub type Trial = Result<SpinExit, Uncorrected>;
 
 /// Where an approach ended.
 struct Left {
@@ -61,7 +61,7 @@ struct Left {
 
 /// What a corrected exit goes by: all in [`FINE`]ths of a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exit {
+pub struct SpinExit {
     /// From one poll to the next, at least.
     poll: u64,
     /// The counter's step, 0 where it is finer than a poll is long.
@@ -76,14 +76,14 @@ pub struct Exit {
     corrected: u64,
 }
 
-impl Exit {
+impl SpinExit {
     /// Measures the loop, the chain and the counter, then tries both exits in turn: about 5 ms, on
     /// the CPU and with the policy that the spin will have.
     ///
     /// # Errors
     ///
-    /// Why the plain loop is to be kept: nothing was steady enough to compute with, or nothing was
-    /// gained.
+    /// Why the plain loop stays: the measurements were not steady enough, or the trial showed no
+    /// gain.
     ///
     /// # Real-time: setup only
     pub fn calibrate<C: Clock>(clock: &mut C) -> Trial {
@@ -94,7 +94,7 @@ impl Exit {
     ///
     /// # Errors
     ///
-    /// Nothing was steady enough to compute with.
+    /// The measurements were not steady enough.
     ///
     /// # Real-time: setup only
     pub fn measure<C: Clock>(clock: &mut C) -> Result<Self, Uncorrected> {
@@ -172,7 +172,7 @@ impl Exit {
         Span::from_ns((self.quantum.div_ceil(FINE)).cast_signed())
     }
 
-    /// Returns at `target`, to which [`Exit::before`] is left; whether it did, or the CPU was
+    /// Returns at `target`, to which [`SpinExit::before`] is left; whether it did, or the CPU was
     /// elsewhere meanwhile.
     ///
     /// # Real-time: in loop, waits
@@ -254,7 +254,7 @@ fn chain(seed: u64, links: u64) -> u64 {
 /// From one poll to the next over a batch of them, in 2⁻¹⁶ of a unit; 0 after a gap.
 fn poll_took<C: Clock>(clock: &mut C) -> u64 {
     let never =
-        Exit { poll: 1, quantum: FINE, fixed: 0, links: 0, reach: 0, plain: 0, corrected: 0 };
+        SpinExit { poll: 1, quantum: FINE, fixed: 0, links: 0, reach: 0, plain: 0, corrected: 0 };
     let first = clock.fine();
     let Left { now, polls, away, .. } = never.approach(clock, first.wrapping_add(POLLING));
     if away { 0 } else { (now.wrapping_sub(first) << 16) / polls }

@@ -1,15 +1,15 @@
-//! The task's side of a seat: takes what was posted, says when it started and finished.
+//! The task's side of a task block: takes what was posted, stamps start and finish.
 //!
-//! For the thread that runs the task, in this process or another. Makes no call: [`Turn::Wait`]
-//! tells its caller to sleep on [`Sitter::bell`]. Never allocates, never panics whatever the seat
-//! holds.
+//! For the thread that runs the task, in this process or another. Makes no system call: on
+//! [`ClientStep::Wait`] its caller sleeps on [`TaskClient::bell`]. Never allocates, never panics
+//! whatever the block holds.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
-    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, SeatError, State, TAIL, TAKEN,
-    THREAD, Terms, VERSION, Words, words,
+    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD,
+    TaskBlockError, Terms, VERSION, Words, words,
 };
 use crate::executive::cancel::Cancel;
 use crate::executive::many::Cycle;
@@ -18,19 +18,19 @@ use crate::time::{Instant, Period};
 
 /// What there is for a task to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Run a cycle now: call [`Sitter::begin`].
+pub enum ClientStep {
+    /// Run a cycle now: call [`TaskClient::begin`].
     Run,
     /// Sleep while the low half of the bell is this.
     Wait(u32),
-    /// The releaser ends it.
+    /// The server ended the task.
     Ended,
 }
 
-/// Who sits on a seat.
+/// The task's end of a task block.
 #[derive(Debug)]
-pub struct Sitter<'a> {
-    seat: Words<'a>,
+pub struct TaskClient<'a> {
+    block: Words<'a>,
     whole: &'a [AtomicU64],
     terms: Terms,
     /// The cycle that is expected next; `None` before the first one is posted.
@@ -42,42 +42,42 @@ pub struct Sitter<'a> {
     following: u64,
     /// The cycle before that.
     last: Option<u64>,
-    /// Missed releases that the task was not told of yet.
+    /// Missed releases that no cycle has counted in its `missed` yet.
     untold: u64,
     missed: u64,
     head: u64,
 }
 
-impl<'a> Sitter<'a> {
-    /// Sits down on the seat in `words`. Everything that the releaser wrote is checked and kept, so
+impl<'a> TaskClient<'a> {
+    /// Opens the task block in `whole`. Everything that the server wrote is checked and copied, so
     /// that it cannot change any more.
     ///
     /// # Errors
     ///
-    /// When they are no seat that this version knows.
+    /// When the words are no task block of this version.
     ///
     /// # Real-time: setup only
-    pub fn open(whole: &'a [AtomicU64]) -> Result<Self, SeatError> {
-        let seat = Words::of(whole).ok_or(SeatError::NoSeat)?;
-        let get = |at: usize| seat.fixed[at].load(Ordering::Acquire);
+    pub fn open(whole: &'a [AtomicU64]) -> Result<Self, TaskBlockError> {
+        let block = Words::of(whole).ok_or(TaskBlockError::NoBlock)?;
+        let get = |at: usize| block.fixed[at].load(Ordering::Acquire);
         if get(0) != MAGIC {
-            return Err(SeatError::NoSeat);
+            return Err(TaskBlockError::NoBlock);
         }
         if get(1) != VERSION {
-            return Err(SeatError::Version(get(1)));
+            return Err(TaskBlockError::Version(get(1)));
         }
         let output_words = usize::try_from(get(OUTPUT_WORDS)).unwrap_or(usize::MAX);
         let fits = output_words <= OUTPUT_WORDS_MAX && words(output_words) <= whole.len();
         if !fits || get(2) != words(output_words) as u64 {
-            return Err(SeatError::Size(get(2)));
+            return Err(TaskBlockError::Size(get(2)));
         }
         let first = Instant::from_ns(get(FIRST_NS));
-        let period = Period::ratio(get(NUM_NS), get(DEN)).ok_or(SeatError::Period)?;
+        let period = Period::ratio(get(NUM_NS), get(DEN)).ok_or(TaskBlockError::Period)?;
         let releases = Releases::new(first, period);
         let burst = u32::try_from(get(BURST)).unwrap_or(u32::MAX);
         let terms = Terms { releases, burst, output_words };
         Ok(Self {
-            seat,
+            block,
             whole,
             terms,
             next: None,
@@ -91,7 +91,7 @@ impl<'a> Sitter<'a> {
         })
     }
 
-    /// What was agreed.
+    /// The terms on which the task is released.
     ///
     /// # Real-time: in loop
     pub fn terms(&self) -> &Terms {
@@ -106,15 +106,15 @@ impl<'a> Sitter<'a> {
     }
 
     fn put(&self, at: usize, value: u64) {
-        self.seat.fixed[at].store(value, Ordering::Relaxed);
+        self.block.fixed[at].store(value, Ordering::Relaxed);
     }
 
-    /// Asks to be released, as this thread. Nothing is posted before the releaser has seen it.
+    /// Requests releases, as this thread. Nothing is posted before the server has seen the request.
     ///
     /// # Real-time: setup only
     pub fn ask(&mut self, thread: u64) {
         self.put(THREAD, thread);
-        self.seat.fixed[STATE].store(State::Asking.code(), Ordering::Release);
+        self.block.fixed[STATE].store(State::Asking.code(), Ordering::Release);
     }
 
     /// The word to sleep on.
@@ -122,34 +122,34 @@ impl<'a> Sitter<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn bell(&self) -> &'a AtomicU64 {
-        &self.seat.fixed[POSTED]
+        &self.block.fixed[POSTED]
     }
 
-    /// What there is to do. A seat that goes back in time is waited on.
+    /// What there is to do. Where the count of posted cycles goes back, it waits.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn turn(&mut self) -> Turn {
+    pub fn turn(&mut self) -> ClientStep {
         let mut posted = self.bell().load(Ordering::SeqCst);
         loop {
             if posted == END {
-                return Turn::Ended;
+                return ClientStep::Ended;
             }
             if posted != 0 {
                 let next = self.expected(posted);
                 if posted > next {
                     self.take(posted, next);
-                    return Turn::Run;
+                    return ClientStep::Run;
                 }
             }
-            // Either the releaser sees that this sleeps, or this sees what it posted.
+            // Either the server sees that this sleeps, or this sees what the server posted.
             let seen = posted;
             if self.next.is_some() {
-                self.seat.fixed[STATE].store(State::Idle.code(), Ordering::SeqCst);
+                self.block.fixed[STATE].store(State::Idle.code(), Ordering::SeqCst);
             }
             posted = self.bell().load(Ordering::SeqCst);
             if posted == seen {
-                return Turn::Wait(posted as u32);
+                return ClientStep::Wait(posted as u32);
             }
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Sitter<'a> {
     #[inline]
     fn expected(&mut self, posted: u64) -> u64 {
         *self.next.get_or_insert_with(|| {
-            let first = self.seat.fixed[FIRST].load(Ordering::Relaxed);
+            let first = self.block.fixed[FIRST].load(Ordering::Relaxed);
             first.min(posted - 1)
         })
     }
@@ -175,8 +175,8 @@ impl<'a> Sitter<'a> {
         self.following = self.cycle.saturating_add(1);
     }
 
-    /// Begins the cycle of the last [`Turn::Run`]. The stamp is taken by the caller, as late as can
-    /// be.
+    /// Begins the cycle of the last [`ClientStep::Run`]. The caller takes the stamp as late as
+    /// possible.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -185,7 +185,7 @@ impl<'a> Sitter<'a> {
         self.start = start;
         self.put(TAKEN, cycle.wrapping_add(1));
         self.put(START, start.as_ns());
-        self.seat.fixed[STATE].store(State::Running.code(), Ordering::Release);
+        self.block.fixed[STATE].store(State::Running.code(), Ordering::Release);
         if self.terms.burst == 0 && start >= releases.release(self.following) {
             // Those that passed before it could start are missed.
             let released = releases.released(start).max(self.following);
@@ -206,7 +206,7 @@ impl<'a> Sitter<'a> {
 
     #[inline]
     fn cancel(&self) -> Cancel<'a> {
-        Cancel { word: &self.seat.fixed[CANCEL], turn: self.cycle.wrapping_add(1) }
+        Cancel { word: &self.block.fixed[CANCEL], turn: self.cycle.wrapping_add(1) }
     }
 
     /// Whether the cycle that began is to come to its end ([`Cycle::cancelled`]), for a task that
@@ -233,14 +233,14 @@ impl<'a> Sitter<'a> {
         self.next = Some(next);
         self.last = Some(self.cycle);
         self.leave_result(finish);
-        self.seat.fixed[STATE].store(State::Idle.code(), Ordering::Release);
+        self.block.fixed[STATE].store(State::Idle.code(), Ordering::Release);
     }
 
     #[inline]
     fn leave_result(&mut self, finish: Instant) {
-        let taken = self.seat.fixed[TAIL].load(Ordering::Acquire);
+        let taken = self.block.fixed[TAIL].load(Ordering::Acquire);
         if self.head.wrapping_sub(taken) >= RESULTS as u64 {
-            let dropped = self.seat.fixed[DROPPED].load(Ordering::Relaxed);
+            let dropped = self.block.fixed[DROPPED].load(Ordering::Relaxed);
             self.put(DROPPED, dropped.wrapping_add(1));
             return;
         }
@@ -249,13 +249,13 @@ impl<'a> Sitter<'a> {
         self.put(at + 1, self.start.as_ns());
         self.put(at + 2, finish.as_ns());
         self.head = self.head.wrapping_add(1);
-        self.seat.fixed[HEAD].store(self.head, Ordering::Release);
+        self.block.fixed[HEAD].store(self.head, Ordering::Release);
     }
 
-    /// Gets up: nothing runs here any more.
+    /// The task ends: nothing runs here any more.
     ///
     /// # Real-time: setup only
     pub fn leave(&mut self) {
-        self.seat.fixed[STATE].store(State::Gone.code(), Ordering::Release);
+        self.block.fixed[STATE].store(State::Gone.code(), Ordering::Release);
     }
 }

@@ -8,6 +8,7 @@ mod args;
 mod cli;
 mod command;
 mod comparison;
+mod exit;
 mod experiment;
 mod format;
 mod output;
@@ -23,15 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-
-/// How a subcommand that could run came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// All limits and claims hold.
-    Fine,
-    /// A limit or claim failed.
-    Failed,
-}
+use exit::Exit;
 
 fn main() -> ExitCode {
     let words: Vec<String> =

@@ -12,7 +12,7 @@ use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::samples::Ending;
 use serde::Deserialize;
 
-use crate::report::{Report, SCHEMA};
+use crate::report::{Report, Run, SCHEMA};
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -35,6 +35,27 @@ pub(crate) struct Stored {
     pub(crate) report: Report,
     /// The samples next to it, where they were kept.
     pub(crate) samples: Option<PathBuf>,
+}
+
+impl Stored {
+    /// All its runs, or the one of this name.
+    ///
+    /// # Errors
+    /// It has none, or none of this name.
+    pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
+        let shown = self.path.display();
+        let all = self.report.body.runs();
+        let runs: Vec<&Run> =
+            all.iter().filter(|run| name.is_none_or(|name| name == run.name)).collect();
+        match (runs.is_empty(), name) {
+            (false, _) => Ok(runs),
+            (true, None) => bail!("{shown}: no runs in this result"),
+            (true, Some(name)) => {
+                let names: Vec<String> = all.iter().map(|run| format!("{:?}", run.name)).collect();
+                bail!("{shown}: no run {name:?}; the runs are: {}", names.join(", "))
+            }
+        }
+    }
 }
 
 /// Whether samples of a recording that began at `started_at` are those of this result: each run

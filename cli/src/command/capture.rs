@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
 
-use crate::Exit;
 use crate::args::CaptureArgs;
+use crate::exit::Exit;
 use crate::output::{Dir, Json};
 
 /// Environment variables that name a user.

@@ -18,9 +18,9 @@ use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
 
-use crate::Exit;
 use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
+use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Json};
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let drawn = super::report::beside(&results, &report);
     shown.and(kept).and(drawn)?;
     gate.keep(&report, &recorded)?;
-    super::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The loads that start on this machine, and notes about the others.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::Exit;
 use crate::args::CompareArgs;
 use crate::comparison::{Recorded, Side, compare_sides, read};
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};

@@ -16,8 +16,8 @@ use anyhow::{Result, bail};
 use punctual_export::hdr::{self, Interval};
 use punctual_export::openmetrics;
 
-use crate::Exit;
 use crate::args::ExportArgs;
+use crate::exit::Exit;
 use crate::output;
 use crate::report::Report;
 use source::Source;

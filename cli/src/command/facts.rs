@@ -6,8 +6,8 @@ use anyhow::Result;
 use punctual_host::facts::Facts;
 use serde_json::Value;
 
-use crate::Exit;
 use crate::args::FactsArgs;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::view;
 

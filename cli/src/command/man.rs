@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::Exit;
 use crate::args::ManArgs;
 use crate::cli::Cli;
+use crate::exit::Exit;
 use crate::output::Dir;
 
 /// Runs the subcommand.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::Exit;
 use crate::args::ReportPageArgs;
+use crate::exit::Exit;
 use crate::output::{self, Dir, Opened};
 use crate::pages::Page;
 use crate::report::Report;

@@ -13,7 +13,7 @@ use punctual_analysis::impact::step_generation::{DriveTimings, step_generation};
 use punctual_analysis::impact::stepper::Stepper;
 use punctual_analysis::quantity::{self, QuantityError};
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{Impact, ImpactBody, Report};
 use crate::stored;
@@ -183,7 +183,7 @@ impl Timed {
     /// Reads a result, or the one in a directory; of the run `name`, or the worst of all.
     fn from(path: &Path, name: Option<&str>) -> Result<Self> {
         let stored = stored::read(path)?;
-        let runs = super::runs(&stored, name)?;
+        let runs = stored.runs(name)?;
         let runs = runs.iter().map(|run| &run.outcome);
         let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
         let grid_pp_ns =

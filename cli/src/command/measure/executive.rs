@@ -10,8 +10,8 @@ use anyhow::Result;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::executive::Executive;
 
-use crate::Exit;
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, Machine, PRIORITY, words};
 use crate::output::Json;
 use crate::parse;

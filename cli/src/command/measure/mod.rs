@@ -8,7 +8,7 @@ mod wait;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::Exit;
+use crate::exit::Exit;
 
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 

@@ -14,9 +14,9 @@ use punctual_lab::load::Loads;
 use punctual_lab::noise::NoiseExperiment;
 
 use super::periodic::condition_name;
-use crate::Exit;
 use crate::args::{PolicyName, RootArgs};
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;

@@ -14,10 +14,10 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::Exit;
 use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
 use crate::command;
 use crate::comparison::gate::Gate;
+use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, Target};
 use crate::output::{self, Json, Opened};
 use crate::parse::{self, FollowName, Phase};
@@ -141,7 +141,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let trouble = measured.trouble;
     command::write(&report, json)?;
     gate.keep(&report, &measured.recorded)?;
-    command::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The choices of a periodic experiment.

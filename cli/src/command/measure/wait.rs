@@ -13,9 +13,9 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::Exit;
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::Json;
 use crate::parse::{self, Phase};
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let strategies = strategies(&loops.judged.runs);
     let report = Report { envelope, body: WaitBody { loops, strategies }.into() };
     command::write(&report, json)?;
-    command::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The ways that are compared: all that a loop of this period can have.

@@ -23,8 +23,8 @@ use punctual::workers::PRIORITY;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
 
-use crate::Exit;
 use crate::args::RunArgs;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{Report, RunBody, supervised};
 use teller::Teller;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     report.envelope.verdict.reasons = said::reasons(&finished);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, json)?;
-    Ok(super::exit(&report))
+    Ok(Exit::of(&report))
 }
 
 /// A file, as long as one may be.

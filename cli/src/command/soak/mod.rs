@@ -28,8 +28,8 @@ use punctual_host::facts::Facts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::Plan;
 
-use crate::Exit;
 use crate::command::measure::PlannedLoops;
+use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
 use crate::output::{self, Json};
@@ -256,7 +256,7 @@ fn finish(
 
 fn print(report: &Report, json: Json) -> Result<Exit> {
     super::write(report, json)?;
-    Ok(super::exit(report))
+    Ok(Exit::of(report))
 }
 
 /// Shows a campaign as it is on disk.

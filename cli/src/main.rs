@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Failed) => ExitCode::from(1),
         Err(why) => {
-            output::complain(&format!("{why:#}"));
+            output::message(&format!("{why:#}"));
             ExitCode::from(2)
         }
     }
@@ -84,6 +84,6 @@ fn refuse(why: &clap::Error) -> ExitCode {
     let lines: Vec<&str> =
         text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = lines.join(" ");
-    output::complain(line.strip_prefix("error: ").unwrap_or(&line));
+    output::message(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
             tables::samples(&source, table, &args.output)?
         }
     };
-    warnings.iter().for_each(|warning| output::complain(warning));
+    warnings.iter().for_each(|warning| output::message(warning));
     Ok(Exit::Fine)
 }
 

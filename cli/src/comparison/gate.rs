@@ -113,7 +113,7 @@ impl Gate {
         let from = format!("baseline {}", name.as_str());
         store.refuse_taken(name, *force)?;
         Store::keep(name, Recorded::measured(report, runs, &from), file)?;
-        output::say(&format!("kept as {}", file.path().display()));
+        output::message(&format!("kept as {}", file.path().display()));
         Ok(())
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
             a.duration_needed_ns.total_cmp(&b.duration_needed_ns)
         };
         let shortest = of_claim.iter().filter(|p| !p.planned.enough).max_by(by_length);
-        output::complain(&sentence(shortest.unwrap_or(first), duration));
+        output::message(&sentence(shortest.unwrap_or(first), duration));
         rest = others;
     }
 }

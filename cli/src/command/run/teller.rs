@@ -25,7 +25,7 @@ impl Teller {
     /// Starts the thread.
     pub(super) fn start() -> io::Result<Self> {
         let (lines, heard) = sync_channel::<String>(WAITING_MAX);
-        let print = move || heard.iter().for_each(|line| output::say(&line));
+        let print = move || heard.iter().for_each(|line| output::message(&line));
         let thread = Builder::new().name("punctual tell".to_owned()).spawn(print)?;
         Ok(Self { lines, thread, left_out: 0 })
     }

@@ -6,15 +6,26 @@ use punctual::periodic::{Period, Phase, Task};
 use punctual::process::{Restart, Spec, is_name};
 use toml::Spanned;
 
-use super::Named;
-use super::error::{FileError, Text};
+use super::error::TaskFileError;
 use super::keys::{Keys, Word};
+use super::text::Text;
 use super::values;
 
 /// The keys of a task.
 const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, \
                    budget, deadline, start_within, overrun, register_within, restart, restarts, \
                    pause, safe";
+
+/// A task, and where it stands.
+#[derive(Clone, Debug)]
+pub struct FileTask {
+    /// What is run.
+    pub spec: Spec,
+    /// The line of its name.
+    pub line: usize,
+    /// The line of its program, or of its name where it has none.
+    pub program_line: usize,
+}
 
 /// A task as it is written.
 #[derive(Debug)]
@@ -44,7 +55,7 @@ impl Entry {
         text: &Text<'_>,
         mut keys: Keys<'_, '_>,
         supervisor: u8,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, TaskFileError> {
         let nameless = text.within(keys.place(), "a task without a name");
         let below = 1..=u64::from(supervisor.saturating_sub(1));
         let entry = Self {
@@ -75,7 +86,7 @@ impl Entry {
 
 impl Entry {
     /// The task.
-    pub(super) fn named(&self, text: &Text<'_>) -> Result<Named, FileError> {
+    pub(super) fn named(&self, text: &Text<'_>) -> Result<FileTask, TaskFileError> {
         if !is_name(self.name.get_ref()) {
             return Err(text.at(&self.name, values::NAME));
         }
@@ -94,10 +105,10 @@ impl Entry {
             spec.safe = values::bytes(text, safe)?;
         }
         spec.restart = self.restart(text)?;
-        Ok(Named { spec, line, program_line })
+        Ok(FileTask { spec, line, program_line })
     }
 
-    fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, FileError> {
+    fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, TaskFileError> {
         let Some(command) = &self.command else { return Ok(Vec::new()) };
         let words = command.get_ref();
         if words.first().is_none_or(String::is_empty) {
@@ -109,7 +120,7 @@ impl Entry {
         Ok(words.iter().map(Into::into).collect())
     }
 
-    fn period_of(&self, text: &Text<'_>) -> Result<Period, FileError> {
+    fn period_of(&self, text: &Text<'_>) -> Result<Period, TaskFileError> {
         match (&self.period, self.hertz) {
             (Some(period), None) => values::period(text, period),
             // Which periods there are was asked of the key.
@@ -121,7 +132,7 @@ impl Entry {
         }
     }
 
-    fn task(&self, text: &Text<'_>) -> Result<Task, FileError> {
+    fn task(&self, text: &Text<'_>) -> Result<Task, TaskFileError> {
         let mut task = Task::new(self.name.get_ref().clone(), self.period_of(text)?);
         if let Some(priority) = &self.priority {
             task = task.priority(*priority);
@@ -141,7 +152,7 @@ impl Entry {
         Ok(task.phase(self.phase(text)?))
     }
 
-    fn phase(&self, text: &Text<'_>) -> Result<Phase, FileError> {
+    fn phase(&self, text: &Text<'_>) -> Result<Phase, TaskFileError> {
         let at = self.phase.as_ref().map(|phase| values::phase_ns(text, phase)).transpose()?;
         match (&self.after, at) {
             (None, None) => Ok(Phase::Balanced),
@@ -153,7 +164,7 @@ impl Entry {
         }
     }
 
-    fn restart(&self, text: &Text<'_>) -> Result<Restart, FileError> {
+    fn restart(&self, text: &Text<'_>) -> Result<Restart, TaskFileError> {
         let mut restart = Restart::default();
         if let Some(when) = &self.restart {
             restart.when = values::when(text, when)?;

@@ -8,7 +8,8 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{FileError, Text};
+use super::error::TaskFileError;
+use super::text::Text;
 
 /// A text and where it stands.
 pub(super) type Word = Spanned<String>;
@@ -23,7 +24,7 @@ pub(super) struct Keys<'t, 'f> {
 
 impl<'t, 'f> Keys<'t, 'f> {
     /// All of a file.
-    pub(super) fn of(text: &'t Text<'f>) -> Result<Self, FileError> {
+    pub(super) fn of(text: &'t Text<'f>) -> Result<Self, TaskFileError> {
         let whole = DeTable::parse(text.as_str()).map_err(|why| text.refused(&why))?;
         Ok(Self { text, place: whole.span(), left: whole.into_inner() })
     }
@@ -37,13 +38,13 @@ impl<'t, 'f> Keys<'t, 'f> {
         self.left.remove(key)
     }
 
-    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> FileError {
+    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> TaskFileError {
         let is = kind(value.get_ref());
         self.text.within(value.span(), &format!("{key} is {wanted}, not {is}"))
     }
 
     /// A text.
-    pub(super) fn word(&mut self, key: &str) -> Result<Option<Word>, FileError> {
+    pub(super) fn word(&mut self, key: &str) -> Result<Option<Word>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(word) => Ok(Some(Spanned::new(value.span(), word.to_owned()))),
@@ -52,7 +53,10 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// Texts in brackets.
-    pub(super) fn words(&mut self, key: &str) -> Result<Option<Spanned<Vec<String>>>, FileError> {
+    pub(super) fn words(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<Spanned<Vec<String>>>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let wanted = "a list of texts, each in quotes";
         let Some(list) = value.get_ref().as_array() else {
@@ -71,7 +75,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         &mut self,
         key: &str,
         range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, FileError> {
+    ) -> Result<Option<u64>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let (least, most) = (range.start(), range.end());
         let wanted = format!("a whole number in [{least}, {most}]");
@@ -90,13 +94,13 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// Yes or no; no where it is not said.
-    pub(super) fn flag(&mut self, key: &str) -> Result<bool, FileError> {
+    pub(super) fn flag(&mut self, key: &str) -> Result<bool, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(false) };
         value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "true or false", &value))
     }
 
     /// A table, written `[key]`; empty where there is none.
-    pub(super) fn table(&mut self, key: &str) -> Result<Self, FileError> {
+    pub(super) fn table(&mut self, key: &str) -> Result<Self, TaskFileError> {
         let text = self.text;
         let Some(value) = self.take(key) else {
             return Ok(Self { text, place: 0..0, left: DeTable::new() });
@@ -105,7 +109,7 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// All tables that are written `[[key]]`, in their order.
-    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, FileError> {
+    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
         let wanted = || format!("a table, [[{key}]] in double brackets");
         let each = format!("each {key}");
@@ -127,7 +131,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         value: Spanned<DeValue<'f>>,
         key: &str,
         wanted: impl Fn() -> String,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, TaskFileError> {
         let place = value.span();
         match value.into_inner() {
             DeValue::Table(left) => Ok(Self { text: self.text, place, left }),
@@ -136,7 +140,7 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// Nobody asks for more: refuses the first key that was not asked for.
-    pub(super) fn end(self, all: &str) -> Result<(), FileError> {
+    pub(super) fn end(self, all: &str) -> Result<(), TaskFileError> {
         let first = self.left.keys().min_by_key(|key| key.span().start);
         first.map_or(Ok(()), |key| {
             let what = format!("no key is named {}: {all}", quoted(key.get_ref()));

@@ -5,6 +5,7 @@ use punctual::periodic::OnOverrun;
 use punctual::process::When;
 
 use super::*;
+use crate::waits::WAITS;
 
 const WHOLE: &str = r#"
 [supervisor]
@@ -43,7 +44,7 @@ overrun = "burst 2"
 
 #[test]
 fn a_whole_file_is_what_it_says() {
-    let tasks = Tasks::parse(WHOLE.as_bytes()).expect("fine");
+    let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
     assert_eq!(
         (tasks.name.as_deref(), tasks.cpu, tasks.priority),
         (Some("cell"), Some(1), Some(70))
@@ -65,7 +66,7 @@ fn a_whole_file_is_what_it_says() {
     assert_eq!(act.spec.task.policy_of(), OnOverrun::Burst(2));
     assert!(act.spec.command.is_empty());
     assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
-    let supervisor = Tasks { name: None, ..tasks }.supervisor(50_000);
+    let supervisor = TaskFile { name: None, ..tasks }.supervisor(50_000);
     let ready = supervisor.build().expect("fine");
     assert_eq!((ready.plan().name(0), ready.plan().phase_ns(0)), ("sense", 100_000));
     assert_eq!((ready.plan().name(1), ready.plan().phase_ns(1)), ("act", 400_000));
@@ -74,9 +75,19 @@ fn a_whole_file_is_what_it_says() {
 
 #[test]
 fn the_least_that_is_needed_is_a_name_and_a_period() {
-    let tasks = Tasks::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
+    let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
     assert_eq!((tasks.wait, tasks.phase, tasks.name), (Way::Sleep, GridPhase::At(0), None));
     assert_eq!(tasks.all[0].spec.task.period().den(), 3);
+}
+
+#[test]
+fn every_wait_of_the_table_can_be_named() {
+    for row in &WAITS {
+        let file =
+            format!("[supervisor]\nwait = \"{}\"\n[[task]]\nname = \"a\"\nhertz = 3\n", row.name);
+        let tasks = TaskFile::parse(file.as_bytes()).expect("fine");
+        assert_eq!(tasks.wait, row.way(None, 0.1));
+    }
 }
 
 #[test]
@@ -126,13 +137,13 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         (head("phase = \"5\""), "line 2", "unit"),
         (head("nmae = \"x\""), "line 2", "nmae"),
     ] {
-        let said = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        let said = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
         assert!(said.contains(place) && said.contains(words), "{place:?} {words:?} in {said:?}");
         assert!(!said.contains('\n'), "{said:?}");
     }
-    let said = Tasks::parse(b"a = 1\n\xff").expect_err("no text").to_string();
+    let said = TaskFile::parse(b"a = 1\n\xff").expect_err("no text").to_string();
     assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
-    assert!(Tasks::parse(&vec![b' '; FILE_MAX + 1]).is_err());
+    assert!(TaskFile::parse(&vec![b' '; FILE_MAX + 1]).is_err());
 }
 
 #[test]
@@ -166,11 +177,11 @@ fn what_has_another_shape_is_told_in_the_words_of_the_file() {
         (head("overload = 1"), (2, 12), "overload is true or false", "a whole number"),
         (head("wait = true"), (2, 8), "wait is a text in quotes", "true or false"),
     ] {
-        let is = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        let is = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
         let (line, column) = place;
         assert_eq!(is, format!("line {line}, column {column}: {said}, not {not}"), "{file}");
     }
-    let refused = |file: &str| Tasks::parse(file.as_bytes()).expect_err(file).to_string();
+    let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
     let said = refused("[tasks]");
     let all = "a file has [supervisor] and [[task]]";
     assert_eq!(said, format!("line 1, column 2: no key is named \"tasks\": {all}"));
@@ -187,11 +198,11 @@ fn no_more_tasks_than_a_supervisor_has_and_no_longer_periods() {
         let task = |at| format!("[[task]]\nname = \"t{at}\"\nperiod = \"1s\"\n");
         (0..n).map(task).collect()
     };
-    assert_eq!(Tasks::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
-    let said = Tasks::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
+    assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
+    let said = TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
     assert_eq!(said, "more than 256 tasks");
     let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
-    assert!(Tasks::parse(period(1 << 62).as_bytes()).is_ok());
-    let said = Tasks::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
+    assert!(TaskFile::parse(period(1 << 62).as_bytes()).is_ok());
+    let said = TaskFile::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
     assert_eq!(said, "line 3, column 10: a period is at most 2^62 ns");
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use punctual::os::Errno;
 use punctual::os::affinity::{self, CpuMask};
-use punctual_lab::tasks::Tasks;
+use punctual_lab::tasks::TaskFile;
 
 /// Refuses the first CPU that nothing can run on, with the place that names it.
-pub(super) fn check(tasks: &Tasks) -> Result<(), String> {
+pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
     let named = tasks.all.iter().filter_map(|task| Some((task.spec.cpu?, Some(task.line))));
     let all: Vec<(u32, Option<usize>)> =
         tasks.cpu.map(|cpu| (cpu, None)).into_iter().chain(named).collect();

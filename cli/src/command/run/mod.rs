@@ -21,7 +21,7 @@ use punctual::os::signal;
 use punctual::process::{Event, Stop};
 use punctual::workers::PRIORITY;
 use punctual_lab::quiet;
-use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
+use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ use teller::Teller;
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), [args.file.as_path()])?;
     let shown = args.file.display();
-    let tasks = Tasks::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
+    let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
     for named in &tasks.all {
         program::check(&named.spec)
             .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Where the grid lies, and what to say of it.
-fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
+fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {

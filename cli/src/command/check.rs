@@ -16,7 +16,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
-use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
+use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, interleave};
 
 use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
@@ -141,13 +141,13 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
 }
 
 /// The experiment with these loads.
-fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> Plan {
+fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> PeriodicPlan {
     let conditions = conditions(loads.to_vec(), duration);
     let blocks = interleave(conditions.len() - 1, rounds(duration, stream.period), duration);
     let cpus: CpuList = stream.cpu.into_iter().collect();
     let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
     let streams = vec![stream.clone()];
-    Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
+    PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
 }
 
 /// What each claim takes, with these loads.

@@ -3,7 +3,7 @@
 //! For the measuring subcommands. The figures are `punctual_lab::periodic::plans`'.
 
 use punctual::core::time::Span;
-use punctual_lab::periodic::{self, Plan, RunClaim};
+use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
 
 use super::loops::watch;
 use super::runs::{UNDER_LOAD, run_name};
@@ -19,7 +19,7 @@ pub(crate) fn plans(
     how: &PlanArgs,
     duration: Span,
     merge: bool,
-    plan_of: &dyn Fn(Span) -> Plan,
+    plan_of: &dyn Fn(Span) -> PeriodicPlan,
 ) -> Vec<PlannedRun> {
     let plan = plan_of(duration);
     let named = |of: RunClaim| {
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(duration: Span) -> Plan {
+    fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
             cpu: None,
             period: Period::from_ns(1_000_000).expect("positive"),
@@ -106,7 +106,7 @@ mod tests {
             wait: None,
             loads: Vec::new(),
         };
-        Plan {
+        PeriodicPlan {
             streams: vec![stream],
             conditions: (0..=loads).map(name).collect(),
             blocks: interleave(loads, 1, duration),

@@ -12,7 +12,7 @@ use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_host::facts::Facts;
 use punctual_lab::experiment::{Standing, Standings};
-use punctual_lab::periodic::{Begun, Destination, Prepared, Recordings, Watch};
+use punctual_lab::periodic::{Begun, Destination, Prepared, RecordingConfig, Recordings};
 
 use super::runs::{UNDER_LOAD, length_ns, run_name};
 use crate::output::Opened;
@@ -21,7 +21,7 @@ use crate::report::policy_words;
 /// The destination of samples.
 pub(super) struct Samples<'a> {
     file: Option<Opened>,
-    watch: Watch,
+    watch: RecordingConfig,
     machine: &'a Facts,
     follows: Option<String>,
     started: jiff::Timestamp,
@@ -33,7 +33,7 @@ impl<'a> Samples<'a> {
     /// Samples into `file`, of loops that follow the clock `follows`.
     pub(super) fn new(
         file: Option<Opened>,
-        watch: Watch,
+        watch: RecordingConfig,
         machine: &'a Facts,
         follows: Option<String>,
         started: jiff::Timestamp,

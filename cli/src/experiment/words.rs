@@ -9,13 +9,13 @@ use punctual::watchdog::Force;
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
 use punctual_host::facts::Facts;
-use punctual_lab::experiment::{Caution, End, ExperimentError, Finished, Risk};
+use punctual_lab::experiment::{Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk};
 
 use crate::format;
 use crate::report::{Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
-pub(crate) fn session<T>(finished: &Finished<T>, here: &Facts) -> Session {
+pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &Facts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
@@ -45,7 +45,7 @@ fn attempt(attempt: Attempt) -> explain::Attempt {
 }
 
 /// What a reader should know, whatever was measured.
-pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &Facts) -> Vec<String> {
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));
@@ -65,8 +65,8 @@ pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
     warnings
 }
 
-fn watchdog(end: &End) -> Option<&'static str> {
-    let End::Watchdog(force) = end else { return None };
+fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
+    let ExperimentEnd::Watchdog(force) = end else { return None };
     Some(match force {
         Force::Demoted => {
             "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and stopped"

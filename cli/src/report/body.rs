@@ -7,7 +7,7 @@ use punctual_analysis::impact::application::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper;
 use punctual_lab::executive;
-use punctual_lab::noise::Noise;
+use punctual_lab::noise::NoiseOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,18 +108,18 @@ pub(crate) struct WaitBody {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ExecutiveBody {
     /// One row a design and number of tasks, warm and cold.
-    pub(crate) rows: Vec<executive::Row>,
+    pub(crate) rows: Vec<executive::ExecutiveRow>,
     /// How the rows stand to each other.
     pub(crate) ratios: Vec<executive::Ratio>,
     /// What a turn of the loop costs; null where it was stopped before.
-    pub(crate) turn: Option<executive::Turn>,
+    pub(crate) turn: Option<executive::LoopOverhead>,
 }
 
 /// Of `measure noise`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NoiseBody {
     /// What took CPUs away.
-    pub(crate) noise: Noise,
+    pub(crate) noise: NoiseOutcome,
     /// What each load did meanwhile.
     pub(crate) loads: Vec<Load>,
 }

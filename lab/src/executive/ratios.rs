@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cell::Row;
+use super::cell::ExecutiveRow;
 
 /// How two rows stand to each other, warm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ enum Aim {
 }
 
 /// What a row has of one kind.
-type Of = fn(&Row) -> f64;
+type Of = fn(&ExecutiveRow) -> f64;
 
 /// What is compared with what: kind, design, its n, punctual's n, aim.
 const AIMS: [(&str, Of, &str, usize, usize, Aim); 7] = [
@@ -54,13 +54,13 @@ const AIMS: [(&str, Of, &str, usize, usize, Aim); 7] = [
 ];
 
 /// The figures that these rows allow, of warm designs.
-pub(super) fn ratios(rows: &[Row]) -> Vec<Ratio> {
+pub(super) fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
     let row = |design: &str, n: usize| {
         rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
     let ratio = |&(what, of, design, n, own, aim): &(&'static str, Of, &'static str, _, _, _)| {
         let (other, own_row) = (row(design, n)?, row("punctual", own)?);
-        let less = |row: &Row| of(row) - row.floor_ns;
+        let less = |row: &ExecutiveRow| of(row) - row.floor_ns;
         let less_floor = (less(own_row) > 0.0).then(|| less(other) / less(own_row));
         let raw = of(other) / of(own_row);
         let (at_least, at_most) = match aim {
@@ -96,8 +96,8 @@ fn reached(aim: Aim, figure: Option<f64>) -> bool {
 mod tests {
     use super::*;
 
-    fn row(design: &'static str, n: usize, ns: f64) -> Row {
-        Row {
+    fn row(design: &'static str, n: usize, ns: f64) -> ExecutiveRow {
+        ExecutiveRow {
             design: design.to_owned(),
             n,
             cold: false,

@@ -155,7 +155,7 @@ mod tests {
     use punctual_host::root::Root;
 
     use super::*;
-    use crate::periodic::{Plan, Stream, WaitKind};
+    use crate::periodic::{PeriodicPlan, Stream, WaitKind};
 
     fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
         let stream = |&(cpu, period_ns, wait)| Stream {
@@ -165,7 +165,7 @@ mod tests {
             policy: SchedPolicy::Fifo(90),
             wait,
         };
-        let plan = Plan {
+        let plan = PeriodicPlan {
             streams: streams.iter().map(stream).collect(),
             conditions: Vec::new(),
             blocks: Vec::new(),

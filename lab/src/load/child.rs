@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::exec;
-use super::kinds::{Row, gears, own, stress_ng};
+use super::kinds::{LoadRow, gears, own, stress_ng};
 use super::launcher::Launcher;
 use super::lifecycle::{self, Stop};
 use super::protocol::{LIMIT, Line, say};
@@ -62,7 +62,7 @@ fn be_ordinary(setup: &Setup, out: &mut dyn Write) -> Result<(), String> {
     lifecycle::be_ordinary(setup)?.map_or(Ok(()), |note| say(out, &Line::Note(note)))
 }
 
-fn prepare(setup: &Setup) -> Result<(&'static Row, Prepared), String> {
+fn prepare(setup: &Setup) -> Result<(&'static LoadRow, Prepared), String> {
     let (row, prepare) =
         own(&setup.name).ok_or_else(|| format!("there is no load {:?}", setup.name))?;
     Ok((row, prepare(setup)?))
@@ -71,7 +71,7 @@ fn prepare(setup: &Setup) -> Result<(&'static Row, Prepared), String> {
 /// Works until an order or the limit. Does not wait for the workers: the process ends with them.
 fn work(
     setup: &Setup,
-    row: &Row,
+    row: &LoadRow,
     prepared: Prepared,
     orders: &Receiver<Stop>,
     out: &mut dyn Write,
@@ -110,12 +110,12 @@ fn work(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Bounds;
+    use crate::load::LoadBounds;
     use crate::load::work::tests::run_until_counted;
 
     #[test]
     fn every_load_does_its_work() {
-        let bounds = Bounds::new(Duration::from_secs(1), vec![0]);
+        let bounds = LoadBounds::new(Duration::from_secs(1), vec![0]);
         for spec in crate::load::LoadSpec::all() {
             let prepared = prepare(&Setup::new(spec.name(), &bounds)).expect("nothing is needed");
             assert!(run_until_counted(prepared.1) > 0, "{spec}");

@@ -38,7 +38,7 @@ pub enum LoadError {
         /// What is wrong with them.
         why: String,
     },
-    /// Bounds that no load can run in.
+    /// LoadBounds that no load can run in.
     Bounds {
         /// What is wrong with them.
         why: String,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What took CPUs away from threads that only spin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Noise {
+pub struct NoiseOutcome {
     /// Two reads of the clock that are this far apart, or farther, are a gap.
     pub threshold_ns: u64,
     /// The share of the time that was spun, in (0, 1].
@@ -52,7 +52,7 @@ pub struct CpuNoise {
     /// Their share of the time that was spun, in [0, 1].
     pub lost_share: Option<f64>,
     /// The longest.
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstGap>,
     /// How long gaps were.
     pub gap_ns: Stats,
     /// The same as a histogram.
@@ -95,7 +95,7 @@ pub struct Interrupt {
 
 /// The longest of some gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Worst {
+pub struct WorstGap {
     /// When it began, on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// How long it was.
@@ -122,7 +122,7 @@ pub struct Overlaps {
     /// All of them together.
     pub total_ns: u64,
     /// The longest.
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstGap>,
 }
 
 impl Lengths {
@@ -149,7 +149,7 @@ fn within(gaps: &Distribution, from_ns: u64, to_ns: u64) -> u64 {
     buckets.filter(|bucket| inside(bucket.lowest_ns)).map(|bucket| bucket.count).sum()
 }
 
-impl Worst {
+impl WorstGap {
     pub(super) fn of(gap: Gap) -> Self {
         Self { at_ns: gap.at.as_ns(), length_ns: gap.length.as_ns().unsigned_abs() }
     }
@@ -160,7 +160,8 @@ impl Overlaps {
         self.count += other.count;
         self.total_ns += other.total_ns;
         // Of equal ones the first stays.
-        let longer = |worst: &Worst| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
+        let longer =
+            |worst: &WorstGap| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
         if let Some(worst) = other.worst.filter(longer) {
             self.worst = Some(worst);
         }

@@ -11,7 +11,7 @@ use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::Facts;
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
 use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     let conditions = plan.conditions.len();
-    let plan_of = |duration| Plan { blocks: blocks(conditions, duration), ..plan.clone() };
+    let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
@@ -167,7 +167,7 @@ pub(crate) struct LoopChoices<'a> {
 /// A periodic experiment that is chosen.
 pub(crate) struct PlannedLoops {
     /// What to run.
-    pub(crate) plan: Plan,
+    pub(crate) plan: PeriodicPlan,
     /// The CPUs, and why those.
     pub(crate) choice: Choice,
 }
@@ -183,7 +183,7 @@ impl LoopChoices<'_> {
         let conditions = conditions(self.load);
         let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
         let blocks = blocks(conditions.len(), self.duration);
-        let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
+        let plan = PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
         Ok(PlannedLoops { plan, choice })
     }
 }
@@ -251,7 +251,7 @@ pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
 }
 
 /// Blocks that visit each condition in turn, `duration` in all.
-pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<Block> {
+pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<ConditionBlock> {
     let once: Vec<usize> = (0..conditions).collect();
     if conditions == 1 {
         return split(&once, duration);

@@ -10,7 +10,7 @@ use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
-use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         wait: Some(*way),
         loads: loads.clone(),
     };
-    let mut plan = Plan {
+    let mut plan = PeriodicPlan {
         streams: vec![Stream {
             cpu: Some(cpu),
             period,
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         cold: COLD_CYCLES,
     };
     let json = Json::open(args.report.json.as_deref())?;
-    let plan_of = |duration| Plan { blocks: blocks(ways.len(), duration), ..plan.clone() };
+    let plan_of = |duration| PeriodicPlan { blocks: blocks(ways.len(), duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
@@ -126,7 +126,7 @@ fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
 }
 
 /// Turns of equal length, ten of each way where the time allows.
-fn blocks(ways: usize, duration: Span) -> Vec<Block> {
+fn blocks(ways: usize, duration: Span) -> Vec<ConditionBlock> {
     let count = i64::try_from(ways).unwrap_or(i64::MAX).max(1);
     let tenth = duration.as_ns() / count / 10;
     let length = tenth.clamp(BLOCK_MIN.as_ns(), BLOCK_MAX.as_ns());

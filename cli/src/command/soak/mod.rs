@@ -26,7 +26,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
-use punctual_lab::periodic::Plan;
+use punctual_lab::periodic::PeriodicPlan;
 
 use crate::command::measure::PlannedLoops;
 use crate::exit::Exit;
@@ -126,7 +126,7 @@ fn report_start<'a>(
 ///
 /// # Errors
 /// When they could take the machine away.
-fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
+fn judge(plan: &PeriodicPlan, here: &Facts) -> Result<Vec<String>> {
     plan.check().map_err(|why| words::risk(&why))?;
     let cautions = punctual_lab::experiment::judge(&plan.demands(), here);
     let cautions = cautions.map_err(|why| words::risk(&why))?;

@@ -20,8 +20,10 @@ use punctual::os::signal;
 use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
 use punctual_host::facts::Facts;
 use punctual_host::root::Root;
-use punctual_lab::experiment::{End, Event, Finished, Observer};
-use punctual_lab::periodic::{Begun, Destination, Periodic, Plan, Prepared, RunOutcome};
+use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
+use punctual_lab::periodic::{
+    Begun, Destination, PeriodicExperiment, PeriodicPlan, Prepared, RunOutcome,
+};
 
 use super::checkpointer::Checkpointer;
 use super::live::{Feed, Running, time_of_day_ns, unix_s};
@@ -49,7 +51,7 @@ pub(super) enum Ended {
 /// What a session goes by.
 pub(super) struct Session<'a> {
     pub(super) root: &'a Root,
-    pub(super) plan: Plan,
+    pub(super) plan: PeriodicPlan,
     pub(super) checkpointer: &'a Checkpointer<'a>,
     pub(super) here: Here,
     /// To the checkpointer, whenever a stretch is over.
@@ -60,7 +62,7 @@ pub(super) struct Session<'a> {
 struct OnTerminal(Option<Line>);
 
 impl Observer for OnTerminal {
-    fn event(&mut self, event: &Event<'_>) {
+    fn event(&mut self, event: &ExperimentEvent<'_>) {
         if let Some(line) = &mut self.0 {
             line.event(event);
         }
@@ -81,9 +83,11 @@ impl Session<'_> {
             let Some(length) = self.next_length() else { return Ok(Ended::Finished) };
             let end = self.stretch(length)?;
             let failed = match &end {
-                End::Load(why) => Some(format!("a load did not start: {why}")),
-                End::Watchdog(force) => Some(format!("the watchdog ended a loop ({force:?})")),
-                End::Finished | End::Stopped => None,
+                ExperimentEnd::Load(why) => Some(format!("a load did not start: {why}")),
+                ExperimentEnd::Watchdog(force) => {
+                    Some(format!("the watchdog ended a loop ({force:?})"))
+                }
+                ExperimentEnd::Finished | ExperimentEnd::Stopped => None,
             };
             let Some(why) = failed else {
                 failures = 0;
@@ -116,13 +120,13 @@ impl Session<'_> {
         }
     }
 
-    fn stretch(&mut self, length: Span) -> Result<End> {
+    fn stretch(&mut self, length: Span) -> Result<ExperimentEnd> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
         let facts = Facts::collect(self.root);
         let from_unix_s = unix_s();
         let mut place =
             Place { checkpointer: self.checkpointer, facts: &facts, from_unix_s, pool: 0 };
-        let loops = Periodic {
+        let loops = PeriodicExperiment {
             plan: self.plan.clone(),
             follow: None,
             recording_cost: false,
@@ -151,7 +155,7 @@ impl Session<'_> {
     }
 
     /// The stretch is over: takes it in, with the recorders' own counters.
-    fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<Row> {
+    fn finish<T>(&self, finished: &FinishedExperiment<T>, extent: &Extent) -> Vec<Row> {
         let ahead_ns = time_of_day_ns();
         let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
@@ -164,7 +168,7 @@ impl Session<'_> {
     }
 
     /// What the process knows apart from the numbers.
-    fn learn<T>(&mut self, finished: &Finished<T>, facts: &Facts, pool: usize) {
+    fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &Facts, pool: usize) {
         self.here.machine = Some(facts.clone());
         self.here.clock = Some(experiment::clock(&finished.clock));
         self.here.session = Some(words::session(finished, facts));

@@ -1,6 +1,6 @@
 //! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
 
-use punctual_lab::executive::{Ratio, Row, Turn};
+use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 
 use super::{Part, Shown};
 use crate::format;
@@ -21,7 +21,7 @@ pub(super) fn shown(body: &ExecutiveBody) -> Shown {
     Shown { id: "executive", heading: "What an executive costs", parts }
 }
 
-fn row(row: &Row) -> Vec<String> {
+fn row(row: &ExecutiveRow) -> Vec<String> {
     let times = [row.release_ns, row.dispatch_ns, row.wait_ns, row.cycle_ns, row.floor_ns];
     let mut cells = vec![
         row.design.clone(),
@@ -71,7 +71,7 @@ fn ratio(ratio: &Ratio) -> Vec<String> {
 }
 
 /// What a turn of the loop costs, in a sentence.
-pub(crate) fn turn(turn: &Turn) -> String {
+pub(crate) fn turn(turn: &LoopOverhead) -> String {
     format!(
         "one turn of the loop, one task, adaptive wait, {}: adds {} to the bare wait ({} against \
          {}, median of {}); aim {} or less: {}",

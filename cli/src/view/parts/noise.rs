@@ -1,7 +1,7 @@
 //! What `measure noise` gives: gaps by CPU, how long they were, what came on all CPUs at once, and
 //! what the kernel counted meanwhile.
 
-use punctual_lab::noise::{AtOnce, CpuNoise, Noise, Overlaps, Worst};
+use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 
 use super::{Part, Shown};
 use crate::format;
@@ -30,7 +30,7 @@ pub(super) fn shown(body: &NoiseBody) -> Shown {
     Shown { id: "noise", heading: "Gaps in a spin", parts }
 }
 
-fn gaps(noise: &Noise, threshold: &str) -> Part {
+fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
     let heads =
         ["CPU", ">gaps", ">a second", ">lost", ">share", ">typical", ">1 in 1000", ">worst of n"];
     let row = |of: &CpuNoise| {
@@ -56,11 +56,11 @@ fn share(value: f64) -> String {
     if percent > 0.0 && percent < 0.95 { format!("{percent:.3} %") } else { format::share(value) }
 }
 
-fn worst(worst: Option<Worst>) -> String {
+fn worst(worst: Option<WorstGap>) -> String {
     format::ns(worst.map(|worst| worst.length_ns as f64))
 }
 
-fn lengths(noise: &Noise) -> Part {
+fn lengths(noise: &NoiseOutcome) -> Part {
     let names: Vec<String> = noise.cpus.iter().map(|of| format!(">CPU {}", of.cpu)).collect();
     let mut heads = vec![">from", ">to below"];
     heads.extend(names.iter().map(String::as_str));
@@ -90,7 +90,7 @@ fn at_once(of: &AtOnce, alone: bool) -> Part {
     Part::table("Gaps that all CPUs had at once", &heads, rows)
 }
 
-fn counted(noise: &Noise) -> Part {
+fn counted(noise: &NoiseOutcome) -> Part {
     let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |of: &CpuNoise| {
         let most = of.most_often.iter().take(2);
@@ -129,7 +129,7 @@ fn policy(of: &CpuNoise) -> String {
     of.priority.map_or_else(|| of.policy.clone(), |priority| format!("{} {priority}", of.policy))
 }
 
-fn windows(noise: &Noise) -> String {
+fn windows(noise: &NoiseOutcome) -> String {
     let reads = noise.cpus.iter().filter_map(|of| of.read_ns).fold(0.0, f64::max);
     let unlisted: u64 = noise.cpus.iter().map(|of| of.unlisted).sum();
     let unlisted = match unlisted {

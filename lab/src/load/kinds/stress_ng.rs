@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::Ending;
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use super::stress_args::{StressArgs, stressors};
-use crate::load::bounds::Bounds;
+use crate::load::bounds::LoadBounds;
 use crate::load::error::LoadError;
 use crate::load::launcher::Launcher;
 use crate::load::lifecycle;
@@ -21,7 +21,7 @@ use crate::load::setup::Setup;
 use crate::load::subprocess::Program;
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: PROGRAM,
     unit: "bogo ops",
     help: "stress-ng with these arguments, within bounds",
@@ -64,7 +64,7 @@ fn metric(line: &str) -> Option<Metric> {
 }
 
 /// Its process.
-fn part(args: &StressArgs, bounds: &Bounds) -> Result<Part, LoadError> {
+fn part(args: &StressArgs, bounds: &LoadBounds) -> Result<Part, LoadError> {
     program::find(PROGRAM).ok_or(LoadError::Missing { program: PROGRAM })?;
     let words = args.bounded(bounds.cpus.len(), bounds.limit, &bounds.temp)?;
     Ok(Part {

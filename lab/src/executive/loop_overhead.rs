@@ -33,7 +33,7 @@ const AIM_NS: f64 = 150.0;
 /// What one turn of the executive's loop adds to the bare wait, with one task that does nothing and
 /// the adaptive wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Turn {
+pub struct LoopOverhead {
     /// The period.
     pub period_ns: u64,
     /// Cycles of each loop.
@@ -50,7 +50,7 @@ pub struct Turn {
     pub reached: bool,
 }
 
-impl Turn {
+impl LoopOverhead {
     /// Measures for about `duration`; `None` when `stop` is set first, or nothing was measured.
     pub fn measure(
         clock: &mut MachineClock,

@@ -35,7 +35,7 @@ pub(crate) struct AnalyseArgs {
     /// the first line is a header, NAME picks the column
     #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
     pub(crate) column: Option<punctual_analysis::import::csv::ColumnSpec>,
-    /// The unit of the values in a file that does not tell it: ns, us, ms or s
+    /// The unit of the values, for a file that does not state it: ns, us, ms or s
     #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
     pub(crate) unit: Option<parse::Unit>,
     /// The nominal period of CSV data

@@ -13,7 +13,7 @@ use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, interleave};
@@ -113,14 +113,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
     let kept = results.replace(RESULT, &text);
-    let drawn = super::report::beside(&results, &report);
+    let drawn = super::report::write_to(&results, &report);
     shown.and(kept).and(drawn)?;
     gate.keep(&report, &recorded)?;
     Exit::after(&report, trouble)
 }
 
 /// The loads that start on this machine, and notes about the others.
-fn loads(here: &Facts) -> (Vec<LoadSpec>, Vec<String>) {
+fn loads(here: &MachineFacts) -> (Vec<LoadSpec>, Vec<String>) {
     let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
     (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
 }
@@ -141,7 +141,7 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
 }
 
 /// The experiment with these loads.
-fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> PeriodicPlan {
+fn plan(stream: &Stream, here: &MachineFacts, loads: &[LoadSpec], duration: Span) -> PeriodicPlan {
     let conditions = conditions(loads.to_vec(), duration);
     let blocks = interleave(conditions.len() - 1, rounds(duration, stream.period), duration);
     let cpus: CpuList = stream.cpu.into_iter().collect();
@@ -154,7 +154,7 @@ fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> Pe
 fn claims_take(
     args: &CheckArgs,
     stream: &Stream,
-    here: &Facts,
+    here: &MachineFacts,
     loads: &[LoadSpec],
 ) -> Vec<PlannedRun> {
     let plan_of = |duration| plan(stream, here, loads, duration);
@@ -162,7 +162,7 @@ fn claims_take(
 }
 
 /// The CPU to measure: as requested, else as the facts say.
-fn pick(requested: Option<&str>, here: &Facts) -> Result<(u32, Choice)> {
+fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(u32, Choice)> {
     let (cpus, choice) = experiment::pick(requested, here)?;
     match (cpus.first(), cpus.len(), requested) {
         (Some(cpu), 1, _) => Ok((cpu, choice)),

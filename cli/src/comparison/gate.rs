@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual_host::baseline::Name;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use super::compared::{Side, compare_sides};
 use super::recorded::{Recorded, RecordedRun};
@@ -33,7 +33,7 @@ impl Gate {
     /// Refuses what could not be done after the run: no such baseline, one of another machine, a
     /// name that is taken, a directory that cannot be written. `foreign`: the facts are not those
     /// of the machine that measures.
-    pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
+    pub(crate) fn open(args: &BaselineArgs, facts: &MachineFacts, foreign: bool) -> Result<Self> {
         if foreign && (args.baseline.is_some() || args.against.is_some()) {
             bail!(
                 "--root cannot go with --baseline or --against: a baseline is of the machine that \

@@ -10,7 +10,7 @@ use anyhow::Result;
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Standing, Standings};
 use punctual_lab::periodic::{Begun, Destination, Prepared, RecordingConfig, Recordings};
 
@@ -22,7 +22,7 @@ use crate::report::policy_words;
 pub(super) struct Samples<'a> {
     file: Option<Opened>,
     watch: RecordingConfig,
-    machine: &'a Facts,
+    machine: &'a MachineFacts,
     follows: Option<String>,
     started: jiff::Timestamp,
     /// How the claims stand, once it has begun, and how many conditions there are.
@@ -34,7 +34,7 @@ impl<'a> Samples<'a> {
     pub(super) fn new(
         file: Option<Opened>,
         watch: RecordingConfig,
-        machine: &'a Facts,
+        machine: &'a MachineFacts,
         follows: Option<String>,
         started: jiff::Timestamp,
     ) -> Self {

@@ -16,7 +16,7 @@ mod runs;
 pub(crate) mod words;
 
 use jiff::Timestamp;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
     Observer, Setting,
@@ -44,7 +44,7 @@ pub(crate) const COLD_CYCLES: u32 = 10;
 /// Why nothing was measured.
 pub(crate) fn run<E: Experiment>(
     experiment: E,
-    here: &Facts,
+    here: &MachineFacts,
     observer: &mut dyn Observer,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
     let launcher = launcher::launcher();

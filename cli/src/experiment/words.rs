@@ -8,14 +8,14 @@ use punctual::session::{Attempt, Refusal};
 use punctual::watchdog::Force;
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk};
 
 use crate::format;
 use crate::report::{Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
-pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &Facts) -> Session {
+pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
@@ -23,7 +23,7 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &Facts) -> Sess
     }
 }
 
-fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
+fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     Refused {
         attempt: refusal.attempt.to_string(),
         errno: refusal.errno.to_string(),
@@ -32,20 +32,20 @@ fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
 }
 
 /// The attempt in the words of the room that explains it.
-fn attempt(attempt: Attempt) -> explain::Attempt {
+fn attempt(attempt: Attempt) -> explain::RefusedCall {
     match attempt {
-        Attempt::Affinity(cpu) => explain::Attempt::SetAffinity { cpus: CpuList::single(cpu) },
-        Attempt::Scheduler(policy) => {
-            explain::Attempt::SetScheduler { priority: policy_words(policy).1.map_or(0, u32::from) }
-        }
-        Attempt::LockMemory => explain::Attempt::LockMemory { bytes: None },
-        Attempt::HoldIdleStates => explain::Attempt::HoldCpuDmaLatency,
-        Attempt::TimerSlack => explain::Attempt::SetTimerSlack,
+        Attempt::Affinity(cpu) => explain::RefusedCall::SetAffinity { cpus: CpuList::single(cpu) },
+        Attempt::Scheduler(policy) => explain::RefusedCall::SetScheduler {
+            priority: policy_words(policy).1.map_or(0, u32::from),
+        },
+        Attempt::LockMemory => explain::RefusedCall::LockMemory { bytes: None },
+        Attempt::HoldIdleStates => explain::RefusedCall::HoldCpuDmaLatency,
+        Attempt::TimerSlack => explain::RefusedCall::SetTimerSlack,
     }
 }
 
 /// What a reader should know, whatever was measured.
-pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &Facts) -> Vec<String> {
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<String> {
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));

@@ -15,9 +15,9 @@ use super::shown::judged;
 use crate::report::{Report, Run};
 use crate::stored;
 
-/// Stretches of all envelopes of a page together, and the most of one.
-const STRETCHES: usize = 10_240;
-const STRETCHES_OF_ONE: usize = 4_096;
+/// Bins of all envelopes of a page together, and the most of one.
+const BINS: usize = 10_240;
+const BINS_OF_ONE: usize = 4_096;
 
 /// Outliers of all runs of a page together, and the most of one.
 const OUTLIERS: usize = 4_000;
@@ -57,7 +57,7 @@ pub(super) fn thinned(
     let of_run: Vec<Option<usize>> =
         file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
     let bounds = |run: &Run| Bounds {
-        stretches: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
+        stretches: (BINS / drawn).min(BINS_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
         outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
         leave_out_cold: judged(run) < run.outcome.cycles,

@@ -130,7 +130,7 @@ pub(crate) struct SoakBody {
     /// One run for each loop and setup.
     #[serde(flatten)]
     pub(crate) judged: Judged,
-    /// Boots, stretches and what else a campaign keeps.
+    /// Boots, segments and what else a campaign keeps.
     pub(crate) campaign: Campaign,
 }
 

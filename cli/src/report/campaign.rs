@@ -1,6 +1,6 @@
-//! A campaign in a report: its boots, setups, stretches, block maxima and outliers.
+//! A campaign in a report: its boots, setups, segments, block maxima and outliers.
 //!
-//! Plain data; the figures of all stretches together stand in `runs`.
+//! Plain data; the figures of all segments together stand in `runs`.
 
 use punctual_analysis::campaign::{Boot, Event, Outlier, Row, Setup};
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ pub(crate) struct Campaign {
     pub(crate) boots_unlisted: u64,
     /// The setups, each kept apart from the others.
     pub(crate) setups: Vec<Kept>,
-    /// What each stretch gave, oldest first; where there were too many, several in one.
+    /// What each segment gave, oldest first; where there were too many, several in one.
     pub(crate) stretches: Vec<Row>,
     /// The largest lateness of each of many blocks of equal length.
     pub(crate) maxima: Vec<Maxima>,
@@ -37,7 +37,7 @@ pub(crate) struct Campaign {
     pub(crate) broken: Vec<String>,
 }
 
-/// Stretches with one setup.
+/// Segments with one setup.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Kept {
     /// Its digest, as boots name it.

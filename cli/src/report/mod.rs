@@ -18,7 +18,7 @@ pub(crate) mod supervised;
 mod verdict;
 
 use anyhow::{Context as _, Result, bail};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ pub(crate) struct Envelope {
     /// Whether the run ended before its time, or its file did.
     pub(crate) incomplete: bool,
     /// What is known of the machine, each thing with its origin; null for data that does not say.
-    pub(crate) machine: Option<Facts>,
+    pub(crate) machine: Option<MachineFacts>,
     /// Which CPU was measured, and why that one; null when not measuring.
     pub(crate) choice: Option<Choice>,
     /// What stamps were taken with; null when not measuring.

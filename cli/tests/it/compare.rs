@@ -303,10 +303,10 @@ fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
     }
     refused_as(&|kept| kept["baseline"] = json!(1), &["before.json", "layout 1"]);
     refused_as(&|kept| kept["baseline"] = json!(3), &["before.json", "layout 3"]);
-    refused_as(&|kept| kept["tool"] = json!("other"), &["no baseline of punctual's"]);
+    refused_as(&|kept| kept["tool"] = json!("other"), &["not a baseline of punctual"]);
     refused_as(
         &|kept| kept["recorded"]["runs"][0]["parts"][0]["chunks"] = json!([[[60_000, 1]]]),
-        &["damaged baseline"],
+        &["baseline is corrupt"],
     );
     fs::write(&file, "{").expect("writable");
     refused(&measure(&baselines, &["--against", "before"]), &["before.json", "line 1"]);

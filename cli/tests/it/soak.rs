@@ -59,7 +59,7 @@ fn machine(dir: &Dir, name: &str, id: &str, boot: &str, kernel: &str) -> PathBuf
 }
 
 #[test]
-fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
+fn a_campaign_has_a_line_a_segment_a_result_and_an_end() {
     let dir = Dir::new("soak");
     let campaign = dir.path("night");
     let out = soak(&campaign, &[&SHORT[..], &["--limit", "max<10s", "--name", "first"]].concat());
@@ -87,7 +87,7 @@ fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
     let again = soak(&campaign, &[]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(cycles(&show(&campaign)), cycles(&result));
-    // What it takes to begin and to end a stretch is not measured time.
+    // What it takes to begin and to end a segment is not measured time.
     assert_eq!(own["measured_ns"], own["duration_ns"]);
     let measured_s = own["measured_ns"].as_u64().expect("a time") / 1_000_000_000;
     let duration = format!("{}s", measured_s + 2);
@@ -101,7 +101,7 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let dir = Dir::new("soak-kill");
     let campaign = dir.path("c");
     let mut first = endless(&campaign, &[]);
-    until("a stretch", || json_rows(&campaign) >= 1);
+    until("a segment", || json_rows(&campaign) >= 1);
     refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
     signal(&first, Ending::Kill);
     first.wait().expect("it ends");
@@ -115,7 +115,7 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
                 .is_ok_and(|pid| pid.trim() == next.id().to_string())
         });
         let rows = json_rows(&campaign);
-        until("another stretch", || json_rows(&campaign) > rows);
+        until("another segment", || json_rows(&campaign) > rows);
         signal(&next, how);
         let status = next.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "{how:?}: a stop of an endless one is no failure");
@@ -268,7 +268,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 fn a_full_disk_is_said_and_measuring_goes_on() {
     let dir = Dir::new("soak-full");
     let campaign = dir.path("c");
-    // Files of 4 KiB at most: the first state fits, and that of a stretch does not.
+    // Files of 4 KiB at most: the first state fits, and that of a segment does not.
     let limited = r#"ulimit -f 8; exec "$0" "$@""#;
     let out = Command::new("sh")
         .args(["-c", limited, env!("CARGO_BIN_EXE_punctual"), "soak", "--campaign"])

@@ -16,8 +16,8 @@ fn machine(
     allowed: &str,
     isolated: &str,
     cpuset: Option<&str>,
-) -> Facts {
-    let mut facts = Facts::collect(&Tree::new().root());
+) -> MachineFacts {
+    let mut facts = MachineFacts::collect(&Tree::new().root());
     let known = |text: &str| Fact::known(list(text), "test");
     let all = format!("0-{}", online - 1);
     facts.cpu.online_cpus = known(&all);
@@ -90,7 +90,7 @@ fn the_helper_avoids_the_sibling() {
 
 #[test]
 fn nothing_known_is_cpu_0() {
-    let choice = choose(&Facts::collect(&Tree::new().root()));
+    let choice = choose(&MachineFacts::collect(&Tree::new().root()));
     assert_eq!((choice.cpu, choice.only_cpu), (0, true));
 }
 

@@ -32,7 +32,7 @@ pub enum Listing {
     },
 }
 
-/// One thing that was asked of a recording root, and its answer.
+/// One read through a recording root, and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// A file, plain.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::core::time::Span;
 use punctual::os::affinity;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use super::event::{ExperimentEvent, ExperimentProgress, Observer};
 use super::standing::Standing;
@@ -125,7 +125,7 @@ impl Background for Loading<'_> {
 }
 
 /// Loads may use every CPU that this process may; each block sets its own limit of time.
-pub fn bounds(here: &Facts) -> LoadBounds {
+pub fn bounds(here: &MachineFacts) -> LoadBounds {
     let cpus: Vec<u32> =
         affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
     let isolated = here.isolation.isolated();

@@ -22,7 +22,7 @@ use punctual::os::Errno;
 use punctual::os::signal;
 use punctual::session::{Process, Refusal};
 use punctual::watchdog::Force;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use crate::load::{Launcher, LoadReport, LoadSpec};
 
@@ -70,7 +70,7 @@ pub struct Context<'a, 'l> {
 /// Where an experiment runs: the machine and what the caller lends.
 pub struct Setting<'a> {
     /// What is known of the machine that measures.
-    pub here: &'a Facts,
+    pub here: &'a MachineFacts,
     /// How a load's process is started.
     pub launcher: &'a dyn Launcher,
     /// Who learns how far it is.

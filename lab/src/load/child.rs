@@ -19,7 +19,7 @@ use super::work::{Prepared, Workers};
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs one load as this process and returns its exit code: 0, or 2 when it could not run and has
-/// said why on `out`. The process must end right after.
+/// written why to `out`. The process must end right after.
 ///
 /// Call it from the main thread, first thing in the process, with standard input a pipe that the
 /// parent holds and the arguments as [`Launcher::command`] got them; `out` is standard output, and

@@ -195,7 +195,7 @@ fn cpu_noise(
 
 #[cfg(test)]
 mod tests {
-    use punctual_host::facts::Facts;
+    use punctual_host::facts::MachineFacts;
 
     use super::*;
     use crate::experiment::judge;
@@ -215,10 +215,10 @@ mod tests {
     }
 
     /// The captured guest: two CPUs.
-    fn guest(runtime_us: i64) -> Facts {
+    fn guest(runtime_us: i64) -> MachineFacts {
         let tree =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
-        let mut facts = Facts::collect(&Root::captured(tree).expect("a fixture"));
+        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
         let fact = facts.limits.rt_throttling.clone();
         facts.limits.rt_throttling = fact.map(|mut throttling| {
             throttling.runtime_us = runtime_us;

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use punctual::os::affinity;
 use punctual_host::choose::{check_cpus, helper_cpu};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::noise::NoiseExperiment;
 
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 
 /// The CPUs to measure: as requested, else all that this process may use and those that are
 /// isolated.
-fn pick(requested: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
     if requested.is_some() {
         return experiment::pick(requested, here);
     }

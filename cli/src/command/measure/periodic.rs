@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use punctual::core::time::Span;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
@@ -177,7 +177,7 @@ impl LoopChoices<'_> {
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
-    pub(crate) fn plan(&self, here: &Facts) -> Result<PlannedLoops> {
+    pub(crate) fn plan(&self, here: &MachineFacts) -> Result<PlannedLoops> {
         let (cpus, choice) = experiment::pick(self.cpu, here)?;
         let streams = streams(self, &cpus)?;
         let conditions = conditions(self.load);

@@ -31,7 +31,7 @@ pub(crate) struct SoakArgs {
     /// Go on although the machine, or an option, is not as before; it is kept apart
     #[arg(long)]
     pub(crate) allow_change: bool,
-    /// How long to measure, all stretches over all boots together [default: without end]
+    /// How long to measure, all segments over all boots together [default: without end]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: Option<parse::Duration>,
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
@@ -55,10 +55,10 @@ pub(crate) struct SoakArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Option<Phase>,
     /// What to load the machine with meanwhile, as for 'measure periodic'; loads in turn come
-    /// around within each stretch [default: none]
+    /// around within each segment [default: none]
     #[arg(long, value_parser = parse::loads)]
     pub(crate) load: Option<Loads>,
-    /// How long a stretch is: after each a line, and a new result.json [default: 1h]
+    /// How long a segment is: after each a line, and a new result.json [default: 1h]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) every: Option<parse::Duration>,
     /// How often the state is saved: what a kill or a power cut may cost

@@ -141,18 +141,18 @@ impl<'a> Checkpointer<'a> {
             && !before
             && self.unsaved() == Some(RESULT)
         {
-            self.note(&format!("{why:#}; it is tried again after the next stretch"));
+            self.note(&format!("{why:#}; it is tried again after the next segment"));
         }
     }
 
-    /// Saves every so often, and with the result whenever a stretch is over, until the channel's
+    /// Saves every so often, and with the result whenever a segment is over, until the channel's
     /// other end is gone. A disk may take its time: the loops do not wait for it.
     pub(crate) fn spawn<'scope, 'env>(
         &'scope self,
         scope: &'scope Scope<'scope, 'env>,
         housekeeping: &[u32],
         every: Duration,
-        stretches: mpsc::Receiver<Here>,
+        segments: mpsc::Receiver<Here>,
     ) -> io::Result<ScopedJoinHandle<'scope, ()>> {
         let housekeeping = housekeeping.to_vec();
         std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -163,7 +163,7 @@ impl<'a> Checkpointer<'a> {
                 let _anywhere = affinity::set(0, &mask);
             }
             loop {
-                match stretches.recv_timeout(every) {
+                match segments.recv_timeout(every) {
                     Ok(here) => {
                         self.checkpoint();
                         self.write_result(&here);

@@ -37,7 +37,7 @@ pub(crate) struct CampaignConfig {
     wait: WaitName,
     phase: Phase,
     load: Loads,
-    /// How long a stretch is.
+    /// How long a segment is.
     pub(crate) every: Span,
     /// How long in all; `None`: without end.
     pub(crate) duration: Option<Span>,
@@ -173,7 +173,7 @@ impl CampaignConfig {
         different(&deciding(kept), &deciding(&self.words()))
     }
 
-    /// The loops, for a stretch of this length.
+    /// The loops, for a segment of this length.
     pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
         LoopChoices {
             cpu: self.cpu.as_deref(),
@@ -191,7 +191,7 @@ impl CampaignConfig {
 const HOUR: Duration = Duration(Span::from_ms(3_600_000));
 /// The share of the CPU that an adaptive wait may take.
 const WAIT_BUDGET: f64 = 0.1;
-/// The shortest stretch: each begins and ends a thread, and calibrates the clock.
+/// The shortest segment: each begins and ends a thread, and calibrates the clock.
 const EVERY_MIN: Span = Span::from_ms(1_000);
 
 fn word(value: impl ValueEnum) -> Option<String> {

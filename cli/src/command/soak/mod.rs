@@ -24,7 +24,7 @@ use punctual::os::signal;
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::Limit;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::PeriodicPlan;
 
@@ -100,13 +100,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
         bail!("{}: the state cannot be saved there", path.display());
     }
     let here = Here { choice: Some(choice), machine: Some(facts.clone()), ..Here::default() };
-    let (stretches, over) = mpsc::sync_channel(1);
-    let session = Session { root, plan, checkpointer: &checkpointer, here, stretches };
+    let (segments, over) = mpsc::sync_channel(1);
+    let session = Session { root, plan, checkpointer: &checkpointer, here, segments };
     let (ended, here) = measure(session, over, args)?;
     finish(&checkpointer, &config, ended?, &here, json)
 }
 
-/// Reports what is to be known before the first stretch.
+/// Reports what is to be known before the first segment.
 fn report_start<'a>(
     checkpointer: &Checkpointer<'_>,
     warnings: impl Iterator<Item = &'a String>,
@@ -126,7 +126,7 @@ fn report_start<'a>(
 ///
 /// # Errors
 /// When they could take the machine away.
-fn judge(plan: &PeriodicPlan, here: &Facts) -> Result<Vec<String>> {
+fn judge(plan: &PeriodicPlan, here: &MachineFacts) -> Result<Vec<String>> {
     plan.check().map_err(|why| words::risk(&why))?;
     let cautions = punctual_lab::experiment::judge(&plan.demands(), here);
     let cautions = cautions.map_err(|why| words::risk(&why))?;
@@ -134,7 +134,7 @@ fn judge(plan: &PeriodicPlan, here: &Facts) -> Result<Vec<String>> {
 }
 
 /// The loops of a campaign, within what it can hold.
-fn plan(config: &CampaignConfig, here: &Facts) -> Result<PlannedLoops> {
+fn plan(config: &CampaignConfig, here: &MachineFacts) -> Result<PlannedLoops> {
     let shortest = config.duration.map_or(config.every, |duration| duration.min(config.every));
     let planned = config.loops(shortest).plan(here)?;
     if planned.plan.runs() > RUNS_MAX {
@@ -161,7 +161,7 @@ fn begin(
     path: &Path,
     config: &CampaignConfig,
     root: &Root,
-    facts: &Facts,
+    facts: &MachineFacts,
 ) -> Result<Campaign> {
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
@@ -174,7 +174,7 @@ fn refuse_change(
     config: &CampaignConfig,
     args: &SoakArgs,
     root: &Root,
-    facts: &Facts,
+    facts: &MachineFacts,
 ) -> Result<()> {
     if let Some(name) = args.name.as_ref().filter(|name| **name != campaign.name) {
         bail!("--name {name:?}: this campaign is {:?}", campaign.name);
@@ -227,9 +227,9 @@ fn measure(
     std::thread::scope(|scope| {
         checkpointer.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
         let ended = session.run();
-        let Session { here, stretches, .. } = session;
+        let Session { here, segments, .. } = session;
         // The checkpointer's thread ends with it.
-        drop(stretches);
+        drop(segments);
         Ok((ended, here))
     })
 }

@@ -4,7 +4,7 @@
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::judge::Holds;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use super::config::CampaignConfig;
 use super::limits;
@@ -22,12 +22,12 @@ pub(crate) struct Here {
     /// What stamps were taken with.
     pub(crate) clock: Option<Clock>,
     /// What is known of the machine.
-    pub(crate) machine: Option<Facts>,
+    pub(crate) machine: Option<MachineFacts>,
     /// What the kernel granted.
     pub(crate) session: Option<Session>,
     /// What a reader should know.
     pub(crate) warnings: Vec<String>,
-    /// What the loads did in the latest stretch, by run of the setup that is measured now.
+    /// What the loads did in the latest segment, by run of the setup that is measured now.
     pub(crate) loads: Vec<Vec<Load>>,
     /// Which setup that is.
     pub(crate) pool: Option<usize>,
@@ -160,7 +160,7 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
     }
 }
 
-/// The one line of a stretch of one run: fit for a journal.
+/// The one line about a segment of one run: fit for a journal.
 pub(super) fn line(
     campaign: &Campaign,
     row: &punctual_analysis::campaign::Row,

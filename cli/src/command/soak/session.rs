@@ -1,8 +1,8 @@
-//! The stretches of one session, one after the other, until the end or a stop.
+//! The segments of one session, one after the other, until the end or a stop.
 //!
-//! Each stretch is an experiment of its own: threads, clock and loads begin anew, so that nothing
+//! Each segment is an experiment of its own: threads, clock and loads begin anew, so that nothing
 //! grows from one to the next. Between two of them a tenth of a second is not measured; there the
-//! line of the stretch is said.
+//! line of the segment is said.
 
 use std::error::Error;
 use std::fs::File;
@@ -18,7 +18,7 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
 use punctual_analysis::campaign::{Effort, Extent, Row, RunSetup, Start, Watched, plain};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
 use punctual_lab::periodic::{
@@ -34,7 +34,7 @@ use crate::experiment::{self, run_name, words};
 use crate::progress::Line;
 use crate::report::{self, Load, policy_words};
 
-/// Stretches that may fail one after the other before a session gives up.
+/// Segments that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
 /// How long it waits after one that failed.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -54,11 +54,11 @@ pub(super) struct Session<'a> {
     pub(super) plan: PeriodicPlan,
     pub(super) checkpointer: &'a Checkpointer<'a>,
     pub(super) here: Here,
-    /// To the checkpointer, whenever a stretch is over.
-    pub(super) stretches: SyncSender<Here>,
+    /// To the checkpointer, whenever a segment is over.
+    pub(super) segments: SyncSender<Here>,
 }
 
-/// A progress line on a terminal only: a journal has the line of each stretch.
+/// A progress line on a terminal only: a journal has the line of each segment.
 struct OnTerminal(Option<Line>);
 
 impl Observer for OnTerminal {
@@ -70,7 +70,7 @@ impl Observer for OnTerminal {
 }
 
 impl Session<'_> {
-    /// Runs stretches until the campaign is complete or has to stop.
+    /// Runs segments until the campaign is complete or has to stop.
     ///
     /// # Errors
     /// When loops cannot be started, or loads fail again and again.
@@ -81,7 +81,7 @@ impl Session<'_> {
                 return Ok(Ended::Stopped);
             }
             let Some(length) = self.next_length() else { return Ok(Ended::Finished) };
-            let end = self.stretch(length)?;
+            let end = self.segment(length)?;
             let failed = match &end {
                 ExperimentEnd::Load(why) => Some(format!("a load did not start: {why}")),
                 ExperimentEnd::Watchdog(force) => {
@@ -102,7 +102,7 @@ impl Session<'_> {
         }
     }
 
-    /// How long the next stretch is; `None` when all is measured.
+    /// How long the next segment is; `None` when all is measured.
     fn next_length(&self) -> Option<Span> {
         let config = self.checkpointer.config();
         let measured = self.checkpointer.shared().lock().campaign.measured_ns();
@@ -120,9 +120,9 @@ impl Session<'_> {
         }
     }
 
-    fn stretch(&mut self, length: Span) -> Result<ExperimentEnd> {
+    fn segment(&mut self, length: Span) -> Result<ExperimentEnd> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
-        let facts = Facts::collect(self.root);
+        let facts = MachineFacts::collect(self.root);
         let from_unix_s = unix_s();
         let mut place =
             Place { checkpointer: self.checkpointer, facts: &facts, from_unix_s, pool: 0 };
@@ -150,16 +150,16 @@ impl Session<'_> {
             self.checkpointer.print(&line);
         }
         // Where the checkpointer is still at the last one, it saves this one with the next.
-        let _busy = self.stretches.try_send(self.here.clone());
+        let _busy = self.segments.try_send(self.here.clone());
         Ok(finished.end)
     }
 
-    /// The stretch is over: takes it in, with the recorders' own counters.
+    /// The segment is over: takes it in, with the recorders' own counters.
     fn finish<T>(&self, finished: &FinishedExperiment<T>, extent: &Extent) -> Vec<Row> {
         let ahead_ns = time_of_day_ns();
         let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
-        let rows = live.campaign.add(running.stretch, extent);
+        let rows = live.campaign.add(running.segment, extent);
         for (at_ns, what) in &finished.disturbances {
             let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
             live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
@@ -168,7 +168,7 @@ impl Session<'_> {
     }
 
     /// What the process knows apart from the numbers.
-    fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &Facts, pool: usize) {
+    fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &MachineFacts, pool: usize) {
         self.here.machine = Some(facts.clone());
         self.here.clock = Some(experiment::clock(&finished.clock));
         self.here.session = Some(words::session(finished, facts));
@@ -180,10 +180,10 @@ impl Session<'_> {
     }
 }
 
-/// Where the samples of a stretch go: into the campaign.
+/// Where the samples of a segment go: into the campaign.
 struct Place<'a> {
     checkpointer: &'a Checkpointer<'a>,
-    facts: &'a Facts,
+    facts: &'a MachineFacts,
     from_unix_s: i64,
     /// Which setup it is, once it has begun.
     pool: usize,
@@ -233,9 +233,9 @@ impl<'a> Destination for Place<'a> {
             lateness_ns: report::thresholds(&config.limits, &config.claims),
             interval_ns: config.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
-        let stretch = live.campaign.stretch(pool, &starts, &watched);
+        let segment = live.campaign.stretch(pool, &starts, &watched);
         let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
-        live.running = Some(Running { stretch, from_unix_s: self.from_unix_s, from_ns, length });
+        live.running = Some(Running { segment, from_unix_s: self.from_unix_s, from_ns, length });
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");

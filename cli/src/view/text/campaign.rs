@@ -53,22 +53,22 @@ fn at(unix_s: i64) -> String {
 
 fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
-    let stretches = stretches(campaign);
+    let segments = segments(campaign);
     let of = match campaign.duration_ns {
         Some(duration) => format!(" of {}", format::long(duration as f64)),
         None => String::new(),
     };
     format!(
-        "Campaign {}: {}{of} measured in {stretches} stretch{} over {boots} boot{}",
+        "Campaign {}: {}{of} measured in {segments} segment{} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
-        if stretches == 1 { "" } else { "es" },
+        if segments == 1 { "" } else { "s" },
         if boots == 1 { "" } else { "s" }
     )
 }
 
-/// How many stretches there were: each has a row for each run in which something was recorded.
-fn stretches(campaign: &Campaign) -> u64 {
+/// How many segments there were: each has a row for each run in which something was recorded.
+fn segments(campaign: &Campaign) -> u64 {
     let mut of_runs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for row in &campaign.stretches {
         *of_runs.entry((row.setup, row.run)).or_default() += u64::from(row.stretches);
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_of_several_runs_is_one() {
+    fn a_segment_of_several_runs_is_one() {
         let row = |(setup, run, stretches)| punctual_analysis::campaign::Row {
             setup,
             run,
@@ -109,6 +109,6 @@ mod tests {
             events_unlisted: 0,
             broken: Vec::new(),
         };
-        assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 stretches over 1 boot");
+        assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 segments over 1 boot");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use crate::format;
 use crate::report::{Report, Run};
@@ -41,7 +41,7 @@ fn or<'a, T: Display>(value: Option<&'a T>, otherwise: &'a str) -> String {
     value.map_or_else(|| otherwise.to_owned(), ToString::to_string)
 }
 
-fn machine(version: &str, facts: &Facts) -> String {
+fn machine(version: &str, facts: &MachineFacts) -> String {
     let guest = match facts.virtualization.virtualization.value().map(String::as_str) {
         None | Some("none") => String::new(),
         Some(host) => format!(", {host} guest"),

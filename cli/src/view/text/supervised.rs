@@ -69,8 +69,8 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
         (task.threads_demoted, "other threads demoted"),
-        (task.vacant, "releases before the task was ready"),
-        (task.rubbish, "impossible results"),
+        (task.unattended, "releases before the task was ready"),
+        (task.invalid, "invalid results"),
     ];
     let parts: Vec<String> = counted
         .iter()

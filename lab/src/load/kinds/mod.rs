@@ -48,7 +48,7 @@ pub(super) fn own(name: &str) -> Option<(&'static LoadRow, Prepare)> {
     })
 }
 
-/// The names that can be asked for, as a person writes them: `none, cpu, …, stress-ng:"ARGS"`.
+/// The names that `--load` takes, as a person writes them: `none, cpu, …, stress-ng:"ARGS"`.
 pub fn names() -> String {
     let names = LOADS.iter().map(|row| match row.args {
         Some(args) => format!("{}:{args}", row.name),

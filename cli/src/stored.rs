@@ -89,7 +89,7 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
 pub(crate) fn ended(ending: Option<&Ending>, done: &str) -> Option<String> {
     match ending {
         Some(Ending::Complete) => None,
-        Some(Ending::Early) => Some("the recording was ended before its time".to_owned()),
+        Some(Ending::Early) => Some("the recording ended early".to_owned()),
         Some(Ending::Damaged { at_byte, why }) => {
             Some(format!("the sample file is damaged at byte {at_byte} ({why}): {done}"))
         }
@@ -118,7 +118,10 @@ fn text(path: &Path) -> Result<String> {
     let shown = path.display();
     let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
     if !kind.is_file() {
-        bail!("{shown}: a result is a regular file, or a directory with {RESULT} in it");
+        bail!(
+            "{shown}: not a result: expected a regular file, or a directory that contains \
+             {RESULT}"
+        );
     }
     if is_samples(path)? {
         bail!(
@@ -145,12 +148,12 @@ fn parse(text: &str) -> Result<Report> {
     }
     if head.schema == 1 {
         bail!(
-            "schema 1, whose lateness leaves missed releases out: this punctual reads schema \
-             {SCHEMA}; 'punctual analyse' makes one of the samples beside it"
+            "schema 1, whose lateness leaves out missed releases: this version reads schema \
+             {SCHEMA}; 'punctual analyse' makes a new result from the samples next to it"
         );
     }
     if head.schema != u64::from(SCHEMA) {
-        bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
+        bail!("schema {}: this version reads schema {SCHEMA}", head.schema);
     }
     Report::parse(text)
 }
@@ -176,7 +179,7 @@ mod tests {
         // As that version wrote them; and as if they were of today's schema.
         let parse = |text: &str| {
             let why = parse(text).expect_err("an older schema").to_string();
-            assert!(why.contains("schema 1, whose lateness leaves missed releases out"), "{why}");
+            assert!(why.contains("schema 1, whose lateness leaves out missed releases"), "{why}");
             parse(&text.replacen("\"schema\": 1", "\"schema\": 2", 1))
         };
         let periodic = parse(include_str!("../tests/results/periodic-0.1.0.json"));
@@ -226,7 +229,7 @@ mod tests {
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":3,"tool":"punctual"}"#).contains("schema 3"));
-        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("damaged"));
+        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
         let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");

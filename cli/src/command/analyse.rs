@@ -53,7 +53,7 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     // A name that cannot be read is refused for that, whatever the other options.
     let mut reader = source::open(path)?;
     if args.period.is_some() {
-        bail!("--period: a recording states its own; it goes with --column");
+        bail!("--period requires --column: a recording states its own period");
     }
     let head = source::head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {shown}"))?;
@@ -63,8 +63,8 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     }
     let Some(format) = detect(&head) else {
         bail!(
-            "{shown}: unrecognised file format; known are punctual's own samples and files of {}; \
-             for CSV name a column, e.g. --column lateness:us",
+            "{shown}: unrecognised file format; accepted are sample files of punctual and files \
+             of {}; for CSV, name a column, e.g. --column lateness:us",
             formats::programs()
         );
     };

@@ -54,7 +54,7 @@ pub(crate) struct CheckArgs {
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
-    /// Directory in which each run gets a directory of its own
+    /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
     pub(crate) results: PathBuf,
     #[command(flatten)]

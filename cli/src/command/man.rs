@@ -28,6 +28,6 @@ fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
     }
     let page = Man::new(command);
     let mut text = Vec::new();
-    page.render(&mut text).context("cannot make a man page")?;
+    page.render(&mut text).context("cannot write a man page")?;
     dir.replace(&page.get_filename(), text)
 }

@@ -71,7 +71,10 @@ impl Store {
         let state = absolute("XDG_STATE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
         let Some(state) = state else {
-            bail!("neither XDG_STATE_HOME nor HOME says where baselines are: use --baselines DIR");
+            bail!(
+                "neither XDG_STATE_HOME nor HOME is set: name the directory of baselines with \
+                 --baselines DIR"
+            );
         };
         Ok(Self { dir: state.join("punctual/baselines") })
     }
@@ -92,7 +95,7 @@ impl Store {
         let shown = path.display();
         if !path.exists() {
             bail!(
-                "there is no baseline {} in {}: keep one with --baseline {}",
+                "there is no baseline {} in {}: create one with --baseline {}",
                 name.as_str(),
                 self.dir.display(),
                 name.as_str()
@@ -101,7 +104,7 @@ impl Store {
         let mut text = String::new();
         let kind = fs::metadata(&path).with_context(|| format!("cannot read {shown}"))?;
         if !kind.is_file() {
-            bail!("{shown}: a baseline is a regular file");
+            bail!("{shown}: not a regular file");
         }
         let file = File::open(&path).with_context(|| format!("cannot read {shown}"))?;
         file.take(BYTES_MAX + 1)
@@ -136,7 +139,7 @@ impl Store {
     pub(crate) fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
         let path = self.path(name);
         if !force && path.symlink_metadata().is_ok() {
-            bail!("{}: there is such a baseline already; --force replaces it", path.display());
+            bail!("{}: the baseline exists already; --force replaces it", path.display());
         }
         Ok(())
     }
@@ -222,7 +225,7 @@ fn parse(text: &str) -> Result<Baseline> {
         bail!("not a baseline of punctual");
     }
     if head.baseline != u64::from(LAYOUT) {
-        bail!("layout {}: this punctual reads layout {LAYOUT}", head.baseline);
+        bail!("layout {}: this version reads layout {LAYOUT}", head.baseline);
     }
     let baseline: Baseline = serde_json::from_str(text).context("baseline is corrupt")?;
     let runs = &baseline.recorded.runs;

@@ -154,8 +154,8 @@ fn made(
     let cold = if args.keep_cold { 0 } else { of.plan.cold };
     if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
         envelope.warnings.push(
-            "a run was so short that all its cycles were cold and are left out: measure longer, or \
-             take them in with --keep-cold"
+            "a run was so short that all its cycles were cold and left out: use a longer \
+             --duration or --keep-cold"
                 .to_owned(),
         );
     }

@@ -31,7 +31,7 @@ impl Machine {
         let here =
             if captured.is_some() { MachineFacts::collect(&Root::live()) } else { facts.clone() };
         let foreign = captured.map(|dir| {
-            format!("facts are those of {}, measurements those of this machine", dir.display())
+            format!("the facts come from {}, the measurements from this machine", dir.display())
         });
         Ok(Self { root, facts, here, foreign })
     }

@@ -50,12 +50,15 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts)
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));
     if let Some(why) = &finished.clock.untrusted {
-        warnings.push(format!("stamps are clock_gettime, not the processor's counter: {why}"));
+        warnings.push(format!(
+            "timestamps come from clock_gettime, not from the processor's \
+             counter: {why}"
+        ));
     }
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
         warnings.push(
-            "measured as SCHED_OTHER: any process may run before the loop; a real-time loop on \
-             this machine is late less often"
+            "measured as SCHED_OTHER: any process can delay the loop; a real-time loop on this \
+             machine would be late less often"
                 .to_owned(),
         );
     }
@@ -69,10 +72,10 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
     let ExperimentEnd::Watchdog(force) = end else { return None };
     Some(match force {
         Force::Demoted => {
-            "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and stopped"
+            "the watchdog ended a loop that did not yield: it was set to SCHED_OTHER and stopped"
         }
         Force::Told => {
-            "the watchdog stopped a loop that did not yield; the kernel refused to make it \
+            "the watchdog stopped a loop that did not yield; the kernel refused to set it to \
              SCHED_OTHER"
         }
         Force::Starved => {
@@ -85,8 +88,8 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops spin for {} of CPU {cpu}, real-time tasks may have {}: throttling will hit \
-         them, as gaps of up to {}",
+        "the loops spin for {} of CPU {cpu}, but real-time tasks may use only {}: throttling will \
+         stop them for up to {} at a time",
         format::share(*share),
         format::share(throttling.share),
         throttling.gap
@@ -96,8 +99,8 @@ pub(crate) fn planned(caution: &Caution) -> String {
 fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops took {} of CPU {cpu}, real-time tasks may have {}: throttling stopped them for \
-         up to {} at a time",
+        "the loops used {} of CPU {cpu}, but real-time tasks may use only {}: throttling stopped \
+         them for up to {} at a time",
         format::share(*share),
         format::share(throttling.share),
         throttling.gap
@@ -117,7 +120,7 @@ pub(crate) fn risk(risk: &Risk) -> Error {
             format::period(period.as_ns()),
         ),
         Risk::TooFine { option, value_ns, stamp_ns, times } => anyhow!(
-            "{option} {}: a stamp alone takes {stamp_ns:.0} ns here; it must be at least {times} \
+            "{option} {}: one timestamp takes {stamp_ns:.0} ns here; it must be at least {times} \
              times that",
             format::period(*value_ns),
         ),
@@ -130,7 +133,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
         ExperimentError::Refused(why) => risk(&why),
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
         ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
-        ExperimentError::Panic => anyhow!("a measuring thread ended by a fault of this program"),
+        ExperimentError::Panic => anyhow!("a measuring thread panicked: this is a bug in punctual"),
         ExperimentError::Load(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
         ExperimentError::Destination(why) => anyhow!(why),
@@ -149,7 +152,7 @@ mod tests {
         let throttling = Throttling { share: 0.5, gap: Span::from_ms(500) };
         let caution = Caution { cpu: 1, share: 0.9, throttling };
         let text = planned(&caution);
-        assert!(text.contains("throttling will hit") && text.contains("500 ms"), "{text}");
+        assert!(text.contains("throttling will stop") && text.contains("500 ms"), "{text}");
         assert!(throttled(&caution).contains("throttling stopped them"));
         let period = Period::from_ns(5_000).expect("positive");
         let why = risk(&Risk::NoRest { period, shortest: Span::from_us(40) });

@@ -112,7 +112,7 @@ impl Dir {
         let file = file.with_context(|| format!("cannot write {}", shown.display()))?;
         let stat = fstat(&file).map_err(io::Error::from)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
-            bail!("cannot write {}: not a regular file of one name", shown.display());
+            bail!("cannot write {}: not a regular file with one link", shown.display());
         }
         Ok(file.into())
     }
@@ -189,7 +189,7 @@ mod tests {
         assert!(there.create("new", b"x").is_err() && there.create("below/x", b"x").is_err());
         assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
         fs::hard_link(&victim, dir.path("hard")).expect("one file system");
-        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one name")));
+        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one link")));
         there.replace("hard", "ours").expect("writable");
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(elsewhere.names(), ["victim"]);

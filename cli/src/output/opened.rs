@@ -143,7 +143,7 @@ impl Opened {
         let left = if in_place {
             "the file ends early and is readable up to there"
         } else {
-            "not written, because not even the first samples could be"
+            "not written, because writing the first samples failed"
         };
         anyhow!("{}: {why}: {left}", self.path.display())
     }
@@ -249,7 +249,10 @@ fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
     }
     let (user, around) = (process::euid(), fstat(dir).map_err(io::Error::from)?);
     if user != 0 && around.st_mode & 0o1000 != 0 && ![old.st_uid, around.st_uid].contains(&user) {
-        bail!("it is another user's in a directory like /tmp, where only its owner may replace it");
+        bail!(
+            "it belongs to another user, in a directory like /tmp where only the owner may \
+             replace it"
+        );
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ impl Pending {
             }
         }
         Err(io::Error::other(
-            "temporary files disappear from its directory as soon as they are made",
+            "temporary files in its directory are removed as soon as they are created",
         ))
     }
 

@@ -25,7 +25,7 @@ const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// The note where there is no sample file.
 pub(super) const NONE: &str =
-    "no sample file next to this result: it has its histogram, but no time series";
+    "no sample file next to this result: it has a histogram but no time series";
 
 /// The time series of the runs of `report`, and what there is to say of them; `drawn` runs share
 /// what a page has room for.
@@ -51,7 +51,7 @@ pub(super) fn thinned(
         Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
     };
     if !stored::is_of(report, &file.info().started_at) {
-        let why = format!("no time series: the samples in {shown} are those of another run");
+        let why = format!("no time series: the samples in {shown} belong to another run");
         return Ok((Vec::new(), vec![why]));
     }
     let of_run: Vec<Option<usize>> =

@@ -104,18 +104,21 @@ impl Follow {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let kinds = [
-            (self.steps, "stepped", "and the grid went on at its pace"),
-            (self.stops, "stood still", "and the grid went on at its pace"),
-            (self.unread, "could not be read", "and the grid went on at its pace"),
+            (self.steps, "stepped", "and the grid kept its rate"),
+            (self.stops, "stood still", "and the grid kept its rate"),
+            (self.unread, "could not be read", "and the grid kept its rate"),
             (self.late, "was read too late", "and a period may be off by more than the limit"),
-            (self.limited, "was beyond the limit of the slew", "and the grid stayed behind it"),
+            (self.limited, "exceeded the slew limit", "and the grid lagged behind it"),
         ];
         let warnings = kinds.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("{clock}, which the grid follows, {what} {often}, {then}")
+            format!("the followed clock {clock} {what} {often}, {then}")
         });
         let unseen = (self.readings == 0).then(|| {
-            format!("{clock} was not followed once: the grid has the pace of the first readings")
+            format!(
+                "the clock {clock} could not be followed: the grid keeps the rate of the first \
+                 readings"
+            )
         });
         warnings.chain(unseen).collect()
     }
@@ -137,9 +140,8 @@ mod tests {
         assert_eq!(
             odd.warnings(),
             [
-                "tai, which the grid follows, stepped once, and the grid went on at its pace",
-                "tai, which the grid follows, could not be read 3 times, and the grid went on at \
-                 its pace"
+                "the followed clock tai stepped once, and the grid kept its rate",
+                "the followed clock tai could not be read 3 times, and the grid kept its rate"
             ]
         );
         let unseen = Follow { readings: 0, ..Follow::default() };

@@ -154,11 +154,11 @@ impl Report {
 
     /// A report from its JSON; the error has line and column.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let damaged = "a damaged result";
+        let damaged = "result is corrupt";
         let envelope: Envelope = serde_json::from_str(text).context(damaged)?;
         let Some(body) = Body::parse(&envelope.experiment, text) else {
             bail!(
-                "experiment {:?}: this punctual does not know it; a newer one may",
+                "unknown experiment {:?}: a newer version of punctual may know it",
                 envelope.experiment
             );
         };

@@ -171,7 +171,7 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
     let period_ns = longest.setup.period_ns? as f64;
     let million = p / 1e-6 * tails.n() as f64 * period_ns;
     let hint = if p > 1e-6 {
-        format!(": this run is too short; {} would say one in a million", format::long(million))
+        format!(": this run is too short; {} would show one in a million", format::long(million))
     } else {
         String::new()
     };

@@ -31,7 +31,7 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         (task("budget = \"9ms\""), &["line 2", "\"a\"", "budget"]),
         (task("priority = 80"), &["line 4", "[1, 79]"]),
         (task("after = \"b\"\nphase = \"1ms\""), &["line 2", "\"a\"", "\"b\""]),
-        (task("command = \"x\""), &["line 4, column 11", "command is a list of texts"]),
+        (task("command = \"x\""), &["line 4, column 11", "command must be an array of strings"]),
         (task("priority = 5") + "[[task]]\nname = \"b\"\nperiod = \"1ms\"", &["\"a\"", "\"b\""]),
         ("[[task]]\nname = \"a\"\nperiod = \"0s\"".to_owned(), &["line 3"]),
         (String::new(), &["no [[task]]"]),

@@ -102,7 +102,7 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let campaign = dir.path("c");
     let mut first = endless(&campaign, &[]);
     until("a segment", || json_rows(&campaign) >= 1);
-    refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
+    refused(&soak(&campaign, &[]), &["is already running this campaign", &first.id().to_string()]);
     signal(&first, Ending::Kill);
     first.wait().expect("it ends");
     let before = cycles(&show(&campaign));
@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let dir = Dir::new("soak-bad");
     let (new, file) = (dir.path("new"), dir.path("file"));
     fs::write(&file, "x").expect("writable");
-    refused(&soak(&file, &[]), &["a campaign is a directory"]);
+    refused(&soak(&file, &[]), &["not a directory, so not a campaign"]);
     for (more, words) in [
         (["--duration", "0s"], ["zero", "--duration"]),
         (["--every", "10ms"], ["--every", "1.00 s"]),
@@ -237,7 +237,10 @@ fn a_torn_state_is_told_and_two_torn_ones_are_refused() {
     let campaign = dir.path("c");
     assert_eq!(soak(&campaign, &SHORT).status.code(), Some(0));
     let whole = cycles(&show(&campaign));
-    refused(&soak(&campaign, &["--period", "2ms"]), &["other options", "period", "--allow-change"]);
+    refused(
+        &soak(&campaign, &["--period", "2ms"]),
+        &["options differ", "period", "--allow-change"],
+    );
     let slots = ["state-0.punctual", "state-1.punctual"].map(|slot| campaign.join(slot));
     let newest = slots.iter().max_by_key(|slot| fs::metadata(slot).and_then(|m| m.modified()).ok());
     let newest = newest.expect("two");
@@ -245,7 +248,7 @@ fn a_torn_state_is_told_and_two_torn_ones_are_refused() {
     fs::write(newest, &bytes[..bytes.len() / 2]).expect("writable");
     let out = soak(&campaign, &["--duration", "3s"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("is damaged, the other one is used"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("is corrupt, so the other one is used"), "{}", stdout(&out));
     assert!(cycles(&show(&campaign)) > whole / 2);
     for slot in &slots {
         fs::write(slot, "PCAMPAGN and no more").expect("writable");

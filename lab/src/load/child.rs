@@ -64,7 +64,7 @@ fn be_ordinary(setup: &Setup, out: &mut dyn Write) -> Result<(), String> {
 
 fn prepare(setup: &Setup) -> Result<(&'static LoadRow, Prepared), String> {
     let (row, prepare) =
-        own(&setup.name).ok_or_else(|| format!("there is no load {:?}", setup.name))?;
+        own(&setup.name).ok_or_else(|| format!("unknown load {:?}", setup.name))?;
     Ok((row, prepare(setup)?))
 }
 
@@ -93,7 +93,7 @@ fn work(
         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         say(out, &Line::Count { count, at_ns, unit: row.unit.to_owned() })?;
         if let Some(why) = workers.take_failure() {
-            say(out, &Line::Note(format!("a worker gave up: {why}")))?;
+            say(out, &Line::Note(format!("a worker failed: {why}")))?;
         }
         if stopped && !requested {
             say(out, &Line::Note(LIMIT.to_owned()))?;

@@ -82,7 +82,7 @@ impl fmt::Display for LoadError {
             }
             Self::Empty => f.write_str("a load is missing: names are separated by single commas"),
             Self::Alone { word } => {
-                write!(f, "load {word:?} stands alone: it cannot be combined with others")
+                write!(f, "load {word:?} cannot be combined with others")
             }
             Self::Twice { word } => write!(f, "load {word} is named twice"),
             Self::TooMany { most } => write!(f, "at most {most} loads can run at once"),

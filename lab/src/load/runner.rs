@@ -147,7 +147,7 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
     };
     if observed.counts.is_empty() {
         let mut none = report(None, part.unit);
-        none.note.get_or_insert_with(|| "nothing was counted yet".to_owned());
+        none.note.get_or_insert_with(|| "no counts yet".to_owned());
         return vec![none];
     }
     let rated = observed.counts.iter();

@@ -56,7 +56,7 @@ impl Entry {
         mut keys: Keys<'_, '_>,
         supervisor: u8,
     ) -> Result<Self, TaskFileError> {
-        let nameless = text.within(keys.place(), "a task without a name");
+        let nameless = text.within(keys.place(), "the task has no name");
         let below = 1..=u64::from(supervisor.saturating_sub(1));
         let entry = Self {
             name: keys.word("name")?.ok_or(nameless)?,
@@ -112,10 +112,10 @@ impl Entry {
         let Some(command) = &self.command else { return Ok(Vec::new()) };
         let words = command.get_ref();
         if words.first().is_none_or(String::is_empty) {
-            return Err(text.at(command, "a command without a program"));
+            return Err(text.at(command, "command names no program"));
         }
         if words.iter().any(|word| word.contains('\0')) {
-            return Err(text.at(command, "a word of a command holds a zero byte"));
+            return Err(text.at(command, "command contains a zero byte"));
         }
         Ok(words.iter().map(Into::into).collect())
     }
@@ -125,10 +125,12 @@ impl Entry {
             (Some(period), None) => values::period(text, period),
             // Which periods there are was asked of the key.
             (None, Some(hertz)) => {
-                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "no such rate"))
+                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "hertz is out of range"))
             }
-            (Some(period), Some(_)) => Err(text.at(period, "either a period or hertz, not both")),
-            (None, None) => Err(text.at(&self.name, "neither a period nor a rate in hertz")),
+            (Some(period), Some(_)) => {
+                Err(text.at(period, "give either period or hertz, not both"))
+            }
+            (None, None) => Err(text.at(&self.name, "the task has neither period nor hertz")),
         }
     }
 
@@ -158,9 +160,7 @@ impl Entry {
             (None, None) => Ok(Phase::Balanced),
             (None, Some(ns)) => Ok(Phase::At(ns)),
             (Some(of), Some(ns)) => Ok(Phase::After(of.get_ref().clone(), ns)),
-            (Some(of), None) => {
-                Err(text.at(of, "after which time? give the distance as phase = \"…\""))
-            }
+            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
         }
     }
 

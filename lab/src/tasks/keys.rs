@@ -40,7 +40,7 @@ impl<'t, 'f> Keys<'t, 'f> {
 
     fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> TaskFileError {
         let is = kind(value.get_ref());
-        self.text.within(value.span(), &format!("{key} is {wanted}, not {is}"))
+        self.text.within(value.span(), &format!("{key} must be {wanted} (got {is})"))
     }
 
     /// A text.
@@ -48,7 +48,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         let Some(value) = self.take(key) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(word) => Ok(Some(Spanned::new(value.span(), word.to_owned()))),
-            None => Err(self.wrong(key, "a text in quotes", &value)),
+            None => Err(self.wrong(key, "a string", &value)),
         }
     }
 
@@ -58,13 +58,13 @@ impl<'t, 'f> Keys<'t, 'f> {
         key: &str,
     ) -> Result<Option<Spanned<Vec<String>>>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let wanted = "a list of texts, each in quotes";
+        let wanted = "an array of strings";
         let Some(list) = value.get_ref().as_array() else {
             return Err(self.wrong(key, wanted, &value));
         };
         let word = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_str() {
             Some(word) => Ok(word.to_owned()),
-            None => Err(self.wrong(&format!("each word of {key}"), "a text in quotes", value)),
+            None => Err(self.wrong(&format!("each element of {key}"), "a string", value)),
         };
         let words = list.iter().map(word).collect::<Result<_, _>>()?;
         Ok(Some(Spanned::new(value.span(), words)))
@@ -78,7 +78,7 @@ impl<'t, 'f> Keys<'t, 'f> {
     ) -> Result<Option<u64>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let (least, most) = (range.start(), range.end());
-        let wanted = format!("a whole number in [{least}, {most}]");
+        let wanted = format!("an integer in [{least}, {most}]");
         let Some(number) = value.get_ref().as_integer() else {
             return Err(self.wrong(key, &wanted, &value));
         };
@@ -87,7 +87,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         match is.filter(|is| range.contains(is)) {
             Some(is) => Ok(Some(is)),
             None => {
-                let what = format!("{key} is {wanted}; {number} is not");
+                let what = format!("{key} must be {wanted} (got {number})");
                 Err(self.text.within(value.span(), &what))
             }
         }
@@ -96,7 +96,7 @@ impl<'t, 'f> Keys<'t, 'f> {
     /// Yes or no; no where it is not said.
     pub(super) fn flag(&mut self, key: &str) -> Result<bool, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(false) };
-        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "true or false", &value))
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "a boolean", &value))
     }
 
     /// A table, written `[key]`; empty where there is none.
@@ -105,13 +105,13 @@ impl<'t, 'f> Keys<'t, 'f> {
         let Some(value) = self.take(key) else {
             return Ok(Self { text, place: 0..0, left: DeTable::new() });
         };
-        self.as_table(value, key, || format!("one table, [{key}] in single brackets"))
+        self.as_table(value, key, || format!("one table, written [{key}]"))
     }
 
     /// All tables that are written `[[key]]`, in their order.
     pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
-        let wanted = || format!("a table, [[{key}]] in double brackets");
+        let wanted = || format!("a table, written [[{key}]]");
         let each = format!("each {key}");
         let place = value.span();
         match value.into_inner() {
@@ -119,7 +119,7 @@ impl<'t, 'f> Keys<'t, 'f> {
                 list.into_iter().map(|value| self.as_table(value, &each, wanted)).collect()
             }
             DeValue::Table(_) => {
-                let what = format!("{each} is {}, not a table in single ones", wanted());
+                let what = format!("{each} must be {} (got a table in single brackets)", wanted());
                 Err(self.text.within(place, &what))
             }
             other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
@@ -143,7 +143,7 @@ impl<'t, 'f> Keys<'t, 'f> {
     pub(super) fn end(self, all: &str) -> Result<(), TaskFileError> {
         let first = self.left.keys().min_by_key(|key| key.span().start);
         first.map_or(Ok(()), |key| {
-            let what = format!("no key is named {}: {all}", quoted(key.get_ref()));
+            let what = format!("unknown key {}: {all}", quoted(key.get_ref()));
             Err(self.text.within(key.span(), &what))
         })
     }
@@ -158,12 +158,12 @@ fn quoted(key: &str) -> String {
 /// What stands there, in words.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a datetime",
+        DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     }
 }

@@ -74,7 +74,10 @@ impl TaskFile {
             return Err(TaskFileError::new(None, "there is no [[task]]"));
         };
         if tasks.len() > TASKS_MAX {
-            return Err(TaskFileError::new(None, &format!("more than {TASKS_MAX} tasks")));
+            return Err(TaskFileError::new(
+                None,
+                &format!("at most {TASKS_MAX} tasks are accepted"),
+            ));
         }
         let supervisor = priority.unwrap_or(PRIORITY);
         let tasks: Vec<Entry> = tasks

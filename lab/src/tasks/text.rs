@@ -18,7 +18,7 @@ pub(super) struct Text<'t>(&'t str);
 impl<'t> Text<'t> {
     pub(super) fn of(bytes: &'t [u8]) -> Result<Self, TaskFileError> {
         if bytes.len() > FILE_MAX {
-            return Err(TaskFileError::new(None, "a file of tasks is at most 1 MiB"));
+            return Err(TaskFileError::new(None, "the file is larger than 1 MiB"));
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self(text)),

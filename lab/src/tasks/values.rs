@@ -25,7 +25,7 @@ pub enum GridPhase {
 
 /// What a name is.
 pub(super) const NAME: &str =
-    "no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first";
+    "invalid name: use at most 48 letters, digits, '-', '_' and '.', with no '.' first";
 
 /// The number of a CPU.
 pub(super) fn cpu(keys: &mut Keys<'_, '_>) -> Result<Option<u32>, TaskFileError> {
@@ -51,7 +51,7 @@ pub(super) fn phase_ns(text: &Text<'_>, word: &Word) -> Result<u64, TaskFileErro
 /// A period.
 pub(super) fn period(text: &Text<'_>, word: &Word) -> Result<Period, TaskFileError> {
     let period = Period::from_ns(ns(text, word)?);
-    period.ok_or_else(|| text.at(word, "a period is at most 2^62 ns"))
+    period.ok_or_else(|| text.at(word, "period must be at most 2^62 ns"))
 }
 
 /// `zero`, `quiet` or a duration.
@@ -79,7 +79,8 @@ pub(super) fn wait(
         Some(word) => {
             let row = WAITS.iter().find(|row| row.name == word.get_ref());
             let names = || WAITS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
-            let row = row.ok_or_else(|| text.at(word, &format!("wait is one of {}", names())))?;
+            let row =
+                row.ok_or_else(|| text.at(word, &format!("wait must be one of {}", names())))?;
             row.way(None, share)
         }
     };
@@ -97,17 +98,18 @@ pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFil
         "skip" => Ok(OnOverrun::Skip),
         "delay" => Err(text.at(
             word,
-            "a process cannot move its phase, which its supervisor keeps: skip, or \"burst N\"",
+            "delay would move the phase, which the supervisor of a process fixes: use skip or \
+             \"burst N\"",
         )),
         "terminate" => Ok(OnOverrun::Terminate),
         "stop" => Ok(OnOverrun::Stop),
         "external" => Err(text.at(
             word,
-            "a process that its device paces needs no releases: run it beside the supervisor",
+            "a process that is paced by a device needs no releases: run it without the supervisor",
         )),
         other => {
             other.strip_prefix("burst ").and_then(number).map(OnOverrun::Burst).ok_or_else(|| {
-                text.at(word, "an overrun leads to skip, \"burst N\" (1 to 16), terminate or stop")
+                text.at(word, "overrun must be skip, \"burst N\" (1 to 16), terminate or stop")
             })
         }
     }
@@ -119,14 +121,14 @@ pub(super) fn when(text: &Text<'_>, word: &Word) -> Result<When, TaskFileError> 
         "never" => Ok(When::Never),
         "on-failure" => Ok(When::OnFailure),
         "always" => Ok(When::Always),
-        _ => Err(text.at(word, "a task is restarted never, on-failure or always")),
+        _ => Err(text.at(word, "restart must be never, on-failure or always")),
     }
 }
 
 /// Bytes as pairs of hexadecimal digits, with spaces between as one likes; made up with zeros to a
 /// multiple of 8.
 pub(super) fn bytes(text: &Text<'_>, word: &Word) -> Result<Vec<u8>, TaskFileError> {
-    let refused = || text.at(word, "a safe value is 1 to 4096 bytes as pairs of hex digits");
+    let refused = || text.at(word, "safe must be 1 to 4096 bytes as pairs of hex digits");
     let mut digits = word.get_ref().chars().filter(|c| *c != ' ');
     let mut bytes = Vec::new();
     while let Some(high) = digits.next() {

@@ -37,17 +37,17 @@ pub(crate) struct Args {
     /// The loop's period
     #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
     pub(crate) period: parse::Duration,
-    /// How long to measure, in all; each way has an equal share of it, in turns
+    /// How long to measure, in all; the waits take turns, with equal shares of the time
     #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration
     #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
-    /// The share of the CPU that the adaptive way may take
+    /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
     pub(crate) budget: f64,
-    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     pub(crate) load: Loads,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let (cpu, choice) =
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the ways to wait are compared")?;
     let [loads] = &args.load.turns()[..] else {
-        bail!("--load: the ways to wait are compared under one load, or several at once");
+        bail!("--load: measure wait takes one load or several at once, not in turn");
     };
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");

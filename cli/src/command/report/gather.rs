@@ -60,7 +60,7 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if inside.is_empty() {
-        bail!("{shown}: no {RESULT} is in it, nor in a directory in it");
+        bail!("{shown}: no {RESULT} in it, nor in the directories in it");
     }
     inside.sort();
     Ok(inside)

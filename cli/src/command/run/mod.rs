@@ -39,7 +39,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
             .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
     }
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
+    let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
     // From the socket's first moment until no task has a priority any more and all outputs are

@@ -105,14 +105,14 @@ impl<'a> Checkpointer<'a> {
         let saved = self.directory().save(&campaign);
         match saved {
             Ok(()) if self.failing.swap(false, Ordering::Relaxed) => {
-                self.note("the state is saved again");
+                self.note("the state can be saved again");
             }
             Ok(()) => {}
             Err(why) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
                     self.note(&format!(
-                        "cannot save the state: {why:#}; measuring goes on in memory, and saving \
-                         is tried again"
+                        "cannot save the state: {why:#}; measuring continues in memory, and \
+                         saving will be retried"
                     ));
                 }
             }
@@ -141,7 +141,7 @@ impl<'a> Checkpointer<'a> {
             && !before
             && self.unsaved() == Some(RESULT)
         {
-            self.note(&format!("{why:#}; it is tried again after the next segment"));
+            self.note(&format!("{why:#}; retrying after the next segment"));
         }
     }
 

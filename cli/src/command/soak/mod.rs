@@ -115,10 +115,10 @@ fn report_start<'a>(
 ) {
     warnings.for_each(|warning| checkpointer.note(warning));
     if let Some(why) = trouble {
-        checkpointer.note(&format!("a state file is damaged, the other one is used: {why}"));
+        checkpointer.note(&format!("one state file is corrupt, so the other one is used: {why}"));
     }
     if cut_off {
-        checkpointer.note("the last session was cut off: what came after its last save is lost");
+        checkpointer.note("the last session was cut off: data after its last save is lost");
     }
 }
 
@@ -138,7 +138,10 @@ fn plan(config: &CampaignConfig, here: &MachineFacts) -> Result<PlannedLoops> {
     let shortest = config.duration.map_or(config.every, |duration| duration.min(config.every));
     let planned = config.loops(shortest).plan(here)?;
     if planned.plan.runs() > RUNS_MAX {
-        bail!("--cpu, --period and --load ask for more than {RUNS_MAX} runs: too many to keep");
+        bail!(
+            "--cpu, --period and --load give more than {RUNS_MAX} runs, the most that a \
+             campaign keeps"
+        );
     }
     Ok(planned)
 }
@@ -177,7 +180,7 @@ fn refuse_change(
     facts: &MachineFacts,
 ) -> Result<()> {
     if let Some(name) = args.name.as_ref().filter(|name| **name != campaign.name) {
-        bail!("--name {name:?}: this campaign is {:?}", campaign.name);
+        bail!("--name {name:?}: the name of this campaign is {:?}", campaign.name);
     }
     if args.allow_change {
         return Ok(());
@@ -186,13 +189,17 @@ fn refuse_change(
     if !machine.is_empty() {
         let what = machine.join("; ");
         bail!(
-            "the campaign was measured on another machine ({what}); --allow-change keeps both apart"
+            "the campaign was measured on another machine ({what}); --allow-change keeps their \
+             results apart"
         );
     }
     let changes = config.changes(&campaign.asked);
     if !changes.is_empty() {
         let what = changes.join("; ");
-        bail!("the campaign has other options ({what}); --allow-change keeps both apart");
+        bail!(
+            "the options differ from those of the campaign ({what}); --allow-change keeps their \
+             results apart"
+        );
     }
     Ok(())
 }
@@ -209,8 +216,8 @@ fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignC
     let measured = format::long(measured_ns as f64);
     let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
     checkpointer.print(&format!(
-        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \
-         later: punctual soak --resume {shown}"
+        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
+         continue later: punctual soak --resume {shown}"
     ));
 }
 
@@ -277,7 +284,7 @@ fn stored(
     config: impl Fn(&BTreeMap<String, String>) -> Result<CampaignConfig>,
 ) -> Result<Report> {
     let found = directory::read(dir)?;
-    let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
+    let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
     let config = config(&found.campaign.asked).with_context(|| dir.display().to_string())?;
     let mut report = pages::report(&found.campaign, &config, &Here::default());
     report.envelope.warnings.extend(found.trouble);

@@ -81,14 +81,15 @@ fn cautions(campaign: &Campaign) -> Vec<String> {
     let mut cautions = Vec::new();
     if campaign.pools().len() > 1 {
         cautions.push(format!(
-            "{} setups are kept apart: kernel, machine's settings or policy changed on the way",
+            "{} setups are kept apart: the kernel, the machine's settings or the policy changed",
             campaign.pools().len()
         ));
     }
     let boots = campaign.boot();
     if boots < 3 && boots > 0 {
         cautions.push(format!(
-            "{boots} boot{}: machines differ from boot to boot; three to five show by how much",
+            "{boots} boot{}: results differ from boot to boot; three to five boots show by how \
+             much",
             if boots == 1 { "" } else { "s" }
         ));
     }

@@ -239,7 +239,7 @@ impl<'a> Destination for Place<'a> {
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");
-            self.checkpointer.note(&format!("kept apart from what was before: {what}"));
+            self.checkpointer.note(&format!("kept apart from earlier results: {what}"));
         }
         self.pool = pool;
         Ok(Begun { sink: Feed(self.checkpointer.shared()), file: None })

@@ -69,7 +69,7 @@ fn lengths(noise: &NoiseOutcome) -> Part {
         cells.extend(row.counts.iter().map(|&count| format::count(count)));
         cells
     });
-    Part::table("How long they were", &heads, rows.collect())
+    Part::table("Lengths of the gaps", &heads, rows.collect())
 }
 
 /// `alone`: no other process could take a CPU.
@@ -87,7 +87,7 @@ fn at_once(of: &AtOnce, alone: bool) -> Part {
         if alone { "elsewhere: host or firmware" } else { "elsewhere: host, firmware, others" };
     rows.push(row(elsewhere, &of.elsewhere));
     let heads = ["where", ">gaps", ">total", ">longest", ">at (CLOCK_MONOTONIC)"];
-    Part::table("Gaps that all CPUs had at once", &heads, rows)
+    Part::table("Simultaneous gaps on all CPUs", &heads, rows)
 }
 
 fn counted(noise: &NoiseOutcome) -> Part {
@@ -113,7 +113,7 @@ fn counted(noise: &NoiseOutcome) -> Part {
         ]
     };
     let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
-    let caption = "What the kernel counted meanwhile, steal and interrupts also in the rests";
+    let caption = "Kernel counters during the measurement; steal and interrupts include the rests";
     Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
 }
 
@@ -121,7 +121,7 @@ fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
         Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("load {} gave no rate{note}", load.name),
+        None => format!("load {} reported no rate{note}", load.name),
     }
 }
 
@@ -135,7 +135,8 @@ fn windows(noise: &NoiseOutcome) -> String {
     let unlisted = match unlisted {
         0 => String::new(),
         count => format!(
-            "; {} gaps did not fit in memory: they are counted, but in no quantile and no length",
+            "; {} gaps did not fit in memory: they are counted, but missing in quantiles and \
+             lengths",
             format::count(count)
         ),
     };

@@ -34,7 +34,7 @@ fn described(line: &Line, lateness: &Stats) -> String {
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known
-        .map(|(share, ns)| format!("{share} of the cycles at most {} late", format::ns(*ns)))
+        .map(|(share, ns)| format!("{share} of cycles at most {} late", format::ns(*ns)))
         .collect();
     let worst = format::ns(lateness.max);
     format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))

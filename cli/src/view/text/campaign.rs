@@ -12,7 +12,7 @@ const SHOWN: usize = 5;
 pub(super) fn lines(campaign: &Campaign) -> String {
     let mut page = format!("\n{}\n", head(campaign));
     for boot in last(&campaign.boots) {
-        let end = if boot.ended { "" } else { ", not ended by itself" };
+        let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(
             "  boot {}: {} to {}, Linux {}, setup {}{end}",
             boot.number,

@@ -18,7 +18,7 @@ pub(super) fn of(body: &ExecutiveBody) -> String {
         page += &line(row);
     }
     if !body.ratios.is_empty() {
-        page += "\n  times as long as punctual's, warm: as measured, and less the floor\n";
+        page += "\n  time relative to punctual, warm: as measured, and less the floor\n";
     }
     page += &body.ratios.iter().map(ratio).collect::<String>();
     page + &body.turn.as_ref().map(turn).unwrap_or_default()

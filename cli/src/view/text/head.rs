@@ -17,7 +17,7 @@ pub(super) fn of(report: &Report) -> String {
     page.extend(report.envelope.choice.as_ref().map(|_| conditions(report)));
     for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
         let text = format!(
-            "refused: {} ({}): {}. Costs: {}. To change that: {}.",
+            "refused: {} ({}): {}. Consequence: {}. Remedy: {}.",
             refused.attempt,
             refused.errno,
             full(&refused.explanation.why),
@@ -77,7 +77,7 @@ fn conditions(report: &Report) -> String {
             .push(if session.memory_locked { "memory locked" } else { "memory not locked" }.into());
         let kept_away = session.idle_states_held;
         parts.push(
-            if kept_away { "idle states held off" } else { "idle states as they are" }.into(),
+            if kept_away { "idle states held off" } else { "idle states not held off" }.into(),
         );
     }
     if let Some(clock) = &report.envelope.clock {

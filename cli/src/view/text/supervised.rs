@@ -48,8 +48,8 @@ fn head(supervised: &Supervised) -> String {
         None => executive.policy.clone(),
     };
     let text = format!(
-        "{} · released by {policy}, wait {} · posted {} after the release typically, {} at worst \
-         of {}",
+        "{} · released by {policy}, wait {} · lateness of the releases: typical {}, worst {} of \
+         {}",
         supervised.over,
         executive.wait,
         format::ns(executive.lateness_ns.p50),

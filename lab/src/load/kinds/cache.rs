@@ -13,7 +13,7 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "cache",
     unit: "lines",
-    help: "chases pointers through more than a processor's own cache, dirtying lines",
+    help: "follows pointers through more memory than a CPU's own cache, and dirties lines",
     args: None,
     start: Start::Own(prepare),
 };

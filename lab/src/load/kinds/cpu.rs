@@ -12,7 +12,7 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "cpu",
     unit: "polygons",
-    help: "rasters integer polygons into a frame buffer",
+    help: "rasterises integer polygons into a frame buffer",
     args: None,
     start: Start::Own(prepare),
 };

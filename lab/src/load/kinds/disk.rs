@@ -17,7 +17,8 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "disk",
     unit: "fsyncs",
-    help: "writes and syncs a nameless file of 16 MiB in the temporary directory, paced",
+    help: "writes and syncs an unlinked file of 16 MiB in the temporary directory, at a limited \
+           rate",
     args: None,
     start: Start::Own(prepare),
 };

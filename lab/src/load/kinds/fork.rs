@@ -13,7 +13,7 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "fork",
     unit: "forks",
-    help: "forks and reaps, four at a time at most",
+    help: "forks and reaps child processes, at most four at a time",
     args: None,
     start: Start::Own(prepare),
 };

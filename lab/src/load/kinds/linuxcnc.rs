@@ -13,7 +13,7 @@ use crate::load::setup::Setup;
 pub(super) const ROW: LoadRow = LoadRow {
     name: "linuxcnc",
     unit: gears::UNIT,
-    help: "cpu and fork, as many each as CPUs are not isolated, and glxgears where installed",
+    help: "cpu and fork, one each per CPU that is not isolated, and glxgears where installed",
     args: None,
     start: Start::Parts(|bounds| parts(bounds, &gears::missing())),
 };

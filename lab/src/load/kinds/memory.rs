@@ -11,7 +11,7 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "memory",
     unit: "bytes",
-    help: "copies large buffers, 256 MiB in all at most",
+    help: "copies large buffers, at most 256 MiB in all",
     args: None,
     start: Start::Own(prepare),
 };

@@ -26,7 +26,8 @@ use crate::load::work::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "net",
     unit: "datagrams",
-    help: "sends UDP between two network namespaces, without root over loopback, paced",
+    help: "sends UDP between two network namespaces (without root: over loopback), at a limited \
+           rate",
     args: None,
     start: Start::Own(prepare),
 };

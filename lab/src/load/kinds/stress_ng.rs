@@ -24,7 +24,7 @@ use crate::load::subprocess::Program;
 pub(super) const ROW: LoadRow = LoadRow {
     name: PROGRAM,
     unit: "bogo ops",
-    help: "stress-ng with these arguments, within bounds",
+    help: "runs stress-ng with these arguments, within bounds",
     args: Some("\"ARGS\""),
     start: Start::Program(part),
 };
@@ -186,7 +186,7 @@ mod tests {
 
     /// Output of stress-ng 0.15.06, shortened to its kinds of lines; 0.13 says `info:` throughout.
     const OUTPUT: &str = "\
-stress-ng: info:  [7159] setting to a 3 second run per stressor
+                          stress-ng: info:  [7159] setting to a 3 second run per stressor
 stress-ng: info:  [7159] dispatching hogs: 1 cpu, 1 fork, 1 vm
 stress-ng: metrc: [7159] stressor  bogo ops real time  usr time  sys time  bogo ops/s  bogo ops/s
 stress-ng: metrc: [7159]  (secs)  (secs)  (secs)  (real time) (usr+sys time)

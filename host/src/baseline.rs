@@ -137,7 +137,7 @@ pub struct Name(String);
 /// A name that is none.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a baseline's name has letters, digits, '.', '_' and '-' only, at most 64, and begins with a \
+    "a baseline name must be at most 64 letters, digits, '.', '_' and '-', and begin with a \
      letter or digit"
 )]
 pub struct NameError;

@@ -47,7 +47,7 @@ pub enum CpuError {
         online: CpuList,
     },
     /// CPUs that the control group does not give.
-    #[error("CPU {cpus} is outside of this process's cpuset, which has {reachable}")]
+    #[error("CPU {cpus} is outside this process's cpuset, which has {reachable}")]
     OutsideCpuset {
         /// Those of the list.
         cpus: CpuList,

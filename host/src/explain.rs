@@ -63,11 +63,11 @@ pub enum RefusedCall {
 /// Why it was refused, in words for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
-    /// Why, as far as the facts tell: a clause without a full stop, to stand after a colon.
+    /// The reason, as far as it is known: a clause without a full stop, to follow a colon.
     pub why: String,
-    /// What to do, as a sentence; names the command to type where one is enough.
+    /// The remedy, as a sentence; with the command to type if one is enough.
     pub remedy: String,
-    /// What it costs to go on without, as a sentence.
+    /// The consequence of going on without it, as a sentence.
     pub cost: String,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Campaign {
     pub(crate) began_unix_s: i64,
     /// How long it was measured in all.
     pub(crate) measured_ns: u64,
-    /// How long it is to be measured; null: without end.
+    /// How long it is to be measured; null: no end.
     pub(crate) duration_ns: Option<u64>,
     /// The boots, oldest first.
     pub(crate) boots: Vec<Boot>,
@@ -23,7 +23,7 @@ pub(crate) struct Campaign {
     pub(crate) boots_unlisted: u64,
     /// The setups, each kept apart from the others.
     pub(crate) setups: Vec<Kept>,
-    /// What each segment gave, oldest first; where there were too many, several in one.
+    /// The segments, oldest first; if there were too many, neighbours are merged.
     pub(crate) stretches: Vec<Row>,
     /// The largest lateness of each of many blocks of equal length.
     pub(crate) maxima: Vec<Maxima>,

@@ -21,7 +21,7 @@ pub(crate) struct Overall {
     /// One for each claim and run.
     #[serde(default)]
     pub(crate) claims: Vec<JudgedClaim>,
-    /// Why not, one line each.
+    /// The reasons for a failure, one line each.
     pub(crate) reasons: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Supervised {
     pub(crate) overran: Option<String>,
     /// The thread that released them.
     pub(crate) executive: ExecutiveRow,
-    /// One row a task, the most urgent first.
+    /// One row per task, the most urgent first.
     pub(crate) tasks: Vec<TaskRow>,
 }
 
@@ -66,27 +66,27 @@ pub(crate) struct TaskRow {
     pub(crate) lateness_ns: Stats,
     /// Cycles that started later than `start_within`.
     pub(crate) started_late: u64,
-    /// Cycles that ran longer than their budget: culprits.
+    /// Cycles that ran longer than their budget.
     pub(crate) over_budget: u64,
-    /// Cycles that finished after their next release: culprits or victims.
+    /// Cycles that finished after their next release, for whatever reason.
     pub(crate) over_release: u64,
     /// Cycles that finished after their deadline.
     pub(crate) over_deadline: u64,
-    /// Releases that found it still running.
+    /// Releases at which it was still running.
     pub(crate) overran: u64,
-    /// How often its process was ended because of that, or because it took no releases.
+    /// How often its process was ended because it overran or ran none of its releases.
     pub(crate) terminated: u64,
     /// How often its thread lost its real-time policy because it ran without waiting.
     pub(crate) demoted: u64,
-    /// How often it got it back.
+    /// How often the thread got its policy back.
     pub(crate) restored: u64,
     /// How many of its other threads lost a real-time policy of their own, because they ran
     /// without waiting.
     #[serde(default)]
     pub(crate) threads_demoted: u64,
-    /// How often a process was started, or came, for it.
+    /// How often a process was started for it, or joined as it.
     pub(crate) starts: u64,
-    /// How often one registered.
+    /// How often a process registered.
     pub(crate) registered: u64,
     /// How often it was started again.
     pub(crate) restarts: u64,

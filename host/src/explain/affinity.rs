@@ -14,7 +14,7 @@ pub(super) fn set(cpus: &CpuList, errno: i32, facts: &MachineFacts) -> Explanati
         EINVAL => match check_cpus(cpus, facts) {
             Err(error) => (error.to_string(), choose_another(facts)),
             Ok(()) => (
-                format!("CPU {cpus} went away or left the cpuset after the facts were read"),
+                format!("CPU {cpus} went offline or left the cpuset after the facts were read"),
                 choose_another(facts),
             ),
         },

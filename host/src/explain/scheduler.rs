@@ -115,8 +115,8 @@ pub(super) fn deadline(errno: i32, facts: &MachineFacts) -> Explanation {
                 .to_owned(),
         ),
         EBUSY => (
-            "the requested bandwidth does not fit beside what is reserved: other SCHED_DEADLINE \
-             tasks, the fair server, and the share that sched_rt_runtime_us leaves"
+            "the requested bandwidth exceeds what is free: other SCHED_DEADLINE tasks and the \
+             fair server reserve bandwidth, and sched_rt_runtime_us limits all"
                 .to_owned(),
             "Request a smaller runtime or a longer period.".to_owned(),
         ),

@@ -236,7 +236,7 @@ fn nonsense_is_unreadable_and_says_what_stood_there() {
         ("/proc/stat", "cpu 1 2\n"),
         ("/proc/self/status", "CapEff:\txyz\n"),
     ]);
-    assert_eq!(found.cpu.online_cpus.why(), Some("not understood: 'zero'"));
+    assert_eq!(found.cpu.online_cpus.why(), Some("cannot parse 'zero'"));
     assert!(found.power.steal_ticks.why().is_some());
     assert!(found.limits.capabilities.why().is_some());
 }

@@ -40,7 +40,7 @@ pub struct ExecutiveRow {
     pub cold: bool,
     /// Cycles measured in parts, and as many measured as a whole.
     pub cycles: usize,
-    /// All tasks become ready. All times here are medians with the stamps in them.
+    /// The time until all tasks are ready. All times here are medians that include the timestamps.
     pub release_ns: f64,
     /// The first task is found.
     pub dispatch_ns: f64,
@@ -48,7 +48,7 @@ pub struct ExecutiveRow {
     pub wait_ns: f64,
     /// The release, then dispatch and wait of each task, measured as a whole.
     pub cycle_ns: f64,
-    /// Two stamps with nothing between.
+    /// Two timestamps with no work between them.
     pub floor_ns: f64,
 }
 

@@ -30,7 +30,7 @@ const COLD: usize = 10;
 /// What is aimed at: the executive adds no more than this, ns.
 const AIM_NS: f64 = 150.0;
 
-/// What one turn of the executive's loop adds to the bare wait, with one task that does nothing and
+/// What a cycle of the executive's loop adds to the bare wait, with one task that does nothing and
 /// the adaptive wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopOverhead {
@@ -44,7 +44,7 @@ pub struct LoopOverhead {
     pub executive_ns: f64,
     /// The difference.
     pub adds_ns: f64,
-    /// What the project aims at: so much at most.
+    /// The target: at most this.
     pub at_most_ns: f64,
     /// Whether this run reached it.
     pub reached: bool,

@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::ExecutiveRow;
 
-/// How two rows stand to each other, warm.
+/// The ratio of two rows, with warm caches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// "release", "cycle", "wait".
     pub what: String,
-    /// Whose time is divided by that of "punctual".
+    /// The design whose time is divided by that of "punctual".
     pub design: String,
     /// Its number of tasks.
     pub n: usize,
     /// The number of tasks of "punctual".
     pub n_punctual: usize,
-    /// As measured, the stamps included.
+    /// As measured, including the timestamps.
     pub raw: f64,
-    /// With the floor taken off both; null where nothing is left to divide by.
+    /// With the floor subtracted from both; null if the divisor is then not positive.
     pub less_floor: Option<f64>,
-    /// What the project aims at for the figure less the floor: so much at least.
+    /// The target for the ratio without the floor: at least this.
     pub at_least: Option<f64>,
-    /// Or so much at most.
+    /// Or at most this.
     pub at_most: Option<f64>,
     /// Whether this run reached it.
     pub reached: bool,

@@ -27,8 +27,8 @@ pub struct NoiseOutcome {
     pub lengths: Vec<Lengths>,
     /// Gaps that all measured CPUs had at once; null where one CPU was measured.
     pub at_once: Option<AtOnce>,
-    /// System management interrupts of the firmware meanwhile; null where the machine does not
-    /// count them.
+    /// System management interrupts of the firmware during the measurement; null if the machine
+    /// does not count them.
     pub smi: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct CpuNoise {
     pub read_ns: Option<f64>,
     /// Gaps.
     pub gaps: u64,
-    /// All of them together.
+    /// Their total length.
     pub lost_ns: u64,
     /// Their share of the time that was spun, in [0, 1].
     pub lost_share: Option<f64>,
@@ -57,19 +57,18 @@ pub struct CpuNoise {
     pub gap_ns: Stats,
     /// The same as a histogram.
     pub histogram: HistogramView,
-    /// Gaps that did not fit in memory: they are in `gaps`, `lost_ns` and `worst`, and in nothing
-    /// else.
+    /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
     pub unlisted: u64,
     /// Page faults of the spinning thread.
     pub page_faults: u64,
     /// Times that it was preempted.
     pub preempted: u64,
-    /// Time that the host took from this CPU, by the kernel's count in steps of 10 ms, rests
-    /// included; null where it does not tell.
+    /// Time that the host took from this CPU, as the kernel counts it in steps of 10 ms, rests
+    /// included; null if the kernel does not report it.
     pub steal_ns: Option<u64>,
-    /// Interrupts of this CPU, rests included; null where the kernel does not tell.
+    /// Interrupts of this CPU, rests included; null if the kernel does not report them.
     pub interrupts: Option<u64>,
-    /// The kinds of them that came most often.
+    /// The most frequent kinds of interrupts.
     pub most_often: Vec<Interrupt>,
 }
 
@@ -102,13 +101,13 @@ pub struct WorstGap {
     pub length_ns: u64,
 }
 
-/// Gaps that all measured CPUs had at once.
+/// Simultaneous gaps on all measured CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtOnce {
     /// All of them.
     pub all: Overlaps,
-    /// Those at the place of the kernel's tick, which comes on all CPUs at once too; null where its
-    /// period is not known.
+    /// Those at the phase of the kernel's tick, which also comes on all CPUs at once; null if its
+    /// period is unknown.
     pub tick: Option<Overlaps>,
     /// The others: the host of a guest, or the firmware.
     pub elsewhere: Overlaps,

@@ -12,7 +12,7 @@ fn writes_a_result_and_samples_that_tell_the_same() {
     let out = run(["check", "--duration", "3s", "--results", results]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = stdout(&out);
-    for line in ["lateness", "idle", "under load", "What it is good for", "Do next"] {
+    for line in ["lateness", "idle", "under load", "What it is good for", "Next steps"] {
         assert!(page.contains(line), "{line} in {page}");
     }
     let wide = page.lines().find(|line| line.chars().count() > 80 && !line.contains(results));

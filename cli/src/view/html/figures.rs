@@ -106,7 +106,7 @@ fn other_figures(page: &Page) -> String {
         ">stalls in the spin",
         ">page faults",
         ">preempted",
-        ">floor (cost of a stamp)",
+        ">floor (cost of a timestamp)",
     ];
     let counted = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |(name, run): &(String, &Run)| {

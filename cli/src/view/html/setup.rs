@@ -65,7 +65,11 @@ fn instruments(report: &Report) -> String {
         );
     }
     if let Some(clock) = &report.envelope.clock {
-        parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));
+        parts.push(format!(
+            "timestamps {}, each {}",
+            clock.source,
+            format::ns(Some(clock.stamp_ns))
+        ));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
                 "CLOCK_MONOTONIC slewed by {} ppb (± {bound:.0})",

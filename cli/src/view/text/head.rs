@@ -81,7 +81,7 @@ fn conditions(report: &Report) -> String {
         );
     }
     if let Some(clock) = &report.envelope.clock {
-        parts.push(format!("stamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
+        parts.push(format!("timestamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
     }
     // Where nothing ran on a grid there is no period and no policy.
     parts.retain(|part| !part.is_empty());

@@ -118,12 +118,12 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
         text += &format!(", costs {} of the CPU", format::share(load));
     }
     match &approach.exit {
-        _ if approach.exit_corrected => text += ", leaves its spin by a computed delay",
+        _ if approach.exit_corrected => text += ", ends its spin by a computed delay",
         Some(trial) if trial.verdict == "unsteady" => {
-            text += ", leaves its spin by polling (the machine is too unsteady for a computed \
+            text += ", ends its spin by polling (the machine is too unsteady for a computed \
                      delay)";
         }
-        Some(_) => text += ", leaves its spin by polling (a computed delay gained nothing)",
+        Some(_) => text += ", ends its spin by polling (a computed delay gained nothing)",
         None => {}
     }
     if approach.reachable == Some(false) {
@@ -183,7 +183,7 @@ pub(super) fn instruments(report: &Report) -> String {
         _ => String::new(),
     };
     let text = format!(
-        "  a stamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
+        "  a timestamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
         format::ns(Some(clock.stamp_ns)),
         recording.hot_ns,
         recording.cold_ns,

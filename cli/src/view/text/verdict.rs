@@ -79,7 +79,7 @@ pub(super) fn limits(report: &Report) -> String {
 pub(super) fn next(results: &str) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
     format!(
-        "\nDo next\n\x20 1. open the page in a browser, or send it:\n\x20      \
+        "\nNext steps\n\x20 1. open the page in a browser, or send it:\n\x20      \
          {results}/report.html\n\x20 2. every claim, from the samples of this run:\n\x20      \
          {program} analyse {results}\n\x20 3. the effect on a stepper motor, with your motor's \
          data:\n\x20      {program} impact stepper --from {results} \\\n\x20        \

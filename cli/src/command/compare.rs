@@ -82,7 +82,7 @@ fn refuse_twice(paths: &[&PathBuf]) -> Result<()> {
         };
         let Ok(meta) = fs::metadata(beside(file)) else { continue };
         if !seen.insert((meta.dev(), meta.ino())) {
-            bail!("{}: the recording is given twice; --anyway compares it anyway", path.display());
+            bail!("{}: the recording is given twice; use --anyway to compare it", path.display());
         }
     }
     Ok(())
@@ -101,7 +101,7 @@ fn refuse_copies(sides: &[Side]) -> Result<()> {
         });
         if let Some(b) = copy {
             bail!(
-                "{} and {} contain the same recording; --anyway compares them anyway",
+                "{} and {} contain the same recording; use --anyway to compare them",
                 a.from,
                 b.from
             );

@@ -12,9 +12,9 @@ use super::text::Text;
 use super::values;
 
 /// The keys of a task.
-const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, \
-                   budget, deadline, start_within, overrun, register_within, restart, restarts, \
-                   pause, safe";
+const ALL: &str = "the keys of [[task]] are name, command, period or hertz, phase, after, \
+                   priority, cpu, budget, deadline, start_within, overrun, register_within, \
+                   restart, restarts, pause, safe";
 
 /// A task, and where it stands.
 #[derive(Clone, Debug)]

@@ -46,7 +46,8 @@ pub struct TaskFile {
 }
 
 /// The keys of the table `[supervisor]`.
-const HEAD: &str = "a supervisor has name, cpu, priority, wait, budget, phase, overload";
+const HEAD: &str = "the keys of [supervisor] are name, cpu, priority, wait, budget, phase, \
+                    overload";
 
 impl TaskFile {
     /// What `bytes` say.

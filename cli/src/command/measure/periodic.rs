@@ -233,7 +233,7 @@ pub(crate) fn wait_kind(
             .filter(|row| row.has_margin)
             .map(|row| format!("--wait {}", row.name))
             .collect();
-        bail!("--margin requires {}", with.join(" and "));
+        bail!("--margin requires {}", with.join(" or "));
     }
     Ok(name.0.way(margin.map(|margin| margin.0), budget))
 }

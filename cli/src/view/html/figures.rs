@@ -15,7 +15,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     let heads = [
         "run",
         ">n cycles",
-        ">typical (p50)",
+        ">median",
         ">p99",
         ">1 in 1000 (p99.9)",
         ">p99.99",

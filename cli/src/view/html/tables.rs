@@ -81,7 +81,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
         }
     }
     let heads =
-        ["load", ">cycles", ">typical", ">1 in 1000", ">worst of n", ">missed", "what it did"];
+        ["load", ">cycles", ">median", ">1 in 1000", ">worst of n", ">missed", "what it did"];
     let body = table("Lateness under each load", &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "loads", heading: "Loads", body })
 }

@@ -12,11 +12,11 @@ use crate::view::followed;
 /// The name of a run or measure, padded to its column.
 const NAME: usize = 24;
 
-/// One row a run: typical, one in a thousand, worst of n, missed.
+/// One row per run: median, one in a thousand, worst of n, missed.
 pub(super) fn of(report: &Report) -> String {
     let mut page = format!(
         "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
-        "lateness", "typical", "1 in 1000", "worst of n", "missed"
+        "lateness", "median", "1 in 1000", "worst of n", "missed"
     );
     for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();

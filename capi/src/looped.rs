@@ -176,8 +176,7 @@ unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitI
         let looped = unsafe { ffi::object(looped) }?;
         let info = looped.own.with(|own| {
             let info = on_either!(own, of => {
-                let (approach, learned) = (of.approach(), of.learned());
-                WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), approach, learned)
+                WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), of.wait_status())
             });
             Ok(info)
         })?;

@@ -173,7 +173,7 @@ impl TaskRecord {
         // One that is triggered needs no period.
         let mut task = match (self.wait, self.period_num_ns) {
             (Some(_), 0) => Task::named(name),
-            _ => Task::new(name, period(self.period_num_ns, self.period_den)?),
+            _ => Task::every(name, period(self.period_num_ns, self.period_den)?),
         };
         task = task.phase(match self.phase {
             PHASE_BALANCED => Phase::Balanced,

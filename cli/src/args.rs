@@ -25,17 +25,18 @@ pub(crate) use run::RunArgs;
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
     #[arg(help = format!(
-        "A sample file of punctual's or a directory of 'punctual check'; a file of another program \
+        "A sample file, or a result directory of 'punctual check'; a file of another program \
          ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
-         instant or one lateness a line. Each also compressed by gzip; '-' for standard input",
+         instant or one lateness per line. Any of them may be compressed with gzip; '-' reads \
+         standard input",
         formats::programs()
     ))]
     pub(crate) file: PathBuf,
-    /// What a CSV column holds, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; where
-    /// the first line is a header, NAME picks the column
+    /// What a CSV column contains, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; if
+    /// the first line is a header, NAME selects the column
     #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
     pub(crate) column: Option<punctual_analysis::import::csv::ColumnSpec>,
-    /// The unit of the values in a file that does not tell it: ns, us, ms or s
+    /// The unit of the values, for a file that does not state it: ns, us, ms or s
     #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
     pub(crate) unit: Option<parse::Unit>,
     /// The nominal period of CSV data
@@ -49,13 +50,13 @@ pub(crate) struct AnalyseArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReportPageArgs {
     /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
-    /// directories; two are set side by side, before and after
+    /// directories; two results are shown side by side, as before and after
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
     /// Write the page to FILE [default: report.html next to the one RESULT, else here]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Write each plot as an SVG and a PNG file into DIR too; it is made if need be
+    /// Write each plot also as an SVG and a PNG file into DIR, which is created if necessary
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
 }
@@ -63,7 +64,7 @@ pub(crate) struct ReportPageArgs {
 /// `punctual facts`.
 #[derive(Debug, Args)]
 pub(crate) struct FactsArgs {
-    /// Write the facts as JSON to FILE, or to standard output alone for '-'
+    /// Write the facts as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
@@ -82,6 +83,6 @@ pub(crate) struct CaptureArgs {
 /// `punctual man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The directory to write into; it is made if need be
+    /// The directory to write into; it is created if necessary
     pub(crate) dir: PathBuf,
 }

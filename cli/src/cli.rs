@@ -17,8 +17,8 @@ use crate::command::soak::SoakArgs;
 
 /// How punctual is this machine?
 ///
-/// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and says
-/// what that is good for.
+/// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and states
+/// which applications that is good enough for.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -26,9 +26,9 @@ use crate::command::soak::SoakArgs;
                   input."
 )]
 pub(crate) struct Cli {
-    /// As root, write also into DIR and below it although another user can change it; may be given
+    /// As root, allow writing into DIR and below although another user can change it; may be given
     /// again. Without it, results, pages, plots, baselines and campaigns are refused there. A file
-    /// that is named, as by --json FILE, is written in any case
+    /// that is named explicitly, as by --json FILE, is always written
     #[arg(long, global = true, value_name = "DIR", display_order = 1000)]
     pub(crate) trust_directory: Vec<PathBuf>,
     #[command(subcommand)]
@@ -38,38 +38,38 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tell how punctual this machine is: about one minute, no options needed
+    /// Measure how punctual this machine is: about one minute, no options needed
     Check(CheckArgs),
-    /// Run one experiment with every choice open
+    /// Run one experiment with all options
     Measure {
         #[command(subcommand)]
         experiment: Measure,
     },
-    /// Measure for days, over reboots: a campaign in bounded memory and on a bounded disk
+    /// Measure for days, across reboots: a campaign with bounded memory and disk space
     Soak(SoakArgs),
-    /// Run the tasks that a file names, each a process of its own, on one grid
+    /// Run the tasks of a file, each as a process of its own, on one grid
     Run(RunArgs),
-    /// Judge recorded data without measuring
+    /// Analyse recorded data without measuring
     Analyse(AnalyseArgs),
-    /// Make a page to send of one, two or many results
+    /// Make one HTML page from one, two or many results
     Report(ReportPageArgs),
-    /// Compare results with each other: what can be told apart, and what it would take
+    /// Compare results: which differences are significant, and what it takes to find them
     Compare(CompareArgs),
-    /// The baselines that --baseline kept, for --against
+    /// The baselines saved by --baseline, for --against
     Baseline {
         #[command(subcommand)]
         command: BaselineCommand,
     },
-    /// Say what lateness does to an application
+    /// Show what lateness does to an application
     Impact {
         #[command(subcommand)]
         model: Impact,
     },
-    /// Write samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
+    /// Export samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
     Export(ExportArgs),
-    /// Show what is known of this machine, each thing with its origin
+    /// Show the facts of this machine, each with its origin
     Facts(FactsArgs),
-    /// Copy the facts of this machine as plain files, without secrets
+    /// Copy the facts of this machine as plain files, without identifying data
     Capture(CaptureArgs),
     /// Print the JSON schema of results
     Schema,

@@ -8,6 +8,7 @@ mod args;
 mod cli;
 mod command;
 mod comparison;
+mod exit;
 mod experiment;
 mod format;
 mod output;
@@ -23,15 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-
-/// How a subcommand that could run came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// All limits and claims hold.
-    Fine,
-    /// A limit or claim failed.
-    Failed,
-}
+use exit::Exit;
 
 fn main() -> ExitCode {
     let words: Vec<String> =
@@ -50,7 +43,7 @@ fn main() -> ExitCode {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Failed) => ExitCode::from(1),
         Err(why) => {
-            output::complain(&format!("{why:#}"));
+            output::message(&format!("{why:#}"));
             ExitCode::from(2)
         }
     }
@@ -91,6 +84,6 @@ fn refuse(why: &clap::Error) -> ExitCode {
     let lines: Vec<&str> =
         text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = lines.join(" ");
-    output::complain(line.strip_prefix("error: ").unwrap_or(&line));
+    output::message(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }

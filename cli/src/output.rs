@@ -6,6 +6,7 @@
 
 mod dir;
 mod inputs;
+mod messages;
 mod opened;
 mod pending;
 #[cfg(test)]
@@ -20,27 +21,9 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
+pub(crate) use messages::message;
 pub(crate) use opened::Opened;
 pub(crate) use trust::Trust;
-
-/// One line on standard error, whatever the text holds. A standard error that is gone is nobody's
-/// loss.
-pub(crate) fn complain(text: &str) {
-    let line: String = text.chars().flat_map(plain).collect();
-    let _gone = writeln!(io::stderr(), "punctual: {line}");
-}
-
-/// One line on standard error of what was done beside the result.
-pub(crate) fn say(text: &str) {
-    complain(text);
-}
-
-/// A character as it is, or escaped where it would steer a terminal or break the line.
-fn plain(c: char) -> impl Iterator<Item = char> {
-    let (kept, escaped) =
-        if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
-    kept.into_iter().chain(escaped.into_iter().flatten())
-}
 
 /// Where the JSON goes, opened.
 #[derive(Debug)]
@@ -109,12 +92,6 @@ pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_typed_cannot_steer_the_terminal() {
-        let shown: String = "a\n\u{1b}[2J µ".chars().flat_map(plain).collect();
-        assert_eq!(shown, "a\\n\\u{1b}[2J µ");
-    }
 
     #[test]
     fn each_run_gets_a_directory_of_its_own() {

@@ -40,7 +40,7 @@ impl Duration {
     /// The duration as a period.
     pub(crate) fn period(self) -> Result<Period> {
         let ns = u64::try_from(self.0.as_ns()).ok().and_then(Period::from_ns);
-        ns.ok_or_else(|| anyhow::anyhow!("a period must be positive"))
+        ns.ok_or_else(|| anyhow::anyhow!("period must be greater than 0"))
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// `500us`, as a period.
 pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let period = quantity::period(text).map_err(|why| why.to_string())?;
-    let ns = i64::try_from(period.as_ns()).map_err(|_| "longer than 292 years".to_owned())?;
+    let ns = i64::try_from(period.as_ns()).map_err(|_| "must be at most 292 years".to_owned())?;
     Ok(Duration(Span::from_ns(ns)))
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
         "tai" => Ok(FollowName::Tai),
         "realtime" => Ok(FollowName::Realtime),
         _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
-        _ => Err("a clock to follow is tai, realtime or a PTP device such as /dev/ptp0".to_owned()),
+        _ => Err("accepted clocks are tai, realtime and a PTP device such as /dev/ptp0".to_owned()),
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn loads(text: &str) -> Result<Loads, String> {
 /// What `--load` takes, in a line.
 pub(crate) fn loads_help() -> String {
     format!(
-        "What to load the machine with meanwhile, separated by commas: {}; or all, one after the \
+        "Loads to run during the measurement, separated by commas: {}; or all, one after the \
          other",
         load::names()
     )
@@ -165,7 +165,7 @@ pub(crate) fn unit(text: &str) -> Result<Unit, String> {
         "us" | "µs" => Ok(Unit(1_000)),
         "ms" => Ok(Unit(1_000_000)),
         "s" => Ok(Unit(1_000_000_000)),
-        _ => Err("a unit of time is ns, us, ms or s".to_owned()),
+        _ => Err("unit must be ns, us, ms or s".to_owned()),
     }
 }
 

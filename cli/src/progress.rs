@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 
 use punctual::core::time::Span;
 use punctual_analysis::claim::rounded_up;
-use punctual_lab::experiment::{Event, Observer, Progress, Standing};
+use punctual_lab::experiment::{ExperimentEvent, ExperimentProgress, Observer, Standing};
 
 use crate::format;
 
@@ -29,7 +29,7 @@ impl Line {
     }
 
     /// Shows how far the experiment is; `condition` names what runs.
-    fn show(&mut self, progress: &Progress, condition: &str, claim: Option<&Standing>) {
+    fn show(&mut self, progress: &ExperimentProgress, condition: &str, claim: Option<&Standing>) {
         let text = text(progress, condition) + &claim.map(standing).unwrap_or_default();
         // A standard error that is gone costs the line, not the measurement.
         let _gone = if self.terminal {
@@ -55,17 +55,17 @@ impl Line {
 }
 
 impl Observer for Line {
-    fn event(&mut self, event: &Event<'_>) {
+    fn event(&mut self, event: &ExperimentEvent<'_>) {
         match *event {
-            Event::Progress { progress, condition, standing } => {
+            ExperimentEvent::Progress { progress, condition, standing } => {
                 self.show(progress, condition, standing);
             }
-            Event::Ended => self.clear(),
+            ExperimentEvent::Ended => self.clear(),
         }
     }
 }
 
-fn text(progress: &Progress, condition: &str) -> String {
+fn text(progress: &ExperimentProgress, condition: &str) -> String {
     let seconds = progress.left.as_ns() / 1_000_000_000;
     let worst = progress.worst.map_or_else(|| "-".to_owned(), |worst| worst.to_string());
     let missed = match progress.missed {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn says_what_is_left_and_the_worst_with_its_n() {
-        let mut progress = Progress {
+        let mut progress = ExperimentProgress {
             left: Span::from_ms(41_900),
             condition: 1,
             worst: Some(Span::from_us(310)),

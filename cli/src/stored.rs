@@ -12,7 +12,7 @@ use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::samples::FileEnding;
 use serde::Deserialize;
 
-use crate::report::{Report, SCHEMA};
+use crate::report::{Report, Run, SCHEMA};
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -35,6 +35,27 @@ pub(crate) struct Stored {
     pub(crate) report: Report,
     /// The samples next to it, where they were kept.
     pub(crate) samples: Option<PathBuf>,
+}
+
+impl Stored {
+    /// All its runs, or the one of this name.
+    ///
+    /// # Errors
+    /// It has none, or none of this name.
+    pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
+        let shown = self.path.display();
+        let all = self.report.body.runs();
+        let runs: Vec<&Run> =
+            all.iter().filter(|run| name.is_none_or(|name| name == run.name)).collect();
+        match (runs.is_empty(), name) {
+            (false, _) => Ok(runs),
+            (true, None) => bail!("{shown}: no runs in this result"),
+            (true, Some(name)) => {
+                let names: Vec<String> = all.iter().map(|run| format!("{:?}", run.name)).collect();
+                bail!("{shown}: no run {name:?}; the runs are: {}", names.join(", "))
+            }
+        }
+    }
 }
 
 /// Whether samples of a recording that began at `started_at` are those of this result: each run
@@ -68,7 +89,7 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
 pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     match ending {
         Some(FileEnding::Complete) => None,
-        Some(FileEnding::Early) => Some("the recording was ended before its time".to_owned()),
+        Some(FileEnding::Early) => Some("the recording ended early".to_owned()),
         Some(FileEnding::Damaged { at_byte, why }) => {
             Some(format!("the sample file is damaged at byte {at_byte} ({why}): {done}"))
         }
@@ -97,7 +118,10 @@ fn text(path: &Path) -> Result<String> {
     let shown = path.display();
     let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
     if !kind.is_file() {
-        bail!("{shown}: a result is a regular file, or a directory with {RESULT} in it");
+        bail!(
+            "{shown}: not a result: expected a regular file, or a directory that contains \
+             {RESULT}"
+        );
     }
     if is_samples(path)? {
         bail!(
@@ -124,12 +148,12 @@ fn parse(text: &str) -> Result<Report> {
     }
     if head.schema == 1 {
         bail!(
-            "schema 1, whose lateness leaves missed releases out: this punctual reads schema \
-             {SCHEMA}; 'punctual analyse' makes one of the samples beside it"
+            "schema 1, whose lateness leaves out missed releases: this version reads schema \
+             {SCHEMA}; 'punctual analyse' makes a new result from the samples next to it"
         );
     }
     if head.schema != u64::from(SCHEMA) {
-        bail!("schema {}: this punctual reads schema {SCHEMA}", head.schema);
+        bail!("schema {}: this version reads schema {SCHEMA}", head.schema);
     }
     Report::parse(text)
 }
@@ -155,7 +179,7 @@ mod tests {
         // As that version wrote them; and as if they were of today's schema.
         let parse = |text: &str| {
             let why = parse(text).expect_err("an older schema").to_string();
-            assert!(why.contains("schema 1, whose lateness leaves missed releases out"), "{why}");
+            assert!(why.contains("schema 1, whose lateness leaves out missed releases"), "{why}");
             parse(&text.replacen("\"schema\": 1", "\"schema\": 2", 1))
         };
         let periodic = parse(include_str!("../tests/results/periodic-0.1.0.json"));
@@ -205,7 +229,7 @@ mod tests {
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":3,"tool":"punctual"}"#).contains("schema 3"));
-        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("damaged"));
+        assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
         let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use twox_hash::XxHash3_128;
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
 /// Facts that say which machine it is, by their keys in a result.
 pub const MACHINE: &[&str] =
@@ -65,13 +65,13 @@ pub fn lasting() -> impl Iterator<Item = &'static str> {
 /// The named facts that are known, as text; the others are left out.
 pub fn known<'a>(
     names: impl IntoIterator<Item = &'a str>,
-    facts: &Facts,
+    facts: &MachineFacts,
 ) -> BTreeMap<String, String> {
     let facts = as_json(facts);
     let is_known = |name: &str| facts.get(name)?.get("value").filter(|value| !value.is_null());
     let text = |name: &str| {
         is_known(name)?;
-        Some((name.to_owned(), said(&facts, name)?))
+        Some((name.to_owned(), value_text(&facts, name)?))
     };
     names.into_iter().filter_map(text).collect()
 }
@@ -87,8 +87,8 @@ pub struct Changed {
     pub to: String,
 }
 
-/// What a fact says, for comparing: `None` where it could not be read, so that nobody knows.
-fn said(facts: &Value, name: &str) -> Option<String> {
+/// The value of a fact as text, for comparing: `None` where it could not be read.
+fn value_text(facts: &Value, name: &str) -> Option<String> {
     let fact = facts.get(name)?;
     match fact.get("value") {
         Some(Value::Null) | None if fact.get("why").is_some() => None,
@@ -99,29 +99,29 @@ fn said(facts: &Value, name: &str) -> Option<String> {
     }
 }
 
-fn as_json(facts: &Facts) -> Value {
+fn as_json(facts: &MachineFacts) -> Value {
     // Facts are plain data: they always have a JSON form.
     serde_json::to_value(facts).unwrap_or(Value::Null)
 }
 
 /// The named facts that are known to differ. One that could not be read on either side is not
 /// known to.
-pub fn changed(names: &[&'static str], from: &Facts, to: &Facts) -> Vec<Changed> {
+pub fn changed(names: &[&'static str], from: &MachineFacts, to: &MachineFacts) -> Vec<Changed> {
     let (from, to) = (as_json(from), as_json(to));
     let differs = |&name: &&'static str| {
-        let (from, to) = (said(&from, name)?, said(&to, name)?);
+        let (from, to) = (value_text(&from, name)?, value_text(&to, name)?);
         (from != to).then_some(Changed { name, from, to })
     };
     names.iter().filter_map(differs).collect()
 }
 
 /// 128 bits of the named facts, as 32 hexadecimal digits: XXH3 over lines `name=value`, `?` for
-/// what could not be read. The same on every machine and with every version. It names a state; that
-/// two states are equal is told by the facts themselves.
-pub fn digest(names: &[&str], facts: &Facts) -> String {
+/// what could not be read. The same on every machine and with every version. It names a state;
+/// whether two states are equal is for the facts themselves to show.
+pub fn digest(names: &[&str], facts: &MachineFacts) -> String {
     let facts = as_json(facts);
     let line = |name: &&str| {
-        let value = said(&facts, name).unwrap_or_else(|| "?".to_owned());
+        let value = value_text(&facts, name).unwrap_or_else(|| "?".to_owned());
         format!("{name}={}\n", value.replace('\n', "\\n"))
     };
     let text: String = names.iter().map(line).collect();
@@ -137,7 +137,7 @@ pub struct Name(String);
 /// A name that is none.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a baseline's name has letters, digits, '.', '_' and '-' only, at most 64, and begins with a \
+    "a baseline name must be at most 64 letters, digits, '.', '_' and '-', and begin with a \
      letter or digit"
 )]
 pub struct NameError;
@@ -183,8 +183,8 @@ mod tests {
     use crate::fact::Fact;
     use crate::root::Root;
 
-    fn facts() -> Facts {
-        Facts::collect(&Root::live())
+    fn facts() -> MachineFacts {
+        MachineFacts::collect(&Root::live())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The facts' files of a machine as a tree, without secrets: `OUT/proc/cmdline`, ….
 //!
-//! What is copied is what [`Facts::collect`] read, as a recording root wrote it down, so the two
+//! What is copied is what [`MachineFacts::collect`] read, as a recording root logged it, so the two
 //! cannot drift apart: the tree, opened with [`Root::captured`], gives equal facts. Each file is
 //! filtered by what it is (`filter`); what was absent or unreadable stands in a manifest. Where the
 //! files go is the caller's choice: nothing is written here.
@@ -8,7 +8,7 @@
 mod filter;
 pub mod manifest;
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 use crate::root::{Listing, Read, Root, Seen};
 use crate::scrub::Scrub;
 use flate2::Compression;
@@ -20,7 +20,7 @@ use std::io::{self, Write as _};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
     /// The facts as the machine gave them, before anything was taken out.
-    pub facts: Facts,
+    pub facts: MachineFacts,
     /// How many files were written, the manifest not counted.
     pub files: usize,
     /// How many were looked for and not there.
@@ -40,7 +40,7 @@ pub fn capture<E: From<io::Error>>(
     write: impl FnMut(&str, &[u8]) -> Result<(), E>,
 ) -> Result<Captured, E> {
     let root = root.recording();
-    let facts = Facts::collect(&root);
+    let facts = MachineFacts::collect(&root);
     let mut tree = Tree { write, manifest: Manifest::default(), files: 0 };
     for (path, seen) in root.seen() {
         tree.put(&path, seen, scrub)?;

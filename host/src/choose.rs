@@ -1,7 +1,7 @@
 //! Which CPU to measure on, and which one is left for the helpers. Pure: facts in, words out.
 
 use crate::cpulist::{CpuList, CpuListError};
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
@@ -21,7 +21,7 @@ pub struct Choice {
     pub only_cpu: bool,
 }
 
-/// Why a CPU that was asked for cannot be used.
+/// Why a requested CPU cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CpuError {
     /// The text is no list, or names a CPU that cannot exist.
@@ -47,7 +47,7 @@ pub enum CpuError {
         online: CpuList,
     },
     /// CPUs that the control group does not give.
-    #[error("CPU {cpus} is outside of this process's cpuset, which has {reachable}")]
+    #[error("CPU {cpus} is outside this process's cpuset, which has {reachable}")]
     OutsideCpuset {
         /// Those of the list.
         cpus: CpuList,
@@ -66,7 +66,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(facts: &Facts) -> Self {
+    fn of(facts: &MachineFacts) -> Self {
         let online = facts.cpu.online_cpus.value().cloned();
         let allowed = facts.limits.allowed_cpus.value().cloned();
         let online = online.or_else(|| allowed.clone()).unwrap_or_else(|| CpuList::single(0));
@@ -85,7 +85,7 @@ impl Known {
 
 /// Chooses the CPU to measure on: the last isolated one that can be used, best one whose core is
 /// isolated as a whole; else the last one allowed.
-pub fn choose(facts: &Facts) -> Choice {
+pub fn choose(facts: &MachineFacts) -> Choice {
     let known = Known::of(facts);
     let whole_core = |&cpu: &u32| siblings(facts, cpu).difference(&known.isolated).is_empty();
     let isolated = known.quiet.iter().rev().find(whole_core).or_else(|| known.quiet.last());
@@ -110,11 +110,11 @@ pub fn choose(facts: &Facts) -> Choice {
 }
 
 /// The CPU for the helpers of a measurement on these CPUs; `None` when there is no other one.
-pub fn helper_cpu(measured: &CpuList, facts: &Facts) -> Option<u32> {
+pub fn helper_cpu(measured: &CpuList, facts: &MachineFacts) -> Option<u32> {
     helper(measured, facts, &Known::of(facts)).0
 }
 
-fn helper(measured: &CpuList, facts: &Facts, known: &Known) -> (Option<u32>, String) {
+fn helper(measured: &CpuList, facts: &MachineFacts, known: &Known) -> (Option<u32>, String) {
     let mut siblings_of_measured = CpuList::new();
     for cpu in measured.iter() {
         siblings_of_measured = siblings_of_measured.union(&siblings(facts, cpu));
@@ -134,15 +134,15 @@ fn helper(measured: &CpuList, facts: &Facts, known: &Known) -> (Option<u32>, Str
     .unwrap_or((None, "no other CPU is allowed".to_owned()))
 }
 
-fn siblings(facts: &Facts, cpu: u32) -> CpuList {
+fn siblings(facts: &MachineFacts, cpu: u32) -> CpuList {
     facts.cpu.topology.value().map(|topology| topology.siblings(cpu)).unwrap_or_default()
 }
 
-/// Checks a list of CPUs that was asked for.
+/// Checks a list of requested CPUs.
 ///
 /// # Errors
 /// One line that says which CPU cannot be used, and which ones can.
-pub fn check_cpus(cpus: &CpuList, facts: &Facts) -> Result<(), CpuError> {
+pub fn check_cpus(cpus: &CpuList, facts: &MachineFacts) -> Result<(), CpuError> {
     if cpus.is_empty() {
         return Err(CpuError::Empty);
     }
@@ -166,7 +166,7 @@ pub fn check_cpus(cpus: &CpuList, facts: &Facts) -> Result<(), CpuError> {
 ///
 /// # Errors
 /// As [`CpuList::parse`] and [`check_cpus`].
-pub fn parse_cpus(text: &str, facts: &Facts) -> Result<CpuList, CpuError> {
+pub fn parse_cpus(text: &str, facts: &MachineFacts) -> Result<CpuList, CpuError> {
     let possible = facts.cpu.possible_cpus.value().and_then(CpuList::last);
     let online = facts.cpu.online_cpus.value().and_then(CpuList::last);
     // `all` and `N` are of the CPUs that can be used now.

@@ -152,7 +152,7 @@ pub struct Isolcpus {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IsolcpusError {
     /// Something that starts like a flag and is none.
-    #[error("'{flag}' is no flag of isolcpus, so the kernel ignores the whole parameter")]
+    #[error("unknown flag '{flag}' of isolcpus, so the kernel ignores the whole parameter")]
     Flag {
         /// What stands there.
         flag: String,

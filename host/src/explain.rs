@@ -11,7 +11,7 @@ mod memory;
 mod scheduler;
 
 use crate::cpulist::CpuList;
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,12 +30,12 @@ pub(crate) mod errno {
     pub(crate) const EROFS: i32 = 30;
 }
 
-/// What was tried.
+/// What the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Attempt {
+pub enum RefusedCall {
     /// `sched_setscheduler` or `sched_setattr` to `SCHED_FIFO` or `SCHED_RR`.
     SetScheduler {
-        /// The priority that was asked for, 1 to 99 as the kernel counts.
+        /// The requested priority, 1 to 99 as the kernel counts.
         priority: u32,
     },
     /// `sched_setattr` to `SCHED_DEADLINE`.
@@ -49,7 +49,7 @@ pub enum Attempt {
     HoldCpuDmaLatency,
     /// `sched_setaffinity`.
     SetAffinity {
-        /// The CPUs that were asked for.
+        /// The requested CPUs.
         cpus: CpuList,
     },
     /// Reading `/dev/cpu/N/msr`.
@@ -63,11 +63,11 @@ pub enum Attempt {
 /// Why it was refused, in words for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
-    /// Why, as far as the facts tell: a clause without a full stop, to stand after a colon.
+    /// The reason, as far as it is known: a clause without a full stop, to follow a colon.
     pub why: String,
-    /// What to do, as a sentence; names the command to type where one is enough.
+    /// The remedy, as a sentence; with the command to type if one is enough.
     pub remedy: String,
-    /// What it costs to go on without, as a sentence.
+    /// The consequence of going on without it, as a sentence.
     pub cost: String,
 }
 
@@ -78,16 +78,16 @@ impl Explanation {
 }
 
 /// Explains a refusal. `errno` is the kernel's positive error number.
-pub fn explain(attempt: &Attempt, errno: i32, facts: &Facts) -> Explanation {
+pub fn explain(attempt: &RefusedCall, errno: i32, facts: &MachineFacts) -> Explanation {
     match attempt {
-        Attempt::SetScheduler { priority } => scheduler::fixed(*priority, errno, facts),
-        Attempt::SetDeadline => scheduler::deadline(errno, facts),
-        Attempt::LockMemory { bytes } => memory::lock(*bytes, errno, facts),
-        Attempt::HoldCpuDmaLatency => device::cpu_dma_latency(errno, facts),
-        Attempt::SetAffinity { cpus } => affinity::set(cpus, errno, facts),
-        Attempt::ReadMsr => device::msr(errno, facts),
-        Attempt::SetTimerSlack => scheduler::timer_slack(errno),
-        Attempt::CreateNetworkNamespace => device::network_namespace(errno, facts),
+        RefusedCall::SetScheduler { priority } => scheduler::fixed(*priority, errno, facts),
+        RefusedCall::SetDeadline => scheduler::deadline(errno, facts),
+        RefusedCall::LockMemory { bytes } => memory::lock(*bytes, errno, facts),
+        RefusedCall::HoldCpuDmaLatency => device::cpu_dma_latency(errno, facts),
+        RefusedCall::SetAffinity { cpus } => affinity::set(cpus, errno, facts),
+        RefusedCall::ReadMsr => device::msr(errno, facts),
+        RefusedCall::SetTimerSlack => scheduler::timer_slack(errno),
+        RefusedCall::CreateNetworkNamespace => device::network_namespace(errno, facts),
     }
 }
 
@@ -95,11 +95,11 @@ pub fn explain(attempt: &Attempt, errno: i32, facts: &Facts) -> Explanation {
 fn unexplained(errno: i32) -> String {
     let error = std::io::Error::from_raw_os_error(errno).to_string();
     let text = error.split(" (os error").next().unwrap_or_default().to_lowercase();
-    format!("the kernel said '{text}' (error {errno}), which no rule here explains")
+    format!("the kernel returned '{text}' (error {errno}), for which there is no explanation here")
 }
 
 /// Added where the process runs in a container, since limits then come from its runtime.
-fn container_hint(facts: &Facts, option: &str) -> String {
+fn container_hint(facts: &MachineFacts, option: &str) -> String {
     match facts.virtualization.container.value() {
         Some(name) => format!("; in this container ({name}), start it with {option}"),
         None => String::new(),

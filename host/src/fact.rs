@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Something that was asked of the machine, with its origin.
+/// One fact about the machine, with its origin.
 ///
 /// The origin is a path, sometimes with the part of it that counted in parentheses, such as
 /// `/proc/cmdline (preempt=)`. In JSON: `{"value": …|null, "origin": "…", "why": "…"}`; `why`
@@ -115,7 +115,7 @@ impl<T> Fact<T> {
     }
 
     /// This fact if it is known, else the other if that is known. When neither is, an unreadable
-    /// one wins over an absent one: not knowing is said rather than not having.
+    /// one wins over an absent one: "unknown" is reported rather than "not there".
     #[must_use]
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         if self.is_known() {

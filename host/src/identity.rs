@@ -21,7 +21,7 @@ fn word(root: &Root, path: &str) -> Fact<String> {
         Read::Text(text) => match text.trim() {
             "" | "uninitialized" => Fact::absent(path),
             word if word.len() > 64 || word.contains(char::is_control) => {
-                Fact::unreadable(path, "it holds no identifier")
+                Fact::unreadable(path, "it contains no identifier")
             }
             word => Fact::known(word.to_owned(), path),
         },

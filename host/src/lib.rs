@@ -2,7 +2,7 @@
 //! kernel refused something.
 //!
 //! The way through it: a [`root::Root`] opens paths (of this machine, or of a captured tree),
-//! [`facts::Facts::collect`] reads them, [`mod@choose`] and [`mod@explain`] judge them,
+//! [`facts::MachineFacts::collect`] reads them, [`mod@choose`] and [`mod@explain`] judge them,
 //! [`mod@capture`] writes them down for others. Only `root` and `capture` touch files; everything
 //! else is pure. No system call is made here beyond those of plain files: what needs more lives in
 //! crate `os`.
@@ -35,7 +35,7 @@ mod testing;
 
 pub use choose::{Choice, CpuError, check_cpus, choose, helper_cpu, parse_cpus};
 pub use cpulist::CpuList;
-pub use explain::{Attempt, Explanation, explain};
+pub use explain::{Explanation, RefusedCall, explain};
 pub use fact::Fact;
-pub use facts::Facts;
+pub use facts::MachineFacts;
 pub use root::Root;

@@ -69,13 +69,13 @@ impl Root {
         Ok(root)
     }
 
-    /// The same root, writing down what is asked of it.
+    /// The same root, which records every path that is read through it.
     #[must_use]
     pub fn recording(self) -> Self {
         Self { seen: Some(Mutex::default()), ..self }
     }
 
-    /// What was asked so far, by path; nothing unless [`Root::recording`].
+    /// What was read so far, by path; empty unless [`Root::recording`].
     pub fn seen(&self) -> BTreeMap<String, Seen> {
         let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(|e| e.into_inner()));
         seen.map(|seen| seen.clone()).unwrap_or_default()
@@ -112,7 +112,7 @@ impl Root {
 
     /// Reads a model-specific register of a CPU, as decimal text. Live, it is 8 bytes at the
     /// register's offset in `/dev/cpu/N/msr` (msr(4)); captured, the text file `msr-0xREGISTER`
-    /// beside it.
+    /// in the same directory.
     pub fn read_msr(&self, cpu: u32, register: u32) -> Read {
         let device = format!("/dev/cpu/{cpu}/msr");
         let path = format!("{device}-{register:#x}");

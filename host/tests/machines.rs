@@ -3,7 +3,7 @@
 
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
-use punctual_host::{Choice, Facts, Root, choose};
+use punctual_host::{Choice, MachineFacts, Root, choose};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ fn machines() -> Vec<PathBuf> {
     machines
 }
 
-fn facts(machine: &str) -> Facts {
+fn facts(machine: &str) -> MachineFacts {
     let found = machines().into_iter().find(|path| path.ends_with(machine)).unwrap();
-    Facts::collect(&Root::captured(found).unwrap())
+    MachineFacts::collect(&Root::captured(found).unwrap())
 }
 
 #[test]
 fn facts_are_as_written_beside_them() {
     for machine in machines() {
-        let facts = Facts::collect(&Root::captured(&machine).unwrap());
+        let facts = MachineFacts::collect(&Root::captured(&machine).unwrap());
         let shown = serde_json::to_string_pretty(&facts).unwrap() + "\n";
         let golden = machine.join("facts.json");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -33,7 +33,7 @@ fn facts_are_as_written_beside_them() {
         }
         let expected = fs::read_to_string(&golden).unwrap_or_default();
         assert_eq!(shown, expected, "{} differs; UPDATE_GOLDEN=1 rewrites it", golden.display());
-        assert_eq!(serde_json::from_str::<Facts>(&expected).unwrap(), facts);
+        assert_eq!(serde_json::from_str::<MachineFacts>(&expected).unwrap(), facts);
     }
 }
 
@@ -50,7 +50,7 @@ fn a_capture_of_a_capture_is_the_same() {
             fs::write(path, bytes)
         };
         let captured = capture(root(), &Scrub::of(&root()), write).unwrap();
-        let again = Facts::collect(&Root::captured(&out).unwrap());
+        let again = MachineFacts::collect(&Root::captured(&out).unwrap());
         let manifests =
             [&machine, &out].map(|dir| fs::read_to_string(dir.join("MANIFEST")).unwrap());
         fs::remove_dir_all(&out).unwrap();

@@ -33,7 +33,7 @@ pub static WAITS: [WaitRow; 5] = [
     },
     WaitRow {
         name: "rearm",
-        help: "NIST's: look every --margin, by default as often as costs least, then spin",
+        help: "NIST's re-arming: short sleeps of --margin (default: the cheapest), then spin",
         has_margin: true,
         make: |margin, _| Way::Rearm(margin.and_then(period)),
     },

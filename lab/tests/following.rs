@@ -9,9 +9,9 @@ use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{ClockReading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
-use punctual_lab::experiment::{Background, Progress};
+use punctual_lab::experiment::{Background, ExperimentProgress};
 use punctual_lab::periodic::{
-    Condition, Outcome, Plan, Prepared, Stream, WaitKind, follow, interleave,
+    Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, follow, interleave,
 };
 
 /// How far a made-up clock is ahead of CLOCK_MONOTONIC before it does anything.
@@ -53,7 +53,7 @@ impl Background for Meddler {
 
     fn end(&mut self, _: usize) {}
 
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &ExperimentProgress) {
         if progress.left < Span::from_ms(1_500) {
             self.0.store(self.1, Ordering::Relaxed);
         }
@@ -61,7 +61,7 @@ impl Background for Meddler {
 }
 
 /// Two and a half seconds on a clock that has `meddled` added after one.
-fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
+fn run(meddled: u64) -> (LoopsOutcome<Kept>, Instant) {
     let added = Arc::new(AtomicU64::new(0));
     let stream = Stream {
         cpu: None,
@@ -70,7 +70,7 @@ fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
         policy: SchedPolicy::Other,
         wait: WaitKind::Sleep,
     };
-    let plan = Plan {
+    let plan = PeriodicPlan {
         streams: vec![stream],
         conditions: vec![Condition { name: "idle".to_owned(), wait: None, loads: vec![] }],
         blocks: interleave(0, 1, Span::from_ms(2_500)),
@@ -88,7 +88,7 @@ fn run(meddled: u64) -> (Outcome<Kept>, Instant) {
 }
 
 /// Each release ran or was missed, in order, and no wake was before its release: nothing jumped.
-fn went_on(outcome: &Outcome<Kept>) {
+fn went_on(outcome: &LoopsOutcome<Kept>) {
     let samples = &outcome.sink.0;
     let (first, last) = (samples.first().expect("cycles"), samples.last().expect("cycles"));
     let spanned = last.cycle - first.cycle + 1;

@@ -8,8 +8,10 @@ use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
 use punctual::os::affinity;
 use punctual::os::scheduler::SchedPolicy;
-use punctual_lab::experiment::{Background, End};
-use punctual_lab::periodic::{Condition, Outcome, Plan, Prepared, Stream, WaitKind, interleave};
+use punctual_lab::experiment::{Background, ExperimentEnd};
+use punctual_lab::periodic::{
+    Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
+};
 use punctual_testkit::skip;
 
 #[derive(Default)]
@@ -47,14 +49,20 @@ fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     }
 }
 
-fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> Plan {
+fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> PeriodicPlan {
     let conditions = (0..=loads)
         .map(|n| Condition { name: format!("c{n}"), wait: None, loads: vec![] })
         .collect();
-    Plan { streams, conditions, blocks: interleave(loads, 1, total), housekeeping: vec![], cold: 3 }
+    PeriodicPlan {
+        streams,
+        conditions,
+        blocks: interleave(loads, 1, total),
+        housekeeping: vec![],
+        cold: 3,
+    }
 }
 
-fn run(plan: Plan, stop: &AtomicBool) -> (Outcome<Kept>, Asked) {
+fn run(plan: PeriodicPlan, stop: &AtomicBool) -> (LoopsOutcome<Kept>, Asked) {
     let mut asked = Asked::default();
     let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
     let prepared = Prepared::new(plan);
@@ -69,7 +77,7 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
         stream(5_000_000, WaitKind::Spin, SchedPolicy::Fifo(19)),
     ];
     let (outcome, asked) = run(plan(streams, 2, Span::from_ms(600)), &AtomicBool::new(false));
-    assert_eq!(outcome.end, End::Finished);
+    assert_eq!(outcome.end, ExperimentEnd::Finished);
     assert_eq!(asked.0, [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)]);
     assert_eq!(outcome.runs.len(), 6);
     for (number, run) in outcome.runs.iter().enumerate() {
@@ -103,7 +111,7 @@ fn a_stop_ends_even_a_loop_that_sleeps_for_an_hour() {
         stop.store(true, Ordering::Relaxed);
         running.join().expect("no panic")
     });
-    assert_eq!(outcome.end, End::Stopped);
+    assert_eq!(outcome.end, ExperimentEnd::Stopped);
     assert_eq!(outcome.runs[0].cycles, 0);
 }
 
@@ -113,7 +121,7 @@ fn a_load_that_does_not_start_ends_the_experiment_with_its_reason() {
         plan(vec![stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other)], 9, Span::from_ms(100));
     plan.blocks.retain(|block| block.condition == 9 || block.condition == 0);
     let (outcome, _) = run(plan, &AtomicBool::new(false));
-    assert_eq!(outcome.end, End::Load("no such load".into()));
+    assert_eq!(outcome.end, ExperimentEnd::Load("no such load".into()));
 }
 
 /// Threads of this process that are pinned to `cpu` alone, but the calling one.
@@ -136,7 +144,7 @@ impl Background for Unplug {
 
     fn end(&mut self, _: usize) {}
 
-    fn progress(&mut self, progress: &punctual_lab::experiment::Progress) {
+    fn progress(&mut self, progress: &punctual_lab::experiment::ExperimentProgress) {
         // Once the loop was seen where it belongs, long before its end.
         if progress.left < Span::from_ms(2_000) {
             let everywhere = affinity::get(0).expect("own");
@@ -163,5 +171,5 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop).expect("threads");
     let happened: Vec<_> = outcome.disturbances.iter().map(|(_, what)| what.clone()).collect();
     assert_eq!(happened, [Disturbance::CpuLost(cpu)]);
-    assert_eq!(outcome.end, End::Finished);
+    assert_eq!(outcome.end, ExperimentEnd::Finished);
 }

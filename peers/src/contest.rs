@@ -8,7 +8,7 @@ use punctual::core::time::Span;
 use punctual::os::affinity;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::wait_policy::Way;
-use punctual_lab::load::{Bounds, LoadSpec, Reexec, Running};
+use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 
 use crate::contender::Contender;
 use crate::programs::{Folder, cyclictest, linuxcnc};
@@ -148,13 +148,14 @@ impl Contest<'_> {
         Ok(())
     }
 
-    fn load(&self) -> Result<Option<Running>, String> {
+    fn load(&self) -> Result<Option<RunningLoads>, String> {
         let Some((_, specs)) = self.load else { return Ok(None) };
         let cpus = affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_default();
         let turns = self.rounds as u64 * self.entries.len() as u64;
         let once = Duration::from_nanos(self.block.as_ns().unsigned_abs()) + Duration::from_secs(2);
         let limit = once * u32::try_from(turns).unwrap_or(u32::MAX) + LOAD_GRACE;
-        let running = Running::start(specs, &Reexec::new(&[LOAD]), &Bounds::new(limit, cpus));
+        let running =
+            RunningLoads::start(specs, &Reexec::new(&[LOAD]), &LoadBounds::new(limit, cpus));
         running.map(Some).map_err(|why| why.to_string())
     }
 }

@@ -29,7 +29,7 @@ pub enum Mark {
 
 /// A series.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// Its name in the legend.
     pub name: String,
     /// Its number: colour and dashes. Several may share one.
@@ -54,7 +54,7 @@ pub struct Chart {
     /// The vertical axis.
     pub y: Axis,
     /// What is drawn.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
 }
 
 impl Chart {

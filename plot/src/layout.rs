@@ -3,9 +3,9 @@
 //! Maps the units of the axes to pixels and does nothing else.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Mark, Series};
+use crate::chart::{Chart, ChartSeries, Mark};
 use crate::font;
-use crate::scene::{Anchor, DASHES, Ink, Item, Point, SERIES, Scene};
+use crate::scene::{Anchor, DASHES, Ink, Item, SERIES, Scene, ScenePoint};
 
 /// The height of letters at ticks and in the legend.
 const SMALL: f64 = 11.5;
@@ -35,7 +35,7 @@ impl Frame<'_> {
         self.bottom - self.y.place(value) * (self.bottom - self.top)
     }
 
-    fn point(&self, (x, y): (f64, f64)) -> Point {
+    fn point(&self, (x, y): (f64, f64)) -> ScenePoint {
         (self.x(x), self.y(y))
     }
 }
@@ -72,11 +72,11 @@ pub(crate) fn scene(chart: &Chart) -> Scene {
     Scene { width, height, title, description, items }
 }
 
-fn text(at: Point, words: &str, size: f64, anchor: Anchor, ink: Ink) -> Item {
+fn text(at: ScenePoint, words: &str, size: f64, anchor: Anchor, ink: Ink) -> Item {
     Item::Text { at, text: words.to_owned(), size, anchor, ink, upward: false }
 }
 
-fn line(from: Point, to: Point, ink: Ink) -> Item {
+fn line(from: ScenePoint, to: ScenePoint, ink: Ink) -> Item {
     Item::Line { strokes: vec![vec![from, to]], ink, width: 1.0, dash: &[] }
 }
 
@@ -105,7 +105,7 @@ fn grid(frame: &Frame<'_>, items: &mut Vec<Item>) {
         axis.ticks.iter().filter(|tick| tick.label.is_some()).map(|tick| tick.at).collect()
     };
     let across = named(frame.y).into_iter().map(|at| frame.y(at));
-    let mut strokes: Vec<Vec<Point>> =
+    let mut strokes: Vec<Vec<ScenePoint>> =
         across.map(|y| vec![(frame.left, y), (frame.right, y)]).collect();
     let down = named(frame.x).into_iter().map(|at| frame.x(at));
     strokes.extend(down.map(|x| vec![(x, frame.top), (x, frame.bottom)]));
@@ -153,13 +153,13 @@ fn axes(frame: &Frame<'_>, items: &mut Vec<Item>) {
     });
 }
 
-fn draw(frame: &Frame<'_>, series: &Series, mark: &Mark, items: &mut Vec<Item>) {
+fn draw(frame: &Frame<'_>, series: &ChartSeries, mark: &Mark, items: &mut Vec<Item>) {
     let ink = Ink::Series(series.ink);
     let dash = DASHES[series.ink % SERIES];
     match mark {
         Mark::Steps { edges, values } => {
             let strokes = steps(frame, edges, values);
-            let closed = |stroke: &Vec<Point>| {
+            let closed = |stroke: &Vec<ScenePoint>| {
                 let ends = [stroke[stroke.len() - 1], stroke[0]].map(|p| (p.0, frame.bottom));
                 stroke.iter().copied().chain(ends).collect()
             };
@@ -168,7 +168,7 @@ fn draw(frame: &Frame<'_>, series: &Series, mark: &Mark, items: &mut Vec<Item>) 
             items.push(Item::Line { strokes, ink, width: 1.8, dash });
         }
         Mark::Stairs(points) => {
-            let mut stroke: Vec<Point> = Vec::new();
+            let mut stroke: Vec<ScenePoint> = Vec::new();
             for point in points.iter().map(|&point| frame.point(point)) {
                 if let Some(&(x, _)) = stroke.last() {
                     stroke.push((x, point.1));
@@ -192,9 +192,9 @@ fn draw(frame: &Frame<'_>, series: &Series, mark: &Mark, items: &mut Vec<Item>) 
 }
 
 /// Stretches of bins that hold something, each from the axis up and down to it again.
-fn steps(frame: &Frame<'_>, edges: &[f64], values: &[f64]) -> Vec<Vec<Point>> {
-    let mut strokes: Vec<Vec<Point>> = Vec::new();
-    let mut stroke: Vec<Point> = Vec::new();
+fn steps(frame: &Frame<'_>, edges: &[f64], values: &[f64]) -> Vec<Vec<ScenePoint>> {
+    let mut strokes: Vec<Vec<ScenePoint>> = Vec::new();
+    let mut stroke: Vec<ScenePoint> = Vec::new();
     for (pair, &value) in edges.windows(2).zip(values) {
         let (from, to) = (frame.x(pair[0]), frame.x(pair[1]));
         if value <= 0.0 {
@@ -212,7 +212,7 @@ fn steps(frame: &Frame<'_>, edges: &[f64], values: &[f64]) -> Vec<Vec<Point>> {
     strokes
 }
 
-fn finished(stroke: &mut Vec<Point>, bottom: f64) -> Option<Vec<Point>> {
+fn finished(stroke: &mut Vec<ScenePoint>, bottom: f64) -> Option<Vec<ScenePoint>> {
     let last = *stroke.last()?;
     stroke.push((last.0, bottom));
     Some(std::mem::take(stroke))
@@ -226,12 +226,12 @@ fn band(frame: &Frame<'_>, ink: Ink, points: &[Option<BandPoint>], items: &mut V
         .filter(|stretch| !stretch.is_empty())
         .map(|stretch| stretch.iter().flatten().copied().collect())
         .collect();
-    let outline = |stretch: &Vec<BandPoint>| -> Vec<Point> {
+    let outline = |stretch: &Vec<BandPoint>| -> Vec<ScenePoint> {
         let above = stretch.iter().map(|p| frame.point((p.0, p.3)));
         let below = stretch.iter().rev().map(|p| frame.point((p.0, p.1)));
         above.chain(below).collect()
     };
-    let outlines: Vec<Vec<Point>> = stretches.iter().map(outline).collect();
+    let outlines: Vec<Vec<ScenePoint>> = stretches.iter().map(outline).collect();
     // With an edge, so that a band of no height is seen too.
     items.push(Item::Fill { outlines, ink, opacity: 0.28, edge: 0.7 });
     let strokes =

@@ -7,7 +7,7 @@ use tiny_skia::{
 };
 
 use crate::font;
-use crate::scene::{Anchor, Ink, Item, Point, Scene};
+use crate::scene::{Anchor, Ink, Item, Scene, ScenePoint};
 
 /// Pixels of the file to a pixel of the picture.
 const SCALE: f32 = 2.0;
@@ -99,7 +99,7 @@ fn fill(path: PathBuilder, paint: &Paint<'_>, at: Transform, pixmap: &mut Pixmap
     }
 }
 
-fn trace(points: &[Point], path: &mut PathBuilder) {
+fn trace(points: &[ScenePoint], path: &mut PathBuilder) {
     for (number, &(x, y)) in points.iter().enumerate() {
         if number == 0 {
             path.move_to(x as f32, y as f32);

@@ -3,7 +3,7 @@
 //! Plain data in pixels, origin at the top left.
 
 /// A point, in pixels.
-pub type Point = (f64, f64);
+pub type ScenePoint = (f64, f64);
 
 /// What something is drawn with. Which colour that is the reader's theme decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum Ink {
 /// How many series differ in colour and dashes.
 pub const SERIES: usize = 6;
 
-/// The colours of the series on white: told apart by colour-blind eyes (Okabe and Ito's palette,
-/// its yellow left out, the light ones darkened for thin lines).
+/// The colours of the series on white: distinguishable by colour-blind eyes (Okabe and Ito's
+/// palette, its yellow left out, the light ones darkened for thin lines).
 pub const SERIES_ON_WHITE: [&str; SERIES] =
     ["#0062a8", "#c24a00", "#00795a", "#a8447f", "#8f6400", "#3d7f9e"];
 
@@ -74,7 +74,7 @@ pub enum Item {
     /// Lines from point to point; each inner list is one stroke.
     Line {
         /// The strokes.
-        strokes: Vec<Vec<Point>>,
+        strokes: Vec<Vec<ScenePoint>>,
         /// What with.
         ink: Ink,
         /// How wide.
@@ -85,7 +85,7 @@ pub enum Item {
     /// Closed shapes, filled.
     Fill {
         /// The outlines.
-        outlines: Vec<Vec<Point>>,
+        outlines: Vec<Vec<ScenePoint>>,
         /// What with.
         ink: Ink,
         /// In [0, 1].
@@ -96,7 +96,7 @@ pub enum Item {
     /// Round dots.
     Dots {
         /// Their middles.
-        at: Vec<Point>,
+        at: Vec<ScenePoint>,
         /// Their radius.
         radius: f64,
         /// What with.
@@ -105,7 +105,7 @@ pub enum Item {
     /// A word or a line of words.
     Text {
         /// Where: on the base line.
-        at: Point,
+        at: ScenePoint,
         /// What.
         text: String,
         /// How high the letters are.

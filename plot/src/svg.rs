@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::scene::{Anchor, Ink, Item, Point, SERIES, Scene};
+use crate::scene::{Anchor, Ink, Item, SERIES, Scene, ScenePoint};
 
 /// A picture for a page: colours are classes (`ink-s0` strokes, `fill-s0` fills) that the page's
 /// style sheet knows. `id` is unique in the page, of letters, digits and `-`.
@@ -104,7 +104,7 @@ fn items(scene: &Scene, svg: &mut String) {
     }
 }
 
-fn path(strokes: &[Vec<Point>], end: &str) -> String {
+fn path(strokes: &[Vec<ScenePoint>], end: &str) -> String {
     let mut path = String::new();
     for stroke in strokes {
         for (at, (x, y)) in stroke.iter().enumerate() {
@@ -149,11 +149,11 @@ pub fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::axis::Axis;
-    use crate::chart::{Chart, Mark, Series};
+    use crate::chart::{Chart, ChartSeries, Mark};
 
     fn chart(name: &str) -> Chart {
         let words = |at: f64| at.to_string();
-        let series = |ink, mark| Series { name: name.to_owned(), ink, marks: vec![mark] };
+        let series = |ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
         Chart {
             title: name.to_owned(),
             titled: true,

@@ -76,8 +76,9 @@ fn calendar() -> Plan {
 }
 
 fn tasks() -> periodic::Plan {
-    let task =
-        |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range")).budget_ns(40_000);
+    let task = |name: &str, hertz| {
+        Task::every(name, Period::hz(hertz).expect("in range")).budget_ns(40_000)
+    };
     Periodic::new().task(task("watch", 700)).task(task("log", 90)).build().expect("a plan")
 }
 

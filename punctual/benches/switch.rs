@@ -49,7 +49,7 @@ impl Dispatch for Nothing {
 
 fn task(at: usize) -> Task {
     let ms = [10, 20, 50, 100, 200, 500, 1_000, 2_000, 10_000][at % 9];
-    Task::new(format!("t{at}"), Period::ratio(ms * 1_000_000, 1).expect("in range"))
+    Task::every(format!("t{at}"), Period::ratio(ms * 1_000_000, 1).expect("in range"))
 }
 
 fn tasks(from: usize, n: usize) -> Periodic {

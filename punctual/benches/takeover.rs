@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let turns = if std::env::args().any(|arg| arg == "--test") { 1 } else { TURNS };
     let cpu = affinity::get(0).map_err(|why| why.to_string())?.iter().last().unwrap_or(0);
     let name = format!("takeover-{}", std::process::id());
-    let task = Task::new("task", Period::ratio(PERIOD_NS, 1).ok_or("no such period")?);
+    let task = Task::every("task", Period::ratio(PERIOD_NS, 1).ok_or("no such period")?);
     let mut spec = Spec::new(task, vec![std::env::current_exe()?.into()]);
     spec.restart = Restart { when: When::Always, most: u32::MAX, pause: Span::ZERO };
     spec.safe = vec![0xff; 8];

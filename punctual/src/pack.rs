@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
-        let task = Task::new(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
+        let task = Task::every(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
         if budget_us == 0 { task } else { task.budget_ns(budget_us * 1_000) }
     }
 

@@ -91,11 +91,12 @@ pub(crate) fn ns(duration: Duration) -> u64 {
 }
 
 impl Task {
-    /// A task of a name that no other has, with a balanced phase, rate-monotonic priority, no
-    /// budget, the period as deadline, and [`OnOverrun::Skip`].
+    /// A task that is released once a period, of a name that no other has: with a phase at which it
+    /// meets the fewest others, rate-monotonic priority, no budget, the period as deadline, and
+    /// [`OnOverrun::Skip`].
     ///
     /// # Real-time: setup only
-    pub fn new(name: impl Into<String>, period: impl Into<Period>) -> Self {
+    pub fn every(name: impl Into<String>, period: impl Into<Period>) -> Self {
         Self {
             name: name.into(),
             period: period.into(),
@@ -109,18 +110,11 @@ impl Task {
         }
     }
 
-    /// The same: a task that is released once a period.
-    ///
-    /// # Real-time: setup only
-    pub fn every(name: impl Into<String>, period: Period) -> Self {
-        Self::new(name, period)
-    }
-
     /// A task without a period: one that a device triggers.
     ///
     /// # Real-time: setup only
     pub fn named(name: impl Into<String>) -> Self {
-        Self::new(name, NO_PERIOD)
+        Self::every(name, NO_PERIOD)
     }
 
     /// Whether it was given a period.
@@ -174,8 +168,9 @@ impl Task {
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn on_overrun(self, then: OnOverrun) -> Self {
-        self.policy(then)
+    pub fn on_overrun(mut self, then: OnOverrun) -> Self {
+        self.policy = then;
+        self
     }
 
     /// Sets where its body runs [default: [`Placement::inline`]].
@@ -195,7 +190,7 @@ impl Task {
     /// The task as the table of its executive has it where its body runs elsewhere: to release it
     /// is done at once, and what it does wrong is judged by what it reports.
     pub(crate) fn posted(&self, phase_ns: u64) -> Self {
-        let task = self.clone().policy(OnOverrun::Skip).phase(Phase::At(phase_ns));
+        let task = self.clone().on_overrun(OnOverrun::Skip).phase(Phase::At(phase_ns));
         Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     }
 
@@ -213,13 +208,15 @@ impl Task {
         self.period
     }
 
+    #[doc(hidden)]
     /// What an overrun does.
     ///
     /// # Real-time: setup only
-    pub fn policy_of(&self) -> OnOverrun {
+    pub fn overrun_policy(&self) -> OnOverrun {
         self.policy
     }
 
+    #[doc(hidden)]
     /// Sets where its releases lie.
     ///
     /// # Real-time: setup only
@@ -239,6 +236,7 @@ impl Task {
         self
     }
 
+    #[doc(hidden)]
     /// Sets its longest execution, ns: at least 1, at most the period.
     ///
     /// # Real-time: setup only
@@ -248,6 +246,7 @@ impl Task {
         self
     }
 
+    #[doc(hidden)]
     /// Sets the time from release to the latest finish, ns, at least 1.
     ///
     /// # Real-time: setup only
@@ -257,21 +256,13 @@ impl Task {
         self
     }
 
+    #[doc(hidden)]
     /// Sets how late it may start without being counted as late, ns.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn start_ns(mut self, start_ns: u64) -> Self {
         self.start_ns = Some(start_ns);
-        self
-    }
-
-    /// Sets what an overrun does.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn policy(mut self, policy: OnOverrun) -> Self {
-        self.policy = policy;
         self
     }
 }

@@ -79,8 +79,8 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
         .build()
         .expect("a calendar");
     let periodic = Periodic::new()
-        .task(Task::new("watch", period(3_000)).budget_ns(50_000))
-        .task(Task::new("log", period(7_000)).budget_ns(100_000))
+        .task(Task::every("watch", period(3_000)).budget_ns(50_000))
+        .task(Task::every("log", period(7_000)).budget_ns(100_000))
         .build()
         .expect("a plan");
     let together = Beside::new(&units, &periodic).expect("they fit");
@@ -117,8 +117,8 @@ fn followed() -> Follower {
 fn on_a_followed_clock() -> (u64, u64) {
     let follower = followed();
     let plan = Periodic::new()
-        .task(Task::new("fast", period(1_000)))
-        .task(Task::new("slow", period(5_000)))
+        .task(Task::every("fast", period(1_000)))
+        .task(Task::every("slow", period(5_000)))
         .build()
         .expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());

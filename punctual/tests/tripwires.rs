@@ -87,7 +87,7 @@ fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let process = session::Process::enter();
     let _thread = session::Thread::enter(None, SchedPolicy::Fifo(10));
     let task = |name: &str, us: u64, policy| {
-        Task::new(name, Period::ratio(us * 1_000, 1).expect("in range")).policy(policy)
+        Task::every(name, Period::ratio(us * 1_000, 1).expect("in range")).on_overrun(policy)
     };
     let plan = Periodic::new()
         .task(task("skip", 500, Overrun::Skip))

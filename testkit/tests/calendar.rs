@@ -86,8 +86,8 @@ fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
             break;
         }
         let deadline = (budget + deadline_ns).min(FRAME_NS);
-        let unit = Unit::new(n.to_string(), budget)
-            .ready_ns(at + gap)
+        let unit = Unit::new(n.to_string(), Duration::from_nanos(budget))
+            .at(Duration::from_nanos(at + gap))
             .deadline(Duration::from_nanos(deadline));
         all = all.unit(unit.of(format!("task {}", task % 3)));
         at += gap + budget;
@@ -107,7 +107,7 @@ fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
 fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
     let task = |(n, &(period, budget)): (usize, &(u64, u64))| {
         let period = Period::ratio(period, 1).expect("in range");
-        Task::new(format!("periodic {n}"), period).budget_ns(budget).phase(Phase::At(0))
+        Task::every(format!("periodic {n}"), period).budget_ns(budget).phase(Phase::At(0))
     };
     parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
 }
@@ -278,8 +278,8 @@ fn a_time_out_stops_everything_where_that_is_asked() {
             .deadline(Duration::from_nanos(900))
     };
     let plan = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
-        .unit(unit("culprit", 0).policy(OnOverrun::Skip))
-        .unit(unit("victim", 100).policy(OnOverrun::Stop))
+        .unit(unit("culprit", 0).on_overrun(OnOverrun::Skip))
+        .unit(unit("victim", 100).on_overrun(OnOverrun::Stop))
         .build()
         .expect("a plan");
     let ran = |script: &Scripted| {
@@ -311,7 +311,10 @@ fn what_never_idles_ends_all_the_same() {
     assert!(ran.iter().all(|ran| ran.3 < 21 * FRAME_NS), "{ran:?}");
     let task = |name: &str, budget| {
         let period = Period::ratio(100, 1).expect("in range");
-        Task::new(name, period).budget_ns(budget).phase(Phase::At(0)).policy(OnOverrun::Burst(9))
+        Task::every(name, period)
+            .budget_ns(budget)
+            .phase(Phase::At(0))
+            .on_overrun(OnOverrun::Burst(9))
     };
     let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
     let plan = all.build().expect("a plan");

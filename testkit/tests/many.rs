@@ -68,7 +68,7 @@ impl Observe for Heard {
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
-    Task::new(name, Period::ratio(period_ns, 1).expect("in range")).phase(Phase::At(0))
+    Task::every(name, Period::ratio(period_ns, 1).expect("in range")).phase(Phase::At(0))
 }
 
 type Seen = Vec<(usize, u64, i64, u64, i64)>;
@@ -119,12 +119,12 @@ fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
 
 #[test]
 fn a_task_of_the_stop_policy_ends_everything() {
-    let all = Periodic::new().task(task("a", 200).policy(OnOverrun::Stop)).task(task("b", 400));
+    let all = Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
     let (ended, seen, _) = run(all, vec![], vec![((0, 1), 250)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((0, 1)));
     // Kept from running for a whole period by another: its release was missed all the same.
-    let all = Periodic::new().task(task("a", 200).policy(OnOverrun::Stop)).task(task("b", 400));
+    let all = Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
     let (ended, seen, _) = run(all, vec![], vec![((1, 0), 450)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((1, 0)));
@@ -167,7 +167,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         }
     }
     for (policy, steps) in [(OnOverrun::Terminate, 20), (OnOverrun::Skip, 50)] {
-        let plan = Periodic::new().task(task("a", 200).policy(policy)).build().expect("a plan");
+        let plan = Periodic::new().task(task("a", 200).on_overrun(policy)).build().expect("a plan");
         let table = plan.table(Instant::from_ns(0));
         let mut storage = plan.storage();
         let from = Instant::from_ns(0);

@@ -60,7 +60,7 @@ fn in_loop<W: Wait<SimClock<Late>>>(
 
 fn runs<W: Wait<SimClock<Late>>>(wait: W) {
     let task = |name: &str, ms: u64, policy| {
-        Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
+        Task::every(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).on_overrun(policy)
     };
     let plan = Periodic::new()
         .task(task("skip", 1, OnOverrun::Skip))

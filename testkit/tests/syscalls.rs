@@ -42,7 +42,7 @@ impl Dispatch for Runs {
 
 fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
     let task = |name: &str, ms: u64, policy| {
-        Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).policy(policy)
+        Task::every(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).on_overrun(policy)
     };
     let plan = Periodic::new()
         .task(task("fast", 1, OnOverrun::Skip))
@@ -91,7 +91,7 @@ fn both() {
         )
         .build()
         .expect("a calendar");
-    let task = Task::new("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
+    let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
     let periodic = Periodic::new().task(task).build().expect("a plan");
     let together = Beside::new(&units, &periodic).expect("they fit");
     let (places, table) =
@@ -117,7 +117,7 @@ fn followed() {
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     let follower = follow.start().expect("readable");
-    let task = Task::new("fast", Period::ratio(1_000_000, 1).expect("in range"));
+    let task = Task::every("fast", Period::ratio(1_000_000, 1).expect("in range"));
     let plan = Periodic::new().task(task).build().expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
     let mut clock = follower.clock(MachineClock::best());
@@ -153,7 +153,7 @@ impl Dispatch for Marks<'_> {
 /// A loop whose tasks another thread changes all the time.
 fn changed() {
     let task =
-        |name: &str, ms: u64| Task::new(name, Period::ratio(ms * 1_000_000, 1).expect("fine"));
+        |name: &str, ms: u64| Task::every(name, Period::ratio(ms * 1_000_000, 1).expect("fine"));
     let steady = Periodic::new().task(task("steady", 1));
     let (first, epoch) = (steady.build().expect("a plan"), Instant::from_ns(0));
     let (seen, turns) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -52,8 +52,8 @@ impl Dispatch for Told<'_> {
 fn seen<'c>(now: &'c Cell<u64>, wait: impl Wait<Shared<'c>>) -> Vec<Seen> {
     let period = |us: u64| Period::ratio(us * 1_000, 1).expect("in range");
     let plan = Periodic::new()
-        .task(Task::new("fast", period(200)).phase(Phase::At(0)))
-        .task(Task::new("slow", period(400)).phase(Phase::At(100_000)))
+        .task(Task::every("fast", period(200)).phase(Phase::At(0)))
+        .task(Task::every("slow", period(400)).phase(Phase::At(100_000)))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -73,13 +73,13 @@ pub(super) struct Last {
 
 impl Last {
     pub(super) fn of(summary: &Summary) -> Self {
-        let Summary { epoch, quiet, policy, approach, learned, refused, .. } = summary;
+        let Summary { epoch, quiet, policy, wait, refused, .. } = summary;
         let mut text = summary.to_string();
         if let End::Panicked { .. } = summary.end {
             text.push_str(" (a fault of libpunctual's own)");
         }
         Self {
-            info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *approach, *learned),
+            info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *wait),
             refused: listed(refused),
             summary: text,
         }

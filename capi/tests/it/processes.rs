@@ -16,7 +16,7 @@ use crate::programs::source;
 fn spec(mode: &str, policy: OnOverrun) -> Spec {
     let name = format!("process-{mode}");
     let built = compile(&name, &program("gcc"), &source("process.c"), &["-std=c11"]);
-    let task = Task::new(mode, Period::ratio(2_000_000, 1).expect("in range")).policy(policy);
+    let task = Task::every(mode, Period::ratio(2_000_000, 1).expect("in range")).on_overrun(policy);
     let mut spec = Spec::new(task, vec![built.into_os_string(), mode.into()]);
     spec.register_within = Span::from_ms(60_000);
     spec.safe = vec![0xff; 8];

@@ -13,8 +13,8 @@ use crate::parse;
                         2 could not compare."
 )]
 pub(crate) struct CompareArgs {
-    /// Results to hold against each other, two or more: directories of 'punctual check',
-    /// result.json files, sample files. The first is the reference
+    /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
+    /// files. The first is the reference
     #[arg(value_name = "RESULT", num_args = 1.., required_unless_present = "a")]
     pub(crate) results: Vec<PathBuf>,
     /// Several results of the reference, separated by commas; best measured in turn with those of
@@ -25,8 +25,8 @@ pub(crate) struct CompareArgs {
     /// Several results of the other side, separated by commas
     #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "a")]
     pub(crate) b: Vec<PathBuf>,
-    /// Compare also how often this lateness is exceeded; may be given again. It is moved up to the
-    /// end of its bucket, by less than 1 %
+    /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to
+    /// the end of its histogram bucket, by less than 1 %
     #[arg(
         long = "threshold",
         value_name = "TIME",
@@ -34,14 +34,14 @@ pub(crate) struct CompareArgs {
         value_parser = parse::duration
     )]
     pub(crate) thresholds: Vec<parse::Duration>,
-    /// Exit 1 when another side is worse than the reference, at least somewhere
+    /// Exit 1 if another side is worse than the reference in any respect
     #[arg(long)]
     pub(crate) fail_if_worse: bool,
-    /// Compare also the same recording with itself, and histograms without an order of cycles, as
-    /// if cycles were independent
+    /// Compare even a recording with itself, and histograms (which lack the order of cycles) as if
+    /// cycles were independent
     #[arg(long)]
     pub(crate) anyway: bool,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -58,13 +58,13 @@ pub(crate) struct BaselinesDir {
 /// Baselines of a measuring subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct BaselineArgs {
-    /// Keep this run as baseline NAME of this machine, for --against
+    /// Save this run as baseline NAME of this machine, for --against
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
-    /// Replace the baseline where there is one of that name
+    /// Replace an existing baseline of that name
     #[arg(long, requires = "baseline")]
     pub(crate) force: bool,
-    /// Hold this run against baseline NAME, and fail (exit 1) where it is worse
+    /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
     #[arg(long, value_name = "NAME")]
     pub(crate) against: Option<String>,
     #[command(flatten)]
@@ -74,12 +74,12 @@ pub(crate) struct BaselineArgs {
 /// `punctual baseline`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BaselineCommand {
-    /// List the baselines that are kept
+    /// List the saved baselines
     List {
         #[command(flatten)]
         dir: BaselinesDir,
     },
-    /// Show what a baseline is about: its machine, the facts that matter, its runs
+    /// Show a baseline: its machine, the facts that matter, its runs
     Show {
         /// Its name
         name: String,

@@ -12,7 +12,7 @@ use crate::parse;
 /// Where a report goes, and its limits and claims.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArgs {
-    /// Fail (exit 1) unless this holds for every run: 'p99.9<50us', 'max<1ms', 'missed<1',
+    /// Fail (exit 1) unless this limit holds for every run: 'p99.9<50us', 'max<1ms', 'missed<1',
     /// 'jitter_pp<20us'; may be given again
     #[arg(
         long = "limit",
@@ -21,9 +21,10 @@ pub(crate) struct ReportArgs {
         value_parser = parse::limit
     )]
     pub(crate) limits: Vec<MetricLimit>,
-    /// Fail (exit 1) unless every run shows this, 95 % sure or as sure as '@99%' says:
+    /// Fail (exit 1) unless every run shows this claim, with 95 % confidence or as given by '@99%':
     /// 'p(lateness>50us)<1e-6', 'p(|interval|>20us)<1e-4 @99%', 'p(missed)<1e-6'; may be given
-    /// again. Before measuring it says how long that takes; it never measures longer by itself
+    /// again. The time that the claim needs is printed before the measurement, which never runs
+    /// longer by itself
     #[arg(
         long = "claim",
         value_name = "CLAIM",
@@ -31,10 +32,10 @@ pub(crate) struct ReportArgs {
         value_parser = parse::claim
     )]
     pub(crate) claims: Vec<Ask>,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
-    /// Take in the cold cycles at the start of each block, which are left out otherwise
+    /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(crate) keep_cold: bool,
 }
@@ -42,11 +43,12 @@ pub(crate) struct ReportArgs {
 /// How claims are planned.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Say how many cycles and how long each --claim takes, and measure nothing
+    /// Print how many cycles and how much time each --claim needs, and measure nothing
     #[arg(long, requires = "claims")]
     pub(crate) plan: bool,
-    /// Extremal index to plan claims with, in (0, 1]: how far late cycles come alone, as the claims
-    /// of an earlier run gave it; half of it takes twice the time [default: 1, independent cycles]
+    /// Extremal index for planning claims, in (0, 1], as the claims of an earlier run show it: 1
+    /// means that late cycles are independent; half the index doubles the time [default: 1,
+    /// independent cycles]
     #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::theta)]
     pub(crate) theta: Option<f64>,
 }
@@ -54,7 +56,7 @@ pub(crate) struct PlanArgs {
 /// Read the facts of a captured machine instead of this one's.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RootArgs {
-    /// Read facts from OUT, which 'punctual capture OUT' wrote, instead of from this machine
+    /// Read facts from OUT, written by 'punctual capture OUT', instead of from this machine
     #[arg(long, value_name = "OUT")]
     pub(crate) root: Option<PathBuf>,
 }

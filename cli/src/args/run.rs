@@ -14,7 +14,7 @@ pub(crate) struct RunArgs {
     /// How long to run [default: until Ctrl-C, or until no task is left]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: Option<parse::Duration>,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 }

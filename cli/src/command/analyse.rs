@@ -17,8 +17,8 @@ use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
 use punctual_analysis::import::formats;
 
-use crate::Exit;
 use crate::args::AnalyseArgs;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{self, Judged, Report};
 use crate::stored::SAMPLES;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
         let report = super::soak::judged(&args.file, &args.report.limits, &args.report.claims)?;
         super::write(&report, json)?;
-        return Ok(super::exit(&report));
+        return Ok(Exit::of(&report));
     }
     let RecordedData { mut envelope, runs } = match &args.column {
         Some(column) => csv::read(args, column)?,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     let judged = Judged { verdicts: report::verdicts(&runs), runs };
     let report = Report { envelope, body: judged.into() };
     super::write(&report, json)?;
-    Ok(super::exit(&report))
+    Ok(Exit::of(&report))
 }
 
 fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
@@ -53,7 +53,7 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     // A name that cannot be read is refused for that, whatever the other options.
     let mut reader = source::open(path)?;
     if args.period.is_some() {
-        bail!("--period: a recording states its own; it goes with --column");
+        bail!("--period requires --column: a recording states its own period");
     }
     let head = source::head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {shown}"))?;
@@ -63,8 +63,8 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     }
     let Some(format) = detect(&head) else {
         bail!(
-            "{shown}: unrecognised file format; known are punctual's own samples and files of {}; \
-             for CSV name a column, e.g. --column lateness:us",
+            "{shown}: unrecognised file format; accepted are sample files of punctual and files \
+             of {}; for CSV, name a column, e.g. --column lateness:us",
             formats::programs()
         );
     };

@@ -4,9 +4,9 @@ use anyhow::Result;
 use punctual_host::baseline::Name;
 use serde_json::Value;
 
-use crate::Exit;
 use crate::args::BaselineCommand;
 use crate::comparison::store::{Baseline, Store};
+use crate::exit::Exit;
 use crate::format;
 use crate::output::Json;
 

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
 
-use crate::Exit;
 use crate::args::CaptureArgs;
+use crate::exit::Exit;
 use crate::output::{Dir, Json};
 
 /// Environment variables that name a user.
@@ -23,15 +23,15 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Exit> {
     let out = Dir::make(&args.out)?;
     let shown = args.out.display();
     if let Some(name) = out.first_name(&[]).with_context(|| format!("cannot read {shown}"))? {
-        bail!("{shown}: not empty ({name} is in it); name a directory that does not exist yet");
+        bail!("{shown}: not empty (it contains {name}); name a new or empty directory");
     }
     let captured = capture(root, &scrub, |path, bytes| {
         let written = out.create(path, bytes);
         written.with_context(|| format!("cannot write {}", args.out.join(path).display()))
     })?;
     let line = format!(
-        "{} files in {}; {} absent and {} unreadable ones are in its MANIFEST. \
-         Look it through before you send it: names that no rule knows may be left.\n",
+        "{} files in {}; its MANIFEST lists {} absent and {} unreadable files. Check the files \
+         before you send them: names that no rule covers may remain.\n",
         captured.files,
         args.out.display(),
         captured.absent,

@@ -13,14 +13,14 @@ use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
-use punctual_lab::periodic::{Condition, Plan, Stream, WaitKind, interleave};
+use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, interleave};
 
-use crate::Exit;
 use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
+use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Json};
@@ -54,7 +54,7 @@ pub(crate) struct CheckArgs {
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
-    /// Directory in which each run gets a directory of its own
+    /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
     pub(crate) results: PathBuf,
     #[command(flatten)]
@@ -113,14 +113,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
     let kept = results.replace(RESULT, &text);
-    let drawn = super::report::beside(&results, &report);
+    let drawn = super::report::write_to(&results, &report);
     shown.and(kept).and(drawn)?;
     gate.keep(&report, &recorded)?;
-    super::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The loads that start on this machine, and notes about the others.
-fn loads(here: &Facts) -> (Vec<LoadSpec>, Vec<String>) {
+fn loads(here: &MachineFacts) -> (Vec<LoadSpec>, Vec<String>) {
     let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
     (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
 }
@@ -141,20 +141,20 @@ fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
 }
 
 /// The experiment with these loads.
-fn plan(stream: &Stream, here: &Facts, loads: &[LoadSpec], duration: Span) -> Plan {
+fn plan(stream: &Stream, here: &MachineFacts, loads: &[LoadSpec], duration: Span) -> PeriodicPlan {
     let conditions = conditions(loads.to_vec(), duration);
     let blocks = interleave(conditions.len() - 1, rounds(duration, stream.period), duration);
     let cpus: CpuList = stream.cpu.into_iter().collect();
     let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
     let streams = vec![stream.clone()];
-    Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
+    PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
 }
 
 /// What each claim takes, with these loads.
 fn claims_take(
     args: &CheckArgs,
     stream: &Stream,
-    here: &Facts,
+    here: &MachineFacts,
     loads: &[LoadSpec],
 ) -> Vec<PlannedRun> {
     let plan_of = |duration| plan(stream, here, loads, duration);
@@ -162,7 +162,7 @@ fn claims_take(
 }
 
 /// The CPU to measure: as requested, else as the facts say.
-fn pick(requested: Option<&str>, here: &Facts) -> Result<(u32, Choice)> {
+fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(u32, Choice)> {
     let (cpus, choice) = experiment::pick(requested, here)?;
     match (cpus.first(), cpus.len(), requested) {
         (Some(cpu), 1, _) => Ok((cpu, choice)),

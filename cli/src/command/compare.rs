@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::Exit;
 use crate::args::CompareArgs;
 use crate::comparison::{Recorded, Side, compare_sides, read};
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -23,7 +23,7 @@ const RESULTS_MAX: usize = 1_000;
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let paths: Vec<&PathBuf> = args.results.iter().chain(&args.a).chain(&args.b).collect();
     if args.b.is_empty() && args.results.len() < 2 {
-        bail!("a comparison needs two results or more");
+        bail!("compare needs at least two results");
     }
     if paths.len() > RESULTS_MAX {
         bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
@@ -82,10 +82,7 @@ fn refuse_twice(paths: &[&PathBuf]) -> Result<()> {
         };
         let Ok(meta) = fs::metadata(beside(file)) else { continue };
         if !seen.insert((meta.dev(), meta.ino())) {
-            bail!(
-                "{}: the same recording is given twice; --anyway compares it all the same",
-                path.display()
-            );
+            bail!("{}: the recording is given twice; use --anyway to compare it", path.display());
         }
     }
     Ok(())
@@ -104,7 +101,7 @@ fn refuse_copies(sides: &[Side]) -> Result<()> {
         });
         if let Some(b) = copy {
             bail!(
-                "{} and {} hold the same recording; --anyway compares it all the same",
+                "{} and {} contain the same recording; use --anyway to compare them",
                 a.from,
                 b.from
             );

@@ -16,8 +16,8 @@ use anyhow::{Result, bail};
 use punctual_export::hdr::{self, IntervalHistogram};
 use punctual_export::openmetrics;
 
-use crate::Exit;
 use crate::args::ExportArgs;
+use crate::exit::Exit;
 use crate::output;
 use crate::report::Report;
 use source::Source;
@@ -27,7 +27,7 @@ use tables::Table;
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
     let to_terminal = args.output == Path::new("-") && io::stdout().is_terminal();
     if args.format.parquet && to_terminal {
-        bail!("Parquet is no text for a terminal: name a file, -o FILE");
+        bail!("cannot write Parquet to a terminal: name a file with -o FILE");
     }
     let source = Source::open(&args.result)?;
     output::spare("--output", Some(&args.output), [args.result.as_path()])?;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
             tables::samples(&source, table, &args.output)?
         }
     };
-    warnings.iter().for_each(|warning| output::complain(warning));
+    warnings.iter().for_each(|warning| output::message(warning));
     Ok(Exit::Fine)
 }
 
@@ -81,7 +81,7 @@ fn intervals(report: &Report, shown: &str) -> Result<Vec<IntervalHistogram>> {
 /// What stands at the head of a log.
 fn notes(report: &Report) -> Vec<String> {
     let from = format!("written by punctual {}", env!("CARGO_PKG_VERSION"));
-    let end = "the recording ended before its time, or its file did".to_owned();
+    let end = "the recording ended early, or its file is incomplete".to_owned();
     std::iter::once(from).chain(report.envelope.incomplete.then_some(end)).collect()
 }
 

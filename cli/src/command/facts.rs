@@ -3,11 +3,11 @@
 //! Reads, prints, changes nothing.
 
 use anyhow::Result;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use serde_json::Value;
 
-use crate::Exit;
 use crate::args::FactsArgs;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::view;
 
@@ -15,7 +15,7 @@ use crate::view;
 pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
     let json = Json::open(args.json.as_deref())?;
-    let facts = Facts::collect(&super::root(args.root.root.as_deref())?);
+    let facts = MachineFacts::collect(&super::root(args.root.root.as_deref())?);
     let text = view::json::of(&facts)?;
     json.write(&text, &page(&serde_json::to_value(&facts)?))?;
     Ok(Exit::Fine)

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::Exit;
 use crate::args::ManArgs;
 use crate::cli::Cli;
+use crate::exit::Exit;
 use crate::output::Dir;
 
 /// Runs the subcommand.
@@ -28,6 +28,6 @@ fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
     }
     let page = Man::new(command);
     let mut text = Vec::new();
-    page.render(&mut text).context("cannot make a man page")?;
+    page.render(&mut text).context("cannot write a man page")?;
     dir.replace(&page.get_filename(), text)
 }

@@ -19,7 +19,7 @@ pub(crate) mod soak;
 use anyhow::Result;
 use punctual::core::time::Span;
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::experiment::{self, root};
 use crate::output::Json;
 use crate::report::{PlannedRun, Report};
@@ -36,15 +36,4 @@ fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
 /// Writes a report where that is requested, and its page.
 fn write(report: &Report, json: Json) -> Result<()> {
     json.write(&view::json::of(report)?, &view::text::page(report, None))
-}
-
-/// The exit that the limits and claims ask for.
-fn exit(report: &Report) -> Exit {
-    if report.envelope.verdict.ok { Exit::Fine } else { Exit::Failed }
-}
-
-/// The exit that the limits require, or what went wrong on the way: reported last, after all else
-/// was written.
-fn exit_after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Exit> {
-    trouble.map_or_else(|| Ok(exit(report)), Err)
 }

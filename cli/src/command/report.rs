@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::Exit;
 use crate::args::ReportPageArgs;
+use crate::exit::Exit;
 use crate::output::{self, Dir, Opened};
 use crate::pages::Page;
 use crate::report::Report;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     let plots = args.plots.as_deref().map(Dir::make).transpose()?;
     let out = match &args.output {
         Some(path) => Opened::at(path)?,
-        None => Dir::open(&found.beside)?.opened(PAGE)?,
+        None => Dir::open(&found.default_dir)?.opened(PAGE)?,
     };
     let links = gather::links(&found.stored, out.path());
     let page = Page::of(found.stored, links)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
 }
 
 /// Writes the page of a result that was just measured beside it.
-pub(crate) fn beside(results: &Dir, report: &Report) -> Result<PathBuf> {
+pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
     let page = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
     results.replace(PAGE, view::html::page(&page))

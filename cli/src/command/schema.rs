@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::output::Json;
 use crate::view;
 

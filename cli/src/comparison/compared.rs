@@ -35,8 +35,8 @@ pub(crate) fn compare_sides(
         others.iter().map(|b| matched(reference, b, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {
         bail!(
-            "{} and {} have no run of the same name: {} against {}; where each has one, --anyway \
-             compares it",
+            "{} and {} have no run of the same name: {} against {}; if each has one run, --anyway \
+             compares them",
             reference.results[0].from,
             others[at].results[0].from,
             names(reference).join(", "),
@@ -87,8 +87,8 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
                 for series in &mut run.parts {
                     let Some(wakes) = series.wakes() else {
                         bail!(
-                            "{from}: the other side knows wakes alone, and a result without its \
-                             samples does not state them from its {} missed releases",
+                            "{from}: the other side contains wakes only, and without samples the \
+                             wakes of this side cannot be separated from its {} missed releases",
                             series.missed
                         );
                     };
@@ -185,8 +185,8 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     notes.extend(in_turn(a, b));
     if a.results.len() < 3 || b.results.len() < 3 {
         notes.push(
-            "with fewer than three results a side it is not known how much results differ from \
-             one boot or hour to the next"
+            "fewer than three results on a side: how much results differ from boot to boot or \
+             hour to hour is unknown"
                 .to_owned(),
         );
     }
@@ -197,7 +197,7 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
         let lost: u64 = result.runs.iter().map(|run| run.unrecorded).sum();
         if lost > 0 {
             notes.push(format!(
-                "{}: {lost} cycles were not recorded and are in no count",
+                "{}: {lost} cycles were not recorded and are not counted",
                 result.from
             ));
         }
@@ -206,8 +206,8 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     if parts().any(|series| series.of_wakes) {
         let left_out: u64 = results().flat_map(|result| &result.runs).map(|run| run.left_out).sum();
         notes.push(format!(
-            "compared by wakes alone, for not every side knows its releases: {left_out} missed \
-             releases are left out"
+            "compared by wakes alone, because one side does not contain its releases: {left_out} \
+             missed releases are left out"
         ));
     }
     for result in results().filter(|result| result.machine.is_none()) {
@@ -215,7 +215,7 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     }
     if anyway && parts().any(|series| !series.ordered) {
         notes.push(
-            "histograms do not hold the order of cycles: tested as if cycles were independent, \
+            "histograms do not contain the order of cycles: the tests assume independent cycles, \
              which is wrong where late cycles come in bursts"
                 .to_owned(),
         );
@@ -233,14 +233,14 @@ fn in_turn(a: &Side, b: &Side) -> Option<String> {
         side.results.iter().map(|result| Some((at(result)?, is_b))).collect()
     };
     let (Some(mut all), Some(others)) = (started(a, false), started(b, true)) else {
-        return Some("it is not known when they were measured, or whether in turn".to_owned());
+        return Some("it is unknown when they were measured, and whether in turn".to_owned());
     };
     all.extend(others);
     all.sort_unstable();
     let turns = all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     (turns < 2).then(|| {
         "one side was measured after the other: a drift in between looks like a difference; \
-         measured in turn (A B A B) it does not"
+         measure in turn (A B A B) to avoid that"
             .to_owned()
     })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual_host::baseline::Name;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use super::compared::{Side, compare_sides};
 use super::recorded::{Recorded, RecordedRun};
@@ -33,11 +33,11 @@ impl Gate {
     /// Refuses what could not be done after the run: no such baseline, one of another machine, a
     /// name that is taken, a directory that cannot be written. `foreign`: the facts are not those
     /// of the machine that measures.
-    pub(crate) fn open(args: &BaselineArgs, facts: &Facts, foreign: bool) -> Result<Self> {
+    pub(crate) fn open(args: &BaselineArgs, facts: &MachineFacts, foreign: bool) -> Result<Self> {
         if foreign && (args.baseline.is_some() || args.against.is_some()) {
             bail!(
-                "--root cannot go with --baseline or --against: a baseline is of the machine that \
-                 measures"
+                "--root cannot be combined with --baseline or --against: a baseline belongs to \
+                 the machine that measures"
             );
         }
         let mut files = Vec::new();
@@ -94,9 +94,9 @@ impl Gate {
                 .verdict
                 .reasons
                 .extend(reasons.map(|why| format!("against {name}: {why}")));
-            let alone = "one run against one: a drift of the machine, or another boot, looks like \
-                         this too; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' of runs measured \
-                         in turn tells them apart";
+            let alone = "one run compared with one: a drift of the machine or a reboot can look \
+                         the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
+                         measured in turn separates them";
             report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
             report.envelope.verdict.ok = false;
         }
@@ -108,12 +108,12 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            bail!("not kept as baseline {}: the run ended early", name.as_str());
+            bail!("not saved as baseline {}: the run ended early", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         store.refuse_taken(name, *force)?;
         Store::keep(name, Recorded::measured(report, runs, &from), file)?;
-        output::say(&format!("kept as {}", file.path().display()));
+        output::message(&format!("baseline saved as {}", file.path().display()));
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
             return of_samples(&samples, shown);
         }
     } else if !kind.is_file() {
-        bail!("{shown}: a result, a sample file or a directory of one is needed");
+        bail!("{shown}: expected a result, a sample file, or a directory that contains one");
     } else if stored::is_samples(path)? {
         return of_samples(path, shown);
     }
@@ -154,8 +154,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
     if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
         bail!(
-            "{from}: it holds no lateness (instants alone give intervals): it cannot be compared \
-             with a lateness"
+            "{from}: it contains intervals but no lateness, and cannot be compared with lateness"
         );
     }
     let runs = report.body.runs().iter().filter(shows).map(run).collect();

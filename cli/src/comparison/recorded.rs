@@ -1,7 +1,7 @@
 //! A result, as far as a comparison needs it.
 
 use punctual_analysis::compare::series::LatenessSeries;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Report, Session, Setup};
@@ -23,7 +23,7 @@ pub(crate) struct Recorded {
     /// Whether it ended before its time.
     pub(crate) incomplete: bool,
     /// The machine, where the data say.
-    pub(crate) machine: Option<Facts>,
+    pub(crate) machine: Option<MachineFacts>,
     /// What the kernel granted, where the data say.
     pub(crate) session: Option<Session>,
     /// What stamps were taken with, where the data say.

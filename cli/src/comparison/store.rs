@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,10 @@ impl Store {
         let state = absolute("XDG_STATE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
         let Some(state) = state else {
-            bail!("neither XDG_STATE_HOME nor HOME says where baselines are: use --baselines DIR");
+            bail!(
+                "neither XDG_STATE_HOME nor HOME is set: name the directory of baselines with \
+                 --baselines DIR"
+            );
         };
         Ok(Self { dir: state.join("punctual/baselines") })
     }
@@ -92,7 +95,7 @@ impl Store {
         let shown = path.display();
         if !path.exists() {
             bail!(
-                "there is no baseline {} in {}: keep one with --baseline {}",
+                "there is no baseline {} in {}: create one with --baseline {}",
                 name.as_str(),
                 self.dir.display(),
                 name.as_str()
@@ -101,14 +104,14 @@ impl Store {
         let mut text = String::new();
         let kind = fs::metadata(&path).with_context(|| format!("cannot read {shown}"))?;
         if !kind.is_file() {
-            bail!("{shown}: a baseline is a regular file");
+            bail!("{shown}: not a regular file");
         }
         let file = File::open(&path).with_context(|| format!("cannot read {shown}"))?;
         file.take(BYTES_MAX + 1)
             .read_to_string(&mut text)
-            .with_context(|| format!("{shown}: no baseline of punctual's"))?;
+            .with_context(|| format!("{shown}: not a baseline of punctual"))?;
         if text.len() as u64 > BYTES_MAX {
-            bail!("{shown}: no baseline of punctual's: more than {} MiB", BYTES_MAX >> 20);
+            bail!("{shown}: not a baseline of punctual: more than {} MiB", BYTES_MAX >> 20);
         }
         parse(&text).with_context(|| format!("{shown}"))
     }
@@ -136,7 +139,7 @@ impl Store {
     pub(crate) fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
         let path = self.path(name);
         if !force && path.symlink_metadata().is_ok() {
-            bail!("{}: there is such a baseline already; --force replaces it", path.display());
+            bail!("{}: the baseline exists already; --force replaces it", path.display());
         }
         Ok(())
     }
@@ -179,24 +182,25 @@ impl Store {
 
 impl Baseline {
     /// Refuses another machine than the one that it is of.
-    pub(crate) fn refuse_another_machine(&self, facts: &Facts) -> Result<()> {
+    pub(crate) fn refuse_another_machine(&self, facts: &MachineFacts) -> Result<()> {
         let Some(mine) = &self.recorded.machine else {
-            bail!("baseline {} does not say which machine it is of", self.name.as_str());
+            bail!("baseline {} does not record its machine", self.name.as_str());
         };
         if let (Some(kept), Some(here)) = (&self.machine_id, machine_id())
             && *kept != here
         {
             bail!(
-                "baseline {} is of another machine: its identifier (/etc/machine-id) is not this \
-                 one's; 'punctual compare' takes results of any two",
+                "baseline {} was recorded on another machine: its identifier \
+                 (/etc/machine-id) differs; 'punctual compare' compares results of different \
+                 machines",
                 self.name.as_str()
             );
         }
         let other = changed(MACHINE, mine, facts);
         let Some(first) = other.first() else { return Ok(()) };
         bail!(
-            "baseline {} is of another machine: {} was {}, here it is {}; 'punctual compare' \
-             takes results of any two",
+            "baseline {} was recorded on another machine: {} was {}, here it is {}; 'punctual \
+             compare' compares results of different machines",
             self.name.as_str(),
             first.name,
             first.from,
@@ -216,18 +220,18 @@ fn machine_id() -> Option<String> {
 }
 
 fn parse(text: &str) -> Result<Baseline> {
-    let head: Head = serde_json::from_str(text).context("no baseline of punctual's")?;
+    let head: Head = serde_json::from_str(text).context("not a baseline of punctual")?;
     if head.tool != "punctual" {
-        bail!("no baseline of punctual's");
+        bail!("not a baseline of punctual");
     }
     if head.baseline != u64::from(LAYOUT) {
-        bail!("layout {}: this punctual reads layout {LAYOUT}", head.baseline);
+        bail!("layout {}: this version reads layout {LAYOUT}", head.baseline);
     }
-    let baseline: Baseline = serde_json::from_str(text).context("a damaged baseline")?;
+    let baseline: Baseline = serde_json::from_str(text).context("baseline is corrupt")?;
     let runs = &baseline.recorded.runs;
     let series = || runs.iter().flat_map(|run| &run.parts);
     if runs.len() > RUNS_MAX || !series().all(|series| series.is_sound()) {
-        bail!("a damaged baseline: its counts are none");
+        bail!("baseline is corrupt: invalid counts");
     }
     Ok(baseline)
 }

@@ -3,12 +3,12 @@
 use anyhow::{Context, Result, bail};
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use crate::report::Choice;
 
 /// The CPUs that `--cpu` names; without it the one that the facts recommend.
-pub(crate) fn pick(requested: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
     let Some(text) = requested else {
         let chosen = choose(here);
         let cpus = CpuList::single(chosen.cpu);
@@ -22,7 +22,11 @@ pub(crate) fn pick(requested: Option<&str>, here: &Facts) -> Result<(CpuList, Ch
 }
 
 /// The same for what is done on one CPU alone.
-pub(crate) fn one_cpu(requested: Option<&str>, here: &Facts, what: &str) -> Result<(u32, Choice)> {
+pub(crate) fn one_cpu(
+    requested: Option<&str>,
+    here: &MachineFacts,
+    what: &str,
+) -> Result<(u32, Choice)> {
     let (cpus, choice) = pick(requested, here)?;
     match (cpus.first(), cpus.len()) {
         (Some(cpu), 1) => Ok((cpu, choice)),

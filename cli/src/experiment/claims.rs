@@ -3,7 +3,7 @@
 //! For the measuring subcommands. The figures are `punctual_lab::periodic::plans`'.
 
 use punctual::core::time::Span;
-use punctual_lab::periodic::{self, Plan, RunClaim};
+use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
 
 use super::loops::watch;
 use super::runs::{UNDER_LOAD, run_name};
@@ -19,7 +19,7 @@ pub(crate) fn plans(
     how: &PlanArgs,
     duration: Span,
     merge: bool,
-    plan_of: &dyn Fn(Span) -> Plan,
+    plan_of: &dyn Fn(Span) -> PeriodicPlan,
 ) -> Vec<PlannedRun> {
     let plan = plan_of(duration);
     let named = |of: RunClaim| {
@@ -45,7 +45,7 @@ pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
             a.duration_needed_ns.total_cmp(&b.duration_needed_ns)
         };
         let shortest = of_claim.iter().filter(|p| !p.planned.enough).max_by(by_length);
-        output::complain(&sentence(shortest.unwrap_or(first), duration));
+        output::message(&sentence(shortest.unwrap_or(first), duration));
         rest = others;
     }
 }
@@ -70,12 +70,12 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {
         let n = format::count(planned.n);
-        return format!("\"{}\" has {n}, enough if none exceeds it", plan.run);
+        return format!("\"{}\" has {n} cycles, enough if no cycle exceeds the limit", plan.run);
     }
     let would_do = format::argument(plan.duration_needed_ns)
-        .map_or_else(String::new, |text| format!("; --duration {text} would do"));
+        .map_or_else(String::new, |text| format!("; use --duration {text}"));
     format!(
-        "this run is {} and gives \"{}\" {}, too few to show this claim{would_do}",
+        "a run of {} gives \"{}\" {} cycles, too few to show this claim{would_do}",
         format::long(duration.as_ns() as f64),
         plan.run,
         format::count(planned.n),
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(duration: Span) -> Plan {
+    fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
             cpu: None,
             period: Period::from_ns(1_000_000).expect("positive"),
@@ -106,7 +106,7 @@ mod tests {
             wait: None,
             loads: Vec::new(),
         };
-        Plan {
+        PeriodicPlan {
             streams: vec![stream],
             conditions: (0..=loads).map(name).collect(),
             blocks: interleave(loads, 1, duration),
@@ -141,7 +141,7 @@ mod tests {
             "2\u{a0}995\u{a0}733 cycles",
             "50 min at 1 ms",
             "too few to show this claim",
-            "--duration 2.5h would do",
+            "use --duration 2.5h",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
@@ -153,6 +153,9 @@ mod tests {
         assert!(!sentence(&plans[0], Span::from_ms(60_000)).contains("--duration"));
         let enough = planned("p(missed)<0.01", Span::from_ms(60_000));
         assert!(enough.iter().all(|plan| plan.planned.enough));
-        assert!(sentence(&enough[0], Span::from_ms(60_000)).contains("enough if none exceeds it"));
+        assert!(sentence(&enough[0], Span::from_ms(60_000)).contains(
+            "enough if no cycle exceeds \
+             the limit"
+        ));
     }
 }

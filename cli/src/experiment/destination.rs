@@ -10,9 +10,9 @@ use anyhow::Result;
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Standing, Standings};
-use punctual_lab::periodic::{Begun, Destination, Prepared, Recordings, Watch};
+use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
 
 use super::runs::{UNDER_LOAD, length_ns, run_name};
 use crate::output::Opened;
@@ -21,8 +21,8 @@ use crate::report::policy_words;
 /// The destination of samples.
 pub(super) struct Samples<'a> {
     file: Option<Opened>,
-    watch: Watch,
-    machine: &'a Facts,
+    watch: EvaluationConfig,
+    machine: &'a MachineFacts,
     follows: Option<String>,
     started: jiff::Timestamp,
     /// How the claims stand, once it has begun, and how many conditions there are.
@@ -33,8 +33,8 @@ impl<'a> Samples<'a> {
     /// Samples into `file`, of loops that follow the clock `follows`.
     pub(super) fn new(
         file: Option<Opened>,
-        watch: Watch,
-        machine: &'a Facts,
+        watch: EvaluationConfig,
+        machine: &'a MachineFacts,
         follows: Option<String>,
         started: jiff::Timestamp,
     ) -> Self {

@@ -31,8 +31,8 @@ impl Target {
         let name = format::plain(&requested.to_string());
         if phase == Phase::Quiet {
             bail!(
-                "--phase quiet: the kernel's tick keeps to CLOCK_MONOTONIC, and a grid that \
-                 follows {name} passes through it"
+                "--phase quiet: the kernel's tick runs on CLOCK_MONOTONIC, and a grid that \
+                 follows {name} drifts through it"
             );
         }
         let (reference, read) = match requested {
@@ -54,9 +54,9 @@ impl Target {
         // One second and more of difference is a number of leap seconds.
         let unset = matches!(self.reference, Reference::Tai) && ahead() < 500_000_000;
         unset.then(|| {
-            "the kernel's offset of TAI is not set: its CLOCK_TAI is the time of day, and steps \
-             with it"
-                .to_owned()
+            "the kernel's TAI offset is not set: CLOCK_TAI equals the time of day, and steps with \
+             it"
+            .to_owned()
         })
     }
 
@@ -77,9 +77,9 @@ pub(super) fn refused(name: &str, why: &FollowError) -> Error {
 /// Why a device could not be opened.
 fn refusal(why: &io::Error) -> String {
     match why.kind() {
-        io::ErrorKind::NotFound => "there is no such device".to_owned(),
+        io::ErrorKind::NotFound => "no such device".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "no right to read it: run as root, or as a member of the group that owns it".to_owned()
+            "permission denied: run as root, or as a member of the group that owns it".to_owned()
         }
         _ => why.to_string(),
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_right_that_is_missing_is_told_from_a_device_that_is() {
         let of = |kind: io::ErrorKind| refusal(&kind.into());
-        assert!(of(io::ErrorKind::PermissionDenied).contains("no right"));
+        assert!(of(io::ErrorKind::PermissionDenied).contains("permission denied"));
         assert!(of(io::ErrorKind::NotFound).contains("no such device"));
         let opened = Target::open(&FollowName::Device("/dev/zero".into()), Phase::At(0));
         assert_eq!(

@@ -5,8 +5,10 @@
 //! words.
 
 use anyhow::{Error, Result, anyhow};
-use punctual_lab::experiment::{End, ExperimentError, Finished};
-use punctual_lab::periodic::{self, Periodic, Plan, Recordings, Watch};
+use punctual_lab::experiment::{ExperimentEnd, ExperimentError, FinishedExperiment};
+use punctual_lab::periodic::{
+    self, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Recordings,
+};
 
 use super::destination::Samples;
 use super::follow::Target;
@@ -25,7 +27,7 @@ pub(crate) struct LoopExperiment<'a> {
     /// The subcommand's name.
     pub(crate) name: &'static str,
     /// What to run.
-    pub(crate) plan: Plan,
+    pub(crate) plan: PeriodicPlan,
     /// Whether all conditions but the first count as one, "under load".
     pub(crate) merge: bool,
     /// Where it is measured.
@@ -74,7 +76,7 @@ impl LoopExperiment<'_> {
         let clock = follow.as_ref().map(|target| target.name.clone());
         let watch = watch(args, merge);
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
-        let experiment = Periodic {
+        let experiment = PeriodicExperiment {
             plan,
             follow: follow.map(Target::into_reference),
             recording_cost: true,
@@ -101,8 +103,8 @@ impl LoopExperiment<'_> {
 }
 
 /// What the recordings of a run are to look for.
-pub(crate) fn watch(args: &ReportArgs, merge: bool) -> Watch {
-    Watch {
+pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
+    EvaluationConfig {
         merge,
         keep_cold: args.keep_cold,
         thresholds_ns: report::thresholds(&args.limits, &args.claims),
@@ -112,11 +114,11 @@ pub(crate) fn watch(args: &ReportArgs, merge: bool) -> Watch {
 
 /// What went wrong on the way.
 fn trouble<S>(
-    finished: &mut Finished<periodic::PeriodicOutcome<S>>,
+    finished: &mut FinishedExperiment<periodic::PeriodicOutcome<S>>,
     samples: &Samples<'_>,
 ) -> Option<Error> {
     match (&finished.end, finished.outcome.file_error.take()) {
-        (End::Load(why), _) => Some(anyhow!("{why}")),
+        (ExperimentEnd::Load(why), _) => Some(anyhow!("{why}")),
         (_, Some(why)) => samples.cut_off(&why),
         _ => None,
     }
@@ -125,12 +127,12 @@ fn trouble<S>(
 /// The result, verdicts and limits included.
 fn made(
     mut envelope: Envelope,
-    finished: Finished<periodic::PeriodicOutcome<Recordings>>,
+    finished: FinishedExperiment<periodic::PeriodicOutcome<Recordings>>,
     followed: Option<Follow>,
     plans: Vec<PlannedRun>,
     (args, merge): (&ReportArgs, bool),
 ) -> MeasuredLoops {
-    let Finished { outcome, loads, clock, .. } = finished;
+    let FinishedExperiment { outcome, loads, clock, .. } = finished;
     let periodic::PeriodicOutcome {
         plan,
         grids,
@@ -154,8 +156,8 @@ fn made(
     let cold = if args.keep_cold { 0 } else { of.plan.cold };
     if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
         envelope.warnings.push(
-            "a run was so short that all its cycles were cold and are left out: measure longer, or \
-             take them in with --keep-cold"
+            "a run was so short that all its cycles were cold and left out: use a longer \
+             --duration or --keep-cold"
                 .to_owned(),
         );
     }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 
 /// What is known of both.
@@ -13,9 +13,9 @@ pub(crate) struct Machine {
     /// Where facts are read.
     pub(crate) root: Root,
     /// What is known of the machine that the result names.
-    pub(crate) facts: Facts,
+    pub(crate) facts: MachineFacts,
     /// What is known of the machine that measures, by which CPUs are chosen.
-    pub(crate) here: Facts,
+    pub(crate) here: MachineFacts,
     /// Says so where they are two.
     pub(crate) foreign: Option<String>,
 }
@@ -27,10 +27,11 @@ impl Machine {
     /// When a captured machine cannot be read.
     pub(crate) fn of(captured: Option<&Path>) -> Result<Self> {
         let root = root(captured)?;
-        let facts = Facts::collect(&root);
-        let here = if captured.is_some() { Facts::collect(&Root::live()) } else { facts.clone() };
+        let facts = MachineFacts::collect(&root);
+        let here =
+            if captured.is_some() { MachineFacts::collect(&Root::live()) } else { facts.clone() };
         let foreign = captured.map(|dir| {
-            format!("facts are those of {}, measurements those of this machine", dir.display())
+            format!("the facts come from {}, the measurements from this machine", dir.display())
         });
         Ok(Self { root, facts, here, foreign })
     }

@@ -16,9 +16,10 @@ mod runs;
 pub(crate) mod words;
 
 use jiff::Timestamp;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{
-    self as lab, ClockFacts, End, Experiment, ExperimentError, Finished, Observer, Setting,
+    self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
+    Observer, Setting,
 };
 
 use crate::report::{Choice, Clock, Disturbance, Envelope};
@@ -43,9 +44,9 @@ pub(crate) const COLD_CYCLES: u32 = 10;
 /// Why nothing was measured.
 pub(crate) fn run<E: Experiment>(
     experiment: E,
-    here: &Facts,
+    here: &MachineFacts,
     observer: &mut dyn Observer,
-) -> Result<Finished<E::Outcome>, ExperimentError> {
+) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
     let launcher = launcher::launcher();
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }
@@ -56,7 +57,7 @@ pub(crate) fn envelope<T>(
     machine: &Machine,
     choice: Choice,
     started: Timestamp,
-    finished: &Finished<T>,
+    finished: &FinishedExperiment<T>,
 ) -> Envelope {
     let disturbance = |(at_ns, what): &(u64, _)| Disturbance {
         at_ns: *at_ns,
@@ -64,7 +65,7 @@ pub(crate) fn envelope<T>(
     };
     Envelope {
         started_at: Some(started.to_string()),
-        incomplete: finished.end != End::Finished,
+        incomplete: finished.end != ExperimentEnd::Finished,
         machine: Some(machine.facts.clone()),
         choice: Some(choice),
         clock: Some(clock(&finished.clock)),

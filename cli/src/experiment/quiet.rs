@@ -26,15 +26,15 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
             Some(quiet) => {
                 stream.phase_ns = quiet.phase_ns;
                 format!(
-                    "quiet phase: the tick{cpu} comes every {}; releases every {period} are put \
-                     {} from it",
+                    "quiet phase: the tick{cpu} comes every {}; releases every {period} are \
+                     placed {} away from it",
                     format::period(quiet.tick_ns),
                     format::ns(Some(quiet.clear_ns as f64))
                 )
             }
             None => format!(
-                "no quiet phase: no tick{cpu} was found that releases every {period} could be \
-                 kept away from, so they stay at phase zero"
+                "no quiet phase: no tick{cpu} was found that releases every {period} can be kept \
+                 away from, so they stay at phase zero"
             ),
         });
     }

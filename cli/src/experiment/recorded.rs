@@ -3,7 +3,7 @@
 //! For comparisons; the samples were counted on the way.
 
 use punctual_analysis::compare::series::Builder;
-use punctual_lab::periodic::{Plan, RunOutcome};
+use punctual_lab::periodic::{PeriodicPlan, RunOutcome};
 
 use super::runs::{UNDER_LOAD, run_name};
 use crate::comparison::RecordedRun;
@@ -12,7 +12,7 @@ use crate::report::Run;
 /// The runs of a plan, by the names that they have in `runs`; with `merge` all conditions but the
 /// first count as one.
 pub(super) fn recorded(
-    plan: &Plan,
+    plan: &PeriodicPlan,
     merge: bool,
     keep_cold: bool,
     outcomes: &[RunOutcome],

@@ -6,7 +6,7 @@ use punctual::core::time::Span;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::recording::{Recording, RunFigures};
 use punctual_lab::load::LoadReport;
-use punctual_lab::periodic::{PeriodicOutcome, Plan, Recordings, RunOutcome, Stream};
+use punctual_lab::periodic::{PeriodicOutcome, PeriodicPlan, Recordings, RunOutcome, Stream};
 
 use crate::format;
 use crate::report::{Approach, LoadRow, Run, Setup, loads, policy_words};
@@ -16,7 +16,7 @@ pub(crate) const UNDER_LOAD: &str = "under load";
 
 /// How results name the run of a stream under a condition: the condition alone while there is one
 /// stream.
-pub(crate) fn run_name(plan: &Plan, stream: &Stream, condition: &str) -> String {
+pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) -> String {
     if plan.streams.len() == 1 {
         return condition.to_owned();
     }
@@ -132,6 +132,6 @@ impl Maker<'_> {
 }
 
 /// How long a condition was to run in all, in ns.
-pub(super) fn length_ns(plan: &Plan, condition: usize) -> u64 {
+pub(super) fn length_ns(plan: &PeriodicPlan, condition: usize) -> u64 {
     plan.length_of(condition).as_ns().unsigned_abs()
 }

@@ -8,14 +8,14 @@ use punctual::monitor::Force;
 use punctual::session::{Attempt, Refusal};
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
-use punctual_host::facts::Facts;
-use punctual_lab::experiment::{Caution, End, ExperimentError, Finished, Risk};
+use punctual_host::facts::MachineFacts;
+use punctual_lab::experiment::{Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk};
 
 use crate::format;
 use crate::report::{Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
-pub(crate) fn session<T>(finished: &Finished<T>, here: &Facts) -> Session {
+pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
@@ -23,7 +23,7 @@ pub(crate) fn session<T>(finished: &Finished<T>, here: &Facts) -> Session {
     }
 }
 
-fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
+fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     Refused {
         attempt: refusal.attempt.to_string(),
         errno: refusal.errno.to_string(),
@@ -32,30 +32,33 @@ fn refused(refusal: &Refusal, facts: &Facts) -> Refused {
 }
 
 /// The attempt in the words of the room that explains it.
-fn attempt(attempt: Attempt) -> explain::Attempt {
+fn attempt(attempt: Attempt) -> explain::RefusedCall {
     match attempt {
-        Attempt::Affinity(cpu) => explain::Attempt::SetAffinity { cpus: CpuList::single(cpu) },
-        Attempt::Scheduler(policy) => {
-            explain::Attempt::SetScheduler { priority: policy_words(policy).1.map_or(0, u32::from) }
-        }
-        Attempt::LockMemory => explain::Attempt::LockMemory { bytes: None },
-        Attempt::HoldIdleStates => explain::Attempt::HoldCpuDmaLatency,
-        Attempt::TimerSlack => explain::Attempt::SetTimerSlack,
+        Attempt::Affinity(cpu) => explain::RefusedCall::SetAffinity { cpus: CpuList::single(cpu) },
+        Attempt::Scheduler(policy) => explain::RefusedCall::SetScheduler {
+            priority: policy_words(policy).1.map_or(0, u32::from),
+        },
+        Attempt::LockMemory => explain::RefusedCall::LockMemory { bytes: None },
+        Attempt::HoldIdleStates => explain::RefusedCall::HoldCpuDmaLatency,
+        Attempt::TimerSlack => explain::RefusedCall::SetTimerSlack,
     }
 }
 
 /// What a reader should know, whatever was measured.
-pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<String> {
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));
     if let Some(why) = &finished.clock.untrusted {
-        warnings.push(format!("stamps are clock_gettime, not the processor's counter: {why}"));
+        warnings.push(format!(
+            "timestamps come from clock_gettime, not from the processor's \
+             counter: {why}"
+        ));
     }
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
         warnings.push(
-            "measured as SCHED_OTHER: any process may run before the loop; a real-time loop on \
-             this machine is late less often"
+            "measured as SCHED_OTHER: any process can delay the loop; a real-time loop on this \
+             machine would be late less often"
                 .to_owned(),
         );
     }
@@ -65,14 +68,14 @@ pub(crate) fn warnings<T>(finished: &Finished<T>, here: &Facts) -> Vec<String> {
     warnings
 }
 
-fn watchdog(end: &End) -> Option<&'static str> {
-    let End::Watchdog(force) = end else { return None };
+fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
+    let ExperimentEnd::Watchdog(force) = end else { return None };
     Some(match force {
         Force::Demoted => {
-            "the watchdog ended a loop that did not yield: it was made SCHED_OTHER and stopped"
+            "the watchdog ended a loop that did not yield: it was set to SCHED_OTHER and stopped"
         }
         Force::Told => {
-            "the watchdog stopped a loop that did not yield; the kernel refused to make it \
+            "the watchdog stopped a loop that did not yield; the kernel refused to set it to \
              SCHED_OTHER"
         }
         Force::Starved => {
@@ -85,8 +88,8 @@ fn watchdog(end: &End) -> Option<&'static str> {
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops spin for {} of CPU {cpu}, real-time tasks may have {}: throttling will hit \
-         them, as gaps of up to {}",
+        "the loops spin for {} of CPU {cpu}, but real-time tasks may use only {}: throttling will \
+         stop them for up to {} at a time",
         format::share(*share),
         format::share(throttling.share),
         throttling.gap
@@ -96,8 +99,8 @@ pub(crate) fn planned(caution: &Caution) -> String {
 fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops took {} of CPU {cpu}, real-time tasks may have {}: throttling stopped them for \
-         up to {} at a time",
+        "the loops used {} of CPU {cpu}, but real-time tasks may use only {}: throttling stopped \
+         them for up to {} at a time",
         format::share(*share),
         format::share(throttling.share),
         throttling.gap
@@ -117,7 +120,7 @@ pub(crate) fn risk(risk: &Risk) -> Error {
             format::period(period.as_ns()),
         ),
         Risk::TooFine { option, value_ns, stamp_ns, times } => anyhow!(
-            "{option} {}: a stamp alone takes {stamp_ns:.0} ns here; it must be at least {times} \
+            "{option} {}: one timestamp takes {stamp_ns:.0} ns here; it must be at least {times} \
              times that",
             format::period(*value_ns),
         ),
@@ -130,7 +133,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
         ExperimentError::Refused(why) => risk(&why),
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
         ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
-        ExperimentError::Panic => anyhow!("a measuring thread ended by a fault of this program"),
+        ExperimentError::Panic => anyhow!("a measuring thread panicked: this is a bug in punctual"),
         ExperimentError::Load(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
         ExperimentError::Destination(why) => anyhow!(why),
@@ -149,7 +152,7 @@ mod tests {
         let throttling = Throttling { share: 0.5, gap: Span::from_ms(500) };
         let caution = Caution { cpu: 1, share: 0.9, throttling };
         let text = planned(&caution);
-        assert!(text.contains("throttling will hit") && text.contains("500 ms"), "{text}");
+        assert!(text.contains("throttling will stop") && text.contains("500 ms"), "{text}");
         assert!(throttled(&caution).contains("throttling stopped them"));
         let period = Period::from_ns(5_000).expect("positive");
         let why = risk(&Risk::NoRest { period, shortest: Span::from_us(40) });

@@ -16,8 +16,6 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::fs::{fstat, fsync, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::opened::Opened;
-use super::pending;
 use super::trust::Trust;
 use super::walk::{self, DIRECTORY};
 
@@ -88,17 +86,6 @@ impl Dir {
         Ok(Self::of(at, &self.path.join(name)))
     }
 
-    /// The output `name`, which can be written now and is later.
-    pub(crate) fn opened(&self, name: &str) -> Result<Opened> {
-        Opened::chosen(self, name)
-    }
-
-    /// Writes `bytes` as `name`, so that they are there whole or not at all.
-    pub(crate) fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
-        self.opened(name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
-        Ok(self.path.join(name))
-    }
-
     /// Writes `bytes` as the new file `path` below it, in directories that are made if need be: for
     /// a tree in which nothing was before.
     pub(crate) fn create(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
@@ -125,7 +112,7 @@ impl Dir {
         let file = file.with_context(|| format!("cannot write {}", shown.display()))?;
         let stat = fstat(&file).map_err(io::Error::from)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
-            bail!("cannot write {}: not a regular file of one name", shown.display());
+            bail!("cannot write {}: not a regular file with one link", shown.display());
         }
         Ok(file.into())
     }
@@ -159,21 +146,6 @@ impl Dir {
         let around = openat(&self, "..", DIRECTORY, Mode::empty())?;
         let name = self.path.file_name().unwrap_or_default();
         Ok(unlinkat(around, name, AtFlags::REMOVEDIR)?)
-    }
-
-    /// The first name in it, other than files that are about to get theirs.
-    pub(crate) fn first_name(&self, other_than: &[&str]) -> io::Result<Option<String>> {
-        for entry in self.entries()? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let shown = name.to_string_lossy().into_owned();
-            let known =
-                ["..", "."].contains(&shown.as_str()) || pending::is_beside(name.to_bytes());
-            if !known && !other_than.contains(&shown.as_str()) {
-                return Ok(Some(shown));
-            }
-        }
-        Ok(None)
     }
 
     /// Everything in it.
@@ -217,7 +189,7 @@ mod tests {
         assert!(there.create("new", b"x").is_err() && there.create("below/x", b"x").is_err());
         assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
         fs::hard_link(&victim, dir.path("hard")).expect("one file system");
-        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one name")));
+        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one link")));
         there.replace("hard", "ours").expect("writable");
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(elsewhere.names(), ["victim"]);
@@ -237,13 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_can_be_removed_and_the_first_name_in_it_told() {
+    fn only_an_empty_one_can_be_removed() {
         let dir = Scratch::new("empty");
         let made = dir.dir().make_new("made").expect("free");
-        assert_eq!(made.first_name(&[]).expect("readable"), None);
         made.create("lock", b"").expect("writable");
-        assert_eq!(made.first_name(&["lock"]).expect("readable"), None);
-        assert_eq!(made.first_name(&[]).expect("readable").as_deref(), Some("lock"));
         assert!(made.clone().remove_empty().is_err());
         made.remove("lock").expect("there");
         made.remove_empty().expect("empty");

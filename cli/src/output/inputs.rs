@@ -22,7 +22,7 @@ pub(crate) fn spare<'a>(
         let is_read = |read: &PathBuf| read.exists() && same(output, read);
         if let Some(read) = read_of(input).into_iter().find(is_read) {
             bail!(
-                "{option} {}: that would replace an input ({}): name another file",
+                "{option} {}: would overwrite an input ({}): name another file",
                 output.display(),
                 read.display()
             );
@@ -38,7 +38,7 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
     let inside = |path: &Path| fs::canonicalize(path).is_ok_and(|path| path.starts_with(&tree));
     if inside(output) || inside(parent(output)) {
         bail!(
-            "{option} {}: that is in the captured tree {}: name a file elsewhere",
+            "{option} {}: is inside the captured tree {}: name a file elsewhere",
             output.display(),
             tree.display()
         );
@@ -50,7 +50,7 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
 pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
     let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
     if json != Path::new("-") && same(json, other) {
-        bail!("--json {}: the same file is used for something else already", json.display());
+        bail!("--json {}: this file is already used for another output", json.display());
     }
     Ok(())
 }

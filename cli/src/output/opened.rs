@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +22,7 @@ use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
 use rustix::io::Errno;
 
 use super::dir::Dir;
+use super::messages;
 use super::pending::Pending;
 
 /// Links that are followed, as many as the kernel follows (path_resolution(7)).
@@ -49,6 +50,19 @@ enum To {
     Stream(File),
     /// A name in a directory.
     Name(Dir, OsString),
+}
+
+impl Dir {
+    /// The output `name`, which can be written now and is later.
+    pub(crate) fn opened(&self, name: &str) -> Result<Opened> {
+        Opened::chosen(self, name)
+    }
+
+    /// Writes `bytes` as `name`, so that they are there whole or not at all.
+    pub(crate) fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
+        self.opened(name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
+        Ok(self.path().join(name))
+    }
 }
 
 /// Renames a file that is being written to its final name.
@@ -129,7 +143,7 @@ impl Opened {
         let left = if in_place {
             "the file ends early and is readable up to there"
         } else {
-            "not written, because not even the first samples could be"
+            "not written, because writing the first samples failed"
         };
         anyhow!("{}: {why}: {left}", self.path.display())
     }
@@ -144,7 +158,7 @@ impl Opened {
         let shown = self.path.display();
         if !begun.placed.load(Ordering::Acquire) {
             if !failed {
-                super::say(&format!("{shown}: not written, because nothing was recorded"));
+                messages::message(&format!("{shown}: not written, because nothing was recorded"));
             }
             return Ok(());
         }
@@ -235,14 +249,17 @@ fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
     }
     let (user, around) = (process::euid(), fstat(dir).map_err(io::Error::from)?);
     if user != 0 && around.st_mode & 0o1000 != 0 && ![old.st_uid, around.st_uid].contains(&user) {
-        bail!("it is another user's in a directory like /tmp, where only its owner may replace it");
+        bail!(
+            "it belongs to another user, in a directory like /tmp where only the owner may \
+             replace it"
+        );
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     use std::process::Command;
 

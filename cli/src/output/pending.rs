@@ -1,6 +1,6 @@
 //! A file that is written under a temporary name and then renamed.
 //!
-//! The only way in which the program replaces a regular file: create beside it, write, sync,
+//! The only way in which the program replaces a regular file: create a temporary file, write, sync,
 //! rename, sync the directory. Until the rename the old file stays as it is. The temporary name is
 //! random, and the file is locked as long as its process lives: one that a kill left behind is not
 //! locked, and is removed by the next that writes into the directory.
@@ -37,7 +37,7 @@ const ENTRIES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct Pending {
     dir: Dir,
-    beside: String,
+    temporary: String,
     file: File,
     placed: bool,
 }
@@ -65,17 +65,17 @@ impl Pending {
             }
         }
         Err(io::Error::other(
-            "temporary files disappear from its directory as soon as they are made",
+            "temporary files in its directory are removed as soon as they are created",
         ))
     }
 
     fn begin(dir: &Dir, mode: Mode) -> io::Result<Self> {
         let mut random = [0; DIGITS / 2];
         getrandom(&mut random, GetRandomFlags::empty())?;
-        let beside = format!("{BEFORE}{:016x}{AFTER}", u64::from_ne_bytes(random));
+        let temporary = format!("{BEFORE}{:016x}{AFTER}", u64::from_ne_bytes(random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = openat(dir, &beside, flags | OFlags::CLOEXEC, mode)?;
-        Ok(Self { dir: dir.clone(), beside, file: file.into(), placed: false })
+        let file = openat(dir, &temporary, flags | OFlags::CLOEXEC, mode)?;
+        Ok(Self { dir: dir.clone(), temporary, file: file.into(), placed: false })
     }
 
     /// Takes owner and permissions of the file that this one replaces. Only root can give a file
@@ -105,7 +105,7 @@ impl Pending {
 
     /// Renames the file to `name`, and waits for no disk.
     pub(super) fn rename(mut self, name: &OsStr) -> io::Result<()> {
-        renameat(&self.dir, &self.beside, &self.dir, name)?;
+        renameat(&self.dir, &self.temporary, &self.dir, name)?;
         self.placed = true;
         Ok(())
     }
@@ -115,13 +115,30 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if !self.placed {
             // What cannot be removed now is swept by a later write.
-            let _left = unlinkat(&self.dir, &self.beside, AtFlags::empty());
+            let _left = unlinkat(&self.dir, &self.temporary, AtFlags::empty());
         }
     }
 }
 
-/// Whether a file of this name is one of these.
-pub(super) fn is_beside(name: &[u8]) -> bool {
+impl Dir {
+    /// The first name in the directory, other than temporary files and `other_than`; `None` where
+    /// there is no other.
+    pub(crate) fn first_name(&self, other_than: &[&str]) -> io::Result<Option<String>> {
+        for entry in self.entries()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let shown = name.to_string_lossy().into_owned();
+            let known = ["..", "."].contains(&shown.as_str()) || is_temporary(name.to_bytes());
+            if !known && !other_than.contains(&shown.as_str()) {
+                return Ok(Some(shown));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a name is that of a temporary file.
+pub(super) fn is_temporary(name: &[u8]) -> bool {
     let random = name.strip_prefix(BEFORE.as_bytes());
     let random = random.and_then(|name| name.strip_suffix(AFTER.as_bytes()));
     let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -134,7 +151,7 @@ fn sweep(dir: &Dir) {
     let Ok(entries) = dir.entries() else { return };
     for entry in entries.flatten().take(ENTRIES_MAX) {
         let name = entry.file_name();
-        if !is_beside(name.to_bytes()) {
+        if !is_temporary(name.to_bytes()) {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -188,10 +205,21 @@ mod tests {
         assert!(!dir.path(&left).exists());
         // One that is being written is not left behind.
         let second = Pending::create(&there, "page".as_ref()).expect("writable");
-        assert_ne!(first.beside, second.beside);
-        assert!(dir.path(&first.beside).exists());
+        assert_ne!(first.temporary, second.temporary);
+        assert!(dir.path(&first.temporary).exists());
         drop((first, second));
         assert_eq!(dir.names().len(), before - 1);
+    }
+
+    #[test]
+    fn the_first_name_is_that_of_no_temporary_file() {
+        let dir = Scratch::new("first-name");
+        let there = dir.dir();
+        fs::write(dir.path(&stale("0123456789abcdef")), "x").expect("writable");
+        assert_eq!(there.first_name(&[]).expect("readable"), None);
+        there.create("lock", b"").expect("writable");
+        assert_eq!(there.first_name(&["lock"]).expect("readable"), None);
+        assert_eq!(there.first_name(&[]).expect("readable").as_deref(), Some("lock"));
     }
 
     #[test]

@@ -86,8 +86,8 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         return (all, Vec::new());
     }
     let note = format!(
-        "{RUNS_DRAWN} of {} runs are drawn and have claims and worst cycles here, those with the \
-         latest wakes; the figures are of all",
+        "{RUNS_DRAWN} of {} runs are drawn, with claims and worst cycles: those with the latest \
+         wakes; the figures cover all runs",
         all.len()
     );
     let latest = |&(result, run): &(usize, usize)| {
@@ -110,7 +110,7 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
         vec!["only the last run of each result is drawn, without its time series".to_owned()];
     if all.len() > OVERVIEW_DRAWN {
         notes.push(format!(
-            "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables have all",
+            "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables list all",
             all.len()
         ));
     }

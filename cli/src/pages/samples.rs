@@ -15,9 +15,9 @@ use super::shown::judged;
 use crate::report::{Report, Run};
 use crate::stored;
 
-/// Stretches of all envelopes of a page together, and the most of one.
-const STRETCHES: usize = 10_240;
-const STRETCHES_OF_ONE: usize = 4_096;
+/// Bins of all envelopes of a page together, and the most of one.
+const BINS: usize = 10_240;
+const BINS_OF_ONE: usize = 4_096;
 
 /// Outliers of all runs of a page together, and the most of one.
 const OUTLIERS: usize = 4_000;
@@ -25,7 +25,7 @@ const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// The note where there is no sample file.
 pub(super) const NONE: &str =
-    "no sample file next to this result: it has its histogram, but no time series";
+    "no sample file next to this result: it has a histogram but no time series";
 
 /// The time series of the runs of `report`, and what there is to say of them; `drawn` runs share
 /// what a page has room for.
@@ -51,13 +51,13 @@ pub(super) fn thinned(
         Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
     };
     if !stored::is_of(report, &file.info().started_at) {
-        let why = format!("no time series: the samples in {shown} are those of another run");
+        let why = format!("no time series: the samples in {shown} belong to another run");
         return Ok((Vec::new(), vec![why]));
     }
     let of_run: Vec<Option<usize>> =
         file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
     let bounds = |run: &Run| ThinnerConfig {
-        bins: (STRETCHES / drawn).min(STRETCHES_OF_ONE),
+        bins: (BINS / drawn).min(BINS_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
         outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
         leave_out_cold: judged(run) < run.outcome.cycles,

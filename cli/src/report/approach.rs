@@ -7,10 +7,10 @@ use punctual_lab::periodic::RunOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a wait that spins comes to its releases.
+/// How a wait that spins approaches its releases.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approach {
-    /// A short sleep; null for one sleep however long.
+    /// The length of a short sleep; null for a single sleep of any length.
     pub(crate) hop_ns: Option<u64>,
     /// How many short sleeps end the wait, after a long one; null where all are short.
     #[serde(default)]
@@ -21,14 +21,14 @@ pub(crate) struct Approach {
     /// only where it was sharper than polling.
     #[serde(default)]
     pub(crate) exit_corrected: bool,
-    /// What came of trying to correct it; null where it was not tried.
+    /// The result of trying to correct it; null if it was not tried.
     #[serde(default)]
     pub(crate) exit: Option<ExitTrial>,
-    /// Of a wait that learns: the share of wakes since it last calibrated that were late.
+    /// Of an adaptive wait: the share of late wakes since its last calibration.
     pub(crate) late_share: Option<f64>,
-    /// Of a wait that learns: whether what it aims at is within its budget on this machine.
+    /// Of an adaptive wait: whether its target is within its budget on this machine.
     pub(crate) reachable: Option<bool>,
-    /// Of a wait that learns: whether the margin rests on more than was seen.
+    /// Of an adaptive wait: whether the margin is extrapolated beyond the data.
     pub(crate) extrapolated: Option<bool>,
 }
 

@@ -7,7 +7,7 @@ use punctual_analysis::impact::application::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper;
 use punctual_lab::executive;
-use punctual_lab::noise::Noise;
+use punctual_lab::noise::NoiseOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,16 +46,16 @@ pub(crate) enum Body {
     Recorded(Judged),
 }
 
-/// Runs, and what they say of applications.
+/// Runs, and verdicts for applications.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Judged {
     /// One for each loop and condition.
     pub(crate) runs: Vec<Run>,
-    /// What it is good for.
+    /// Verdicts: which applications it is good enough for.
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// LoopsBody that were measured.
+/// Loops that were measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LoopsBody {
     /// The runs.
@@ -66,7 +66,7 @@ pub(crate) struct LoopsBody {
     pub(crate) follow: Option<Follow>,
     /// What recording a sample cost; null when nothing was measured.
     pub(crate) recording: Option<Recording>,
-    /// What each claim takes, for each run, as it was reported before the start.
+    /// What each claim needs, for each run, as it was reported before the start.
     #[serde(default)]
     pub(crate) plans: Vec<PlannedRun>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct CheckBody {
     /// The loop.
     #[serde(flatten)]
     pub(crate) loops: LoopsBody,
-    /// One row a load, the same cycles as in the run "under load".
+    /// One row per load, with the same cycles as the run "under load".
     pub(crate) rows: Vec<LoadRow>,
     /// Compared with a baseline; null unless requested.
     pub(crate) compare: Option<Comparison>,
@@ -99,7 +99,7 @@ pub(crate) struct WaitBody {
     /// The loop.
     #[serde(flatten)]
     pub(crate) loops: LoopsBody,
-    /// One row a way to wait, the same figures as in `runs`.
+    /// One row per wait policy, with the same figures as in `runs`.
     #[serde(default)]
     pub(crate) strategies: Vec<StrategyRow>,
 }
@@ -107,20 +107,20 @@ pub(crate) struct WaitBody {
 /// Of `measure executive`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ExecutiveBody {
-    /// One row a design and number of tasks, warm and cold.
-    pub(crate) rows: Vec<executive::Row>,
-    /// How the rows stand to each other.
+    /// One row per design and number of tasks, warm and cold.
+    pub(crate) rows: Vec<executive::ExecutiveRow>,
+    /// Ratios between the rows.
     pub(crate) ratios: Vec<executive::Ratio>,
-    /// What a turn of the loop costs; null where it was stopped before.
-    pub(crate) turn: Option<executive::Turn>,
+    /// The overhead of the loop; null if the run was stopped before.
+    pub(crate) turn: Option<executive::LoopOverhead>,
 }
 
 /// Of `measure noise`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NoiseBody {
     /// What took CPUs away.
-    pub(crate) noise: Noise,
-    /// What each load did meanwhile.
+    pub(crate) noise: NoiseOutcome,
+    /// What each load did during the measurement.
     pub(crate) loads: Vec<Load>,
 }
 
@@ -130,14 +130,14 @@ pub(crate) struct SoakBody {
     /// One run for each loop and setup.
     #[serde(flatten)]
     pub(crate) judged: Judged,
-    /// Boots, stretches and what else a campaign keeps.
+    /// Boots, batches and what else a campaign keeps.
     pub(crate) campaign: Campaign,
 }
 
 /// Of `run`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RunBody {
-    /// What became of the tasks.
+    /// What happened to the tasks.
     pub(crate) supervised: Supervised,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct CompareBody {
 pub(crate) struct ImpactBody {
     /// What the lateness does to the application.
     pub(crate) impact: Impact,
-    /// What rate software can step at; null unless requested.
+    /// The rate that software stepping reaches; null unless requested.
     pub(crate) step_generation: Option<StepGeneration>,
 }
 

@@ -1,6 +1,6 @@
-//! A campaign in a report: its boots, setups, stretches, block maxima and outliers.
+//! A campaign in a report: its boots, setups, batches, block maxima and outliers.
 //!
-//! Plain data; the figures of all stretches together stand in `runs`.
+//! Plain data; the figures of all batches together stand in `runs`.
 
 use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ pub(crate) struct Campaign {
     pub(crate) began_unix_s: i64,
     /// How long it was measured in all.
     pub(crate) measured_ns: u64,
-    /// How long it is to be measured; null: without end.
+    /// How long it is to be measured; null: no end.
     pub(crate) duration_ns: Option<u64>,
     /// The boots, oldest first.
     pub(crate) boots: Vec<Boot>,
@@ -23,7 +23,7 @@ pub(crate) struct Campaign {
     pub(crate) boots_unlisted: u64,
     /// The setups, each kept apart from the others.
     pub(crate) setups: Vec<Kept>,
-    /// What each stretch gave, oldest first; where there were too many, several in one.
+    /// The batches, oldest first; if there were too many, neighbours are merged.
     pub(crate) stretches: Vec<BatchRow>,
     /// The largest lateness of each of many blocks of equal length.
     pub(crate) maxima: Vec<Maxima>,
@@ -37,7 +37,7 @@ pub(crate) struct Campaign {
     pub(crate) broken: Vec<String>,
 }
 
-/// Stretches with one setup.
+/// Batches with one setup.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Kept {
     /// Its digest, as boots name it.

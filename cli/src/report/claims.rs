@@ -9,12 +9,12 @@ use punctual_analysis::limit::MetricLimit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a claim takes of a run.
+/// What a claim needs from a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlannedRun {
     /// The run's name.
     pub(crate) run: String,
-    /// What it takes, and what the run is to give.
+    /// What it needs, and how many cycles the run will have.
     #[serde(flatten)]
     pub(crate) planned: Planned,
     /// The whole experiment's length, ns, with which this run has cycles enough for no exceedance.

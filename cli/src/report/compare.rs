@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Results compared with each other.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Comparison {
-    /// The tests of all pairs, which hold together (Holm): every verdict and every interval is of a
-    /// level that makes them do so.
+    /// The family of all tests of all pairs: verdicts and intervals hold together (Holm).
     pub(crate) family: Family,
-    /// The sides; the first is what the others are compared with.
+    /// The sides; the first is the reference.
     pub(crate) sides: Vec<ComparedSide>,
     /// One for each side after the first.
     pub(crate) pairs: Vec<Pair>,
@@ -23,14 +22,14 @@ pub(crate) struct Comparison {
 pub(crate) struct ComparedSide {
     /// "A", "B", "baseline NAME", "this run".
     pub(crate) label: String,
-    /// What it is made of.
+    /// Its results.
     pub(crate) results: Vec<ComparedResult>,
 }
 
 /// One result of a side.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ComparedResult {
-    /// Where it was read.
+    /// The file.
     pub(crate) from: String,
     /// The subcommand that measured; "samples" for a sample file alone.
     pub(crate) experiment: String,
@@ -38,7 +37,7 @@ pub(crate) struct ComparedResult {
     pub(crate) started_at: Option<String>,
     /// The kernel's release.
     pub(crate) kernel: Option<String>,
-    /// Whether it ended before its time.
+    /// Whether it ended early.
     pub(crate) incomplete: bool,
 }
 
@@ -49,11 +48,11 @@ pub(crate) struct Pair {
     pub(crate) a: String,
     /// Label of the other.
     pub(crate) b: String,
-    /// What all its runs say together.
+    /// The verdict over all its runs.
     pub(crate) verdict: Verdict,
-    /// What else is not the same in the two.
+    /// Other differences between the two sides.
     pub(crate) differences: Vec<Difference>,
-    /// What a reader should know before believing it.
+    /// Warnings about the comparison.
     pub(crate) notes: Vec<String>,
     /// Runs that only A has.
     pub(crate) only_in_a: Vec<String>,
@@ -63,10 +62,10 @@ pub(crate) struct Pair {
     pub(crate) runs: Vec<RunComparison>,
 }
 
-/// Something that is not the same on both sides.
+/// A difference between the two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Difference {
-    /// A fact's key, or a word of the setup.
+    /// The key of a fact, or the name of a part of the setup.
     pub(crate) what: String,
     /// In A.
     pub(crate) a: String,

@@ -14,32 +14,32 @@ pub(crate) struct Follow {
     /// Of a PTP clock, how it was read: "precise", "extended" or "plain", the best that worked;
     /// null for the system's clocks.
     pub(crate) read: Option<String>,
-    /// How much faster it ran than CLOCK_MONOTONIC, in parts per billion, by the last 16 readings;
-    /// null without a reading.
+    /// How much faster it ran than CLOCK_MONOTONIC, in parts per billion, from the last 16
+    /// readings; null without a reading.
     pub(crate) drift_ppb: Option<f64>,
-    /// By how much the grid's time may run faster or slower than CLOCK_MONOTONIC, in parts per
-    /// billion: no period is ever longer or shorter than by that.
+    /// The slew limit: the largest difference of rate between the grid's time and CLOCK_MONOTONIC,
+    /// in parts per billion. It bounds the error of each period.
     pub(crate) limit_ppb: i64,
     /// The clock less the grid's time, steps left out, at the readings.
     pub(crate) phase_error_ns: PhaseError,
     /// Readings that were followed: n of the phase error.
     pub(crate) readings: u64,
-    /// Readings that could not be had.
+    /// Readings that failed.
     pub(crate) unread: u64,
-    /// Changes of the grid's pace that the loops learned of after they came: their reader had no
-    /// CPU. Then alone was a period longer or shorter than the limit says.
+    /// Rate changes that reached the loops too late, because the reading thread had no CPU. Only
+    /// there a period may be off by more than the limit.
     #[serde(default)]
     pub(crate) late: u64,
-    /// Readings at which the limit held the grid back.
+    /// Readings at which the slew limit was reached.
     pub(crate) limited: u64,
     /// Steps: readings further from where the clock should be than `step_min_ns`.
     pub(crate) steps: u64,
-    /// What of them the grid does not follow, whole periods, in all: so far the clock is ahead of
-    /// it.
+    /// Whole periods of the steps, which the grid does not follow, in all: the clock is ahead of
+    /// the grid by this.
     pub(crate) stepped_ns: i64,
-    /// What counts as a step.
+    /// The smallest step.
     pub(crate) step_min_ns: i64,
-    /// Times that the clock stood still.
+    /// How often the clock stood still.
     pub(crate) stops: u64,
     /// The start on both timescales; null where nothing ran.
     pub(crate) began: Option<Both>,
@@ -104,18 +104,21 @@ impl Follow {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let kinds = [
-            (self.steps, "stepped", "and the grid went on at its pace"),
-            (self.stops, "stood still", "and the grid went on at its pace"),
-            (self.unread, "could not be read", "and the grid went on at its pace"),
+            (self.steps, "stepped", "and the grid kept its rate"),
+            (self.stops, "stood still", "and the grid kept its rate"),
+            (self.unread, "could not be read", "and the grid kept its rate"),
             (self.late, "was read too late", "and a period may be off by more than the limit"),
-            (self.limited, "was beyond the limit of the slew", "and the grid stayed behind it"),
+            (self.limited, "exceeded the slew limit", "and the grid lagged behind it"),
         ];
         let warnings = kinds.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("{clock}, which the grid follows, {what} {often}, {then}")
+            format!("the followed clock {clock} {what} {often}, {then}")
         });
         let unseen = (self.readings == 0).then(|| {
-            format!("{clock} was not followed once: the grid has the pace of the first readings")
+            format!(
+                "the clock {clock} could not be followed: the grid keeps the rate of the first \
+                 readings"
+            )
         });
         warnings.chain(unseen).collect()
     }
@@ -137,9 +140,8 @@ mod tests {
         assert_eq!(
             odd.warnings(),
             [
-                "tai, which the grid follows, stepped once, and the grid went on at its pace",
-                "tai, which the grid follows, could not be read 3 times, and the grid went on at \
-                 its pace"
+                "the followed clock tai stepped once, and the grid kept its rate",
+                "the followed clock tai could not be read 3 times, and the grid kept its rate"
             ]
         );
         let unseen = Follow { readings: 0, ..Follow::default() };

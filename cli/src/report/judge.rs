@@ -21,7 +21,7 @@ pub(crate) struct Overall {
     /// One for each claim and run.
     #[serde(default)]
     pub(crate) claims: Vec<JudgedClaim>,
-    /// Why not, one line each.
+    /// The reasons for a failure, one line each.
     pub(crate) reasons: Vec<String>,
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
         })
         .collect();
     let cut = (incomplete && !limits.is_empty()).then(|| {
-        "the run ended early: what did not run was not checked against any limit".to_owned()
+        "the run ended early: conditions that did not run were not checked against limits"
+            .to_owned()
     });
     let failed = judged.iter().filter(|limit| !limit.judgement.ok);
     let failed = failed.map(|limit| {

@@ -18,7 +18,7 @@ pub(crate) mod supervised;
 mod verdict;
 
 use anyhow::{Context as _, Result, bail};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ pub(crate) struct Report {
 /// What every result has, whatever was done.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Envelope {
-    /// 1.
+    /// 2.
     pub(crate) schema: u32,
     /// "punctual".
     pub(crate) tool: String,
@@ -63,21 +63,21 @@ pub(crate) struct Envelope {
     pub(crate) version: String,
     /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
     pub(crate) experiment: String,
-    /// When it started, in UTC (RFC 3339); null for data that does not say.
+    /// When it started, in UTC (RFC 3339); null if the data do not record it.
     pub(crate) started_at: Option<String>,
-    /// Whether the run ended before its time, or its file did.
+    /// Whether the run ended early, or its file is incomplete.
     pub(crate) incomplete: bool,
-    /// What is known of the machine, each thing with its origin; null for data that does not say.
-    pub(crate) machine: Option<Facts>,
+    /// The facts of the machine, each with its origin; null if the data do not record it.
+    pub(crate) machine: Option<MachineFacts>,
     /// Which CPU was measured, and why that one; null when not measuring.
     pub(crate) choice: Option<Choice>,
-    /// What stamps were taken with; null when not measuring.
+    /// The clock of the timestamps; null when not measuring.
     pub(crate) clock: Option<Clock>,
     /// What the kernel granted; null when not measuring.
     pub(crate) session: Option<Session>,
-    /// What happened to the machine during the run that no sample can tell.
+    /// Events on the machine during the run, such as a suspend.
     pub(crate) disturbances: Vec<Disturbance>,
-    /// What a reader should know before believing the numbers.
+    /// Warnings about the numbers.
     pub(crate) warnings: Vec<String>,
     /// Whether all limits and claims hold.
     pub(crate) verdict: Overall,
@@ -92,7 +92,7 @@ pub(crate) struct Choice {
     pub(crate) why: String,
 }
 
-/// What stamps were taken with.
+/// The clock of the timestamps.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Clock {
     /// "tsc", "cntvct" or "vdso".
@@ -103,8 +103,9 @@ pub(crate) struct Clock {
     pub(crate) rate_hz: Option<f64>,
     /// The rate is off by at most this, relative, in parts per billion.
     pub(crate) rate_bound_ppb: Option<f64>,
-    /// CLOCK_MONOTONIC, on which releases are where they follow no other clock, against
-    /// CLOCK_MONOTONIC_RAW over the whole run, in parts per billion: how much NTP steered it.
+    /// The rate of CLOCK_MONOTONIC, on which releases are unless they follow another clock,
+    /// relative to CLOCK_MONOTONIC_RAW over the whole run, in parts per billion: how much NTP
+    /// slewed it.
     pub(crate) slew_ppb: Option<f64>,
     /// The slew is off by at most this, in parts per billion.
     pub(crate) slew_bound_ppb: Option<f64>,
@@ -154,11 +155,11 @@ impl Report {
 
     /// A report from its JSON; the error has line and column.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let damaged = "a damaged result";
+        let damaged = "result is corrupt";
         let envelope: Envelope = serde_json::from_str(text).context(damaged)?;
         let Some(body) = Body::parse(&envelope.experiment, text) else {
             bail!(
-                "experiment {:?}: this punctual does not know it; a newer one may",
+                "unknown experiment {:?}: a newer version of punctual may know it",
                 envelope.experiment
             );
         };

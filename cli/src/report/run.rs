@@ -24,13 +24,13 @@ pub(crate) struct Run {
     pub(crate) stalled: Option<u64>,
     /// The longest of them.
     pub(crate) stall_max_ns: Option<f64>,
-    /// CPU time of the loop's thread over wall time, in [0, 1]; null for data that does not say.
+    /// CPU time of the loop's thread over wall time, in [0, 1]; null if the data do not record it.
     pub(crate) cpu_load: Option<f64>,
     /// Page faults of the loop's thread in the loop.
     pub(crate) page_faults: Option<u64>,
     /// Times that the loop's thread was preempted.
     pub(crate) preempted: Option<u64>,
-    /// Cost of a stamp: no number here is finer.
+    /// Cost of a timestamp: the resolution of all numbers here.
     pub(crate) floor_ns: Option<f64>,
     /// How the wait came to its releases at the end; null for a wait that does not spin.
     #[serde(default)]
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// How a run was set up; null for data that does not say.
+/// How a run was set up; null if the data do not record it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Setup {
     /// The CPU that the loop was pinned to.
@@ -89,11 +89,11 @@ pub(crate) struct Setup {
 pub(crate) struct Load {
     /// Its name.
     pub(crate) name: String,
-    /// Its own rate; null when it did not say, and then it may not have run.
+    /// Its own rate; null if it reported none, and then it may not have run.
     pub(crate) rate: Option<f64>,
     /// The unit of the rate: "polygons/s".
     pub(crate) unit: String,
-    /// What else it reported.
+    /// A note that it reported.
     pub(crate) note: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct LoadRow {
     pub(crate) cycles: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
-    /// Those of them of which only is known that they were late by a period at least.
+    /// Missed releases of which only a lower bound of lateness is known: a period at least.
     #[serde(default)]
     pub(crate) censored: u64,
     /// Lateness of all releases, as in `runs`.

@@ -14,7 +14,7 @@ pub(crate) struct Session {
     pub(crate) memory_locked: bool,
     /// Whether deep idle states were held off by /dev/cpu_dma_latency.
     pub(crate) idle_states_held: bool,
-    /// What was refused, each with the reason and the price.
+    /// Refused requests, each with the reason and the consequence.
     pub(crate) refused: Vec<Refused>,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct Session {
 pub(crate) struct Refused {
     /// What was requested.
     pub(crate) attempt: String,
-    /// With what: a symbol of errno(3).
+    /// The error: a symbol of errno(3).
     pub(crate) errno: String,
-    /// Why, what to do about it, what it costs.
+    /// The reason, the remedy, the consequence.
     #[serde(flatten)]
     pub(crate) explanation: Explanation,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Supervised {
     pub(crate) overran: Option<String>,
     /// The thread that released them.
     pub(crate) executive: ExecutiveRow,
-    /// One row a task, the most urgent first.
+    /// One row per task, the most urgent first.
     pub(crate) tasks: Vec<TaskRow>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ExecutiveRow {
     pub(crate) forced: Option<String>,
     /// Releases that it posted.
     pub(crate) cycles: u64,
-    /// Releases that it came too late for.
+    /// Releases that it missed.
     pub(crate) missed: u64,
     /// post − release: how late a task is released, before it is woken.
     pub(crate) lateness_ns: SummaryStats,
@@ -58,7 +58,7 @@ pub(crate) struct TaskRow {
     pub(crate) policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
     pub(crate) priority: Option<u8>,
-    /// Cycles that ran to their end, by what its process told.
+    /// Cycles that ran to their end, as its process reported them.
     pub(crate) cycles: u64,
     /// Releases that never ran while it was registered.
     pub(crate) missed: u64,
@@ -66,34 +66,36 @@ pub(crate) struct TaskRow {
     pub(crate) lateness_ns: SummaryStats,
     /// Cycles that started later than `start_within`.
     pub(crate) started_late: u64,
-    /// Cycles that ran longer than their budget: culprits.
+    /// Cycles that ran longer than their budget.
     pub(crate) over_budget: u64,
-    /// Cycles that finished after their next release: culprits or victims.
+    /// Cycles that finished after their next release, for whatever reason.
     pub(crate) over_release: u64,
     /// Cycles that finished after their deadline.
     pub(crate) over_deadline: u64,
-    /// Releases that found it still running.
+    /// Releases at which it was still running.
     pub(crate) overran: u64,
-    /// How often its process was ended because of that, or because it took no releases.
+    /// How often its process was ended because it overran or ran none of its releases.
     pub(crate) terminated: u64,
-    /// How often its thread lost its real-time policy as a runaway.
+    /// How often its thread lost its real-time policy because it ran without waiting.
     pub(crate) demoted: u64,
-    /// How often it got it back.
+    /// How often the thread got its policy back.
     pub(crate) restored: u64,
-    /// How many of its other threads lost a real-time policy of their own, because they ran on and
-    /// on without waiting.
+    /// How many of its other threads lost a real-time policy of their own, because they ran
+    /// without waiting.
     #[serde(default)]
     pub(crate) threads_demoted: u64,
-    /// How often a process was started, or came, for it.
+    /// How often a process was started for it, or joined as it.
     pub(crate) starts: u64,
-    /// How often one registered.
+    /// How often a process registered.
     pub(crate) registered: u64,
     /// How often it was started again.
     pub(crate) restarts: u64,
-    /// Releases at which nobody was registered.
-    pub(crate) vacant: u64,
-    /// Results in its seat that cannot be.
-    pub(crate) rubbish: u64,
+    /// Releases at which no process was registered.
+    #[serde(rename = "vacant")]
+    pub(crate) unattended: u64,
+    /// Invalid results that it reported: for instance a finish in the future.
+    #[serde(rename = "rubbish")]
+    pub(crate) invalid: u64,
     /// Whether it was given up, or had to be ended at the end.
     pub(crate) failed: bool,
     /// Exit status of its last process; null when it had none.
@@ -170,8 +172,8 @@ fn row(task: &TaskOutcome) -> TaskRow {
         starts: task.starts,
         registered: task.registered,
         restarts: task.restarts,
-        vacant: task.vacant,
-        rubbish: task.rubbish,
+        unattended: task.vacant,
+        invalid: task.rubbish,
         failed: task.failed,
         exit_status: match task.exit {
             Some(Exit::Status(status)) => Some(status),

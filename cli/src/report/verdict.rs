@@ -21,7 +21,7 @@ pub(crate) struct Verdict {
     pub(crate) application: String,
     /// "yes", "no" or "unknown".
     pub(crate) answer: Answer,
-    /// In a sentence.
+    /// The verdict as a sentence.
     pub(crate) statement: String,
     /// For "loop": the shortest period that holds.
     pub(crate) period_ns: Option<f64>,
@@ -33,11 +33,11 @@ pub(crate) struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Answer {
-    /// It is good for that.
+    /// It is good enough.
     Yes,
     /// It is not.
     No,
-    /// This run cannot tell.
+    /// This run is too short to decide.
     Unknown,
 }
 
@@ -171,7 +171,7 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
     let period_ns = longest.setup.period_ns? as f64;
     let million = p / 1e-6 * tails.n() as f64 * period_ns;
     let hint = if p > 1e-6 {
-        format!(": this run is too short; {} would say one in a million", format::long(million))
+        format!(": this run is too short; {} would show one in a million", format::long(million))
     } else {
         String::new()
     };

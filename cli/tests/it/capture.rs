@@ -37,7 +37,7 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
             assert!(!text.contains(host.trim()), "{}", path.display());
         }
     }
-    refused(&run(["capture", out]), &[out, "not empty", "name a directory that does not exist"]);
+    refused(&run(["capture", out]), &[out, "not empty", "name a new or empty directory"]);
     let occupied = dir.path("occupied");
     fs::create_dir(&occupied).expect("writable");
     fs::write(occupied.join("precious"), "x").expect("writable");

@@ -12,7 +12,7 @@ fn writes_a_result_and_samples_that_tell_the_same() {
     let out = run(["check", "--duration", "3s", "--results", results]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = stdout(&out);
-    for line in ["how late a wake is", "idle", "under load", "What it is good for", "Do next"] {
+    for line in ["lateness", "idle", "under load", "What it is good for", "Next steps"] {
         assert!(page.contains(line), "{line} in {page}");
     }
     let wide = page.lines().find(|line| line.chars().count() > 80 && !line.contains(results));
@@ -72,5 +72,5 @@ fn takes_facts_of_another_machine_and_says_so() {
     let out = run(args.into_iter().chain([machine.to_str().expect("UTF-8")]));
     let result = crate::support::json(&out);
     assert_eq!(result["machine"]["preemption"]["value"], "PREEMPT_RT");
-    assert!(result["warnings"].to_string().contains("facts are those of"));
+    assert!(result["warnings"].to_string().contains("the facts come from"));
 }

@@ -95,7 +95,7 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
         "not compared, only in B: cpu",
         "one side was measured after the other",
         "are not compared: a maximum",
-        "together are 95 % sure (Holm)",
+        "together with a confidence of 95 % (Holm)",
     ] {
         assert!(flowing(&page).contains(words), "{words:?} in {page}");
     }
@@ -170,13 +170,13 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new("idle", 2_000, 300)]);
     let other = samples(&dir.path("o.punctual"), LATER, &[Made::new("cpu", 2_001, 300)]);
     let empty = samples(&dir.path("e.punctual"), LATER, &[Made::new("idle", 0, 1)]);
-    refused(&run(["compare", &a]), &["two results or more"]);
+    refused(&run(["compare", &a]), &["at least two results"]);
     refused(&run(["compare", &a, "/nonexistent"]), &["cannot read /nonexistent"]);
     refused(&run(["compare", &a, &a]), &["a.punctual", "given twice"]);
     let copy = dir.path("copy.punctual");
     fs::copy(&a, &copy).expect("writable");
     let copy = copy.to_str().expect("UTF-8");
-    refused(&run(["compare", &a, copy]), &["hold the same recording"]);
+    refused(&run(["compare", &a, copy]), &["contain the same recording"]);
     let same = run(["compare", &a, copy, "--anyway"]);
     assert!(stdout(&same).contains("no difference can be shown"), "{}", stderr(&same));
     refused(&run(["compare", &a, &other]), &["no run of the same name: idle against cpu"]);
@@ -185,7 +185,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     assert!(stdout(&out).contains("a run has no cycles"), "{}", stderr(&out));
     let directory = dir.0.to_str().expect("UTF-8");
     refused(&run(["compare", &a, directory]), &["result.json"]);
-    refused(&run(["compare", &a, &other, "--json", &a]), &["would replace an input"]);
+    refused(&run(["compare", &a, &other, "--json", &a]), &["would overwrite an input"]);
     refused(&run(["compare", &a, &other, "--threshold", "50"]), &["--threshold"]);
     let newer = dir.path("newer.json");
     fs::write(&newer, r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
@@ -254,7 +254,7 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     assert!(size < 300_000, "{size} bytes");
     refused(
         &measure(&baselines, &["--baseline", "before"]),
-        &["there is such a baseline", "--force"],
+        &["the baseline exists already", "--force"],
     );
     let list = run(["baseline", "list", "--baselines", &baselines]);
     assert!(stdout(&list).contains("before"), "{}", stdout(&list));
@@ -269,7 +269,7 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     assert_eq!(report["compare"]["pairs"][0]["verdict"], "worse");
     let reasons = report["verdict"]["reasons"].to_string();
     assert!(reasons.contains("against before: idle: worse"), "{reasons}");
-    assert!(reasons.contains("one run against one: a drift"), "{reasons}");
+    assert!(reasons.contains("one run compared with one: a drift"), "{reasons}");
     // Everything later than half an hour: any machine is better, and another kernel is said.
     move_to(&file, 4_000);
     let mut kept = json_file(&file);
@@ -306,10 +306,10 @@ fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
     }
     refused_as(&|kept| kept["baseline"] = json!(1), &["before.json", "layout 1"]);
     refused_as(&|kept| kept["baseline"] = json!(3), &["before.json", "layout 3"]);
-    refused_as(&|kept| kept["tool"] = json!("other"), &["no baseline of punctual's"]);
+    refused_as(&|kept| kept["tool"] = json!("other"), &["not a baseline of punctual"]);
     refused_as(
         &|kept| kept["recorded"]["runs"][0]["parts"][0]["chunks"] = json!([[[60_000, 1]]]),
-        &["damaged baseline"],
+        &["baseline is corrupt"],
     );
     fs::write(&file, "{").expect("writable");
     refused(&measure(&baselines, &["--against", "before"]), &["before.json", "line 1"]);

@@ -82,7 +82,7 @@ fn an_interrupt_ends_it_early_with_what_there_is() {
         let read = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
         let result = json(&read);
         assert_eq!(result["incomplete"], true);
-        assert!(result["warnings"].to_string().contains("ended before its time"), "{result}");
+        assert!(result["warnings"].to_string().contains("the recording ended early"), "{result}");
     }
 }
 

@@ -61,7 +61,7 @@ fn its_page_has_the_tables() {
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = fs::read_to_string(page).expect("written");
-    for words in ["What each design costs", "art-linux", "one turn of the loop"] {
+    for words in ["What each design costs", "art-linux", "loop overhead with one task"] {
         assert!(page.contains(words), "{words}");
     }
     assert!(!page.contains("no sample file next to"), "it has no samples by its kind");

@@ -83,7 +83,7 @@ fn a_clock_that_is_none_is_refused_before_anything_is_written() {
         let args = ["measure", "periodic", "--samples", samples, "--follow", clock];
         run(args.iter().chain(rest))
     };
-    refused(&follow("atomic", &[]), &["--follow", "tai, realtime or a PTP device"]);
+    refused(&follow("atomic", &[]), &["--follow", "tai, realtime and a PTP device"]);
     refused(&follow("/dev/no-such-ptp", &[]), &["/dev/no-such-ptp", "no such device"]);
     for other in ["/dev/null", "/proc/self/exe", "/"] {
         refused(&follow(other, &[]), &[other, "no PTP clock"]);

@@ -195,7 +195,7 @@ fn of_a_result_the_worst_run_is_taken_or_the_one_that_is_named() {
     position(&["--json", written.to_str().expect("UTF-8")]);
     let read = ["impact", "position", "--speed", "1m/s", "--from"];
     let read = run(read.into_iter().chain([written.to_str().expect("UTF-8")]));
-    refused(&read, &["it has no runs"]);
+    refused(&read, &["no runs in this result"]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn json_alone_goes_to_standard_output_or_beside_the_page() {
         "--json",
         file.to_str().expect("UTF-8"),
     ]);
-    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
     assert_eq!(json_file(&file)["schema"], 2);
 }
 
@@ -133,7 +133,7 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
         .arg(&file)
         .output()
         .expect("sh starts");
-    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
     let said = stderr(&out);
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(said.contains("ends early"), "{said}");
@@ -159,8 +159,8 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
         .expect("sh starts");
     let said = stderr(&out);
     assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(stdout(&out).contains("how late a wake is"), "{}", stdout(&out));
-    assert!(said.contains("not written, because not even the first samples"), "{said}");
+    assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
+    assert!(said.contains("not written, because writing the first samples failed"), "{said}");
     assert!(!said.contains("ends early") && !said.contains("nothing was recorded"), "{said}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "an earlier one");
     assert_eq!(fs::read_dir(&dir.0).expect("there").count(), 1);

@@ -71,7 +71,7 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     result["started_at"] = "2001-01-01T00:00:00Z".into();
     fs::write(made.join("result.json"), result.to_string()).expect("writable");
     let page = report(&[text(&made)], &dir.path("other.html"));
-    assert!(page.contains("those of another run") && page.contains("Incomplete: the run ended"));
+    assert!(page.contains("belong to another run") && page.contains("Incomplete: the run ended"));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_is_no_result_is_refused_in_a_line() {
     let result = dir.path("a.json");
     let args = ["analyse", text(&lateness), "--column", "lateness:us", "--json", text(&result)];
     assert_eq!(run(args).status.code(), Some(0));
-    refused(&run(["report", text(&result), "-o", text(&result)]), &["would replace an input"]);
+    refused(&run(["report", text(&result), "-o", text(&result)]), &["would overwrite an input"]);
     refused(&run(["report", text(&result), "-o", "/nonexistent/a"]), &["cannot write"]);
     report(&[text(&result)], &dir.path("a.html"));
 }

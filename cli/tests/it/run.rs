@@ -25,13 +25,13 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         (task("colour = 1"), &["tasks.toml", "line 4", "colour"][..]),
         (task("") + &task(""), &["line 6", "another task"]),
         (task("command = [\"/no/such/program\"]"), &["line 4", "\"a\"", "/no/such/program"]),
-        (task("command = [\"no/such\"]"), &["line 4", "no/such below this directory"]),
-        (task("command = [\"no-such-program-at-all\"]"), &["line 4", "no program"]),
+        (task("command = [\"no/such\"]"), &["line 4", "no/such from this directory"]),
+        (task("command = [\"no-such-program-at-all\"]"), &["line 4", "cannot find program"]),
         (task("overrun = \"delay\""), &["line 4", "phase"]),
         (task("budget = \"9ms\""), &["line 2", "\"a\"", "budget"]),
         (task("priority = 80"), &["line 4", "[1, 79]"]),
         (task("after = \"b\"\nphase = \"1ms\""), &["line 2", "\"a\"", "\"b\""]),
-        (task("command = \"x\""), &["line 4, column 11", "command is a list of texts"]),
+        (task("command = \"x\""), &["line 4, column 11", "command must be an array of strings"]),
         (task("priority = 5") + "[[task]]\nname = \"b\"\nperiod = \"1ms\"", &["\"a\"", "\"b\""]),
         ("[[task]]\nname = \"a\"\nperiod = \"0s\"".to_owned(), &["line 3"]),
         (String::new(), &["no [[task]]"]),
@@ -123,5 +123,5 @@ fn nobody_waits_for_who_does_not_read_what_tasks_say() {
     std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
     assert_eq!(supervisor.wait().expect("ours").code(), Some(1));
     assert!(gone, "process {written:?}");
-    assert!(said.contains("a: is not started again"), "all of it comes once it is read");
+    assert!(said.contains("a: will not be restarted"), "all of it comes once it is read");
 }

@@ -59,7 +59,7 @@ fn machine(dir: &Dir, name: &str, id: &str, boot: &str, kernel: &str) -> PathBuf
 }
 
 #[test]
-fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
+fn a_campaign_has_a_line_a_batch_a_result_and_an_end() {
     let dir = Dir::new("soak");
     let campaign = dir.path("night");
     let out = soak(&campaign, &[&SHORT[..], &["--limit", "max<10s", "--name", "first"]].concat());
@@ -87,7 +87,7 @@ fn a_campaign_has_a_line_a_stretch_a_result_and_an_end() {
     let again = soak(&campaign, &[]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(cycles(&show(&campaign)), cycles(&result));
-    // What it takes to begin and to end a stretch is not measured time.
+    // What it takes to begin and to end a batch is not measured time.
     assert_eq!(own["measured_ns"], own["duration_ns"]);
     let measured_s = own["measured_ns"].as_u64().expect("a time") / 1_000_000_000;
     let duration = format!("{}s", measured_s + 2);
@@ -101,8 +101,8 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let dir = Dir::new("soak-kill");
     let campaign = dir.path("c");
     let mut first = endless(&campaign, &[]);
-    until("a stretch", || json_rows(&campaign) >= 1);
-    refused(&soak(&campaign, &[]), &["at work on this campaign already", &first.id().to_string()]);
+    until("a batch", || json_rows(&campaign) >= 1);
+    refused(&soak(&campaign, &[]), &["is already running this campaign", &first.id().to_string()]);
     signal(&first, EndSignal::Kill);
     first.wait().expect("it ends");
     let before = cycles(&show(&campaign));
@@ -115,7 +115,7 @@ fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
                 .is_ok_and(|pid| pid.trim() == next.id().to_string())
         });
         let rows = json_rows(&campaign);
-        until("another stretch", || json_rows(&campaign) > rows);
+        until("another batch", || json_rows(&campaign) > rows);
         signal(&next, how);
         let status = next.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "{how:?}: a stop of an endless one is no failure");
@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let dir = Dir::new("soak-bad");
     let (new, file) = (dir.path("new"), dir.path("file"));
     fs::write(&file, "x").expect("writable");
-    refused(&soak(&file, &[]), &["a campaign is a directory"]);
+    refused(&soak(&file, &[]), &["not a directory, so not a campaign"]);
     for (more, words) in [
         (["--duration", "0s"], ["zero", "--duration"]),
         (["--every", "10ms"], ["--every", "1.00 s"]),
@@ -237,7 +237,10 @@ fn a_torn_state_is_told_and_two_torn_ones_are_refused() {
     let campaign = dir.path("c");
     assert_eq!(soak(&campaign, &SHORT).status.code(), Some(0));
     let whole = cycles(&show(&campaign));
-    refused(&soak(&campaign, &["--period", "2ms"]), &["other options", "period", "--allow-change"]);
+    refused(
+        &soak(&campaign, &["--period", "2ms"]),
+        &["options differ", "period", "--allow-change"],
+    );
     let slots = ["state-0.punctual", "state-1.punctual"].map(|slot| campaign.join(slot));
     let newest = slots.iter().max_by_key(|slot| fs::metadata(slot).and_then(|m| m.modified()).ok());
     let newest = newest.expect("two");
@@ -245,7 +248,7 @@ fn a_torn_state_is_told_and_two_torn_ones_are_refused() {
     fs::write(newest, &bytes[..bytes.len() / 2]).expect("writable");
     let out = soak(&campaign, &["--duration", "3s"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("is damaged, the other one is used"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("is corrupt, so the other one is used"), "{}", stdout(&out));
     assert!(cycles(&show(&campaign)) > whole / 2);
     for slot in &slots {
         fs::write(slot, "PCAMPAGN and no more").expect("writable");
@@ -268,7 +271,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 fn a_full_disk_is_said_and_measuring_goes_on() {
     let dir = Dir::new("soak-full");
     let campaign = dir.path("c");
-    // Files of 4 KiB at most: the first state fits, and that of a stretch does not.
+    // Files of 4 KiB at most: the first state fits, and that of a batch does not.
     let limited = r#"ulimit -f 8; exec "$0" "$@""#;
     let out = Command::new("sh")
         .args(["-c", limited, env!("CARGO_BIN_EXE_punctual"), "soak", "--campaign"])

@@ -30,7 +30,7 @@ fn works_as_sched_other_and_says_so() {
     let page = stdout(&out);
     assert!(page.contains("SCHED_OTHER") || !root, "{page}");
     if root {
-        assert!(page.contains("refused: SCHED_FIFO 90") && page.contains("Costs:"), "{page}");
+        assert!(page.contains("refused: SCHED_FIFO 90") && page.contains("Consequence:"), "{page}");
         let verdict = page.split("What it is good for").nth(1).expect("a verdict");
         assert!(verdict.contains("SCHED_OTHER"), "{verdict}");
         let text = fs::read(dir.path("result.json")).expect("written");

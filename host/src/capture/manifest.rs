@@ -40,7 +40,7 @@ pub enum ManifestError {
     #[error("the first line must be '{FIRST_LINE}'")]
     Version,
     /// A line that is no entry.
-    #[error("line {line} is no entry of a manifest: {text:?}")]
+    #[error("line {line} is not a manifest entry: {text:?}")]
     Line {
         /// Its number, from 1.
         line: usize,
@@ -112,7 +112,7 @@ mod tests {
     fn names_the_wrong_line() {
         assert_eq!(Manifest::parse(""), Err(ManifestError::Version));
         let error = Manifest::parse("punctual capture 1\nabsent\t/a\nabsent /b\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 3 is no entry of a manifest: \"absent /b\"");
+        assert_eq!(error.to_string(), "line 3 is not a manifest entry: \"absent /b\"");
     }
 
     proptest! {

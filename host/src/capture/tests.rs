@@ -78,7 +78,7 @@ fn nothing_of_a_secret_is_left() {
     let kept = "CONFIG_HZ=1000\n# CONFIG_NO_HZ is not set\n";
     assert_eq!(config, Read::Text(kept.to_owned()));
     assert_eq!(done.facts.cpu.machine_model.value().unwrap(), "anvil");
-    let again = Facts::collect(&out.root());
+    let again = MachineFacts::collect(&out.root());
     assert_eq!(again.cpu.machine_model.value().unwrap(), "host");
     assert_eq!(again.limits.cpuset_cpus.value(), done.facts.limits.cpuset_cpus.value());
     assert_eq!(again.virtualization, done.facts.virtualization);
@@ -91,7 +91,7 @@ fn this_machine_survives_the_round_trip() {
     let done = captured(Root::live(), &out, &Scrub::of(&Root::live()));
     assert!(done.files > 10, "{done:?}");
     let mut expected = done.facts;
-    let again = Facts::collect(&out.root());
+    let again = MachineFacts::collect(&out.root());
     // Names of this host may stand in here; all else must be equal.
     expected.cpu.machine_model = again.cpu.machine_model.clone();
     expected.kernel.kernel = again.kernel.kernel.clone();
@@ -112,7 +112,7 @@ fn refused_and_missing_files_stay_so() {
          absent\t/sys/class/power_supply\n",
     )]);
     let done = captured(tree.root(), &out, &Scrub::new());
-    assert_eq!(done.facts, Facts::collect(&out.root()));
+    assert_eq!(done.facts, MachineFacts::collect(&out.root()));
     assert!(done.unreadable > 0 && done.absent > 0);
     let isolated = done.facts.isolation.isolated_cpus;
     assert_eq!(isolated.why(), Some("permission denied"));

@@ -16,8 +16,8 @@ fn machine(
     allowed: &str,
     isolated: &str,
     cpuset: Option<&str>,
-) -> Facts {
-    let mut facts = Facts::collect(&Tree::new().root());
+) -> MachineFacts {
+    let mut facts = MachineFacts::collect(&Tree::new().root());
     let known = |text: &str| Fact::known(list(text), "test");
     let all = format!("0-{}", online - 1);
     facts.cpu.online_cpus = known(&all);
@@ -90,7 +90,7 @@ fn the_helper_avoids_the_sibling() {
 
 #[test]
 fn nothing_known_is_cpu_0() {
-    let choice = choose(&Facts::collect(&Tree::new().root()));
+    let choice = choose(&MachineFacts::collect(&Tree::new().root()));
     assert_eq!((choice.cpu, choice.only_cpu), (0, true));
 }
 
@@ -101,10 +101,10 @@ fn wrong_cpus_get_one_clear_line() {
     let line = |text: &str| parse_cpus(text, &facts).unwrap_err().to_string();
     assert_eq!(line("9"), "this machine has no CPU 9; it has 0-3");
     assert_eq!(line("0-1"), "CPU 1 is offline; online are 0,2-3");
-    assert_eq!(line("3"), "CPU 3 is outside of this process's cpuset, which has 0-2");
+    assert_eq!(line("3"), "CPU 3 is outside this process's cpuset, which has 0-2");
     assert_eq!(line(""), "the list names no CPU");
     assert!(line("one").starts_with("'one' is not a CPU list"));
     assert!(line("99999999999").contains("beyond the last CPU"));
     assert_eq!(parse_cpus("0,2", &facts), Ok(list("0,2")));
-    assert_eq!(line("2-N"), "CPU 3 is outside of this process's cpuset, which has 0-2");
+    assert_eq!(line("2-N"), "CPU 3 is outside this process's cpuset, which has 0-2");
 }

@@ -4,17 +4,17 @@ use super::errno::{EBUSY, EINVAL, EPERM};
 use super::{Explanation, unexplained};
 use crate::choose::check_cpus;
 use crate::cpulist::CpuList;
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
-const COST: &str = "The loop is not pinned: it may be moved to another CPU in the middle, which \
-                    costs its cache contents and mixes CPUs in one result.";
+const COST: &str = "The loop is not pinned: the kernel may move it to another CPU during the run, \
+                    which costs its cache contents and mixes CPUs in one result.";
 
-pub(super) fn set(cpus: &CpuList, errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn set(cpus: &CpuList, errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
         EINVAL => match check_cpus(cpus, facts) {
             Err(error) => (error.to_string(), choose_another(facts)),
             Ok(()) => (
-                format!("CPU {cpus} went away or left the cpuset after the facts were read"),
+                format!("CPU {cpus} went offline or left the cpuset after the facts were read"),
                 choose_another(facts),
             ),
         },
@@ -32,7 +32,7 @@ pub(super) fn set(cpus: &CpuList, errno: i32, facts: &Facts) -> Explanation {
     Explanation::new(why, remedy, COST)
 }
 
-fn choose_another(facts: &Facts) -> String {
+fn choose_another(facts: &MachineFacts) -> String {
     let limits = &facts.limits;
     match limits.cpuset_cpus.value().or(limits.allowed_cpus.value()) {
         Some(cpus) => format!("Choose from CPU {cpus} with --cpu."),

@@ -2,9 +2,9 @@
 
 use super::errno::{EACCES, EIO, ENODEV, ENOENT, ENXIO, EPERM, EROFS};
 use super::{Explanation, container_hint, unexplained};
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
-pub(super) fn cpu_dma_latency(errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn cpu_dma_latency(errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
         EACCES | EPERM | EROFS => (
             "only root may write /dev/cpu_dma_latency by default".to_owned(),
@@ -20,7 +20,7 @@ pub(super) fn cpu_dma_latency(errno: i32, facts: &Facts) -> Explanation {
              the container does not show it"
                 .to_owned(),
             format!(
-                "Nothing, where the kernel has no idle states to hold off{}.",
+                "None is needed if the kernel has no idle states to hold off{}.",
                 container_hint(facts, "--device /dev/cpu_dma_latency")
             ),
         ),
@@ -30,23 +30,23 @@ pub(super) fn cpu_dma_latency(errno: i32, facts: &Facts) -> Explanation {
 }
 
 /// What the deepest idle state costs, where the driver says it.
-fn idle_cost(facts: &Facts) -> String {
+fn idle_cost(facts: &MachineFacts) -> String {
     let states = facts.idle.idle_states.value().map_or(&[][..], Vec::as_slice);
     match states.iter().filter(|state| !state.disabled).max_by_key(|state| state.exit_us) {
         Some(deepest) if deepest.exit_us > 1 => format!(
-            "An idle CPU may sleep as deep as {}, and a wake from there takes up to {} µs more.",
+            "An idle CPU may enter the idle state {}, and a wake from it takes up to {} µs more.",
             deepest.name, deepest.exit_us
         ),
-        Some(_) => "Little: no idle state of this machine takes more than 1 µs to leave, as far \
-                    as its driver says."
+        Some(_) => "Little: according to its driver, no idle state of this machine takes more \
+                    than 1 µs to leave."
             .to_owned(),
-        None => {
-            "An idle CPU may sleep deeply; how long a wake then takes is not known here.".to_owned()
-        }
+        None => "An idle CPU may enter a deep idle state; how long a wake then takes is \
+                    unknown."
+            .to_owned(),
     }
 }
 
-pub(super) fn msr(errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn msr(errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
         EACCES | EPERM => (
             "only root with CAP_SYS_RAWIO may read model-specific registers, and kernel lockdown \
@@ -59,24 +59,27 @@ pub(super) fn msr(errno: i32, facts: &Facts) -> Explanation {
             "Type: sudo modprobe msr.".to_owned(),
         ),
         EIO if facts.virtualization.is_guest() => (
-            "this guest's hypervisor does not give the register".to_owned(),
-            "Nothing in the guest; look on the host.".to_owned(),
+            "the hypervisor does not expose this register to the guest".to_owned(),
+            "There is none in the guest; read the register on the host.".to_owned(),
         ),
-        EIO => ("this processor does not have the register".to_owned(), "Nothing.".to_owned()),
+        EIO => {
+            ("this processor does not have the register".to_owned(), "There is none.".to_owned())
+        }
         _ => (unexplained(errno), "Try it with sudo.".to_owned()),
     };
-    let cost = "System management interrupts cannot be counted: a gap they make looks like one of \
-                the hardware.";
+    let cost = "System management interrupts cannot be counted: the gaps that they cause look like \
+                gaps of the hardware.";
     Explanation::new(why, remedy, cost)
 }
 
-pub(super) fn network_namespace(errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn network_namespace(errno: i32, facts: &MachineFacts) -> Explanation {
     let why = match errno {
         EPERM => "a network namespace needs CAP_SYS_ADMIN".to_owned(),
         _ => unexplained(errno),
     };
     let remedy =
         format!("Use sudo{}.", container_hint(facts, "--cap-add=SYS_ADMIN --cap-add=NET_ADMIN"));
-    let cost = "The network load uses the loopback device: packets pass no pair of devices.";
+    let cost =
+        "The network load uses the loopback device: packets do not pass through a pair of devices.";
     Explanation::new(why, remedy, cost)
 }

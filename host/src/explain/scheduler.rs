@@ -2,16 +2,16 @@
 
 use super::errno::{EBUSY, EINVAL, EPERM};
 use super::{Explanation, container_hint, unexplained};
-use crate::facts::{Facts, Limit, LimitPair};
+use crate::facts::{LimitPair, MachineFacts, ResourceLimit};
 
 const COST: &str = "The loop runs as SCHED_OTHER: any other task may run before it, its sleeps \
                     are rounded up by the timer slack, and under load it can be milliseconds late.";
 
-pub(super) fn fixed(priority: u32, errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn fixed(priority: u32, errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
         EPERM => permission(priority, facts),
         EINVAL => (
-            format!("the kernel takes real-time priorities from 1 to 99, and {priority} was asked"),
+            format!("real-time priority must be 1 to 99 (got {priority})"),
             "Choose a --priority from 1 to 99.".to_owned(),
         ),
         _ => (unexplained(errno), "Try it with sudo.".to_owned()),
@@ -20,16 +20,15 @@ pub(super) fn fixed(priority: u32, errno: i32, facts: &Facts) -> Explanation {
 }
 
 /// EPERM has four causes; the facts tell which ones hold.
-fn permission(priority: u32, facts: &Facts) -> (String, String) {
+fn permission(priority: u32, facts: &MachineFacts) -> (String, String) {
     let limits = &facts.limits;
     let capable = limits.capabilities.value().is_some_and(|caps| caps.sys_nice);
     if capable && limits.user_namespace.value() == Some(&true) {
         return (
-            "CAP_SYS_NICE is held only inside a user namespace, where it does not count for the \
-             scheduler"
+            "CAP_SYS_NICE is held only inside a user namespace, where the scheduler ignores it"
                 .to_owned(),
             format!(
-                "Start it outside of the user namespace{}.",
+                "Start it outside the user namespace{}.",
                 container_hint(facts, "a rootful runtime and --cap-add=SYS_NICE")
             ),
         );
@@ -41,18 +40,18 @@ fn permission(priority: u32, facts: &Facts) -> (String, String) {
     }
     let shown = limit.map_or("unknown".to_owned(), |limit| limit.soft.to_string());
     let why = format!(
-        "RLIMIT_RTPRIO is {shown}, priority {priority} was asked, and the process has no \
+        "RLIMIT_RTPRIO is {shown}, priority {priority} was requested, and the process has no \
          CAP_SYS_NICE"
     );
     (why, raise(priority, limit, facts))
 }
 
-fn raise(priority: u32, limit: Option<&LimitPair>, facts: &Facts) -> String {
+fn raise(priority: u32, limit: Option<&LimitPair>, facts: &MachineFacts) -> String {
     if let Some(LimitPair { hard, .. }) = limit {
         if hard.allows(u64::from(priority)) {
             return format!("Type: ulimit -r {priority}, then start it again.");
         }
-        if let Limit::AtMost(most @ 1..) = hard {
+        if let ResourceLimit::AtMost(most @ 1..) = hard {
             return format!(
                 "Choose --priority {most} after typing ulimit -r {most}, or use sudo, or raise \
                  the limit: echo \"$USER - rtprio {priority}\" | sudo tee \
@@ -69,7 +68,7 @@ fn raise(priority: u32, limit: Option<&LimitPair>, facts: &Facts) -> String {
 }
 
 /// Permitted by capability or limit, and still refused: the control group has no budget.
-fn group_budget(facts: &Facts) -> (String, String) {
+fn group_budget(facts: &MachineFacts) -> (String, String) {
     let budget = &facts.limits.cgroup_rt_runtime_us;
     let grouped = facts.kernel.rt_group_sched.value();
     match (budget.value(), grouped) {
@@ -81,8 +80,8 @@ fn group_budget(facts: &Facts) -> (String, String) {
             ),
         ),
         (_, Some(true)) => (
-            "the kernel has CONFIG_RT_GROUP_SCHED, and a control group has a real-time budget of \
-             0 until it is given one"
+            "the kernel has CONFIG_RT_GROUP_SCHED, and the real-time budget of a control group is \
+             0 until it is set"
                 .to_owned(),
             "Start it from the top group: echo $$ | sudo tee /sys/fs/cgroup/cgroup.procs (version \
              1: /sys/fs/cgroup/cpu/cgroup.procs), or boot with rt_group_sched=0 where the kernel \
@@ -94,18 +93,18 @@ fn group_budget(facts: &Facts) -> (String, String) {
              real-time budget of a control group forbids it"
                 .to_owned(),
             format!(
-                "Look into the kernel's log: sudo dmesg | tail{}.",
+                "Look at the kernel log: sudo dmesg | tail{}.",
                 container_hint(facts, "--security-opt seccomp=unconfined for a trial")
             ),
         ),
     }
 }
 
-pub(super) fn deadline(errno: i32, facts: &Facts) -> Explanation {
+pub(super) fn deadline(errno: i32, facts: &MachineFacts) -> Explanation {
     let capable = facts.limits.capabilities.value().is_some_and(|caps| caps.sys_nice);
     let (why, remedy) = match errno {
         EPERM if !capable => (
-            "SCHED_DEADLINE needs CAP_SYS_NICE; no resource limit stands for it".to_owned(),
+            "SCHED_DEADLINE needs CAP_SYS_NICE; no resource limit replaces it".to_owned(),
             "Use sudo, or: sudo setcap cap_sys_nice+ep FILE.".to_owned(),
         ),
         EPERM => (
@@ -116,10 +115,10 @@ pub(super) fn deadline(errno: i32, facts: &Facts) -> Explanation {
                 .to_owned(),
         ),
         EBUSY => (
-            "the bandwidth asked for does not fit beside what is reserved: other SCHED_DEADLINE \
-             tasks, the fair server, and the share that sched_rt_runtime_us leaves"
+            "the requested bandwidth exceeds what is free: other SCHED_DEADLINE tasks and the \
+             fair server reserve bandwidth, and sched_rt_runtime_us limits all"
                 .to_owned(),
-            "Ask for a smaller runtime or a longer period.".to_owned(),
+            "Request a smaller runtime or a longer period.".to_owned(),
         ),
         EINVAL => (
             "runtime, deadline and period must be in that order, at least 1024 ns and within \

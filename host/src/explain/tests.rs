@@ -3,11 +3,11 @@
 use super::errno::{EACCES, EINVAL, ENOENT, ENOMEM, EPERM};
 use super::*;
 use crate::fact::Fact;
-use crate::facts::{Capabilities, IdleState, Limit, LimitPair};
+use crate::facts::{Capabilities, IdleState, LimitPair, ResourceLimit};
 use crate::testing::Tree;
 
-fn machine() -> Facts {
-    Facts::collect(&Tree::new().root())
+fn machine() -> MachineFacts {
+    MachineFacts::collect(&Tree::new().root())
 }
 
 fn capabilities(held: bool) -> Fact<Capabilities> {
@@ -22,11 +22,11 @@ fn capabilities(held: bool) -> Fact<Capabilities> {
 }
 
 fn limit(soft: u64, hard: u64) -> Fact<LimitPair> {
-    let pair = LimitPair { soft: Limit::AtMost(soft), hard: Limit::AtMost(hard) };
+    let pair = LimitPair { soft: ResourceLimit::AtMost(soft), hard: ResourceLimit::AtMost(hard) };
     Fact::known(pair, "test")
 }
 
-const FIFO: Attempt = Attempt::SetScheduler { priority: 90 };
+const FIFO: RefusedCall = RefusedCall::SetScheduler { priority: 90 };
 
 #[test]
 fn no_permission_at_all() {
@@ -36,7 +36,7 @@ fn no_permission_at_all() {
     let said = explain(&FIFO, EPERM, &facts);
     assert_eq!(
         said.why,
-        "RLIMIT_RTPRIO is 0, priority 90 was asked, and the process has no CAP_SYS_NICE"
+        "RLIMIT_RTPRIO is 0, priority 90 was requested, and the process has no CAP_SYS_NICE"
     );
     for word in ["sudo", "setcap", "limits.d", "rtprio 90"] {
         assert!(said.remedy.contains(word), "{word}: {}", said.remedy);
@@ -86,12 +86,12 @@ fn memory_limit_in_kib() {
     let mut facts = machine();
     facts.limits.capabilities = capabilities(false);
     facts.limits.memlock_limit_bytes = limit(65536, 65536);
-    let attempt = Attempt::LockMemory { bytes: Some(1 << 20) };
+    let attempt = RefusedCall::LockMemory { bytes: Some(1 << 20) };
     for errno in [EPERM, ENOMEM] {
         let said = explain(&attempt, errno, &facts);
         assert_eq!(
             said.why,
-            "RLIMIT_MEMLOCK is 64 KiB, 1024 KiB were asked, and the process has no CAP_IPC_LOCK"
+            "RLIMIT_MEMLOCK is 64 KiB, 1024 KiB were requested, and the process has no CAP_IPC_LOCK"
         );
         assert!(said.remedy.contains("memlock unlimited"));
     }
@@ -107,17 +107,19 @@ fn idle_states_are_the_cost_of_not_holding_the_device() {
     let state = |name: &str, exit_us, disabled| IdleState { name: name.into(), exit_us, disabled };
     let states = vec![state("C1", 2, false), state("C6", 133, false), state("C10", 890, true)];
     facts.idle.idle_states = Fact::known(states, "test");
-    let said = explain(&Attempt::HoldCpuDmaLatency, EACCES, &facts);
+    let said = explain(&RefusedCall::HoldCpuDmaLatency, EACCES, &facts);
     assert!(said.remedy.contains("udev"));
     assert!(said.cost.contains("C6") && said.cost.contains("133 µs"), "{}", said.cost);
-    assert!(explain(&Attempt::HoldCpuDmaLatency, ENOENT, &facts).why.contains("CONFIG_CPU_IDLE"));
+    assert!(
+        explain(&RefusedCall::HoldCpuDmaLatency, ENOENT, &facts).why.contains("CONFIG_CPU_IDLE")
+    );
 }
 
 #[test]
 fn affinity_names_the_cpu() {
     let mut facts = machine();
     facts.cpu.online_cpus = Fact::known(CpuList::parse("0-1", 7).unwrap(), "test");
-    let attempt = Attempt::SetAffinity { cpus: CpuList::single(3) };
+    let attempt = RefusedCall::SetAffinity { cpus: CpuList::single(3) };
     assert_eq!(explain(&attempt, EINVAL, &facts).why, "CPU 3 is offline; online are 0-1");
 }
 
@@ -126,13 +128,13 @@ fn every_attempt_answers_every_number() {
     let facts = machine();
     let attempts = [
         FIFO,
-        Attempt::SetDeadline,
-        Attempt::LockMemory { bytes: None },
-        Attempt::HoldCpuDmaLatency,
-        Attempt::SetAffinity { cpus: CpuList::single(0) },
-        Attempt::ReadMsr,
-        Attempt::SetTimerSlack,
-        Attempt::CreateNetworkNamespace,
+        RefusedCall::SetDeadline,
+        RefusedCall::LockMemory { bytes: None },
+        RefusedCall::HoldCpuDmaLatency,
+        RefusedCall::SetAffinity { cpus: CpuList::single(0) },
+        RefusedCall::ReadMsr,
+        RefusedCall::SetTimerSlack,
+        RefusedCall::CreateNetworkNamespace,
     ];
     for attempt in &attempts {
         for errno in -1..140 {

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// Clock sources.
+/// ClockSources sources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Clock {
+pub struct ClockSources {
     /// The one in use.
     pub clocksource: Fact<String>,
     /// Those that the kernel would take, best first.
     pub available_clocksources: Fact<Vec<String>>,
 }
 
-impl Clock {
+impl ClockSources {
     pub(crate) fn collect(source: &Source<'_>) -> Self {
         Self {
             clocksource: source.word(&format!("{CLOCKSOURCE}/current_clocksource")),

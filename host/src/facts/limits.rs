@@ -11,7 +11,7 @@ use std::fmt;
 
 /// Limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// The CPUs that this process may run on now (its affinity).
     pub allowed_cpus: Fact<CpuList>,
     /// The CPUs that its control group lets it choose from.
@@ -39,7 +39,7 @@ pub struct Limits {
 /// A resource limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "LimitWire", try_from = "LimitWire")]
-pub enum Limit {
+pub enum ResourceLimit {
     /// As much as this.
     AtMost(u64),
     /// No limit; `"unlimited"` in JSON.
@@ -53,16 +53,16 @@ enum LimitWire {
     Word(Cow<'static, str>),
 }
 
-impl From<Limit> for LimitWire {
-    fn from(limit: Limit) -> Self {
+impl From<ResourceLimit> for LimitWire {
+    fn from(limit: ResourceLimit) -> Self {
         match limit {
-            Limit::AtMost(number) => Self::Number(number),
-            Limit::Unlimited => Self::Word("unlimited".into()),
+            ResourceLimit::AtMost(number) => Self::Number(number),
+            ResourceLimit::Unlimited => Self::Word("unlimited".into()),
         }
     }
 }
 
-impl TryFrom<LimitWire> for Limit {
+impl TryFrom<LimitWire> for ResourceLimit {
     type Error = &'static str;
 
     fn try_from(wire: LimitWire) -> Result<Self, Self::Error> {
@@ -73,7 +73,7 @@ impl TryFrom<LimitWire> for Limit {
     }
 }
 
-impl JsonSchema for Limit {
+impl JsonSchema for ResourceLimit {
     fn schema_name() -> Cow<'static, str> {
         "Limit".into()
     }
@@ -83,7 +83,7 @@ impl JsonSchema for Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for ResourceLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtMost(number) => write!(f, "{number}"),
@@ -92,7 +92,7 @@ impl fmt::Display for Limit {
     }
 }
 
-impl Limit {
+impl ResourceLimit {
     fn of(word: &str) -> Option<Self> {
         match word {
             "unlimited" => Some(Self::Unlimited),
@@ -113,9 +113,9 @@ impl Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitPair {
     /// What counts.
-    pub soft: Limit,
+    pub soft: ResourceLimit,
     /// How far it can be raised without a capability.
-    pub hard: Limit,
+    pub hard: ResourceLimit,
 }
 
 /// Effective capabilities (capabilities(7)).
@@ -153,7 +153,7 @@ pub struct FairServer {
     pub period_ns: u64,
 }
 
-impl Limits {
+impl ProcessLimits {
     pub(crate) fn collect(source: &Source<'_>) -> Self {
         let limits = source.text("/proc/self/limits");
         let status = source.text("/proc/self/status");
@@ -198,7 +198,8 @@ fn limit(limits: &Fact<String>, name: &str) -> Fact<LimitPair> {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let pair = line.and_then(|line| {
             let mut words = line.split_ascii_whitespace();
-            let (soft, hard) = (Limit::of(words.next()?)?, Limit::of(words.next()?)?);
+            let (soft, hard) =
+                (ResourceLimit::of(words.next()?)?, ResourceLimit::of(words.next()?)?);
             Some(LimitPair { soft, hard })
         });
         match pair {

@@ -1,7 +1,7 @@
 //! Everything that is known about the machine, each thing with its origin.
 //!
-//! [`Facts::collect`] is the one entry: it reads through a [`Root`] and nothing else, never fails
-//! and never changes anything. One file a group; the names of the fields are the keys of the
+//! [`MachineFacts::collect`] is the one entry: it reads through a [`Root`] and nothing else, never
+//! fails and never changes anything. One file a group; the names of the fields are the keys of the
 //! JSON, which is flat. Absent and unreadable things are values ([`Fact`]).
 
 mod cgroup;
@@ -21,13 +21,13 @@ mod source;
 mod virtualization;
 
 pub(crate) use cgroup::{is_group_of_interest, is_root_mount};
-pub use clock::Clock;
+pub use clock::ClockSources;
 pub use cpu::{Cpu, Topology};
 pub use frequency::{Frequency, FrequencyRange};
 pub use idle::{Idle, IdleState};
 pub use isolation::Isolation;
 pub use kernel::{Kernel, NoHz};
-pub use limits::{Capabilities, FairServer, Limit, LimitPair, Limits, RtThrottling};
+pub use limits::{Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtThrottling};
 pub use memory::Memory;
 pub use power::{Power, PowerSource};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
@@ -44,7 +44,7 @@ use crate::fact::Fact;
 /// What is known about a machine; the `machine` object of a result. Serialises flat: the keys of
 /// all groups stand side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Facts {
+pub struct MachineFacts {
     /// The processors.
     #[serde(flatten)]
     pub cpu: Cpu,
@@ -59,7 +59,7 @@ pub struct Facts {
     pub virtualization: Virtualization,
     /// What time is read from.
     #[serde(flatten)]
-    pub clock: Clock,
+    pub clock: ClockSources,
     /// Which CPUs are kept free of others' work.
     #[serde(flatten)]
     pub isolation: Isolation,
@@ -71,7 +71,7 @@ pub struct Facts {
     pub idle: Idle,
     /// What this process is allowed.
     #[serde(flatten)]
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// Memory, swap and huge pages.
     #[serde(flatten)]
     pub memory: Memory,
@@ -80,7 +80,7 @@ pub struct Facts {
     pub power: Power,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Reads everything. Takes a few milliseconds, more on machines with many CPUs; nothing that
     /// is missing makes it fail.
     pub fn collect(root: &Root) -> Self {
@@ -90,11 +90,11 @@ impl Facts {
             cpu: Cpu::collect(&source),
             kernel: Kernel::collect(&source),
             preemption: Preemption::collect(&source),
-            clock: Clock::collect(&source),
+            clock: ClockSources::collect(&source),
             isolation: Isolation::collect(&source),
             frequency: Frequency::collect(&source),
             idle: Idle::collect(&source),
-            limits: Limits::collect(&source),
+            limits: ProcessLimits::collect(&source),
             memory: Memory::collect(&source),
             power: Power::collect(&source, &virtualization),
             virtualization,

@@ -172,7 +172,7 @@ fn dynamic_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
     if shown.is_known() {
         return shown;
     }
-    let asked = asked_mode(source);
+    let asked = requested_mode(source);
     let default = || {
         configured(&source.config, "default of CONFIG_PREEMPT_*", |config| {
             [
@@ -206,7 +206,7 @@ fn shown_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
 }
 
 /// The last `preempt=` that the kernel takes: each valid one sets the mode, others are skipped.
-fn asked_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
+fn requested_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
     let origin = "/proc/cmdline (preempt=)";
     // Linux 7.0 took `none` and `voluntary` from the architectures that have `lazy`.
     let release = release(source);

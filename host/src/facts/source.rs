@@ -117,7 +117,7 @@ pub(crate) fn parsed<T>(root: &Root, path: &str, parse: impl FnOnce(&str) -> Opt
         Some(value) => Fact::known(value, origin),
         None => {
             let start: String = text.chars().take(40).collect();
-            Fact::unreadable(origin, format!("not understood: '{}'", start.escape_debug()))
+            Fact::unreadable(origin, format!("cannot parse '{}'", start.escape_debug()))
         }
     })
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::fact::Fact;
 use crate::testing::Tree;
 
-fn facts(files: &[(&str, &str)]) -> Facts {
-    Facts::collect(&Tree::of(files).root())
+fn facts(files: &[(&str, &str)]) -> MachineFacts {
+    MachineFacts::collect(&Tree::of(files).root())
 }
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -45,7 +45,7 @@ fn governors_are_one_word_or_a_list() {
             let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
             tree.write(&at, format!("{name}\n"));
         }
-        Facts::collect(&tree.root()).frequency.governor.value().cloned().unwrap()
+        MachineFacts::collect(&tree.root()).frequency.governor.value().cloned().unwrap()
     };
     assert_eq!(governor(["performance"; 3]), "performance");
     assert_eq!(governor(["schedutil", "performance", "schedutil"]), "0,2 schedutil, 1 performance");
@@ -150,7 +150,7 @@ fn a_machine_without_hypervisor() {
         tree.write(&format!("{cpus}/cpu{cpu}/topology/core_cpus_list"), format!("{core}\n"));
         tree.write(&format!("{cpus}/cpu{cpu}/topology/physical_package_id"), "0\n");
     }
-    let found = Facts::collect(&tree.root());
+    let found = MachineFacts::collect(&tree.root());
     assert_eq!(found.cpu.cpu_model.value().unwrap(), "Intel(R) Core(TM) i5-1135G7 @ 2.40GHz");
     assert_eq!(found.cpu.machine_model.value().unwrap(), "Maker Book 3");
     assert_eq!((found.cpu.cpus.value(), found.cpu.smt.value()), (Some(&3), Some(&true)));
@@ -181,8 +181,11 @@ fn limits_of_the_process() {
     ])
     .limits;
     let memlock = found.memlock_limit_bytes.value().unwrap();
-    assert_eq!(*memlock, LimitPair { soft: Limit::AtMost(8 << 20), hard: Limit::Unlimited });
-    assert_eq!(found.rtprio_limit.value().unwrap().hard, Limit::AtMost(95));
+    assert_eq!(
+        *memlock,
+        LimitPair { soft: ResourceLimit::AtMost(8 << 20), hard: ResourceLimit::Unlimited }
+    );
+    assert_eq!(found.rtprio_limit.value().unwrap().hard, ResourceLimit::AtMost(95));
     let caps = found.capabilities.value().unwrap();
     assert!(caps.sys_nice && !caps.ipc_lock);
     assert_eq!(found.allowed_cpus.value().unwrap().to_string(), "0-2,5");
@@ -199,7 +202,7 @@ fn fair_servers_are_grouped() {
         tree.write(&format!("{at}/cpu{cpu}/runtime"), runtime);
         tree.write(&format!("{at}/cpu{cpu}/period"), "1000000000\n");
     }
-    let servers = Facts::collect(&tree.root()).limits.fair_server.value().cloned().unwrap();
+    let servers = MachineFacts::collect(&tree.root()).limits.fair_server.value().cloned().unwrap();
     let shown: Vec<_> = servers.iter().map(|s| (s.cpus.to_string(), s.runtime_ns)).collect();
     assert_eq!(shown, [("0-2".to_owned(), 50_000_000), ("3".to_owned(), 0)]);
 }
@@ -233,14 +236,14 @@ fn nonsense_is_unreadable_and_says_what_stood_there() {
         ("/proc/stat", "cpu 1 2\n"),
         ("/proc/self/status", "CapEff:\txyz\n"),
     ]);
-    assert_eq!(found.cpu.online_cpus.why(), Some("not understood: 'zero'"));
+    assert_eq!(found.cpu.online_cpus.why(), Some("cannot parse 'zero'"));
     assert!(found.power.steal_ticks.why().is_some());
     assert!(found.limits.capabilities.why().is_some());
 }
 
 #[test]
 fn json_is_flat_and_reads_back() {
-    let found = Facts::collect(&Root::live());
+    let found = MachineFacts::collect(&Root::live());
     let json = serde_json::to_value(&found).unwrap();
     let keys = [
         "cpu_model",
@@ -261,8 +264,8 @@ fn json_is_flat_and_reads_back() {
         let fact = json[key].as_object().unwrap_or_else(|| panic!("{key} is no fact"));
         assert!(fact.contains_key("value") && fact.contains_key("origin"), "{key}");
     }
-    assert_eq!(serde_json::from_value::<Facts>(json.clone()).unwrap(), found);
-    let schema = serde_json::to_value(schemars::schema_for!(Facts)).unwrap();
+    assert_eq!(serde_json::from_value::<MachineFacts>(json.clone()).unwrap(), found);
+    let schema = serde_json::to_value(schemars::schema_for!(MachineFacts)).unwrap();
     for key in json.as_object().unwrap().keys() {
         assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
     }

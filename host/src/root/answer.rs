@@ -32,7 +32,7 @@ pub enum Listing {
     },
 }
 
-/// One thing that was asked of a recording root, and its answer.
+/// One read through a recording root, and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// A file, plain.
@@ -47,7 +47,7 @@ pub enum Seen {
 #[derive(Debug, Error)]
 pub enum RootError {
     /// It is not there, or no directory.
-    #[error("{} is no directory that can be read: {why}", dir.display())]
+    #[error("cannot read the directory {}: {why}", dir.display())]
     Directory {
         /// The directory.
         dir: PathBuf,

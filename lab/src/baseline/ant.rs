@@ -6,7 +6,7 @@
 //! release moves nothing out of a queue, and a wait takes the first element off its level. A task
 //! that is still ready at its next release is terminated.
 
-use super::design::{Design, NONE, Task, Visit};
+use super::design::{BaselineTask, Design, NONE, Visit};
 use super::levels::{Levels, Node};
 
 /// Set in `rflag` from release to wait; the rest of it is the period.
@@ -81,7 +81,7 @@ impl Ant {
     /// Registers all tasks in turn, each in the entries that have the fewest elements; the phases
     /// that they are given are not used. `None` where the least common multiple of the periods or
     /// the number of elements is beyond 2²⁴: the design has no table for these.
-    pub fn new(tasks: &[Task]) -> Option<Self> {
+    pub fn new(tasks: &[BaselineTask]) -> Option<Self> {
         let entries = tasks.iter().try_fold(1u64, |lcm, task| {
             let period = u64::from(task.period);
             let common = lcm / gcd(lcm, period) * period;

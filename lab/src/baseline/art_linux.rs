@@ -5,7 +5,7 @@
 //! walks the queue from its top to the place of the next release. All that is known of a task is in
 //! one structure (§4.3). Here those lie side by side, which is better than an allocator does.
 
-use super::design::{Design, NONE, Task, Visit};
+use super::design::{BaselineTask, Design, NONE, Visit};
 use super::levels::{Levels, Node};
 
 /// All that is known of a task.
@@ -41,8 +41,8 @@ pub struct ArtLinux {
 
 impl ArtLinux {
     /// All tasks wait for their first release.
-    pub fn new(tasks: &[Task]) -> Self {
-        let process = |task: &Task| Process {
+    pub fn new(tasks: &[BaselineTask]) -> Self {
+        let process = |task: &BaselineTask| Process {
             next: NONE,
             waiting: 0,
             period: task.period,

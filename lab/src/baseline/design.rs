@@ -10,7 +10,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A periodic task; its number is its place in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct BaselineTask {
     /// Ticks from release to release, at least 1.
     pub period: u32,
     /// The tick of its first release, below the period.

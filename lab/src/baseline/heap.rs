@@ -3,7 +3,7 @@
 //! A release takes the due ones off the top, a wait puts one back; both walk at most log₄ n levels.
 //! Release and task are one number, so that a comparison is one instruction.
 
-use super::design::{Design, NONE, Task, Visit};
+use super::design::{BaselineTask, Design, NONE, Visit};
 use super::levels::{Levels, Node};
 
 /// Bits of a key that name the task.
@@ -43,9 +43,9 @@ impl Heap {
     /// # Panics
     ///
     /// With 2²⁰ tasks or more.
-    pub fn new(tasks: &[Task]) -> Self {
+    pub fn new(tasks: &[BaselineTask]) -> Self {
         assert!(tasks.len() < 1 << TASK_BITS, "a key has room for fewer tasks");
-        let known = |task: &Task| Known {
+        let known = |task: &BaselineTask| Known {
             next: NONE,
             period: task.period,
             release: u64::from(task.phase),

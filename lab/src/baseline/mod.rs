@@ -16,7 +16,7 @@ mod wheel;
 
 pub use ant::Ant;
 pub use art_linux::ArtLinux;
-pub use design::{Design, LEVELS, Task, Visit};
+pub use design::{BaselineTask, Design, LEVELS, Visit};
 pub use heap::Heap;
 pub use punctual::{Punctual, plan};
 pub use wheel::Wheel;

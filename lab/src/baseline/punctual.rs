@@ -9,7 +9,7 @@ use ::punctual::core::table::Table;
 use ::punctual::core::time::{Instant, Span};
 use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
 
-use super::design::{Design, Task, Visit};
+use super::design::{BaselineTask, Design, Visit};
 
 /// A tick, ns.
 const TICK: Span = Span::from_ms(1);
@@ -19,13 +19,13 @@ const TICK: Span = Span::from_ms(1);
 /// # Errors
 ///
 /// Where the tasks cannot be an executive.
-pub fn plan(tasks: &[Task]) -> Result<Plan, BuildError> {
+pub fn plan(tasks: &[BaselineTask]) -> Result<Plan, BuildError> {
     let tick_ns = TICK.as_ns().unsigned_abs();
     let all = tasks.iter().enumerate().map(|(at, task)| {
         let period = Period::from_ns(u64::from(task.period) * tick_ns)?;
         let phase = Phase::At(u64::from(task.phase) * tick_ns);
         // The kernel's way: the highest number first.
-        let task = periodic::Task::new(at.to_string(), period).priority(u8::MAX - task.level);
+        let task = periodic::Task::every(at.to_string(), period).priority(u8::MAX - task.level);
         Some(task.phase(phase))
     });
     all.flatten().fold(Periodic::new(), Periodic::task).build()

@@ -3,7 +3,7 @@
 use super::*;
 
 /// At each tick: the tasks that are due, the most urgent first.
-fn model(tasks: &[Task], ticks: u64) -> Vec<Vec<usize>> {
+fn model(tasks: &[BaselineTask], ticks: u64) -> Vec<Vec<usize>> {
     let mut due = vec![Vec::new(); ticks as usize];
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&number| (tasks[number].level, number));
@@ -30,7 +30,7 @@ fn ran<D: Design>(mut design: D, ticks: u64) -> Vec<Vec<usize>> {
 }
 
 /// The executive's, with the numbers that the tasks have outside.
-fn ran_in_executive(tasks: &[Task], ticks: u64) -> Vec<Vec<usize>> {
+fn ran_in_executive(tasks: &[BaselineTask], ticks: u64) -> Vec<Vec<usize>> {
     let plan = plan(tasks).expect("a plan");
     let mut storage = plan.storage();
     let number = |rank: &usize| plan.name(*rank).parse::<usize>().expect("a number");
@@ -44,10 +44,10 @@ fn random(seed: &mut u64, below: u64) -> u64 {
 }
 
 /// Tasks of these periods with random phases, each with a level of its own.
-fn some(seed: &mut u64, periods: &[u32], n: u8) -> Vec<Task> {
+fn some(seed: &mut u64, periods: &[u32], n: u8) -> Vec<BaselineTask> {
     let task = |level| {
         let period = periods[random(seed, periods.len() as u64) as usize];
-        Task { period, phase: random(seed, u64::from(period)) as u32, level }
+        BaselineTask { period, phase: random(seed, u64::from(period)) as u32, level }
     };
     (0..n).map(task).collect()
 }
@@ -93,8 +93,8 @@ fn ant_releases_by_the_phases_that_registration_found() {
 #[test]
 fn many_tasks_due_at_once_run_in_order_of_level_and_number() {
     let n = 1_000;
-    let tasks: Vec<Task> =
-        (0..n).map(|at| Task { period: 1, phase: 0, level: (at * 64 / n) as u8 }).collect();
+    let tasks: Vec<BaselineTask> =
+        (0..n).map(|at| BaselineTask { period: 1, phase: 0, level: (at * 64 / n) as u8 }).collect();
     let slow = model(&tasks, 5);
     assert_eq!(ran(ArtLinux::new(&tasks), 5), slow);
     assert_eq!(ran(Ant::new(&tasks).expect("one entry"), 5), slow);
@@ -106,22 +106,23 @@ fn many_tasks_due_at_once_run_in_order_of_level_and_number() {
 #[test]
 fn ant_spreads_what_it_registers() {
     // §4.5: 100 tasks of a period of 100 in a table of 100 entries; one each, not "3 or 4".
-    let tasks = [Task { period: 100, phase: 0, level: 0 }; 100];
+    let tasks = [BaselineTask { period: 100, phase: 0, level: 0 }; 100];
     let ran = ran(Ant::new(&tasks).expect("100 entries"), 300);
     assert!(ran.iter().all(|tick| tick.len() == 1));
     // And has no table for periods whose common multiple is long.
-    let long = [1_009, 1_013, 1_019].map(|period| Task { period, phase: 0, level: 0 });
+    let long = [1_009, 1_013, 1_019].map(|period| BaselineTask { period, phase: 0, level: 0 });
     assert!(Ant::new(&long).is_none());
 }
 
 #[test]
 fn ant_terminates_what_is_still_ready_at_its_next_release() {
-    let tasks = [(1, 0), (3, 1), (1, 2)].map(|(period, level)| Task { period, phase: 0, level });
+    let tasks =
+        [(1, 0), (3, 1), (1, 2)].map(|(period, level)| BaselineTask { period, phase: 0, level });
     let mut ant = Ant::new(&tasks).expect("a table of 3");
     ant.release();
     let job = ant.dispatch().expect("ready");
     ant.wait(job);
-    // Task 2 never came to run.
+    // BaselineTask 2 never came to run.
     ant.release();
     assert_eq!(ant.terminated(), [2]);
     while let Some(job) = ant.dispatch() {
@@ -135,7 +136,7 @@ fn ant_terminates_what_is_still_ready_at_its_next_release() {
 #[test]
 fn art_linux_lets_a_late_task_wait_for_the_release_after_the_one_it_missed() {
     // §2.3, problem 3: waits until t₂, not t₁.
-    let tasks = [Task { period: 2, phase: 0, level: 0 }];
+    let tasks = [BaselineTask { period: 2, phase: 0, level: 0 }];
     let mut art = ArtLinux::new(&tasks);
     art.release();
     let job = art.dispatch().expect("ready");

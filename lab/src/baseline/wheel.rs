@@ -4,7 +4,7 @@
 //! A wait files a task by the highest digit in which its release differs from now; when a wheel
 //! comes to a slot its tasks are filed anew, one wheel down. Each task is in one list at any time.
 
-use super::design::{Design, NONE, Task, Visit};
+use super::design::{BaselineTask, Design, NONE, Visit};
 use super::levels::{Levels, Node};
 
 /// Bits of a digit, and digits: periods up to 2³⁰ ticks.
@@ -55,10 +55,10 @@ impl Wheel {
     /// # Panics
     ///
     /// With a period of 2³⁰ ticks or more.
-    pub fn new(tasks: &[Task]) -> Self {
-        let within = |task: &Task| u64::from(task.period) < 1 << (BITS * WHEELS as u32);
+    pub fn new(tasks: &[BaselineTask]) -> Self {
+        let within = |task: &BaselineTask| u64::from(task.period) < 1 << (BITS * WHEELS as u32);
         assert!(tasks.iter().all(within), "a period is longer than a turn of the highest wheel");
-        let known = |task: &Task| Known {
+        let known = |task: &BaselineTask| Known {
             next: NONE,
             period: task.period,
             release: u64::from(task.phase),

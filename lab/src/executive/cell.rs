@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measured::{Cost, Costs, Measured, Of};
 use super::stamps::Stamps;
-use crate::baseline::{Ant, ArtLinux, Heap, LEVELS, Punctual, Task, Wheel, plan};
+use crate::baseline::{Ant, ArtLinux, BaselineTask, Heap, LEVELS, Punctual, Wheel, plan};
 
 /// About how long one design runs before it is the next one's turn.
 pub(super) const BLOCK: Span = Span::from_ms(3);
@@ -30,8 +30,7 @@ pub(super) struct Cell {
 
 /// One way to keep periodic tasks, with one number of tasks that are all due at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ExecutiveRow")]
-pub struct Row {
+pub struct ExecutiveRow {
     /// "punctual"; "art-linux": the sorted wait queue; "ant": the six tables; "heap": a 4-ary heap;
     /// "wheel": a hierarchical timing wheel.
     pub design: String,
@@ -41,7 +40,7 @@ pub struct Row {
     pub cold: bool,
     /// Cycles measured in parts, and as many measured as a whole.
     pub cycles: usize,
-    /// All tasks become ready. All times here are medians with the stamps in them.
+    /// The time until all tasks are ready. All times here are medians that include the timestamps.
     pub release_ns: f64,
     /// The first task is found.
     pub dispatch_ns: f64,
@@ -49,7 +48,7 @@ pub struct Row {
     pub wait_ns: f64,
     /// The release, then dispatch and wait of each task, measured as a whole.
     pub cycle_ns: f64,
-    /// Two stamps with nothing between.
+    /// Two timestamps with no work between them.
     pub floor_ns: f64,
 }
 
@@ -61,9 +60,10 @@ impl Cell {
         stamps: &Stamps,
         duration: Span,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Vec<Row>> {
-        let task = |at: usize| Task { period: 1, phase: 0, level: (at * LEVELS / self.n) as u8 };
-        let tasks: Vec<Task> = (0..self.n).map(task).collect();
+    ) -> Option<Vec<ExecutiveRow>> {
+        let task =
+            |at: usize| BaselineTask { period: 1, phase: 0, level: (at * LEVELS / self.n) as u8 };
+        let tasks: Vec<BaselineTask> = (0..self.n).map(task).collect();
         let plan = plan(&tasks).ok()?;
         let mut storage = plan.storage();
         let n = self.n;
@@ -99,9 +99,9 @@ impl Cell {
         Some(designs.iter().map(row).collect())
     }
 
-    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> Row {
+    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
         let of = |cost: &Cost| stamps.ns(cost.ticks());
-        Row {
+        ExecutiveRow {
             design: design.to_owned(),
             n: self.n,
             cold: self.cold,

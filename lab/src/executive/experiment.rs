@@ -10,11 +10,13 @@ use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::session::{Refusal, Thread};
 
-use super::cell::{Cell, RESTS, Row};
+use super::cell::{Cell, ExecutiveRow, RESTS};
+use super::loop_overhead::LoopOverhead;
 use super::ratios::{Ratio, ratios};
 use super::stamps::Stamps;
-use super::turn::Turn;
-use crate::experiment::{ClockFacts, Context, Demand, End, Experiment, ExperimentError, Measured};
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured,
+};
 use crate::load::LoadSpec;
 
 /// The share of the time that the turn of the loop is measured in, and the least.
@@ -38,11 +40,11 @@ pub struct Executive {
 #[derive(Clone, Debug)]
 pub struct ExecutiveOutcome {
     /// One row a design and number of tasks, warm and cold.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ExecutiveRow>,
     /// How the rows stand to each other.
     pub ratios: Vec<Ratio>,
     /// What a turn of the loop costs; `None` when it was stopped before.
-    pub turn: Option<Turn>,
+    pub turn: Option<LoopOverhead>,
 }
 
 impl Experiment for Executive {
@@ -69,7 +71,11 @@ impl Experiment for Executive {
             let measuring = thread::Builder::new().spawn_scoped(scope, || self.measure(stop))?;
             measuring.join().map_err(|_| ExperimentError::Panic)
         })?;
-        let end = if stop.load(Ordering::Relaxed) { End::Stopped } else { End::Finished };
+        let end = if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
         let (disturbances, taken) = (Vec::new(), Vec::new());
         Ok(Measured { outcome, end, clock, refused, disturbances, taken })
     }
@@ -93,7 +99,7 @@ impl Executive {
         for cell in cells {
             rows.extend(cell.measure(&stamps, share, &mut stopped).unwrap_or_default());
         }
-        let turn = Turn::measure(&mut clock, &stamps, for_turn, stop);
+        let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
         let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
         (costs, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }

@@ -6,12 +6,12 @@
 
 mod cell;
 mod experiment;
+mod loop_overhead;
 mod measured;
 mod ratios;
 mod stamps;
-mod turn;
 
-pub use cell::Row;
+pub use cell::ExecutiveRow;
 pub use experiment::{Executive, ExecutiveOutcome};
+pub use loop_overhead::LoopOverhead;
 pub use ratios::Ratio;
-pub use turn::Turn;

@@ -5,26 +5,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cell::Row;
+use super::cell::ExecutiveRow;
 
-/// How two rows stand to each other, warm.
+/// The ratio of two rows, with warm caches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// "release", "cycle", "wait".
     pub what: String,
-    /// Whose time is divided by that of "punctual".
+    /// The design whose time is divided by that of "punctual".
     pub design: String,
     /// Its number of tasks.
     pub n: usize,
     /// The number of tasks of "punctual".
     pub n_punctual: usize,
-    /// As measured, the stamps included.
+    /// As measured, including the timestamps.
     pub raw: f64,
-    /// With the floor taken off both; null where nothing is left to divide by.
+    /// With the floor subtracted from both; null if the divisor is then not positive.
     pub less_floor: Option<f64>,
-    /// What the project aims at for the figure less the floor: so much at least.
+    /// The target for the ratio without the floor: at least this.
     pub at_least: Option<f64>,
-    /// Or so much at most.
+    /// Or at most this.
     pub at_most: Option<f64>,
     /// Whether this run reached it.
     pub reached: bool,
@@ -40,7 +40,7 @@ enum Aim {
 }
 
 /// What a row has of one kind.
-type Of = fn(&Row) -> f64;
+type Of = fn(&ExecutiveRow) -> f64;
 
 /// What is compared with what: kind, design, its n, punctual's n, aim.
 const AIMS: [(&str, Of, &str, usize, usize, Aim); 7] = [
@@ -54,13 +54,13 @@ const AIMS: [(&str, Of, &str, usize, usize, Aim); 7] = [
 ];
 
 /// The figures that these rows allow, of warm designs.
-pub(super) fn ratios(rows: &[Row]) -> Vec<Ratio> {
+pub(super) fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
     let row = |design: &str, n: usize| {
         rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
     let ratio = |&(what, of, design, n, own, aim): &(&'static str, Of, &'static str, _, _, _)| {
         let (other, own_row) = (row(design, n)?, row("punctual", own)?);
-        let less = |row: &Row| of(row) - row.floor_ns;
+        let less = |row: &ExecutiveRow| of(row) - row.floor_ns;
         let less_floor = (less(own_row) > 0.0).then(|| less(other) / less(own_row));
         let raw = of(other) / of(own_row);
         let (at_least, at_most) = match aim {
@@ -96,8 +96,8 @@ fn reached(aim: Aim, figure: Option<f64>) -> bool {
 mod tests {
     use super::*;
 
-    fn row(design: &'static str, n: usize, ns: f64) -> Row {
-        Row {
+    fn row(design: &'static str, n: usize, ns: f64) -> ExecutiveRow {
+        ExecutiveRow {
             design: design.to_owned(),
             n,
             cold: false,

@@ -6,7 +6,7 @@ use super::standing::Standing;
 
 /// How far an experiment is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Time left.
     pub left: Span,
     /// The condition that runs.
@@ -21,11 +21,11 @@ pub struct Progress {
 
 /// Something that is reported.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum ExperimentEvent<'a> {
     /// About ten times a second: how far it is.
     Progress {
         /// Time left, what was seen so far.
-        progress: &'a Progress,
+        progress: &'a ExperimentProgress,
         /// The name of the condition that runs.
         condition: &'a str,
         /// How the claim that is farthest from being shown stands.
@@ -38,10 +38,10 @@ pub enum Event<'a> {
 /// Who takes it in.
 pub trait Observer {
     /// Takes in an event. Called on the thread that coordinates; the loops do not wait for it.
-    fn event(&mut self, event: &Event<'_>);
+    fn event(&mut self, event: &ExperimentEvent<'_>);
 }
 
 /// Nobody.
 impl Observer for () {
-    fn event(&mut self, _: &Event<'_>) {}
+    fn event(&mut self, _: &ExperimentEvent<'_>) {}
 }

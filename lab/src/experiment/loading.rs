@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use punctual::core::time::Span;
 use punctual::os::affinity;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
-use super::event::{Event, Observer, Progress};
+use super::event::{ExperimentEvent, ExperimentProgress, Observer};
 use super::standing::Standing;
-use crate::load::{Bounds, Launcher, LoadReport, LoadSpec, Running};
+use crate::load::{Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
 
 /// A load ends by itself this much after its block, whatever becomes of its parent.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub trait Background {
     fn end(&mut self, condition: usize);
 
     /// Called about ten times a second with how far the experiment is.
-    fn progress(&mut self, _: &Progress) {}
+    fn progress(&mut self, _: &ExperimentProgress) {}
 }
 
 /// One condition: its name, its loads, what each has done.
@@ -49,9 +49,9 @@ struct Tally {
 /// The loads of each condition, and what they did.
 pub struct Loading<'l> {
     conditions: Vec<Condition>,
-    bounds: Bounds,
+    bounds: LoadBounds,
     launcher: &'l dyn Launcher,
-    running: Option<Running>,
+    running: Option<RunningLoads>,
     observer: &'l mut dyn Observer,
 }
 
@@ -59,7 +59,7 @@ impl<'l> Loading<'l> {
     /// Loads within `bounds`, nothing running yet.
     pub(super) fn new(
         conditions: Vec<(String, Vec<LoadSpec>)>,
-        bounds: Bounds,
+        bounds: LoadBounds,
         launcher: &'l dyn Launcher,
         observer: &'l mut dyn Observer,
     ) -> Self {
@@ -69,14 +69,14 @@ impl<'l> Loading<'l> {
     }
 
     /// Reports to the observer how far the experiment is, and how its claims stand.
-    pub fn report(&mut self, progress: &Progress, standing: Option<&Standing>) {
+    pub fn report(&mut self, progress: &ExperimentProgress, standing: Option<&Standing>) {
         let condition = self.conditions.get(progress.condition).map_or("", |of| of.name.as_str());
-        self.observer.event(&Event::Progress { progress, condition, standing });
+        self.observer.event(&ExperimentEvent::Progress { progress, condition, standing });
     }
 
     /// What the loads of each condition did: the mean rate over the blocks that gave one.
     pub(super) fn finish(self) -> Vec<Vec<LoadReport>> {
-        self.observer.event(&Event::Ended);
+        self.observer.event(&ExperimentEvent::Ended);
         let mean = |tally: &Tally| LoadReport {
             rate: (tally.blocks > 0).then(|| tally.rates / f64::from(tally.blocks)),
             ..tally.report.clone()
@@ -92,8 +92,8 @@ impl Background for Loading<'_> {
             return Ok(());
         }
         let limit = Duration::from_nanos(length.as_ns().unsigned_abs()) + GRACE;
-        let bounds = Bounds { limit, ..self.bounds.clone() };
-        let running = Running::start(specs, self.launcher, &bounds);
+        let bounds = LoadBounds { limit, ..self.bounds.clone() };
+        let running = RunningLoads::start(specs, self.launcher, &bounds);
         self.running = Some(running.map_err(|why| why.to_string())?);
         Ok(())
     }
@@ -119,18 +119,18 @@ impl Background for Loading<'_> {
         }
     }
 
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &ExperimentProgress) {
         self.report(progress, None);
     }
 }
 
 /// Loads may use every CPU that this process may; each block sets its own limit of time.
-pub fn bounds(here: &Facts) -> Bounds {
+pub fn bounds(here: &MachineFacts) -> LoadBounds {
     let cpus: Vec<u32> =
         affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
     let isolated = here.isolation.isolated();
     let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
-    Bounds { unisolated: unisolated.max(1), ..Bounds::new(GRACE, cpus) }
+    LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(GRACE, cpus) }
 }
 
 /// Starts each load for a moment: those that start, and why the others do not. For loads that were
@@ -138,11 +138,11 @@ pub fn bounds(here: &Facts) -> Bounds {
 pub fn startable(
     specs: Vec<LoadSpec>,
     launcher: &dyn Launcher,
-    bounds: &Bounds,
+    bounds: &LoadBounds,
 ) -> (Vec<LoadSpec>, Vec<String>) {
     let (mut loads, mut left_out) = (Vec::new(), Vec::new());
     for spec in specs {
-        match Running::start(std::slice::from_ref(&spec), launcher, bounds) {
+        match RunningLoads::start(std::slice::from_ref(&spec), launcher, bounds) {
             Ok(running) => {
                 running.stop();
                 loads.push(spec);

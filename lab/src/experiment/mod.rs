@@ -22,13 +22,13 @@ use punctual::monitor::Force;
 use punctual::os::Errno;
 use punctual::os::signal;
 use punctual::session::{Process, Refusal};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use crate::load::{Launcher, LoadReport, LoadSpec};
 
 pub use clock::ClockFacts;
 pub(crate) use companion::{Lookout, keep_to, watchdog};
-pub use event::{Event, Observer, Progress};
+pub use event::{ExperimentEvent, ExperimentProgress, Observer};
 pub use loading::{Background, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge};
 pub use standing::{Standing, Standings, StandingsWriter};
@@ -70,7 +70,7 @@ pub struct Context<'a, 'l> {
 /// Where an experiment runs: the machine and what the caller lends.
 pub struct Setting<'a> {
     /// What is known of the machine that measures.
-    pub here: &'a Facts,
+    pub here: &'a MachineFacts,
     /// How a load's process is started.
     pub launcher: &'a dyn Launcher,
     /// Who learns how far it is.
@@ -82,7 +82,7 @@ pub struct Measured<T> {
     /// What it gives.
     pub outcome: T,
     /// Why it is over.
-    pub end: End,
+    pub end: ExperimentEnd,
     /// What stamps were taken with.
     pub clock: ClockFacts,
     /// What its threads were refused.
@@ -95,11 +95,11 @@ pub struct Measured<T> {
 
 /// An experiment that is over.
 #[derive(Debug)]
-pub struct Finished<T> {
+pub struct FinishedExperiment<T> {
     /// What it gives.
     pub outcome: T,
     /// Why it is over.
-    pub end: End,
+    pub end: ExperimentEnd,
     /// What stamps were taken with.
     pub clock: ClockFacts,
     /// Whether all memory was locked.
@@ -120,7 +120,7 @@ pub struct Finished<T> {
 
 /// Why an experiment is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExperimentEnd {
     /// It came to its end.
     Finished,
     /// It was stopped.
@@ -163,7 +163,7 @@ impl From<io::Error> for ExperimentError {
 pub fn run<E: Experiment>(
     experiment: E,
     setting: Setting<'_>,
-) -> Result<Finished<E::Outcome>, ExperimentError> {
+) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
     let Setting { here, launcher, observer } = setting;
     experiment.check().map_err(ExperimentError::Refused)?;
     let planned = judge(&experiment.demands(), here).map_err(ExperimentError::Refused)?;
@@ -174,7 +174,7 @@ pub fn run<E: Experiment>(
     let measured = experiment.run(context);
     let loads = loading.finish();
     let measured = measured?;
-    Ok(Finished {
+    Ok(FinishedExperiment {
         outcome: measured.outcome,
         end: measured.end,
         clock: measured.clock,

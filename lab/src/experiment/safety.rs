@@ -5,7 +5,7 @@
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.
@@ -86,7 +86,7 @@ pub struct Throttling {
 
 impl Throttling {
     /// `None` where nothing limits real-time threads, or nothing is known of it.
-    fn of(facts: &Facts) -> Option<Self> {
+    fn of(facts: &MachineFacts) -> Option<Self> {
         let throttling = facts.limits.rt_throttling.value()?;
         let (runtime_us, period_us) = (throttling.runtime_us, throttling.period_us);
         (runtime_us >= 0 && period_us > 0).then(|| Self {
@@ -117,7 +117,7 @@ impl Demand {
 ///
 /// # Errors
 /// When they could take the machine away for good.
-pub fn judge(demands: &[Demand], here: &Facts) -> Result<Vec<Caution>, Risk> {
+pub fn judge(demands: &[Demand], here: &MachineFacts) -> Result<Vec<Caution>, Risk> {
     let cpus: CpuList = demands.iter().filter_map(|demand| demand.cpu).collect();
     let Some(throttling) = Throttling::of(here) else {
         let all = here.limits.cpuset_cpus.value().or(here.cpu.online_cpus.value());
@@ -136,7 +136,7 @@ pub fn judge(demands: &[Demand], here: &Facts) -> Result<Vec<Caution>, Risk> {
 }
 
 /// Where real-time threads took all that they may have: there throttling made gaps.
-pub(super) fn throttled(taken: &[Taken], here: &Facts) -> Vec<Caution> {
+pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
     let Some(throttling) = Throttling::of(here) else { return Vec::new() };
     let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();
     let most = |cpu: u32| -> f64 {
@@ -155,7 +155,7 @@ mod tests {
     use punctual_host::root::Root;
 
     use super::*;
-    use crate::periodic::{Plan, Stream, WaitKind};
+    use crate::periodic::{PeriodicPlan, Stream, WaitKind};
 
     fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
         let stream = |&(cpu, period_ns, wait)| Stream {
@@ -165,7 +165,7 @@ mod tests {
             policy: SchedPolicy::Fifo(90),
             wait,
         };
-        let plan = Plan {
+        let plan = PeriodicPlan {
             streams: streams.iter().map(stream).collect(),
             conditions: Vec::new(),
             blocks: Vec::new(),
@@ -176,10 +176,10 @@ mod tests {
     }
 
     /// The captured guest: two CPUs, throttling at 95 %; or without throttling.
-    fn guest(runtime_us: i64) -> Facts {
+    fn guest(runtime_us: i64) -> MachineFacts {
         let tree =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
-        let mut facts = Facts::collect(&Root::captured(tree).expect("a fixture"));
+        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
         let fact = facts.limits.rt_throttling.clone();
         facts.limits.rt_throttling = fact.map(|mut throttling| {
             throttling.runtime_us = runtime_us;

@@ -2,7 +2,7 @@
 //! progress.
 //!
 //! The loops' threads know nothing of it: the drain's thread puts a standing here some times a
-//! second, the coordinator reads it. Bounds are those that hold at every look.
+//! second, the coordinator reads it. LoadBounds are those that hold at every look.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -12,11 +12,11 @@ pub const LIMIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Memory that one load may hold, all its workers together, in bytes.
 pub(super) const MEMORY_BYTES: usize = 256 << 20;
 
-/// Bounds of all loads that run at once.
+/// LoadBounds of all loads that run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct LoadBounds {
     /// After so long a load ends by itself, in (0, [`LIMIT_MAX`]]. A safety net: give the length of
-    /// the run and some seconds more, and call [`super::Running::stop`].
+    /// the run and some seconds more, and call [`super::RunningLoads::stop`].
     pub limit: Duration,
     /// The CPUs that loads run on, at least one; as many workers, at most, does a load have.
     pub cpus: Vec<u32>,
@@ -26,8 +26,8 @@ pub struct Bounds {
     pub temp: PathBuf,
 }
 
-impl Bounds {
-    /// Bounds on `cpus`, of which none is isolated, with files in the system's temporary directory.
+impl LoadBounds {
+    /// On `cpus`, of which none is isolated, with files in the system's temporary directory.
     pub fn new(limit: Duration, cpus: Vec<u32>) -> Self {
         Self { limit, unisolated: cpus.len(), cpus, temp: std::env::temp_dir() }
     }
@@ -57,14 +57,14 @@ mod tests {
 
     #[test]
     fn only_usable_bounds_pass() {
-        let good = Bounds::new(Duration::from_secs(1), vec![0, 1]);
+        let good = LoadBounds::new(Duration::from_secs(1), vec![0, 1]);
         assert_eq!(good.check(), Ok(()));
         for bad in [
-            Bounds { limit: Duration::ZERO, ..good.clone() },
-            Bounds { limit: LIMIT_MAX + Duration::from_nanos(1), ..good.clone() },
-            Bounds { cpus: Vec::new(), ..good.clone() },
-            Bounds { unisolated: 3, ..good.clone() },
-            Bounds { unisolated: 0, ..good },
+            LoadBounds { limit: Duration::ZERO, ..good.clone() },
+            LoadBounds { limit: LIMIT_MAX + Duration::from_nanos(1), ..good.clone() },
+            LoadBounds { cpus: Vec::new(), ..good.clone() },
+            LoadBounds { unisolated: 3, ..good.clone() },
+            LoadBounds { unisolated: 0, ..good },
         ] {
             assert!(matches!(bad.check(), Err(LoadError::Bounds { .. })), "{bad:?}");
         }

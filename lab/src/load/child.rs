@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::exec;
-use super::kinds::{Row, gears, own, stress_ng};
+use super::kinds::{LoadRow, gears, own, stress_ng};
 use super::launcher::Launcher;
 use super::lifecycle::{self, Stop};
 use super::protocol::{LIMIT, Line, say};
@@ -19,7 +19,7 @@ use super::work::{Prepared, Workers};
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs one load as this process and returns its exit code: 0, or 2 when it could not run and has
-/// said why on `out`. The process must end right after.
+/// written why to `out`. The process must end right after.
 ///
 /// Call it from the main thread, first thing in the process, with standard input a pipe that the
 /// parent holds and the arguments as [`Launcher::command`] got them; `out` is standard output, and
@@ -62,16 +62,16 @@ fn be_ordinary(setup: &Setup, out: &mut dyn Write) -> Result<(), String> {
     lifecycle::be_ordinary(setup)?.map_or(Ok(()), |note| say(out, &Line::Note(note)))
 }
 
-fn prepare(setup: &Setup) -> Result<(&'static Row, Prepared), String> {
+fn prepare(setup: &Setup) -> Result<(&'static LoadRow, Prepared), String> {
     let (row, prepare) =
-        own(&setup.name).ok_or_else(|| format!("there is no load {:?}", setup.name))?;
+        own(&setup.name).ok_or_else(|| format!("unknown load {:?}", setup.name))?;
     Ok((row, prepare(setup)?))
 }
 
 /// Works until an order or the limit. Does not wait for the workers: the process ends with them.
 fn work(
     setup: &Setup,
-    row: &Row,
+    row: &LoadRow,
     prepared: Prepared,
     orders: &Receiver<Stop>,
     out: &mut dyn Write,
@@ -93,7 +93,7 @@ fn work(
         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         say(out, &Line::Count { count, at_ns, unit: row.unit.to_owned() })?;
         if let Some(why) = workers.take_failure() {
-            say(out, &Line::Note(format!("a worker gave up: {why}")))?;
+            say(out, &Line::Note(format!("a worker failed: {why}")))?;
         }
         if stopped && !requested {
             say(out, &Line::Note(LIMIT.to_owned()))?;
@@ -110,12 +110,12 @@ fn work(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Bounds;
+    use crate::load::LoadBounds;
     use crate::load::work::tests::run_until_counted;
 
     #[test]
     fn every_load_does_its_work() {
-        let bounds = Bounds::new(Duration::from_secs(1), vec![0]);
+        let bounds = LoadBounds::new(Duration::from_secs(1), vec![0]);
         for spec in crate::load::LoadSpec::all() {
             let prepared = prepare(&Setup::new(spec.name(), &bounds)).expect("nothing is needed");
             assert!(run_until_counted(prepared.1) > 0, "{spec}");

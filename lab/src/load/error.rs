@@ -38,7 +38,7 @@ pub enum LoadError {
         /// What is wrong with them.
         why: String,
     },
-    /// Bounds that no load can run in.
+    /// LoadBounds that no load can run in.
     Bounds {
         /// What is wrong with them.
         why: String,
@@ -82,7 +82,7 @@ impl fmt::Display for LoadError {
             }
             Self::Empty => f.write_str("a load is missing: names are separated by single commas"),
             Self::Alone { word } => {
-                write!(f, "load {word:?} stands alone: it cannot be combined with others")
+                write!(f, "load {word:?} cannot be combined with others")
             }
             Self::Twice { word } => write!(f, "load {word} is named twice"),
             Self::TooMany { most } => write!(f, "at most {most} loads can run at once"),

@@ -7,7 +7,7 @@ use std::process::Command;
 /// Starts this program, or one like it, so that it calls [`super::run_child`] with the arguments.
 ///
 /// The command must become that process itself: no shell or wrapper may stay in between, because a
-/// child refuses to run when its parent is not the process that asked for it.
+/// child refuses to run when its parent is not the process that requested it.
 pub trait Launcher {
     /// A command that ends up in [`super::run_child`] with exactly `args`.
     fn command(&self, args: &[String]) -> Command;

@@ -56,7 +56,7 @@ pub(super) fn be_ordinary(setup: &Setup) -> Result<Option<String>, String> {
     if let Err(why) = scheduler::set(0, SchedPolicy::Other) {
         match scheduler::get(0) {
             Ok(SchedPolicy::Other) => {
-                note = Some(format!("runs at the nice value inherited ({why})"));
+                note = Some(format!("runs at the inherited nice value ({why})"));
             }
             other => return Err(format!("SCHED_OTHER was refused ({why}), it has {other:?}")),
         }

@@ -2,7 +2,7 @@
 //!
 //! Each load runs in a child process of its own, started through a [`Launcher`] that the caller
 //! gives and spoken to over two pipes (`protocol`). [`LOADS`] is the table of them, [`Loads`] reads
-//! `--load`, [`Running`] is the parent's side, [`run_child`] the child's.
+//! `--load`, [`RunningLoads`] is the parent's side, [`run_child`] the child's.
 //!
 //! Rates of different loads are not comparable, and that of one load only on one machine: they show
 //! that it ran, and how much it was slowed.
@@ -29,12 +29,12 @@ mod subprocess;
 mod supervisor;
 mod work;
 
-pub use bounds::{Bounds, LIMIT_MAX};
+pub use bounds::{LIMIT_MAX, LoadBounds};
 pub use child::run_child;
 pub use error::LoadError;
 pub use kinds::stress_args::StressArgs;
-pub use kinds::{LOADS, Row, names};
+pub use kinds::{LOADS, LoadRow, names};
 pub use launcher::{Launcher, Reexec};
 pub use report::LoadReport;
-pub use runner::Running;
+pub use runner::RunningLoads;
 pub use spec::{LoadSpec, Loads};

@@ -1,6 +1,6 @@
 //! What a load did.
 
-/// One rate of one load. A load can have several: stress-ng has one for each stressor asked for.
+/// One rate of one load. A load can have several: stress-ng has one for each requested stressor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
     /// The load as `--load` names it; a part of `linuxcnc` is `linuxcnc cpu`, for instance.

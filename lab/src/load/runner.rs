@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use super::bounds::Bounds;
+use super::bounds::LoadBounds;
 use super::error::LoadError;
 use super::kinds::Start;
 use super::launcher::Launcher;
@@ -24,7 +24,7 @@ struct RunningPart {
 }
 
 /// Loads that run; they end when it is dropped, and with this process in any case.
-pub struct Running {
+pub struct RunningLoads {
     parts: Vec<RunningPart>,
     pids: Vec<u32>,
     /// The supervisor ends the loads when this is dropped.
@@ -32,7 +32,7 @@ pub struct Running {
     supervisor: Option<JoinHandle<()>>,
 }
 
-impl Running {
+impl RunningLoads {
     /// Starts `specs` together and returns when each is ready, or none of them runs. No spec is
     /// fine: nothing is started then.
     ///
@@ -45,7 +45,7 @@ impl Running {
     pub fn start(
         specs: &[LoadSpec],
         launcher: &dyn Launcher,
-        bounds: &Bounds,
+        bounds: &LoadBounds,
     ) -> Result<Self, LoadError> {
         bounds.check()?;
         let mut running =
@@ -111,14 +111,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningLoads {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// The processes of one load.
-fn parts(spec: &LoadSpec, bounds: &Bounds) -> Result<Vec<Part>, LoadError> {
+fn parts(spec: &LoadSpec, bounds: &LoadBounds) -> Result<Vec<Part>, LoadError> {
     let row = spec.row();
     Ok(match (&row.start, spec.args()) {
         (Start::Own(_), _) => vec![Part {
@@ -147,7 +147,7 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
     };
     if observed.counts.is_empty() {
         let mut none = report(None, part.unit);
-        none.note.get_or_insert_with(|| "nothing was counted yet".to_owned());
+        none.note.get_or_insert_with(|| "no counts yet".to_owned());
         return vec![none];
     }
     let rated = observed.counts.iter();

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::bounds::{Bounds, LIMIT_MAX};
+use super::bounds::{LIMIT_MAX, LoadBounds};
 
 /// What a child is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Of load `name` in `bounds`, with this process as its parent.
-    pub(super) fn new(name: &str, bounds: &Bounds) -> Self {
+    pub(super) fn new(name: &str, bounds: &LoadBounds) -> Self {
         Self {
             name: name.to_owned(),
             parent: std::process::id().cast_signed(),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn arguments_read_back() {
-        let bounds = Bounds::new(Duration::from_millis(1500), vec![0, 3]);
+        let bounds = LoadBounds::new(Duration::from_millis(1500), vec![0, 3]);
         let mut setup = Setup::new("cpu", &bounds);
         assert_eq!(Setup::parse(&setup.to_args()), Ok(setup.clone()));
         setup.words = vec!["--cpu".into(), "2".into(), "--".into()];

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::error::LoadError;
 use super::kinds::stress_args::StressArgs;
-use super::kinds::{LOADS, Row, Start, find, names};
+use super::kinds::{LOADS, LoadRow, Start, find, names};
 
 /// The most loads that run at once.
 const LOADS_MAX: usize = 16;
@@ -14,7 +14,7 @@ const LOADS_MAX: usize = 16;
 /// One load: a row of the table, and its arguments where it takes any.
 #[derive(Clone)]
 pub struct LoadSpec {
-    row: &'static Row,
+    row: &'static LoadRow,
     args: Option<StressArgs>,
 }
 
@@ -59,7 +59,7 @@ impl LoadSpec {
     }
 
     /// Its row in the table.
-    pub(super) fn row(&self) -> &'static Row {
+    pub(super) fn row(&self) -> &'static LoadRow {
         self.row
     }
 

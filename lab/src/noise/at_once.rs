@@ -6,7 +6,7 @@
 use punctual::core::time::{Instant, Span};
 use punctual::quiet::Gap;
 
-use super::outcome::{AtOnce, Overlaps, Worst};
+use super::outcome::{AtOnce, Overlaps, WorstGap};
 
 /// Overlaps within this of each other in the tick's period are at one place, ns.
 const PLACE_NS: u64 = 40_000;
@@ -76,7 +76,7 @@ impl Tally {
             self.places[place].add(&Overlaps {
                 count: 1,
                 total_ns: overlap.length.as_ns().unsigned_abs(),
-                worst: Some(Worst::of(overlap)),
+                worst: Some(WorstGap::of(overlap)),
             });
         }
     }

@@ -11,12 +11,12 @@ use punctual_host::root::Root;
 
 use super::accounts::Accounts;
 use super::collector::Collected;
-use super::outcome::{CpuNoise, Lengths, Noise};
+use super::outcome::{CpuNoise, Lengths, NoiseOutcome};
 use super::threads::{Measurement, Threads};
 use super::windows::Windows;
 use crate::experiment::{
-    Background, ClockFacts, Context, Demand, End, Experiment, ExperimentError, Measured, Risk,
-    Taken,
+    Background, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured,
+    Risk, Taken,
 };
 use crate::load::LoadSpec;
 
@@ -47,7 +47,7 @@ pub struct NoiseExperiment {
 }
 
 impl Experiment for NoiseExperiment {
-    type Outcome = Noise;
+    type Outcome = NoiseOutcome;
 
     fn demands(&self) -> Vec<Demand> {
         let demand = |&cpu: &u32| Demand {
@@ -63,7 +63,7 @@ impl Experiment for NoiseExperiment {
         vec![self.loads.clone()]
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Noise>, ExperimentError> {
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<NoiseOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -90,8 +90,12 @@ impl Experiment for NoiseExperiment {
         loading.end(0);
         let spun = spun?;
         clock.discipline();
-        let forced = spun.collected.forced.map(End::Watchdog);
-        let stopped = if stop.load(Ordering::Relaxed) { End::Stopped } else { End::Finished };
+        let forced = spun.collected.forced.map(ExperimentEnd::Watchdog);
+        let stopped = if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
         let taken = |(&cpu, of): (&u32, &Measurement)| {
             let real_time =
                 matches!(of.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
@@ -130,13 +134,13 @@ impl NoiseExperiment {
         of: Vec<Measurement>,
         collected: Collected,
         (before, after): (&Accounts, &Accounts),
-    ) -> Noise {
+    ) -> NoiseOutcome {
         let spun = of.iter().map(|of| of.ended.spun).max().unwrap_or(Span::ZERO);
         let begun = of.iter().map(|of| of.ended.windows).max().unwrap_or(0);
         let row = |((&cpu, of), gaps): ((&u32, Measurement), &Distribution)| {
             cpu_noise(cpu, &of, gaps, (before, after))
         };
-        Noise {
+        NoiseOutcome {
             threshold_ns: self.threshold.as_ns().unsigned_abs(),
             duty: self.duty,
             frame_ns: Windows::frame().as_ns(),
@@ -191,7 +195,7 @@ fn cpu_noise(
 
 #[cfg(test)]
 mod tests {
-    use punctual_host::facts::Facts;
+    use punctual_host::facts::MachineFacts;
 
     use super::*;
     use crate::experiment::judge;
@@ -211,10 +215,10 @@ mod tests {
     }
 
     /// The captured guest: two CPUs.
-    fn guest(runtime_us: i64) -> Facts {
+    fn guest(runtime_us: i64) -> MachineFacts {
         let tree =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
-        let mut facts = Facts::collect(&Root::captured(tree).expect("a fixture"));
+        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
         let fact = facts.limits.rt_throttling.clone();
         facts.limits.rt_throttling = fact.map(|mut throttling| {
             throttling.runtime_us = runtime_us;

@@ -16,4 +16,4 @@ mod threads;
 mod windows;
 
 pub use experiment::NoiseExperiment;
-pub use outcome::{AtOnce, CpuNoise, Interrupt, Lengths, Noise, Overlaps, Worst};
+pub use outcome::{AtOnce, CpuNoise, Interrupt, Lengths, NoiseOutcome, Overlaps, WorstGap};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What took CPUs away from threads that only spin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Noise {
+pub struct NoiseOutcome {
     /// Two reads of the clock that are this far apart, or farther, are a gap.
     pub threshold_ns: u64,
     /// The share of the time that was spun, in (0, 1].
@@ -27,8 +27,8 @@ pub struct Noise {
     pub lengths: Vec<Lengths>,
     /// Gaps that all measured CPUs had at once; null where one CPU was measured.
     pub at_once: Option<AtOnce>,
-    /// System management interrupts of the firmware meanwhile; null where the machine does not
-    /// count them.
+    /// System management interrupts of the firmware during the measurement; null if the machine
+    /// does not count them.
     pub smi: Option<u64>,
 }
 
@@ -47,29 +47,28 @@ pub struct CpuNoise {
     pub read_ns: Option<f64>,
     /// Gaps.
     pub gaps: u64,
-    /// All of them together.
+    /// Their total length.
     pub lost_ns: u64,
     /// Their share of the time that was spun, in [0, 1].
     pub lost_share: Option<f64>,
     /// The longest.
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstGap>,
     /// How long gaps were.
     pub gap_ns: SummaryStats,
     /// The same as a histogram.
     pub histogram: HistogramView,
-    /// Gaps that did not fit in memory: they are in `gaps`, `lost_ns` and `worst`, and in nothing
-    /// else.
+    /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
     pub unlisted: u64,
     /// Page faults of the spinning thread.
     pub page_faults: u64,
     /// Times that it was preempted.
     pub preempted: u64,
-    /// Time that the host took from this CPU, by the kernel's count in steps of 10 ms, rests
-    /// included; null where it does not tell.
+    /// Time that the host took from this CPU, as the kernel counts it in steps of 10 ms, rests
+    /// included; null if the kernel does not report it.
     pub steal_ns: Option<u64>,
-    /// Interrupts of this CPU, rests included; null where the kernel does not tell.
+    /// Interrupts of this CPU, rests included; null if the kernel does not report them.
     pub interrupts: Option<u64>,
-    /// The kinds of them that came most often.
+    /// The most frequent kinds of interrupts.
     pub most_often: Vec<Interrupt>,
 }
 
@@ -95,20 +94,20 @@ pub struct Interrupt {
 
 /// The longest of some gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Worst {
+pub struct WorstGap {
     /// When it began, on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// How long it was.
     pub length_ns: u64,
 }
 
-/// Gaps that all measured CPUs had at once.
+/// Simultaneous gaps on all measured CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtOnce {
     /// All of them.
     pub all: Overlaps,
-    /// Those at the place of the kernel's tick, which comes on all CPUs at once too; null where its
-    /// period is not known.
+    /// Those at the phase of the kernel's tick, which also comes on all CPUs at once; null if its
+    /// period is unknown.
     pub tick: Option<Overlaps>,
     /// The others: the host of a guest, or the firmware.
     pub elsewhere: Overlaps,
@@ -122,7 +121,7 @@ pub struct Overlaps {
     /// All of them together.
     pub total_ns: u64,
     /// The longest.
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstGap>,
 }
 
 impl Lengths {
@@ -149,7 +148,7 @@ fn within(gaps: &Distribution, from_ns: u64, to_ns: u64) -> u64 {
     buckets.filter(|bucket| inside(bucket.lowest_ns)).map(|bucket| bucket.count).sum()
 }
 
-impl Worst {
+impl WorstGap {
     pub(super) fn of(gap: Gap) -> Self {
         Self { at_ns: gap.at.as_ns(), length_ns: gap.length.as_ns().unsigned_abs() }
     }
@@ -160,7 +159,8 @@ impl Overlaps {
         self.count += other.count;
         self.total_ns += other.total_ns;
         // Of equal ones the first stays.
-        let longer = |worst: &Worst| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
+        let longer =
+            |worst: &WorstGap| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
         if let Some(worst) = other.worst.filter(longer) {
             self.worst = Some(worst);
         }

@@ -20,10 +20,10 @@ use punctual::session::Thread;
 
 use super::at_once::Tally;
 use super::collector::{Collected, Collector, LOOKS_MAX};
-use super::outcome::Worst;
+use super::outcome::WorstGap;
 use super::spinner::{Ended, Seen, Spinner};
 use super::windows::Windows;
-use crate::experiment::{Background, Loading, Lookout, Progress, keep_to};
+use crate::experiment::{Background, ExperimentProgress, Loading, Lookout, keep_to};
 
 /// Gaps that a ring holds: a window full of the shortest that a threshold can be.
 const RING_GAPS: usize = 1 << 16;
@@ -48,7 +48,7 @@ pub(super) struct Measurement {
     pub(super) ended: Ended,
     pub(super) gaps: u64,
     pub(super) lost_ns: u64,
-    pub(super) worst: Option<Worst>,
+    pub(super) worst: Option<WorstGap>,
     pub(super) unlisted: u64,
 }
 
@@ -167,7 +167,7 @@ impl Threads<'_> {
         let all_spin = || seen.iter().all(|seen| seen.done() < self.windows.count);
         while done.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
             let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
-            loading.progress(&Progress {
+            loading.progress(&ExperimentProgress {
                 left: left.max(Span::ZERO),
                 condition: 0,
                 worst: seen.iter().filter_map(Seen::worst).max(),
@@ -212,7 +212,7 @@ fn above(policy: SchedPolicy) -> SchedPolicy {
 
 /// The exact counts of one CPU.
 fn measurement(ended: Ended, view: &RingView<'_>, seen: &Seen, grid: &Releases) -> Measurement {
-    let worst = seen.worst().map(|length| Worst {
+    let worst = seen.worst().map(|length| WorstGap {
         at_ns: grid.first().as_ns() + seen.worst_at_ns.load(Ordering::Relaxed),
         length_ns: length.as_ns().unsigned_abs(),
     });

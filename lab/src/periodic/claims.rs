@@ -8,8 +8,8 @@ use punctual::core::time::Span;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::plan::Planned;
 
-use super::plan::Plan;
-use super::recordings::Watch;
+use super::plan::PeriodicPlan;
+use super::recordings::EvaluationConfig;
 
 /// What a claim takes of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,10 +36,10 @@ struct Promised {
 /// What each claim of `watch` takes of each run of the plan for a duration, with the extremal index
 /// `theta`.
 pub fn plans(
-    watch: &Watch,
+    watch: &EvaluationConfig,
     theta: f64,
     duration: Span,
-    plan_of: &dyn Fn(Span) -> Plan,
+    plan_of: &dyn Fn(Span) -> PeriodicPlan,
 ) -> Vec<RunClaim> {
     let of = |duration| promised(&plan_of(duration), watch);
     let now = of(duration);
@@ -59,7 +59,7 @@ pub fn plans(
 }
 
 /// The runs of a plan and the cycles that each is to have.
-fn promised(plan: &Plan, watch: &Watch) -> Vec<Promised> {
+fn promised(plan: &PeriodicPlan, watch: &EvaluationConfig) -> Vec<Promised> {
     let cold = if watch.keep_cold { 0 } else { u64::from(plan.cold) };
     let mut runs = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::periodic::{Condition, Stream, WaitKind, interleave};
 
-    fn plan(duration: Span) -> Plan {
+    fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
             cpu: None,
             period: Period::from_ns(1_000_000).expect("positive"),
@@ -131,7 +131,7 @@ mod tests {
         let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };
         let condition =
             |at: usize| Condition { name: at.to_string(), wait: None, loads: Vec::new() };
-        Plan {
+        PeriodicPlan {
             streams: vec![stream],
             conditions: (0..=loads).map(condition).collect(),
             blocks: interleave(loads, 1, duration),
@@ -142,7 +142,7 @@ mod tests {
 
     fn planned(claim: &str, duration: Span) -> Vec<RunClaim> {
         let claims = vec![Ask::parse(claim).expect("a claim")];
-        let watch = Watch { merge: true, claims, ..Watch::default() };
+        let watch = EvaluationConfig { merge: true, claims, ..EvaluationConfig::default() };
         plans(&watch, 1.0, duration, &plan)
     }
 

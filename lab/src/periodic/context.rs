@@ -8,11 +8,11 @@ use punctual::core::releases::Releases;
 use punctual::follow::Follower;
 use punctual::monitor::Watched;
 
-use super::plan::Plan;
+use super::plan::PeriodicPlan;
 
 /// What all threads of an experiment share.
 pub(super) struct RunContext<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a PeriodicPlan,
     pub(super) grids: &'a [Releases],
     pub(super) watched: &'a [Watched],
     /// The largest lateness of each stream so far, ns.

@@ -15,13 +15,13 @@ use punctual::os::scheduler::SchedPolicy;
 use punctual::session::Thread;
 
 use super::followed::{Followed, follow};
-use super::outcome::{Outcome, RunOutcome};
-use super::plan::Plan;
+use super::outcome::{LoopsOutcome, RunOutcome};
+use super::plan::PeriodicPlan;
 use super::prepared::Prepared;
 use crate::cost::RecordCost;
 use crate::experiment::{
-    Background, Context, Demand, Experiment, ExperimentError, Loading, Measured, Progress, Risk,
-    Standing, Taken,
+    Background, Context, Demand, Experiment, ExperimentError, ExperimentProgress, Loading,
+    Measured, Risk, Standing, Taken,
 };
 use crate::load::LoadSpec;
 
@@ -32,9 +32,9 @@ const COLD_PUSHES: u32 = 200;
 const STAMPS_IN_A_PERIOD: f64 = 4.0;
 
 /// A periodic experiment with all its choices made.
-pub struct Periodic<'d, D> {
+pub struct PeriodicExperiment<'d, D> {
     /// What to run.
-    pub plan: Plan,
+    pub plan: PeriodicPlan,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub follow: Option<Reference>,
     /// Whether to measure what recording costs, before the run.
@@ -79,12 +79,12 @@ pub struct Begun<S, W: Write> {
 #[derive(Debug)]
 pub struct PeriodicOutcome<S> {
     /// What was run.
-    pub plan: Plan,
+    pub plan: PeriodicPlan,
     /// The grid of each stream.
     pub grids: Vec<Releases>,
     /// The sink, which has seen all recorded samples.
     pub sink: S,
-    /// By run, see [`Plan::run`].
+    /// By run, see [`PeriodicPlan::run`].
     pub runs: Vec<RunOutcome>,
     /// How the grids followed another clock, where they did.
     pub followed: Option<Followed>,
@@ -94,7 +94,7 @@ pub struct PeriodicOutcome<S> {
     pub file_error: Option<io::Error>,
 }
 
-impl<D: Destination> Experiment for Periodic<'_, D> {
+impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     type Outcome = PeriodicOutcome<D::Sink>;
 
     fn demands(&self) -> Vec<Demand> {
@@ -123,7 +123,7 @@ impl<D: Destination> Experiment for Periodic<'_, D> {
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
         let mut background = WithStandings { loading: context.loading, destination: &*destination };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
-        let Outcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
+        let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
         let taken = taken(&plan, &runs);
         let outcome = PeriodicOutcome { plan, grids, sink, runs, followed, recording, file_error };
@@ -132,7 +132,7 @@ impl<D: Destination> Experiment for Periodic<'_, D> {
 }
 
 /// What real-time streams took of their CPUs.
-fn taken(plan: &Plan, runs: &[RunOutcome]) -> Vec<Taken> {
+fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
     let of = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
         let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
@@ -157,7 +157,7 @@ impl<D: Destination> Background for WithStandings<'_, '_, D> {
         self.loading.end(condition);
     }
 
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &ExperimentProgress) {
         let standing = self.destination.standing(progress.condition);
         self.loading.report(progress, standing.as_ref());
     }
@@ -165,7 +165,7 @@ impl<D: Destination> Background for WithStandings<'_, '_, D> {
 
 /// What recording costs where the first loop will run, and as it will run. `None` where no thread
 /// could be had for it.
-fn cost(plan: &Plan, mut clock: MachineClock) -> Option<RecordCost> {
+fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
     let (cpu, policy) = plan.streams.first().map(|stream| (stream.cpu, stream.policy))?;
     let measure = move || {
         let _session = Thread::enter(cpu, policy);

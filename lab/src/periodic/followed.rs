@@ -8,7 +8,7 @@ use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::os::affinity::CpuMask;
 use punctual::os::clock::{ClockId, now_ns};
 
-use super::plan::Plan;
+use super::plan::PeriodicPlan;
 
 /// A bend is published so many times the longest period before it comes, and readings are so many
 /// times as far apart as that.
@@ -65,7 +65,7 @@ impl Followed {
 /// How `reference` is followed by the grids of a plan: each loop knows a bend before it comes, of a
 /// step only what is left over whole periods of all of them is slewed in, and the thread that reads
 /// keeps to the housekeeping CPUs.
-pub fn follow(reference: Reference, plan: &Plan) -> Follow {
+pub fn follow(reference: Reference, plan: &PeriodicPlan) -> Follow {
     let periods = || plan.streams.iter().map(|stream| stream.period.as_ns());
     let longest_ns = i64::try_from(periods().max().unwrap_or(0)).unwrap_or(i64::MAX);
     let lead = Span::from_ns(longest_ns.saturating_mul(LEAD_PERIODS)).max(Span::from_ms(100));

@@ -18,9 +18,11 @@ mod threads;
 mod timescale;
 
 pub use claims::{RunClaim, plans};
-pub use experiment::{Begun, Destination, Periodic, PeriodicOutcome};
+pub use experiment::{Begun, Destination, PeriodicExperiment, PeriodicOutcome};
 pub use followed::{Followed, Moment, follow};
-pub use outcome::{Outcome, RunOutcome};
-pub use plan::{Block, Condition, Plan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split};
+pub use outcome::{LoopsOutcome, RunOutcome};
+pub use plan::{
+    Condition, ConditionBlock, PeriodicPlan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split,
+};
 pub use prepared::Prepared;
-pub use recordings::{Recordings, Watch};
+pub use recordings::{EvaluationConfig, Recordings};

@@ -12,7 +12,7 @@ use punctual::os::usage::Usage;
 use punctual::session::Refusal;
 
 use super::followed::Followed;
-use crate::experiment::{ClockFacts, End};
+use crate::experiment::{ClockFacts, ExperimentEnd};
 
 /// What one stream did under one condition, apart from its samples.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ pub struct RunOutcome {
 
 /// An experiment that is over.
 #[derive(Debug)]
-pub struct Outcome<S> {
+pub struct LoopsOutcome<S> {
     /// The sink, which has seen all recorded samples.
     pub sink: S,
-    /// By run, see [`super::Plan::run`].
+    /// By run, see [`super::PeriodicPlan::run`].
     pub runs: Vec<RunOutcome>,
     /// What the kernel refused, once each.
     pub refused: Vec<Refusal>,
@@ -59,5 +59,5 @@ pub struct Outcome<S> {
     /// Why the sample file ends early, if it does.
     pub file_error: Option<io::Error>,
     /// Why it is over.
-    pub end: End,
+    pub end: ExperimentEnd,
 }

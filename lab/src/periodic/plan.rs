@@ -44,7 +44,7 @@ pub struct Condition {
 
 /// A part of the experiment under one condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct ConditionBlock {
     /// Index of the condition.
     pub condition: usize,
     /// How long, starting and stopping the load included.
@@ -53,20 +53,20 @@ pub struct Block {
 
 /// A whole experiment.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PeriodicPlan {
     /// The loops, which all run in every block.
     pub streams: Vec<Stream>,
     /// The conditions.
     pub conditions: Vec<Condition>,
     /// What happens when.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ConditionBlock>,
     /// CPUs for all that is not the loop; empty to leave that to the kernel.
     pub housekeeping: Vec<u32>,
     /// How many cycles at the start of each block are marked as cold.
     pub cold: u32,
 }
 
-impl Plan {
+impl PeriodicPlan {
     /// The run of stream `stream` under condition `condition`.
     pub fn run(&self, stream: usize, condition: usize) -> usize {
         stream * self.conditions.len() + condition
@@ -119,7 +119,7 @@ impl Plan {
 
 /// Blocks that visit conditions 0 (idle) and 1 to `loads` in turn, so that a drift of the machine
 /// hits all alike: in each of `rounds` rounds, one block of idle before every second load.
-pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<Block> {
+pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<ConditionBlock> {
     let mut order = Vec::new();
     for _ in 0..rounds {
         if loads == 0 {
@@ -136,7 +136,7 @@ pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<Block> {
 }
 
 /// Blocks of equal length that visit `order`; they add up to `total` exactly.
-pub fn split(order: &[usize], total: Span) -> Vec<Block> {
+pub fn split(order: &[usize], total: Span) -> Vec<ConditionBlock> {
     let count = order.len() as i64;
     let edge = |block: i64| {
         i64::try_from(i128::from(total.as_ns()) * i128::from(block) / i128::from(count.max(1)))
@@ -144,7 +144,10 @@ pub fn split(order: &[usize], total: Span) -> Vec<Block> {
     };
     (0..)
         .zip(order)
-        .map(|(at, &condition)| Block { condition, length: Span::from_ns(edge(at + 1) - edge(at)) })
+        .map(|(at, &condition)| ConditionBlock {
+            condition,
+            length: Span::from_ns(edge(at + 1) - edge(at)),
+        })
         .collect()
 }
 
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_spin_without_a_rest_is_refused() {
-        let plan = |period_ns| Plan {
+        let plan = |period_ns| PeriodicPlan {
             streams: vec![Stream {
                 cpu: Some(1),
                 period: Period::from_ns(period_ns).expect("positive"),
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn without_loads_there_is_idle_alone() {
         let blocks = interleave(0, 1, Span::from_ms(5));
-        assert_eq!(blocks, [Block { condition: 0, length: Span::from_ms(5) }]);
+        assert_eq!(blocks, [ConditionBlock { condition: 0, length: Span::from_ms(5) }]);
         assert_eq!(split(&[], Span::from_ms(5)), []);
     }
 }

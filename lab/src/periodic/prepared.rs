@@ -24,16 +24,16 @@ use punctual::session::Thread;
 use super::context::RunContext;
 use super::drain::{drain_thread, watchdog_thread};
 use super::followed::{Followed, Moment};
-use super::outcome::{Outcome, RunOutcome};
-use super::plan::{Plan, Stream};
+use super::outcome::{LoopsOutcome, RunOutcome};
+use super::plan::{PeriodicPlan, Stream};
 use super::stream::Tally;
 use super::threads::StreamThreads;
-use crate::experiment::{Background, ClockFacts, End};
+use crate::experiment::{Background, ClockFacts, ExperimentEnd};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
 pub struct Prepared {
-    plan: Plan,
+    plan: PeriodicPlan,
     clock: MachineClock,
     cost: StampCost,
     begun: Reading,
@@ -50,7 +50,7 @@ fn ring_samples(stream: &Stream) -> usize {
 
 impl Prepared {
     /// Calibrates the clock (about 50 ms) and fixes the grids.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: PeriodicPlan) -> Self {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let begun = Reading::take();
@@ -78,7 +78,7 @@ impl Prepared {
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &PeriodicPlan {
         &self.plan
     }
 
@@ -126,7 +126,7 @@ impl Prepared {
         file: Option<SampleFile<W>>,
         background: &mut dyn Background,
         stop: &AtomicBool,
-    ) -> io::Result<Outcome<S>> {
+    ) -> io::Result<LoopsOutcome<S>> {
         let Self { plan, mut clock, cost, begun, grids, follower, storage } = self;
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
@@ -149,19 +149,19 @@ impl Prepared {
         };
         let (tallies, drained) = thread::scope(|scope| -> io::Result<_> {
             // Whatever happens in here, the watchdog ends and no loop goes on.
-            let _over = Guard { over: &over, stop };
+            let _over = ThreadStopper { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
             let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
             watchdog_thread(scope, &context, &views, &over.done)?;
             let threads = StreamThreads::start(scope, &context, rings)?;
             let tallies = threads.run_blocks(&context, &views, &handle, background);
-            over.early.store(tallies.end != End::Finished, Ordering::Release);
+            over.early.store(tallies.end != ExperimentEnd::Finished, Ordering::Release);
             drop(handle);
             Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
         })?;
         clock.discipline();
         let force = watched.iter().find_map(Watched::ended);
-        Ok(Outcome {
+        Ok(LoopsOutcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
             refused: tallies.refused,
@@ -169,13 +169,13 @@ impl Prepared {
             followed: followed.map(|(follower, began)| Followed::of(follower, began)),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
-            end: force.map_or(tallies.end, End::Watchdog),
+            end: force.map_or(tallies.end, ExperimentEnd::Watchdog),
         })
     }
 }
 
 /// The grid of each stream, from `now` on.
-fn grids(plan: &Plan, now: Instant) -> Vec<Releases> {
+fn grids(plan: &PeriodicPlan, now: Instant) -> Vec<Releases> {
     plan.streams.iter().map(|s| Releases::aligned(now, s.period, s.phase_ns)).collect()
 }
 
@@ -187,12 +187,12 @@ struct Over {
 }
 
 /// Ends the threads next to the coordinator when it leaves, by whichever way.
-struct Guard<'a> {
+struct ThreadStopper<'a> {
     over: &'a Over,
     stop: &'a AtomicBool,
 }
 
-impl Drop for Guard<'_> {
+impl Drop for ThreadStopper<'_> {
     fn drop(&mut self) {
         self.over.done.store(true, Ordering::Release);
         // On the regular way all loops are over; on any other they have to end now.
@@ -217,7 +217,7 @@ fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
 }
 
 fn outcomes(
-    plan: &Plan,
+    plan: &PeriodicPlan,
     views: &[RingView<'_>],
     tallies: &[Tally],
     policies: &[SchedPolicy],

@@ -13,7 +13,7 @@ use crate::experiment::{Standings, StandingsWriter};
 
 /// What recordings look for.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct EvaluationConfig {
     /// Whether all conditions but the first count as one, too.
     pub merge: bool,
     /// Whether the cold cycles at the start of each block count.
@@ -44,7 +44,7 @@ impl Recordings {
     pub fn new(
         grids: &[releases::Releases],
         conditions: usize,
-        watch: &Watch,
+        watch: &EvaluationConfig,
         standings: &Standings,
     ) -> Self {
         let setup = |grid: &releases::Releases| RecordingConfig {

@@ -174,7 +174,7 @@ impl Worker<'_> {
                 // The library's own wait leaves its spins as well as it can; the others stay as
                 // what they are compared with.
                 wait = wait.with_exit(SpinExit::calibrate(clock));
-                self.rehearse(clock, &mut wait, tid);
+                self.warm_up(clock, &mut wait, tid);
             }
             wait
         };
@@ -182,7 +182,7 @@ impl Worker<'_> {
     }
 
     /// Runs the loop without keeping anything, so that a wait that learns has learned.
-    fn rehearse<C: Timescale>(&mut self, clock: &mut C, wait: &mut Strategy, tid: i32) {
+    fn warm_up<C: Timescale>(&mut self, clock: &mut C, wait: &mut Strategy, tid: i32) {
         clock.discipline();
         let now = clock.now();
         let first = self.grid.at_or_after(now + LEAD);

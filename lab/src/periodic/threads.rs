@@ -18,9 +18,9 @@ use punctual::session::Refusal;
 
 use super::context::RunContext;
 use super::drain::DrainHandle;
-use super::plan::Plan;
+use super::plan::PeriodicPlan;
 use super::stream::{Answer, Order, Tally, Worker};
-use crate::experiment::{Background, End, Progress};
+use crate::experiment::{Background, ExperimentEnd, ExperimentProgress};
 
 /// The streams' threads, as the coordinator talks to them.
 pub(super) struct StreamThreads {
@@ -34,7 +34,7 @@ pub(super) struct Tallies {
     pub(super) policies: Vec<SchedPolicy>,
     pub(super) refused: Vec<Refusal>,
     tids: Vec<i32>,
-    pub(super) end: End,
+    pub(super) end: ExperimentEnd,
 }
 
 impl StreamThreads {
@@ -91,11 +91,13 @@ impl StreamThreads {
             policies: vec![SchedPolicy::Other; streams],
             refused: Vec::new(),
             tids: vec![0; streams],
-            end: End::Finished,
+            end: ExperimentEnd::Finished,
         };
         for _ in 0..streams {
             match self.answers.recv() {
-                Ok(Answer::Gone) | Err(_) => return Tallies { end: End::Stopped, ..tallies },
+                Ok(Answer::Gone) | Err(_) => {
+                    return Tallies { end: ExperimentEnd::Stopped, ..tallies };
+                }
                 Ok(answer) => tallies.note(context.plan, answer),
             }
         }
@@ -109,7 +111,7 @@ impl StreamThreads {
         for block in &context.plan.blocks {
             edge = edge + block.length;
             if let Err(why) = background.begin(block.condition, block.length) {
-                tallies.end = End::Load(why);
+                tallies.end = ExperimentEnd::Load(why);
                 break;
             }
             for orders in &self.orders {
@@ -122,7 +124,7 @@ impl StreamThreads {
             background.end(block.condition);
             drain.flush();
             if ended == Ended::Stopped {
-                tallies.end = End::Stopped;
+                tallies.end = ExperimentEnd::Stopped;
                 break;
             }
         }
@@ -167,7 +169,7 @@ impl StreamThreads {
 }
 
 impl Tallies {
-    fn note(&mut self, plan: &Plan, answer: Answer) {
+    fn note(&mut self, plan: &PeriodicPlan, answer: Answer) {
         match answer {
             Answer::Ready { stream, tid, policy, refused } => {
                 self.policies[stream] = policy;
@@ -188,10 +190,10 @@ fn survey(
     views: &[RingView<'_>],
     condition: usize,
     end: Instant,
-) -> Progress {
+) -> ExperimentProgress {
     let worst_ns = context.worst_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).max();
     let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
-    Progress {
+    ExperimentProgress {
         left: left.max(Span::ZERO),
         condition,
         worst: worst_ns.filter(|&ns| ns > i64::MIN).map(Span::from_ns),

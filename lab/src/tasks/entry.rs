@@ -6,15 +6,26 @@ use punctual::periodic::{Period, Phase, Task};
 use punctual::process::{Restart, Spec, is_name};
 use toml::Spanned;
 
-use super::Named;
-use super::error::{FileError, Text};
+use super::error::TaskFileError;
 use super::keys::{Keys, Word};
+use super::text::Text;
 use super::values;
 
 /// The keys of a task.
-const ALL: &str = "a task has name, command, period or hertz, phase, after, priority, cpu, \
-                   budget, deadline, start_within, overrun, register_within, restart, restarts, \
-                   pause, safe";
+const ALL: &str = "the keys of [[task]] are name, command, period or hertz, phase, after, \
+                   priority, cpu, budget, deadline, start_within, overrun, register_within, \
+                   restart, restarts, pause, safe";
+
+/// A task, and where it stands.
+#[derive(Clone, Debug)]
+pub struct FileTask {
+    /// What is run.
+    pub spec: Spec,
+    /// The line of its name.
+    pub line: usize,
+    /// The line of its program, or of its name where it has none.
+    pub program_line: usize,
+}
 
 /// A task as it is written.
 #[derive(Debug)]
@@ -44,8 +55,8 @@ impl Entry {
         text: &Text<'_>,
         mut keys: Keys<'_, '_>,
         supervisor: u8,
-    ) -> Result<Self, FileError> {
-        let nameless = text.within(keys.place(), "a task without a name");
+    ) -> Result<Self, TaskFileError> {
+        let nameless = text.within(keys.place(), "the task has no name");
         let below = 1..=u64::from(supervisor.saturating_sub(1));
         let entry = Self {
             name: keys.word("name")?.ok_or(nameless)?,
@@ -75,7 +86,7 @@ impl Entry {
 
 impl Entry {
     /// The task.
-    pub(super) fn named(&self, text: &Text<'_>) -> Result<Named, FileError> {
+    pub(super) fn named(&self, text: &Text<'_>) -> Result<FileTask, TaskFileError> {
         if !is_name(self.name.get_ref()) {
             return Err(text.at(&self.name, values::NAME));
         }
@@ -94,35 +105,37 @@ impl Entry {
             spec.safe = values::bytes(text, safe)?;
         }
         spec.restart = self.restart(text)?;
-        Ok(Named { spec, line, program_line })
+        Ok(FileTask { spec, line, program_line })
     }
 
-    fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, FileError> {
+    fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, TaskFileError> {
         let Some(command) = &self.command else { return Ok(Vec::new()) };
         let words = command.get_ref();
         if words.first().is_none_or(String::is_empty) {
-            return Err(text.at(command, "a command without a program"));
+            return Err(text.at(command, "command names no program"));
         }
         if words.iter().any(|word| word.contains('\0')) {
-            return Err(text.at(command, "a word of a command holds a zero byte"));
+            return Err(text.at(command, "command contains a zero byte"));
         }
         Ok(words.iter().map(Into::into).collect())
     }
 
-    fn period_of(&self, text: &Text<'_>) -> Result<Period, FileError> {
+    fn period_of(&self, text: &Text<'_>) -> Result<Period, TaskFileError> {
         match (&self.period, self.hertz) {
             (Some(period), None) => values::period(text, period),
             // Which periods there are was asked of the key.
             (None, Some(hertz)) => {
-                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "no such rate"))
+                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "hertz is out of range"))
             }
-            (Some(period), Some(_)) => Err(text.at(period, "either a period or hertz, not both")),
-            (None, None) => Err(text.at(&self.name, "neither a period nor a rate in hertz")),
+            (Some(period), Some(_)) => {
+                Err(text.at(period, "give either period or hertz, not both"))
+            }
+            (None, None) => Err(text.at(&self.name, "the task has neither period nor hertz")),
         }
     }
 
-    fn task(&self, text: &Text<'_>) -> Result<Task, FileError> {
-        let mut task = Task::new(self.name.get_ref().clone(), self.period_of(text)?);
+    fn task(&self, text: &Text<'_>) -> Result<Task, TaskFileError> {
+        let mut task = Task::every(self.name.get_ref().clone(), self.period_of(text)?);
         if let Some(priority) = &self.priority {
             task = task.priority(*priority);
         }
@@ -136,24 +149,22 @@ impl Entry {
             task = task.start_ns(values::ns(text, start)?);
         }
         if let Some(overrun) = &self.overrun {
-            task = task.policy(values::overrun(text, overrun)?);
+            task = task.on_overrun(values::overrun(text, overrun)?);
         }
         Ok(task.phase(self.phase(text)?))
     }
 
-    fn phase(&self, text: &Text<'_>) -> Result<Phase, FileError> {
+    fn phase(&self, text: &Text<'_>) -> Result<Phase, TaskFileError> {
         let at = self.phase.as_ref().map(|phase| values::phase_ns(text, phase)).transpose()?;
         match (&self.after, at) {
             (None, None) => Ok(Phase::Balanced),
             (None, Some(ns)) => Ok(Phase::At(ns)),
             (Some(of), Some(ns)) => Ok(Phase::After(of.get_ref().clone(), ns)),
-            (Some(of), None) => {
-                Err(text.at(of, "after which time? give the distance as phase = \"…\""))
-            }
+            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
         }
     }
 
-    fn restart(&self, text: &Text<'_>) -> Result<Restart, FileError> {
+    fn restart(&self, text: &Text<'_>) -> Result<Restart, TaskFileError> {
         let mut restart = Restart::default();
         if let Some(when) = &self.restart {
             restart.when = values::when(text, when)?;

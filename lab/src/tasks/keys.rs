@@ -8,7 +8,8 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{FileError, Text};
+use super::error::TaskFileError;
+use super::text::Text;
 
 /// A text and where it stands.
 pub(super) type Word = Spanned<String>;
@@ -23,7 +24,7 @@ pub(super) struct Keys<'t, 'f> {
 
 impl<'t, 'f> Keys<'t, 'f> {
     /// All of a file.
-    pub(super) fn of(text: &'t Text<'f>) -> Result<Self, FileError> {
+    pub(super) fn of(text: &'t Text<'f>) -> Result<Self, TaskFileError> {
         let whole = DeTable::parse(text.as_str()).map_err(|why| text.refused(&why))?;
         Ok(Self { text, place: whole.span(), left: whole.into_inner() })
     }
@@ -37,30 +38,33 @@ impl<'t, 'f> Keys<'t, 'f> {
         self.left.remove(key)
     }
 
-    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> FileError {
+    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> TaskFileError {
         let is = kind(value.get_ref());
-        self.text.within(value.span(), &format!("{key} is {wanted}, not {is}"))
+        self.text.within(value.span(), &format!("{key} must be {wanted} (got {is})"))
     }
 
     /// A text.
-    pub(super) fn word(&mut self, key: &str) -> Result<Option<Word>, FileError> {
+    pub(super) fn word(&mut self, key: &str) -> Result<Option<Word>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(word) => Ok(Some(Spanned::new(value.span(), word.to_owned()))),
-            None => Err(self.wrong(key, "a text in quotes", &value)),
+            None => Err(self.wrong(key, "a string", &value)),
         }
     }
 
     /// Texts in brackets.
-    pub(super) fn words(&mut self, key: &str) -> Result<Option<Spanned<Vec<String>>>, FileError> {
+    pub(super) fn words(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<Spanned<Vec<String>>>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let wanted = "a list of texts, each in quotes";
+        let wanted = "an array of strings";
         let Some(list) = value.get_ref().as_array() else {
             return Err(self.wrong(key, wanted, &value));
         };
         let word = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_str() {
             Some(word) => Ok(word.to_owned()),
-            None => Err(self.wrong(&format!("each word of {key}"), "a text in quotes", value)),
+            None => Err(self.wrong(&format!("each element of {key}"), "a string", value)),
         };
         let words = list.iter().map(word).collect::<Result<_, _>>()?;
         Ok(Some(Spanned::new(value.span(), words)))
@@ -71,10 +75,10 @@ impl<'t, 'f> Keys<'t, 'f> {
         &mut self,
         key: &str,
         range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, FileError> {
+    ) -> Result<Option<u64>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let (least, most) = (range.start(), range.end());
-        let wanted = format!("a whole number in [{least}, {most}]");
+        let wanted = format!("an integer in [{least}, {most}]");
         let Some(number) = value.get_ref().as_integer() else {
             return Err(self.wrong(key, &wanted, &value));
         };
@@ -83,31 +87,31 @@ impl<'t, 'f> Keys<'t, 'f> {
         match is.filter(|is| range.contains(is)) {
             Some(is) => Ok(Some(is)),
             None => {
-                let what = format!("{key} is {wanted}; {number} is not");
+                let what = format!("{key} must be {wanted} (got {number})");
                 Err(self.text.within(value.span(), &what))
             }
         }
     }
 
     /// Yes or no; no where it is not said.
-    pub(super) fn flag(&mut self, key: &str) -> Result<bool, FileError> {
+    pub(super) fn flag(&mut self, key: &str) -> Result<bool, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(false) };
-        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "true or false", &value))
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "a boolean", &value))
     }
 
     /// A table, written `[key]`; empty where there is none.
-    pub(super) fn table(&mut self, key: &str) -> Result<Self, FileError> {
+    pub(super) fn table(&mut self, key: &str) -> Result<Self, TaskFileError> {
         let text = self.text;
         let Some(value) = self.take(key) else {
             return Ok(Self { text, place: 0..0, left: DeTable::new() });
         };
-        self.as_table(value, key, || format!("one table, [{key}] in single brackets"))
+        self.as_table(value, key, || format!("one table, written [{key}]"))
     }
 
     /// All tables that are written `[[key]]`, in their order.
-    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, FileError> {
+    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Self>, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
-        let wanted = || format!("a table, [[{key}]] in double brackets");
+        let wanted = || format!("a table, written [[{key}]]");
         let each = format!("each {key}");
         let place = value.span();
         match value.into_inner() {
@@ -115,7 +119,7 @@ impl<'t, 'f> Keys<'t, 'f> {
                 list.into_iter().map(|value| self.as_table(value, &each, wanted)).collect()
             }
             DeValue::Table(_) => {
-                let what = format!("{each} is {}, not a table in single ones", wanted());
+                let what = format!("{each} must be {} (got a table in single brackets)", wanted());
                 Err(self.text.within(place, &what))
             }
             other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
@@ -127,7 +131,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         value: Spanned<DeValue<'f>>,
         key: &str,
         wanted: impl Fn() -> String,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, TaskFileError> {
         let place = value.span();
         match value.into_inner() {
             DeValue::Table(left) => Ok(Self { text: self.text, place, left }),
@@ -136,10 +140,10 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// Nobody asks for more: refuses the first key that was not asked for.
-    pub(super) fn end(self, all: &str) -> Result<(), FileError> {
+    pub(super) fn end(self, all: &str) -> Result<(), TaskFileError> {
         let first = self.left.keys().min_by_key(|key| key.span().start);
         first.map_or(Ok(()), |key| {
-            let what = format!("no key is named {}: {all}", quoted(key.get_ref()));
+            let what = format!("unknown key {}: {all}", quoted(key.get_ref()));
             Err(self.text.within(key.span(), &what))
         })
     }
@@ -154,12 +158,12 @@ fn quoted(key: &str) -> String {
 /// What stands there, in words.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a datetime",
+        DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     }
 }

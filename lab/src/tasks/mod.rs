@@ -6,46 +6,28 @@
 mod entry;
 mod error;
 mod keys;
+mod text;
 mod values;
 
 use punctual::core::time::{Instant, Period};
-use punctual::process::{Spec, Supervisor, is_name};
+use punctual::process::{Supervisor, is_name};
 use punctual::wait_policy::Way;
 use toml::Spanned;
 
 use entry::Entry;
-pub use error::FileError;
-use error::Text;
+pub use entry::FileTask;
+pub use error::TaskFileError;
 use keys::Keys;
+pub use text::FILE_MAX;
+use text::Text;
+pub use values::GridPhase;
 
-/// The longest file, bytes.
-pub const FILE_MAX: usize = 1 << 20;
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;
 
-/// Where the whole grid lies on CLOCK_MONOTONIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GridPhase {
-    /// This many ns after its zero.
-    At(u64),
-    /// Away from the kernel's tick.
-    Quiet,
-}
-
-/// A task, and where it stands.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// What is run.
-    pub spec: Spec,
-    /// The line of its name.
-    pub line: usize,
-    /// The line of its program, or of its name where it has none.
-    pub program_line: usize,
-}
-
 /// What a file says.
 #[derive(Clone, Debug)]
-pub struct Tasks {
+pub struct TaskFile {
     /// The supervisor's name; `None`: nobody can join.
     pub name: Option<String>,
     /// The CPU of the supervisor's executive, and of tasks that name none.
@@ -59,19 +41,20 @@ pub struct Tasks {
     /// Whether budgets may ask for more than a CPU.
     pub overload: bool,
     /// The tasks, in the order of the file.
-    pub all: Vec<Named>,
+    pub all: Vec<FileTask>,
 }
 
 /// The keys of the table `[supervisor]`.
-const HEAD: &str = "a supervisor has name, cpu, priority, wait, budget, phase, overload";
+const HEAD: &str = "the keys of [supervisor] are name, cpu, priority, wait, budget, phase, \
+                    overload";
 
-impl Tasks {
+impl TaskFile {
     /// What `bytes` say.
     ///
     /// # Errors
     ///
     /// The first thing that is wrong, with its line and column.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, TaskFileError> {
         let text = Text::of(bytes)?;
         let mut file = Keys::of(&text)?;
         let mut head = file.table("supervisor")?;
@@ -88,17 +71,20 @@ impl Tasks {
         let overload = head.flag("overload")?;
         head.end(HEAD)?;
         let Some(_) = tasks.first() else {
-            return Err(FileError::new(None, "there is no [[task]]"));
+            return Err(TaskFileError::new(None, "there is no [[task]]"));
         };
         if tasks.len() > TASKS_MAX {
-            return Err(FileError::new(None, &format!("more than {TASKS_MAX} tasks")));
+            return Err(TaskFileError::new(
+                None,
+                &format!("at most {TASKS_MAX} tasks are accepted"),
+            ));
         }
         let supervisor = priority.unwrap_or(Supervisor::PRIORITY);
         let tasks: Vec<Entry> = tasks
             .into_iter()
             .map(|keys| Entry::of(&text, keys, supervisor))
             .collect::<Result<_, _>>()?;
-        let all: Vec<Named> =
+        let all: Vec<FileTask> =
             tasks.iter().map(|task| task.named(&text)).collect::<Result<_, _>>()?;
         for (index, task) in tasks.iter().enumerate() {
             let same = |other: &&Entry| other.name.get_ref() == task.name.get_ref();

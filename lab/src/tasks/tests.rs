@@ -5,6 +5,7 @@ use punctual::periodic::OnOverrun;
 use punctual::process::When;
 
 use super::*;
+use crate::waits::WAITS;
 
 const WHOLE: &str = r#"
 [supervisor]
@@ -43,7 +44,7 @@ overrun = "burst 2"
 
 #[test]
 fn a_whole_file_is_what_it_says() {
-    let tasks = Tasks::parse(WHOLE.as_bytes()).expect("fine");
+    let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
     assert_eq!(
         (tasks.name.as_deref(), tasks.cpu, tasks.priority),
         (Some("cell"), Some(1), Some(70))
@@ -61,11 +62,11 @@ fn a_whole_file_is_what_it_says() {
         (restart.when, restart.most, restart.pause),
         (When::OnFailure, 3, Span::from_ms(50))
     );
-    assert_eq!(sense.spec.task.policy_of(), OnOverrun::Terminate);
-    assert_eq!(act.spec.task.policy_of(), OnOverrun::Burst(2));
+    assert_eq!(sense.spec.task.overrun_policy(), OnOverrun::Terminate);
+    assert_eq!(act.spec.task.overrun_policy(), OnOverrun::Burst(2));
     assert!(act.spec.command.is_empty());
     assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
-    let supervisor = Tasks { name: None, ..tasks }.supervisor(50_000);
+    let supervisor = TaskFile { name: None, ..tasks }.supervisor(50_000);
     let ready = supervisor.build().expect("fine");
     assert_eq!((ready.plan().name(0), ready.plan().phase_ns(0)), ("sense", 100_000));
     assert_eq!((ready.plan().name(1), ready.plan().phase_ns(1)), ("act", 400_000));
@@ -74,9 +75,19 @@ fn a_whole_file_is_what_it_says() {
 
 #[test]
 fn the_least_that_is_needed_is_a_name_and_a_period() {
-    let tasks = Tasks::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
+    let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
     assert_eq!((tasks.wait, tasks.phase, tasks.name), (Way::Sleep, GridPhase::At(0), None));
     assert_eq!(tasks.all[0].spec.task.period().den(), 3);
+}
+
+#[test]
+fn every_wait_of_the_table_can_be_named() {
+    for row in &WAITS {
+        let file =
+            format!("[supervisor]\nwait = \"{}\"\n[[task]]\nname = \"a\"\nhertz = 3\n", row.name);
+        let tasks = TaskFile::parse(file.as_bytes()).expect("fine");
+        assert_eq!(tasks.wait, row.way(None, 0.1));
+    }
 }
 
 #[test]
@@ -88,11 +99,15 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         ("[[task]]\nname = ".to_owned(), "line 2", ""),
         ("[[task]]\nperiod = \"1ms\"".to_owned(), "line 1", "name"),
         ("[[task]]\nname = \"a\"".to_owned(), "line 2", "neither"),
-        ("[[task]]\nname = \"a/b\"\nperiod = \"1ms\"".to_owned(), "line 2, column 8", "no name"),
+        (
+            "[[task]]\nname = \"a/b\"\nperiod = \"1ms\"".to_owned(),
+            "line 2, column 8",
+            "invalid name",
+        ),
         ("[[task]]\nname = \"a\"\nperiod = \"0ms\"".to_owned(), "line 3, column 10", ""),
         ("[[task]]\nname = \"a\"\nperiod = \"1\"".to_owned(), "line 3", "unit"),
-        ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "a text in quotes"),
-        ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "[1, 1000000000]; 0"),
+        ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "a string"),
+        ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "[1, 1000000000] (got 0)"),
         (with("hertz = 5"), "line 3, column 10", "not both"),
         (with("colour = \"red\""), "line 4", "colour"),
         (with("period = \"1ms\""), "line 4", "duplicate"),
@@ -106,10 +121,10 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         (with("safe = \"0\""), "line 4", "hex"),
         (with("safe = \"\""), "line 4", "hex"),
         (with("safe = \"é0\""), "line 4", "hex"),
-        (with("priority = 300"), "line 4, column 12", "[1, 79]; 300 is not"),
-        (with("priority = 80"), "line 4", "[1, 79]; 80 is not"),
-        (with("priority = 0"), "line 4", "[1, 79]; 0 is not"),
-        (with("priority = -3"), "line 4", "[1, 79]; -3 is not"),
+        (with("priority = 300"), "line 4, column 12", "[1, 79] (got 300)"),
+        (with("priority = 80"), "line 4", "[1, 79] (got 80)"),
+        (with("priority = 0"), "line 4", "[1, 79] (got 0)"),
+        (with("priority = -3"), "line 4", "[1, 79] (got -3)"),
         (with("priority = 0xff_ff_ff_ff_ff_ff_ff_ff_ff"), "line 4", "[1, 79]"),
         (with("cpu = 8192"), "line 4", "[0, 8191]"),
         (with("restarts = 4294967296"), "line 4", "[0, 4294967295]"),
@@ -117,66 +132,61 @@ fn what_is_wrong_is_said_in_a_line_with_its_place() {
         (with("overrun = \"burst 17\""), "line 4", "16"),
         (with("pause = \"-1ms\""), "line 4", ""),
         (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task"),
-        (head("name = \"../x\""), "line 2", "no name"),
-        (head("priority = 99"), "line 2, column 12", "[2, 98]; 99 is not"),
+        (head("name = \"../x\""), "line 2", "invalid name"),
+        (head("priority = 99"), "line 2, column 12", "[2, 98] (got 99)"),
         (head("priority = 1"), "line 2", "[2, 98]"),
-        (head("priority = 5") + "priority = 5", "line 7", "[1, 4]; 5 is not"),
+        (head("priority = 5") + "priority = 5", "line 7", "[1, 4] (got 5)"),
         (head("wait = \"hope\""), "line 2", "adaptive"),
         (head("budget = \"5%\""), "line 2", "adaptive"),
         (head("phase = \"5\""), "line 2", "unit"),
         (head("nmae = \"x\""), "line 2", "nmae"),
     ] {
-        let said = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        let said = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
         assert!(said.contains(place) && said.contains(words), "{place:?} {words:?} in {said:?}");
         assert!(!said.contains('\n'), "{said:?}");
     }
-    let said = Tasks::parse(b"a = 1\n\xff").expect_err("no text").to_string();
+    let said = TaskFile::parse(b"a = 1\n\xff").expect_err("no text").to_string();
     assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
-    assert!(Tasks::parse(&vec![b' '; FILE_MAX + 1]).is_err());
+    assert!(TaskFile::parse(&vec![b' '; FILE_MAX + 1]).is_err());
 }
 
 #[test]
 fn what_has_another_shape_is_told_in_the_words_of_the_file() {
     let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
     let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
-    let tasks = "each task is a table, [[task]] in double brackets";
-    let one = "supervisor is one table, [supervisor] in single brackets";
+    let tasks = "each task must be a table, written [[task]]";
+    let one = "supervisor must be one table, written [supervisor]";
     for (file, place, said, not) in [
-        ("task = 5".to_owned(), (1, 8), tasks, "a whole number"),
-        ("[task]".to_owned(), (1, 1), tasks, "a table in single ones"),
-        ("task = [5]".to_owned(), (1, 9), tasks, "a whole number"),
-        ("[[supervisor]]".to_owned(), (1, 1), one, "a list"),
-        ("supervisor = 1.5".to_owned(), (1, 14), one, "a number with a fraction"),
-        (
-            with("command = \"./a\""),
-            (4, 11),
-            "command is a list of texts, each in quotes",
-            "a text",
-        ),
+        ("task = 5".to_owned(), (1, 8), tasks, "an integer"),
+        ("[task]".to_owned(), (1, 1), tasks, "a table in single brackets"),
+        ("task = [5]".to_owned(), (1, 9), tasks, "an integer"),
+        ("[[supervisor]]".to_owned(), (1, 1), one, "an array"),
+        ("supervisor = 1.5".to_owned(), (1, 14), one, "a float"),
+        (with("command = \"./a\""), (4, 11), "command must be an array of strings", "a string"),
         (
             with("command = [\"./a\", 5]"),
             (4, 19),
-            "each word of command is a text in quotes",
-            "a whole number",
+            "each element of command must be a string",
+            "an integer",
         ),
-        (with("budget = 2024-01-01"), (4, 10), "budget is a text in quotes", "a date"),
-        (with("safe = [0]"), (4, 8), "safe is a text in quotes", "a list"),
-        (with("cpu = \"1\""), (4, 7), "cpu is a whole number in [0, 8191]", "a text"),
-        (with("cpu = {}"), (4, 7), "cpu is a whole number in [0, 8191]", "a table"),
-        (head("overload = 1"), (2, 12), "overload is true or false", "a whole number"),
-        (head("wait = true"), (2, 8), "wait is a text in quotes", "true or false"),
+        (with("budget = 2024-01-01"), (4, 10), "budget must be a string", "a datetime"),
+        (with("safe = [0]"), (4, 8), "safe must be a string", "an array"),
+        (with("cpu = \"1\""), (4, 7), "cpu must be an integer in [0, 8191]", "a string"),
+        (with("cpu = {}"), (4, 7), "cpu must be an integer in [0, 8191]", "a table"),
+        (head("overload = 1"), (2, 12), "overload must be a boolean", "an integer"),
+        (head("wait = true"), (2, 8), "wait must be a string", "a boolean"),
     ] {
-        let is = Tasks::parse(file.as_bytes()).expect_err(&file).to_string();
+        let is = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
         let (line, column) = place;
-        assert_eq!(is, format!("line {line}, column {column}: {said}, not {not}"), "{file}");
+        assert_eq!(is, format!("line {line}, column {column}: {said} (got {not})"), "{file}");
     }
-    let refused = |file: &str| Tasks::parse(file.as_bytes()).expect_err(file).to_string();
+    let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
     let said = refused("[tasks]");
     let all = "a file has [supervisor] and [[task]]";
-    assert_eq!(said, format!("line 1, column 2: no key is named \"tasks\": {all}"));
+    assert_eq!(said, format!("line 1, column 2: unknown key \"tasks\": {all}"));
     // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
     let said = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
-    assert!(said.starts_with("line 4, column 1: no key is named \"z\""), "{said}");
+    assert!(said.starts_with("line 4, column 1: unknown key \"z\""), "{said}");
     let said = refused(&with("\"b\\u001b[2J\" = 1"));
     assert!(said.contains("\\u{1b}") && !said.contains('\u{1b}'), "{said}");
 }
@@ -187,11 +197,11 @@ fn no_more_tasks_than_a_supervisor_has_and_no_longer_periods() {
         let task = |at| format!("[[task]]\nname = \"t{at}\"\nperiod = \"1s\"\n");
         (0..n).map(task).collect()
     };
-    assert_eq!(Tasks::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
-    let said = Tasks::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
-    assert_eq!(said, "more than 256 tasks");
+    assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
+    let said = TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
+    assert_eq!(said, "at most 256 tasks are accepted");
     let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
-    assert!(Tasks::parse(period(1 << 62).as_bytes()).is_ok());
-    let said = Tasks::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
-    assert_eq!(said, "line 3, column 10: a period is at most 2^62 ns");
+    assert!(TaskFile::parse(period(1 << 62).as_bytes()).is_ok());
+    let said = TaskFile::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
+    assert_eq!(said, "line 3, column 10: period must be at most 2^62 ns");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use punctual_lab::load::{Bounds, LoadReport, LoadSpec, Reexec, Running};
+use punctual_lab::load::{LoadBounds, LoadReport, LoadSpec, Reexec, RunningLoads};
 use punctual_os::process::{EndSignal, end};
 
 /// Long enough for any load to count something; no figure is judged.
@@ -19,9 +19,9 @@ pub(crate) fn launcher() -> Reexec {
     Reexec::new(&["__load"])
 }
 
-pub(crate) fn bounds() -> Bounds {
+pub(crate) fn bounds() -> LoadBounds {
     let cpus = punctual_os::affinity::get(0).expect("own affinity").iter().collect();
-    Bounds::new(Duration::from_secs(60), cpus)
+    LoadBounds::new(Duration::from_secs(60), cpus)
 }
 
 pub(crate) fn specs(list: &str) -> Vec<LoadSpec> {
@@ -156,8 +156,8 @@ pub(crate) fn run_until_counted(list: &str) -> Vec<LoadReport> {
     })
 }
 
-fn run(list: &str, and_then: impl FnOnce(&Running)) -> Vec<LoadReport> {
-    let running = Running::start(&specs(list), &launcher(), &bounds()).expect("it starts");
+fn run(list: &str, and_then: impl FnOnce(&RunningLoads)) -> Vec<LoadReport> {
+    let running = RunningLoads::start(&specs(list), &launcher(), &bounds()).expect("it starts");
     let pids: Vec<(u32, u64)> =
         running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").2)).collect();
     sleep(WHILE);

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use punctual_lab::load::{Bounds, LoadSpec, Running};
+use punctual_lab::load::{LoadBounds, LoadSpec, RunningLoads};
 
 use crate::common::{
     Directory, WHILE, bounds, descendants, is_gone, kill, killing_the_middle_ends_all, launcher,
@@ -10,7 +10,8 @@ use crate::common::{
 };
 
 pub(crate) fn a_drop_ends_it() {
-    let running = Running::start(&specs("cpu,net"), &launcher(), &bounds()).expect("it starts");
+    let running =
+        RunningLoads::start(&specs("cpu,net"), &launcher(), &bounds()).expect("it starts");
     let found = descendants(std::process::id());
     assert!(found.len() >= 2);
     drop(running);
@@ -18,8 +19,8 @@ pub(crate) fn a_drop_ends_it() {
 }
 
 pub(crate) fn the_limit_ends_it() {
-    let short = Bounds { limit: WHILE, ..bounds() };
-    let running = Running::start(&specs("cpu,disk"), &launcher(), &short).expect("it starts");
+    let short = LoadBounds { limit: WHILE, ..bounds() };
+    let running = RunningLoads::start(&specs("cpu,disk"), &launcher(), &short).expect("it starts");
     let pids = running.pids().to_vec();
     let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|(_, s, _)| s == 'Z')));
     assert!(over, "it goes on after its limit");
@@ -30,7 +31,7 @@ pub(crate) fn the_limit_ends_it() {
 }
 
 pub(crate) fn a_load_that_was_killed_is_seen() {
-    let running = Running::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
     let pid = running.pids()[0];
     kill(pid);
     assert!(wait_until(|| stat(pid).is_none_or(|(_, state, _)| state == 'Z')));

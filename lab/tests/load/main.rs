@@ -11,13 +11,13 @@ mod works;
 
 use std::process::ExitCode;
 
-use punctual_lab::load::{Running, run_child};
+use punctual_lab::load::{RunningLoads, run_child};
 
 use common::{PATIENCE, bounds, launcher, run_for_a_while, sleep, specs};
 
 /// Starts loads and waits to be killed.
 fn be_middle(list: &str) -> ExitCode {
-    match Running::start(&specs(list), &launcher(), &bounds()) {
+    match RunningLoads::start(&specs(list), &launcher(), &bounds()) {
         Ok(_running) => {
             println!("started");
             sleep(3 * PATIENCE);

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use punctual_lab::load::{LoadError, LoadReport, Running};
+use punctual_lab::load::{LoadError, LoadReport, RunningLoads};
 use punctual_testkit::skip;
 
 use crate::common::{
@@ -69,7 +69,7 @@ pub(crate) fn a_program_that_does_not_run_is_seen() {
 
 pub(crate) fn stress_ng_itself_counts() {
     let list = "stress-ng:\"--cpu 1 --fork 1\"";
-    let running = match Running::start(&specs(list), &launcher(), &bounds()) {
+    let running = match RunningLoads::start(&specs(list), &launcher(), &bounds()) {
         Err(LoadError::Missing { program }) => {
             assert!(!skip::need(program, false));
             return;
@@ -100,7 +100,8 @@ fn displays() -> Vec<std::ffi::OsString> {
 
 pub(crate) fn linuxcnc_runs_with_what_is_installed() {
     let before = displays();
-    let running = Running::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
+    let running =
+        RunningLoads::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
     let installed = running.pids().len() == 3;
     sleep(if installed { Duration::from_secs(6) } else { WHILE });
     let reports = running.stop();

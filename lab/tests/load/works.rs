@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use punctual_lab::load::{Bounds, LoadError, LoadSpec, Running};
+use punctual_lab::load::{LoadBounds, LoadError, LoadSpec, RunningLoads};
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
@@ -36,7 +36,7 @@ pub(crate) fn several_run_at_once_and_none_is_none() {
 }
 
 pub(crate) fn counts_can_be_read_while_it_runs_and_from_another_thread() {
-    let running = std::thread::spawn(|| Running::start(&specs("cpu"), &launcher(), &bounds()))
+    let running = std::thread::spawn(|| RunningLoads::start(&specs("cpu"), &launcher(), &bounds()))
         .join()
         .expect("no panic")
         .expect("it starts");
@@ -47,11 +47,11 @@ pub(crate) fn counts_can_be_read_while_it_runs_and_from_another_thread() {
 }
 
 pub(crate) fn a_load_does_not_run_where_it_cannot() {
-    let nowhere = Bounds { cpus: vec![8191], unisolated: 1, ..bounds() };
-    let refused = Running::start(&specs("cpu"), &launcher(), &nowhere).err();
+    let nowhere = LoadBounds { cpus: vec![8191], unisolated: 1, ..bounds() };
+    let refused = RunningLoads::start(&specs("cpu"), &launcher(), &nowhere).err();
     assert!(matches!(refused, Some(LoadError::Start { .. })), "{refused:?}");
-    let no_directory = Bounds { temp: PathBuf::from("/nonexistent"), ..bounds() };
-    let refused = Running::start(&specs("cpu,disk"), &launcher(), &no_directory).err();
+    let no_directory = LoadBounds { temp: PathBuf::from("/nonexistent"), ..bounds() };
+    let refused = RunningLoads::start(&specs("cpu,disk"), &launcher(), &no_directory).err();
     let Some(LoadError::Start { name, why }) = refused else { panic!("{refused:?}") };
     assert!(name == "disk" && why.contains("/nonexistent"), "{name}: {why}");
     assert!(descendants(std::process::id()).is_empty(), "the other one was left");
@@ -63,7 +63,7 @@ pub(crate) fn an_inherited_policy_is_left() {
     if !skip::need("SCHED_FIFO", scheduler::set(0, fifo).is_ok()) {
         return;
     }
-    let running = Running::start(&specs("cpu"), &launcher(), &bounds());
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds());
     scheduler::set(0, before).expect("taken back");
     let running = running.expect("it starts");
     let pid = running.pids()[0];
@@ -75,8 +75,8 @@ pub(crate) fn an_inherited_policy_is_left() {
 
 pub(crate) fn nothing_is_left_in_the_directory() {
     let own = Directory::new("left");
-    let there = Bounds { temp: own.0.clone(), ..bounds() };
-    let running = Running::start(&specs("disk"), &launcher(), &there).expect("it starts");
+    let there = LoadBounds { temp: own.0.clone(), ..bounds() };
+    let running = RunningLoads::start(&specs("disk"), &launcher(), &there).expect("it starts");
     assert!(is_empty(&own.0), "the file has a name");
     drop(running);
     assert!(is_empty(&own.0));

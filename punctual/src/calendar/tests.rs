@@ -126,7 +126,7 @@ fn a_long_chain_is_laid_out_whichever_end_comes_first() {
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
-    Task::new(name, Period::ratio(period_ns, 1).expect("in range"))
+    Task::every(name, Period::ratio(period_ns, 1).expect("in range"))
 }
 
 #[test]

@@ -41,7 +41,7 @@
 //!     }
 //! }
 //!
-//! let task = |name: &str, hertz| Task::new(name, Period::hz(hertz).expect("in range"));
+//! let task = |name: &str, hertz| Task::every(name, Period::hz(hertz).expect("in range"));
 //! let one = Periodic::new().task(task("steady", 1_000));
 //! let (plan, epoch) = (one.build()?, Instant::from_ns(0));
 //! let (steady, guest) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -208,7 +208,7 @@ impl World<'_> {
             let period = Period::ratio(num_ns, den).expect("in range");
             let id = first + at;
             if tasks.len() < 30 {
-                let task = Task::new(id.to_string(), period).policy(POLICIES[policy]);
+                let task = Task::every(id.to_string(), period).on_overrun(POLICIES[policy]);
                 tasks.push((id, task));
             }
         }
@@ -245,7 +245,7 @@ fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, 
     let now = Cell::new(FROM_NS - 700_000);
     let handover = Handover::new();
     let from = Instant::from_ns(FROM_NS);
-    let tasks = vec![(0, Task::new("0", Period::ratio(1_000_000, 1).expect("in range")))];
+    let tasks = vec![(0, Task::every("0", Period::ratio(1_000_000, 1).expect("in range")))];
     let plan = periodic(&tasks).build().expect("a plan");
     let lives = RefCell::new(HashMap::from([(0, Life::of(&tasks[0].1, &plan, FROM_NS))]));
     let mut running = Running::new(plan.clone(), EPOCH, from);
@@ -308,7 +308,7 @@ proptest! {
         for (id, life) in &lives {
             let Some(counters) = life.counters else { continue };
             let mut next = life.first();
-            let moves = life.task.policy_of() == OnOverrun::Delay;
+            let moves = life.task.overrun_policy() == OnOverrun::Delay;
             for seen in &life.seen {
                 prop_assert_eq!(seen.n - seen.missed, next, "{}: {:?}", id, life.task);
                 // A loop that is late at its end runs what is due by then.
@@ -327,7 +327,7 @@ proptest! {
 #[test]
 fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     let handover = Handover::<()>::new();
-    let task = Task::new("0", Period::ratio(1_000_000, 1).expect("in range"));
+    let task = Task::every("0", Period::ratio(1_000_000, 1).expect("in range"));
     let plan = Periodic::new().task(task).build().expect("a plan");
     let change = |epoch_ns: u64| {
         let next = Successor { plan: plan.clone(), ranks: vec![Some(0)] };

@@ -8,10 +8,10 @@
 //! ```
 //! use punctual::periodic::{Periodic, Period, Task};
 //!
-//! let servo = Task::new("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
+//! let servo = Task::every("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
 //! let plan = Periodic::new()
 //!     .task(servo)
-//!     .task(Task::new("log", Period::hz(3).expect("in range")))
+//!     .task(Task::every("log", Period::hz(3).expect("in range")))
 //!     .build()?;
 //! assert_eq!(plan.name(0), "servo");
 //! // Wherever the log is, one release of the servo falls on each of its own.

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str, num_ns: u64, den: u64) -> Task {
-        Task::new(name, Period::ratio(num_ns, den).expect("in range"))
+        Task::every(name, Period::ratio(num_ns, den).expect("in range"))
     }
 
     fn phase_ns(plan: &Plan, name: &str) -> u64 {
@@ -92,7 +92,7 @@ mod tests {
             task("third", 1_000_000, 3).phase(Phase::At(77_777)),
             task("sense", 1_000_000, 1).phase(Phase::At(100_000)),
             task("act", 1_000_000, 1).phase(after("sense")),
-            task("moves", 2_000_000, 1).policy(OnOverrun::Delay).phase(Phase::At(5)),
+            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).phase(Phase::At(5)),
             task("odd", 10_000_000, 7),
         ];
         let before = all(&kept).build().expect("a plan");
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn another_period_or_a_phase_that_may_move_is_a_new_task() {
         let before = all(&[task("a", 100, 1), task("b", 100, 1)]).build().expect("a plan");
-        let next = all(&[task("a", 200, 1), task("b", 100, 1).policy(OnOverrun::Delay)]);
+        let next = all(&[task("a", 200, 1), task("b", 100, 1).on_overrun(OnOverrun::Delay)]);
         let after = next.build_after(&before).expect("a plan");
         assert_eq!(after.ranks, [None, None]);
         let none = Periodic::new().build_after(&before).expect("a plan");

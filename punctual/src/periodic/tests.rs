@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Period {
 }
 
 fn task(name: &str, period_ms: u64) -> Task {
-    Task::new(name, ms(period_ms))
+    Task::every(name, ms(period_ms))
 }
 
 fn many(periods_ms: &[u64], n: usize) -> Periodic {
@@ -134,8 +134,8 @@ fn chains_and_fixed_phases_are_kept_to_the_nanosecond() {
 
 #[test]
 fn periods_without_a_common_measure_are_laid_out_all_the_same() {
-    let odd = Task::new("odd", Period::ratio(333_333_333, 1_000).expect("in range"));
-    let third = Task::new("third", Period::hz(3).expect("in range"));
+    let odd = Task::every("odd", Period::ratio(333_333_333, 1_000).expect("in range"));
+    let third = Task::every("third", Period::hz(3).expect("in range"));
     let plan = Periodic::new().task(odd).task(third).task(task("ms", 1)).build().expect("a plan");
     assert_eq!(plan.peak(), 3);
     let cycles = releases(&plan, 10_000_000_000).iter().map(|(_, n)| n).sum::<usize>();
@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_with_the_names() {
     refused(with(task("a", 1).budget_ns(1_000_001)), &["\"a\"", "1000001 ns", "1000000 ns"]);
     refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "greater than 0"]);
     refused(with(task("a", 1).deadline_ns(0)), &["\"a\"", "deadline"]);
-    refused(with(task("a", 1).policy(OnOverrun::Burst(0))), &["\"a\"", "burst"]);
+    refused(with(task("a", 1).on_overrun(OnOverrun::Burst(0))), &["\"a\"", "burst"]);
     refused(with(task("a", 1).phase(Phase::At(1_000_000))), &["\"a\"", "1000000 ns"]);
     let after = |of: &str| Phase::After(of.to_owned(), 5);
     refused(with(task("a", 1).phase(after("b"))), &["\"a\"", "\"b\""]);

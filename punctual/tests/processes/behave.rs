@@ -210,7 +210,7 @@ pub(crate) const PERIOD_NS: u64 = 2_000_000;
 
 /// A task of 2 ms that behaves as its name says.
 pub(crate) fn spec(name: &str) -> Spec {
-    let task = Task::new(name, Period::ratio(PERIOD_NS, 1).expect("in range"));
+    let task = Task::every(name, Period::ratio(PERIOD_NS, 1).expect("in range"));
     let own = std::env::current_exe().expect("this program").into_os_string();
     let words = ["--exact", "behave::a_task", "--nocapture", "--test-threads=1"];
     let mut spec = Spec::new(task, std::iter::once(own).chain(words.map(Into::into)).collect());
@@ -220,7 +220,7 @@ pub(crate) fn spec(name: &str) -> Spec {
 }
 
 pub(crate) fn policy(spec: Spec, policy: OnOverrun) -> Spec {
-    Spec { task: spec.task.clone().policy(policy), ..spec }
+    Spec { task: spec.task.clone().on_overrun(policy), ..spec }
 }
 
 /// Runs until `enough` says so of an event, or until it ends by itself.

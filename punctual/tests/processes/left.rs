@@ -199,7 +199,7 @@ fn a_supervisor_that_panics_leaves_no_task() {
 #[test]
 fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     signal::catch_interrupt().expect("SIGURG can be caught");
-    let hour = Task::new("seldom", Period::ratio(3_600_000_000_000, 1).expect("in range"));
+    let hour = Task::every("seldom", Period::ratio(3_600_000_000_000, 1).expect("in range"));
     let made = Supervisor::new().task(Spec::new(hour, Vec::new())).build().expect("fine");
     let stop = AtomicBool::new(false);
     let over = std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_host::capture::manifest::{MANIFEST, Manifest};
 use punctual_host::cmdline::{CommandLine, Isolcpus, Param};
 use punctual_host::cpulist::{CpuList, MAX_CPUS};
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_host::scrub::Scrub;
 
@@ -93,7 +93,7 @@ pub(super) fn facts(data: &[u8]) {
         let _ =
             file.parent().map(fs::create_dir_all).transpose().and_then(|_| fs::write(&file, text));
     }
-    let collect = || Root::captured(&folder.0).map(|root| Facts::collect(&root));
+    let collect = || Root::captured(&folder.0).map(|root| MachineFacts::collect(&root));
     match (collect(), collect()) {
         (Ok(once), Ok(again)) => assert_eq!(once, again),
         (Err(error), Err(_)) => one_line(&error),

@@ -1,13 +1,13 @@
 //! Bodies for what a supervisor reads: the file of its tasks, and what comes through its socket.
 
 use punctual::process::{Request, answer, answered, is_name};
-use punctual_lab::tasks::{TASKS_MAX, Tasks};
+use punctual_lab::tasks::{TASKS_MAX, TaskFile};
 
 use super::one_line;
 
 /// A file that was read names at least one task and not too many, each once.
 pub(super) fn tasks_file(data: &[u8]) {
-    match Tasks::parse(data) {
+    match TaskFile::parse(data) {
         Ok(tasks) => {
             assert!((1..=TASKS_MAX).contains(&tasks.all.len()));
             let mut names: Vec<&str> = tasks.all.iter().map(|task| task.spec.task.name()).collect();

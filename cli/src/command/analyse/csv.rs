@@ -1,8 +1,8 @@
 //! CSV with one instant or one lateness a line, as the one run of a report.
 //!
-//! Instants alone do not tell when a wake was due: a first pass fits the grid, a second one counts
-//! lateness from the earliest wake about it. Standard input cannot be read twice, and then only
-//! grid and interval are given.
+//! Instants alone do not contain the releases: a first pass fits the grid, a second one measures
+//! lateness from the earliest wake relative to it. Standard input cannot be read twice, and then
+//! only grid and interval are given.
 
 use std::path::Path;
 
@@ -37,8 +37,8 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedDa
         && grid.drift_ppb.abs() > DRIFT_MAX_PPB
     {
         read.envelope.warnings.push(format!(
-            "the fitted period is {}, --period says {}: unless the clock was that far off, the \
-             counts of cycles and of missed releases are wrong",
+            "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
+             the counts of cycles and of missed releases are wrong",
             format::ns(Some(grid.period_ns)),
             format::period(nominal.as_ns())
         ));
@@ -46,14 +46,15 @@ pub(super) fn read(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedDa
     if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
             read.envelope.warnings.push(
-                "instants on standard input are read once: grid and interval only, no lateness"
+                "standard input can be read only once: the report has grid and interval, but no \
+                 lateness"
                     .to_owned(),
             );
         } else {
             outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
             read.envelope.warnings.push(
-                "instants alone do not tell when a wake was due: lateness is counted from the \
-                 earliest wake about the fitted grid"
+                "instants alone do not contain the releases: lateness is measured from the \
+                 earliest wake relative to the fitted grid"
                     .to_owned(),
             );
         }

@@ -33,7 +33,7 @@ pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<R
     let mut read = RecordedData::new();
     read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
     read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
-    let ended = stored::ended(file.ending(), "read up to there");
+    let ended = stored::ended(file.ending(), "its data up to there was read");
     read.envelope.incomplete = ended.is_some();
     read.envelope.warnings.extend(ended);
     for part in parts {

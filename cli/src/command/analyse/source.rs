@@ -42,7 +42,7 @@ fn raw(path: &Path) -> Result<Box<dyn Read>> {
         bail!("cannot read {shown}: it is a directory");
     }
     if kind.is_fifo() || kind.is_socket() {
-        bail!("cannot read {shown}: it is a pipe; what comes through one is read from '-'");
+        bail!("cannot read {shown}: it is a pipe; use '-' to read from a pipe");
     }
     Ok(Box::new(File::open(path).with_context(|| format!("cannot read {shown}"))?))
 }
@@ -72,7 +72,7 @@ impl<R: Read> Read for Bounded<R> {
         let bytes = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
             let gib = UNPACKED_BYTES_MAX >> 30;
-            Error::new(ErrorKind::InvalidData, format!("it unpacks to more than {gib} GiB"))
+            Error::new(ErrorKind::InvalidData, format!("it decompresses to more than {gib} GiB"))
         })?;
         Ok(bytes)
     }
@@ -86,6 +86,6 @@ mod tests {
     fn what_unpacks_without_end_is_ended() {
         let mut bounded = Bounded { reader: io::repeat(0), left: 100_000 };
         let error = io::copy(&mut bounded, &mut io::sink()).expect_err("too much");
-        assert!(error.to_string().contains("unpacks to more"), "{error}");
+        assert!(error.to_string().contains("decompresses to more"), "{error}");
     }
 }

@@ -25,12 +25,12 @@ const TIMES: [(&str, &str, Value); 6] = [
     ("punctual_lateness_max_seconds", "Largest lateness of all cycles, exact.", |run| {
         run.outcome.lateness_ns.max
     }),
-    ("punctual_lateness_min_seconds", "Smallest lateness; below zero: woken early.", |run| {
+    ("punctual_lateness_min_seconds", "Smallest lateness; negative after an early wake.", |run| {
         run.outcome.lateness_ns.min
     }),
     (
         "punctual_interval_max_abs_seconds",
-        "Largest difference of the distance of two wakes from the period.",
+        "Largest deviation of the time between two wakes from the period.",
         |run| run.outcome.jitters.interval_max_abs_ns,
     ),
     (
@@ -122,7 +122,7 @@ fn result(report: &Report) -> MetricFamily {
     MetricFamily {
         name: "punctual_result_info",
         unit: "",
-        help: "The result that all of these are from; always 1.",
+        help: "The result that these metrics come from; always 1.",
         points: Points::Gauges(vec![(labels.collect(), 1.0)]),
     }
 }
@@ -132,7 +132,7 @@ fn timestamp(report: &Report) -> Option<MetricFamily> {
     Some(MetricFamily {
         name: "punctual_started_timestamp_seconds",
         unit: "seconds",
-        help: "When the measurement started, since the epoch of Unix.",
+        help: "Start of the measurement, as Unix time.",
         points: Points::Gauges(vec![(Labels::new(), at.as_millisecond() as f64 / 1e3)]),
     })
 }

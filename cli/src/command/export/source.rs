@@ -76,7 +76,7 @@ impl Source {
     pub(super) fn samples(&self) -> Result<(SampleFileReader<BufReader<File>>, String)> {
         if let Some(path) = &self.foreign {
             bail!(
-                "{}: the samples beside it, {}, are those of another run: name that file to export \
+                "{}: the samples next to it, {}, belong to another run: name that file to export \
                  it",
                 self.shown,
                 path.display()
@@ -84,8 +84,8 @@ impl Source {
         }
         let Some(path) = &self.samples else {
             bail!(
-                "{}: no samples: they are in {SAMPLES} beside the {RESULT} of 'punctual check', or \
-                 where 'punctual measure --samples' put them; what is here can be had by \
+                "{}: no samples: they are in {SAMPLES} next to the {RESULT} of 'punctual check', \
+                 or where 'punctual measure --samples' wrote them; this file can be exported with \
                  --histogram, --hdr and --openmetrics",
                 self.shown
             );

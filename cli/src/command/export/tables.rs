@@ -17,7 +17,7 @@ use crate::report::{Report, Run, SCHEMA};
 use crate::stored;
 
 /// What is done with a sample file that ends too early.
-const EXPORTED: &str = "exported up to there";
+const EXPORTED: &str = "its data up to there was exported";
 
 /// A format of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
     for &(lower, upper, count) in &outcome.histogram.buckets {
         let rises = last.is_none_or(|last| lower >= last) && lower < upper;
         if !rises || outcome.histogram.unit_ns != 1 {
-            bail!("{shown}: a damaged result: run \"{}\" has buckets out of order", of.run);
+            bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", of.run);
         }
         buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
         last = Some(upper);

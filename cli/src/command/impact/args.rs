@@ -19,10 +19,10 @@ use super::stepper::StepperArgs;
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";
 
-/// Applications. Exit 1 where the answer is no, or the recording is too short for one.
+/// Applications. Exit 1 if the answer is no, or the recording is too short for an answer.
 #[derive(Debug)]
 pub(crate) enum Impact {
-    /// Torque that a stepper motor loses, and the step rate that software can make.
+    /// Torque that a stepper motor loses, and the step rate that software stepping reaches.
     Stepper(Box<StepperArgs>),
     /// A model of the table.
     Model(ModelArgs),
@@ -39,14 +39,14 @@ pub(crate) struct ModelArgs {
 /// Where the timing comes from, and where the result goes.
 #[derive(Debug, Args)]
 pub(crate) struct TimedArgs {
-    /// Take it from a result: a directory of 'punctual check', or a result.json. The run that is
-    /// worst for this application is taken
+    /// Take the timing from a result: a directory of 'punctual check', or a result.json. The run
+    /// that is worst for this application is used
     #[arg(long, value_name = "RESULT", required_unless_present = "time_error")]
     pub(crate) from: Option<PathBuf>,
-    /// Take that run of the result instead of the worst
+    /// Use this run of the result instead of the worst
     #[arg(long, value_name = "NAME", requires = "from")]
     pub(crate) run: Option<String>,
-    /// The time error by hand, in place of a result: whichever statistic the application uses
+    /// The time error, in place of a result: the statistic that the application depends on
     #[arg(
         long,
         value_name = "TIME",
@@ -55,19 +55,21 @@ pub(crate) struct TimedArgs {
         value_parser = duration
     )]
     pub(crate) time_error: Option<Span>,
-    /// How many cycles that time error was the largest of
+    /// The number of cycles of which this time error was the largest
     #[arg(long, value_name = "N", requires = "time_error",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) cycles: Option<u64>,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 }
 
 impl Subcommand for Impact {
     fn augment_subcommands(command: Command) -> Command {
-        let stepper = StepperArgs::augment_args(Command::new(STEPPER))
-            .about("Torque that a stepper motor loses, and the step rate that software can make");
+        let stepper = StepperArgs::augment_args(Command::new(STEPPER)).about(
+            "Torque that a stepper motor loses, and the step rate that software stepping \
+             reaches",
+        );
         let models = MODELS.iter().map(|model| {
             let options = model.parameters.iter().map(|parameter| option(*parameter));
             TimedArgs::augment_args(Command::new(model.name).args(options)).about(model.about)

@@ -11,9 +11,9 @@ use punctual_analysis::impact::application::{Application, Suits};
 use punctual_analysis::impact::model::Assess;
 use punctual_analysis::impact::timing::{Lack, Timing};
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::output::{self, Json};
-use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report, Run};
+use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report};
 use crate::stored::{self, Stored};
 use args::{Impact, ModelArgs};
 
@@ -54,30 +54,14 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     let body = ImpactBody { impact: Impacted::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
     super::write(&report, Json::open(timed.json.as_deref())?)?;
-    Ok(super::exit(&report))
-}
-
-/// The runs that a model is applied to: all, or the one that is named.
-fn runs<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
-    let shown = stored.path.display();
-    let all = stored.report.body.runs();
-    let runs: Vec<&Run> =
-        all.iter().filter(|run| name.is_none_or(|name| name == run.name)).collect();
-    match (runs.is_empty(), name) {
-        (false, _) => Ok(runs),
-        (true, None) => bail!("{shown}: it has no runs"),
-        (true, Some(name)) => {
-            let names: Vec<String> = all.iter().map(|run| format!("{:?}", run.name)).collect();
-            bail!("{shown}: no run {name:?}; there are: {}", names.join(", "))
-        }
-    }
+    Ok(Exit::of(&report))
 }
 
 /// The answer of a model for the run that is worst for it. A run that lacks something is passed
 /// over unless all do.
 fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Application> {
     let (mut worst, mut lacks) = (None::<Application>, None);
-    for run in runs(stored, name)? {
+    for run in stored.runs(name)? {
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
                 impact.run = Some(run.name.clone());
@@ -91,6 +75,6 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
     match (worst, lacks) {
         (Some(worst), _) => Ok(worst),
         (None, Some((run, lack))) => bail!("{}: run {run:?}: {lack}", stored.path.display()),
-        (None, None) => bail!("{}: it has no runs", stored.path.display()),
+        (None, None) => bail!("{}: no runs in this result", stored.path.display()),
     }
 }

@@ -13,7 +13,7 @@ use punctual_analysis::impact::step_generation::{DriveTimings, step_generation};
 use punctual_analysis::impact::stepper::Stepper;
 use punctual_analysis::quantity::{self, QuantityError};
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{Impact, ImpactBody, Report};
 use crate::stored;
@@ -41,7 +41,7 @@ pub(crate) struct StepperArgs {
         required_unless_present = "drives"
     )]
     pub(crate) step_angle: Option<String>,
-    /// Speed at which it runs: 15rev/s, 900rpm, 94rad/s
+    /// Speed of the motor: 15rev/s, 900rpm, 94rad/s
     #[arg(
         long,
         allow_hyphen_values = true,
@@ -49,7 +49,7 @@ pub(crate) struct StepperArgs {
         required_unless_present = "drives"
     )]
     pub(crate) speed: Option<String>,
-    /// Peak-to-peak deviation of the pulses from their grid
+    /// Peak-to-peak deviation of the pulses from the fitted grid
     #[arg(
         long = "jitter",
         allow_hyphen_values = true,
@@ -58,10 +58,10 @@ pub(crate) struct StepperArgs {
         required_unless_present_any = ["from", "drives"]
     )]
     pub(crate) jitter_pp: Option<String>,
-    /// Take it from a result: a directory of 'punctual check', or a result.json
+    /// Take that deviation from a result: a directory of 'punctual check', or a result.json
     #[arg(long, value_name = "RESULT")]
     pub(crate) from: Option<PathBuf>,
-    /// Take that run of the result instead of the worst of all
+    /// Use this run of the result instead of the worst
     #[arg(long, value_name = "NAME", requires = "from")]
     pub(crate) run: Option<String>,
     /// Torque that the motor has at that speed [default: half of the holding torque]
@@ -70,7 +70,7 @@ pub(crate) struct StepperArgs {
     /// Share of the available torque that may be lost, for the highest step rate
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
     pub(crate) share: String,
-    /// The drive, by its name in --drives: its timings for software stepping
+    /// The drive, by its name in --drives, for its timings of software stepping
     #[arg(long, value_name = "NAME")]
     pub(crate) drive: Option<String>,
     /// Step pulse length of the drive, for software stepping [default: the drive's,
@@ -81,15 +81,13 @@ pub(crate) struct StepperArgs {
     /// or 5us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
     pub(crate) step_space: Option<String>,
-    /// Time that the direction must stand before a step [default: the drive's,
-    /// or 20us]
+    /// Time that the direction must be stable before a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
     pub(crate) dir_setup: Option<String>,
-    /// Time that the direction must stand after a step [default: the drive's,
-    /// or 20us]
+    /// Time that the direction must be stable after a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
     pub(crate) dir_hold: Option<String>,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -126,7 +124,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         share: read("--share", &args.share, quantity::share)?,
     };
     if stepper.available_torque.is_some_and(|torque| torque > stepper.holding_torque) {
-        bail!("--available-torque: no motor has more than its holding torque while it turns");
+        bail!("--available-torque must not exceed --holding-torque");
     }
     let drive = drive(args)?;
     let steps = step_generation(timed.interval_max_abs_ns.ceil() as u64, drive);
@@ -157,7 +155,7 @@ fn drive(args: &StepperArgs) -> Result<DriveTimings> {
     let known = match &args.drive {
         None => DriveTimings::default(),
         Some(name) => drives::find(name)
-            .ok_or_else(|| anyhow!("--drive: no drive {name:?} is known; --drives lists them"))?
+            .ok_or_else(|| anyhow!("--drive: unknown drive {name:?}; --drives lists them"))?
             .timings(DriveTimings::default()),
     };
     let time = |option: &str, text: &Option<String>, otherwise: u64| -> Result<u64> {
@@ -183,7 +181,7 @@ impl Timed {
     /// Reads a result, or the one in a directory; of the run `name`, or the worst of all.
     fn from(path: &Path, name: Option<&str>) -> Result<Self> {
         let stored = stored::read(path)?;
-        let runs = super::runs(&stored, name)?;
+        let runs = stored.runs(name)?;
         let runs = runs.iter().map(|run| &run.outcome);
         let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
         let grid_pp_ns =
@@ -195,7 +193,7 @@ impl Timed {
                 interval_max_abs_ns,
                 started_at: stored.report.envelope.started_at,
             }),
-            _ => bail!("{}: it has no run with a fitted grid", stored.path.display()),
+            _ => bail!("{}: no run has a fitted grid", stored.path.display()),
         }
     }
 }

@@ -10,8 +10,8 @@ use anyhow::Result;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::executive::Executive;
 
-use crate::Exit;
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, Machine, PRIORITY, words};
 use crate::output::Json;
 use crate::parse;
@@ -23,11 +23,12 @@ pub(crate) struct Args {
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
-    /// How long to measure, in all; each number of tasks has an equal share of it, warm and cold.
-    /// Three turns of each design are measured however long they take: about 10 s with all numbers
+    /// How long to measure, in all; each number of tasks has an equal share of it, with warm and
+    /// with cold caches. At least three blocks of each design are measured: about 10 s with all
+    /// numbers of tasks
     #[arg(long, default_value = "30s", allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: parse::Duration,
-    /// The numbers of tasks, all due at once: up to 100000 each
+    /// The numbers of tasks, all due at once, separated by commas: up to 100000 each
     #[arg(
         long,
         value_name = "N,…",
@@ -36,7 +37,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     pub(crate) tasks: Vec<u32>,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 }

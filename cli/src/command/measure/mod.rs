@@ -8,20 +8,20 @@ mod wait;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::Exit;
+use crate::exit::Exit;
 
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
 /// Experiments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Measure {
-    /// A loop that does nothing but wake on time: lateness, interval, grid, missed releases
+    /// A loop that only wakes on time: lateness, interval, grid, missed releases
     Periodic(periodic::Args),
-    /// The ways to wait compared with each other on this machine: how late each is, what it costs
+    /// The ways to wait, compared on this machine: how late each is, and what it costs
     Wait(wait::Args),
-    /// What takes CPUs away from threads that only spin: gaps by CPU, and on all CPUs at once
+    /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
     Noise(noise::Args),
-    /// What releasing, dispatching and waiting cost with many tasks, against the ways of others
+    /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
     Executive(executive::Args),
 }
 

@@ -9,14 +9,14 @@ use anyhow::{Result, bail};
 use punctual::os::affinity;
 use punctual_host::choose::{check_cpus, helper_cpu};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::noise::NoiseExperiment;
 
 use super::periodic::condition_name;
-use crate::Exit;
 use crate::args::{PolicyName, RootArgs};
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
@@ -28,13 +28,13 @@ use crate::report::{self, Choice, Report};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: all that can be
-    /// measured, so that what comes on all of them at once is seen]
+    /// measured, so that gaps on all CPUs at once are found]
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
-    /// How long to measure, rests included
+    /// How long to measure, including the rests
     #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
     duration: parse::Duration,
-    /// What counts as a gap: two reads of the clock that are this far apart
+    /// The shortest gap: two reads of the clock that are this far apart
     #[arg(
         long,
         default_value = "1us",
@@ -43,20 +43,20 @@ pub(crate) struct Args {
         value_parser = parse::duration
     )]
     threshold: parse::Duration,
-    /// The share of the time to spin, in windows that begin every 97.31 ms; the rest is left to
-    /// others
+    /// The share of the time to spin, in windows that begin every 97.31 ms; in the rest other tasks
+    /// can run
     #[arg(long, default_value = "50%", value_name = "SHARE", value_parser = parse::share)]
     duty: f64,
-    /// The scheduling policy to ask for
+    /// The scheduling policy to request
     #[arg(long, value_enum, default_value = "fifo")]
     policy: PolicyName,
-    /// The priority to ask for, as the kernel counts
+    /// The priority to request, as the kernel counts
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     priority: u8,
-    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
-    /// Write the result as JSON to FILE, or to standard output alone for '-'
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let here = &machine.here;
     let (cpus, choice) = pick(args.cpu.as_deref(), here)?;
     let [loads] = &args.load.turns()[..] else {
-        bail!("--load: noise is measured under one load, or several at once");
+        bail!("--load: measure noise takes one load or several at once, not in turn");
     };
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 
 /// The CPUs to measure: as requested, else all that this process may use and those that are
 /// isolated.
-fn pick(requested: Option<&str>, here: &Facts) -> Result<(CpuList, Choice)> {
+fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
     if requested.is_some() {
         return experiment::pick(requested, here);
     }

@@ -9,15 +9,15 @@ use anyhow::{Result, bail};
 use punctual::core::time::Span;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::Exit;
 use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
 use crate::command;
 use crate::comparison::gate::Gate;
+use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, Target};
 use crate::output::{self, Json, Opened};
 use crate::parse::{self, FollowName, Phase};
@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// The period; several, separated by commas, run at once on each CPU, the shortest first in
-    /// priority (rate-monotonic)
+    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
+    /// higher priority (rate-monotonic)
     #[arg(
         long,
         default_value = "1ms",
@@ -52,17 +52,17 @@ pub(crate) struct Args {
     /// How long to measure, in all
     #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: parse::Duration,
-    /// The scheduling policy to ask for
+    /// The scheduling policy to request
     #[arg(long, value_enum, default_value = "fifo")]
     pub(crate) policy: PolicyName,
-    /// The priority to ask for, as the kernel counts: 98 is first; 99 is for the watchdog
+    /// The priority to request, as the kernel counts: 98 is the highest, for the watchdog uses 99
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     pub(crate) priority: u8,
     /// How to wait for a release
     #[arg(long, value_enum, default_value = "sleep")]
     pub(crate) wait: WaitName,
     /// For --wait fixed: how long before the release the sleep ends [default: 125us]; for --wait
-    /// rearm: the distance of the early calls
+    /// rearm: the interval of re-arming
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) margin: Option<parse::Duration>,
     /// For --wait adaptive: the share of the CPU that waiting may take
@@ -72,8 +72,8 @@ pub(crate) struct Args {
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
-    /// Lay the grid on the time of another clock than CLOCK_MONOTONIC and follow it: tai, realtime
-    /// or a PTP device, /dev/ptp0; --phase is then the offset on that one
+    /// Align the grid with another clock than CLOCK_MONOTONIC and follow it: tai, realtime or a PTP
+    /// device such as /dev/ptp0; --phase is then the offset on that clock
     #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
     pub(crate) follow: Option<FollowName>,
     #[arg(long, default_value = "none", value_parser = parse::loads)]
@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
     let conditions = plan.conditions.len();
-    let plan_of = |duration| Plan { blocks: blocks(conditions, duration), ..plan.clone() };
+    let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
@@ -141,7 +141,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let trouble = measured.trouble;
     command::write(&report, json)?;
     gate.keep(&report, &measured.recorded)?;
-    command::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The choices of a periodic experiment.
@@ -167,7 +167,7 @@ pub(crate) struct LoopChoices<'a> {
 /// A periodic experiment that is chosen.
 pub(crate) struct PlannedLoops {
     /// What to run.
-    pub(crate) plan: Plan,
+    pub(crate) plan: PeriodicPlan,
     /// The CPUs, and why those.
     pub(crate) choice: Choice,
 }
@@ -177,13 +177,13 @@ impl LoopChoices<'_> {
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
-    pub(crate) fn plan(&self, here: &Facts) -> Result<PlannedLoops> {
+    pub(crate) fn plan(&self, here: &MachineFacts) -> Result<PlannedLoops> {
         let (cpus, choice) = experiment::pick(self.cpu, here)?;
         let streams = streams(self, &cpus)?;
         let conditions = conditions(self.load);
         let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
         let blocks = blocks(conditions.len(), self.duration);
-        let plan = Plan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
+        let plan = PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
         Ok(PlannedLoops { plan, choice })
     }
 }
@@ -194,7 +194,7 @@ fn streams(args: &LoopChoices<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
     periods.sort();
     periods.dedup();
     if cpus.len().saturating_mul(periods.len()) > STREAMS_MAX {
-        bail!("--cpu and --period ask for more than {STREAMS_MAX} loops at once");
+        bail!("--cpu and --period give more than {STREAMS_MAX} loops at once");
     }
     if let Some(long) = periods.last()
         && long.as_ns() > args.duration.as_ns().unsigned_abs()
@@ -233,7 +233,7 @@ pub(crate) fn wait_kind(
             .filter(|row| row.has_margin)
             .map(|row| format!("--wait {}", row.name))
             .collect();
-        bail!("--margin: only {} have one", with.join(" and "));
+        bail!("--margin requires {}", with.join(" or "));
     }
     Ok(name.0.way(margin.map(|margin| margin.0), budget))
 }
@@ -251,7 +251,7 @@ pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
 }
 
 /// Blocks that visit each condition in turn, `duration` in all.
-pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<Block> {
+pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<ConditionBlock> {
     let once: Vec<usize> = (0..conditions).collect();
     if conditions == 1 {
         return split(&once, duration);

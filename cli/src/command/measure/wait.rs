@@ -10,12 +10,12 @@ use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
-use punctual_lab::periodic::{Block, Condition, Plan, Stream, WaitKind, split};
+use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::Exit;
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
 use crate::command;
+use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::Json;
 use crate::parse::{self, Phase};
@@ -37,17 +37,17 @@ pub(crate) struct Args {
     /// The loop's period
     #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
     pub(crate) period: parse::Duration,
-    /// How long to measure, in all; each way has an equal share of it, in turns
+    /// How long to measure, in all; the waits take turns, with equal shares of the time
     #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration
     #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Phase,
-    /// The share of the CPU that the adaptive way may take
+    /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
     pub(crate) budget: f64,
-    /// What to load the machine with meanwhile, as for 'measure periodic', all at once
+    /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     pub(crate) load: Loads,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let (cpu, choice) =
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the ways to wait are compared")?;
     let [loads] = &args.load.turns()[..] else {
-        bail!("--load: the ways to wait are compared under one load, or several at once");
+        bail!("--load: measure wait takes one load or several at once, not in turn");
     };
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         wait: Some(*way),
         loads: loads.clone(),
     };
-    let mut plan = Plan {
+    let mut plan = PeriodicPlan {
         streams: vec![Stream {
             cpu: Some(cpu),
             period,
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         cold: COLD_CYCLES,
     };
     let json = Json::open(args.report.json.as_deref())?;
-    let plan_of = |duration| Plan { blocks: blocks(ways.len(), duration), ..plan.clone() };
+    let plan_of = |duration| PeriodicPlan { blocks: blocks(ways.len(), duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let strategies = strategies(&loops.judged.runs);
     let report = Report { envelope, body: WaitBody { loops, strategies }.into() };
     command::write(&report, json)?;
-    command::exit_after(&report, trouble)
+    Exit::after(&report, trouble)
 }
 
 /// The ways that are compared: all that a loop of this period can have.
@@ -126,7 +126,7 @@ fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
 }
 
 /// Turns of equal length, ten of each way where the time allows.
-fn blocks(ways: usize, duration: Span) -> Vec<Block> {
+fn blocks(ways: usize, duration: Span) -> Vec<ConditionBlock> {
     let count = i64::try_from(ways).unwrap_or(i64::MAX).max(1);
     let tenth = duration.as_ns() / count / 10;
     let length = tenth.clamp(BLOCK_MIN.as_ns(), BLOCK_MAX.as_ns());

@@ -16,8 +16,8 @@ const BYTES_MAX: u64 = 128 << 20;
 pub(super) struct Found {
     /// The results, those of a directory by name.
     pub(super) stored: Vec<Stored>,
-    /// Where the page goes when nothing else is said.
-    pub(super) beside: PathBuf,
+    /// Where the page goes without --output.
+    pub(super) default_dir: PathBuf,
 }
 
 /// Reads every result that `paths` name.
@@ -34,12 +34,12 @@ pub(super) fn all(paths: &[PathBuf]) -> Result<Found> {
         bail!("{} results of {} MiB: more than a page takes", files.len(), bytes >> 20);
     }
     let stored = files.iter().map(|file| stored::read(file)).collect::<Result<Vec<_>>>()?;
-    let beside = match paths {
+    let default_dir = match paths {
         [one] if one.is_dir() => one.clone(),
         [one] => one.parent().map(Path::to_owned).unwrap_or_default(),
         _ => PathBuf::new(),
     };
-    Ok(Found { stored, beside })
+    Ok(Found { stored, default_dir })
 }
 
 /// The results at `path`: itself, the one in it, or those in the directories in it.
@@ -60,7 +60,7 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if inside.is_empty() {
-        bail!("{shown}: no {RESULT} is in it, nor in a directory in it");
+        bail!("{shown}: no {RESULT} in it, nor in the directories in it");
     }
     inside.sort();
     Ok(inside)

@@ -1,15 +1,15 @@
-//! Whether the CPUs that a file names are there and allowed, before anything is started.
+//! Checks that the CPUs that a file names exist and are allowed, before anything is started.
 //!
-//! Asks the kernel: a thread goes to each once.
+//! By trying: a thread moves to each of them once.
 
 use std::collections::BTreeMap;
 
 use punctual::os::Errno;
 use punctual::os::affinity::{self, CpuMask};
-use punctual_lab::tasks::Tasks;
+use punctual_lab::tasks::TaskFile;
 
-/// Refuses the first CPU that nothing can run on, with the place that names it.
-pub(super) fn check(tasks: &Tasks) -> Result<(), String> {
+/// Refuses the first CPU that cannot be used, with the place in the file that names it.
+pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
     let named = tasks.all.iter().filter_map(|task| Some((task.spec.cpu?, Some(task.line))));
     let all: Vec<(u32, Option<usize>)> =
         tasks.cpu.map(|cpu| (cpu, None)).into_iter().chain(named).collect();
@@ -18,10 +18,10 @@ pub(super) fn check(tasks: &Tasks) -> Result<(), String> {
         return Ok(());
     };
     let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
-    Err(format!("{place}: nothing of this can run on CPU {cpu}: {}", refused[cpu]))
+    Err(format!("{place}: cannot run on CPU {cpu}: {}", refused[cpu]))
 }
 
-/// What the kernel says of those that it refuses.
+/// The CPUs that the kernel refuses, and why.
 fn refused(cpus: impl Iterator<Item = u32> + Send) -> BTreeMap<u32, Errno> {
     let go = |cpu| Some((cpu, affinity::set(0, &CpuMask::one(cpu)).err()?));
     // Its own affinity is gone with the thread.

@@ -1,13 +1,13 @@
-//! `punctual run`: starts the tasks that a file names, each a process of its own, and stays with
+//! `punctual run`: starts the tasks that a file names, each a process of its own, and supervises
 //! them.
 //!
-//! Reads the file, finds the programs, lets `punctual::process` do the rest, says what happens on
-//! standard error and what came of it at the end. Exit 1 when a task was given up, or stopped all.
+//! Reads the file, finds the programs, lets `punctual::process` do the rest, prints events to
+//! standard error and a report at the end. Exit 1 when a task was given up, or stopped all.
 
 mod cpus;
+mod messages;
+mod printer;
 mod program;
-mod said;
-mod teller;
 
 use std::fs::File;
 use std::io::Read;
@@ -21,25 +21,25 @@ use punctual::os::signal;
 use punctual::process::Supervisor;
 use punctual::process::{Event, Stop};
 use punctual_lab::quiet;
-use punctual_lab::tasks::{FILE_MAX, GridPhase, Tasks};
+use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
 
-use crate::Exit;
 use crate::args::RunArgs;
+use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{Report, RunBody, supervised};
-use teller::Teller;
+use printer::Printer;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), [args.file.as_path()])?;
     let shown = args.file.display();
-    let tasks = Tasks::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
+    let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
     for named in &tasks.all {
         program::check(&named.spec)
             .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
     }
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    let Some(shortest) = tasks.shortest() else { bail!("{shown}: there is no task") };
+    let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
     // From the socket's first moment until no task has a priority any more and all outputs are
@@ -56,29 +56,29 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let mut machine = MachineClock::best();
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
     let started = jiff::Timestamp::now();
-    let mut refused = said::Refusals::default();
-    let mut teller = Teller::start().context("cannot start a thread")?;
+    let mut refused = messages::Refusals::default();
+    let mut printer = Printer::start().context("cannot start a thread")?;
     let finished = ready.run(
         wait,
         args.duration.map(|duration| duration.0),
         Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
         &mut |event: Event| {
             refused.note(&event);
-            teller.tell(said::line(&event));
+            printer.print(messages::line(&event));
         },
     );
     drop(hold);
     warnings.extend(refused.warnings(&finished));
-    warnings.extend(said::left_out(teller.end()));
+    warnings.extend(messages::left_out(printer.end()));
     let supervised = supervised::of(&finished, tasks.wait.name(), phase_ns);
     let mut report = Report::new("run", RunBody { supervised });
     report.envelope.started_at = Some(started.to_string());
-    report.envelope.incomplete = said::is_cut_short(&finished, args.duration.is_some());
+    report.envelope.incomplete = messages::is_cut_short(&finished, args.duration.is_some());
     report.envelope.warnings = warnings;
-    report.envelope.verdict.reasons = said::reasons(&finished);
+    report.envelope.verdict.reasons = messages::reasons(&finished);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, json)?;
-    Ok(super::exit(&report))
+    Ok(Exit::of(&report))
 }
 
 /// A file, as long as one may be.
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Where the grid lies, and what to say of it.
-fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
+fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {
@@ -102,7 +102,7 @@ fn phase(tasks: &Tasks, shortest: Period) -> Result<(u64, Vec<String>)> {
     Ok(match at {
         Some(quiet) => (quiet.phase_ns, Vec::new()),
         None => {
-            let why = "no quiet phase: no tick was heard that the shortest period could be kept \
+            let why = "no quiet phase: no tick was observed that the shortest period can be kept \
                        away from, so the grid stays at phase zero";
             (0, vec![why.to_owned()])
         }

@@ -19,32 +19,32 @@ pub(crate) struct SoakArgs {
     /// [default: a new one in punctual-results]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
     pub(crate) campaign: Option<PathBuf>,
-    /// Go on with the campaign in DIR, which must be there; what is not given here is as it was
+    /// Continue the campaign in DIR, which must exist; options that are not given keep their values
     #[arg(long, value_name = "DIR", conflicts_with = "show")]
     pub(crate) resume: Option<PathBuf>,
-    /// Report on the campaign in DIR as far as it is, and measure nothing; it may be running
+    /// Report on the campaign in DIR so far, and measure nothing; it may be running
     #[arg(long, value_name = "DIR")]
     pub(crate) show: Option<PathBuf>,
     /// The campaign's name [default: its directory's]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) name: Option<String>,
-    /// Go on although the machine, or an option, is not as before; it is kept apart
+    /// Continue although the machine or an option has changed; the results are kept apart
     #[arg(long)]
     pub(crate) allow_change: bool,
-    /// How long to measure, all stretches over all boots together [default: without end]
+    /// How long to measure, in all batches of all boots together [default: no end]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: Option<parse::Duration>,
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// The period; several, separated by commas, run at once on each CPU, the shortest first in
-    /// priority [default: 1ms]
+    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
+    /// higher priority [default: 1ms]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse::period)]
     pub(crate) period: Vec<parse::Duration>,
-    /// The scheduling policy to ask for [default: fifo]
+    /// The scheduling policy to request [default: fifo]
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyName>,
-    /// The priority to ask for, as the kernel counts: 98 is first [default: 90]
+    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
     pub(crate) priority: Option<u8>,
     /// How to wait for a release [default: sleep]
@@ -54,14 +54,14 @@ pub(crate) struct SoakArgs {
     /// [default: zero]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
     pub(crate) phase: Option<Phase>,
-    /// What to load the machine with meanwhile, as for 'measure periodic'; loads in turn come
-    /// around within each stretch [default: none]
+    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
+    /// each batch [default: none]
     #[arg(long, value_parser = parse::loads)]
     pub(crate) load: Option<Loads>,
-    /// How long a stretch is: after each a line, and a new result.json [default: 1h]
+    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) every: Option<parse::Duration>,
-    /// How often the state is saved: what a kill or a power cut may cost
+    /// How often the state is saved: a kill or a power cut loses at most this much
     #[arg(
         long,
         default_value = "30s",
@@ -70,9 +70,9 @@ pub(crate) struct SoakArgs {
         value_parser = parse::duration
     )]
     pub(crate) save_every: parse::Duration,
-    /// Fail (exit 1) unless this holds for the whole campaign: 'p99.9<50us', 'max<1ms',
-    /// 'missed<1'; checked each time the state is saved, and reported once it is broken for good;
-    /// may be given again
+    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
+    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
+    /// more; may be given again
     #[arg(
         long = "limit",
         value_name = "LIMIT",
@@ -80,8 +80,8 @@ pub(crate) struct SoakArgs {
         value_parser = limit
     )]
     pub(crate) limits: Vec<MetricLimit>,
-    /// Fail (exit 1) unless the campaign shows this: 'p(lateness>50us)<1e-6'; judged by bounds
-    /// that hold however often one looks; may be given again
+    /// Fail (exit 1) unless the campaign shows this claim: 'p(lateness>50us)<1e-6'; its bounds stay
+    /// valid however often it is checked; may be given again
     #[arg(
         long = "claim",
         value_name = "CLAIM",
@@ -89,13 +89,13 @@ pub(crate) struct SoakArgs {
         value_parser = ask
     )]
     pub(crate) claims: Vec<Ask>,
-    /// End as soon as a limit or claim is broken for good
+    /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     pub(crate) stop_on_fail: bool,
-    /// Write the result as JSON to FILE too, or to standard output alone for '-'
+    /// Write the result also as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
-    /// Take in the cold cycles at the start of each block, which are left out otherwise
+    /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(crate) keep_cold: bool,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub(crate) struct SoakArgs {
 
 fn name(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
-        return Err("a name is 1 to 100 characters, none of them a control character".to_owned());
+        return Err("name must be 1 to 100 characters, without control characters".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -115,7 +115,8 @@ fn limit(text: &str) -> Result<MetricLimit, String> {
     let limit = parse::limit(text)?;
     match limit.metric() {
         JitterPp | JitterRms => Err(format!(
-            "{limit}: a campaign fits no grid, as none lasts over boots; measure periodic does"
+            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
+             'punctual measure periodic' has one"
         )),
         _ => Ok(limit),
     }

@@ -105,14 +105,14 @@ impl<'a> Checkpointer<'a> {
         let saved = self.directory().save(&campaign);
         match saved {
             Ok(()) if self.failing.swap(false, Ordering::Relaxed) => {
-                self.note("the state is saved again");
+                self.note("the state can be saved again");
             }
             Ok(()) => {}
             Err(why) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
                     self.note(&format!(
-                        "cannot save the state: {why:#}; measuring goes on in memory, and saving \
-                         is tried again"
+                        "cannot save the state: {why:#}; measuring continues in memory, and \
+                         saving will be retried"
                     ));
                 }
             }
@@ -141,18 +141,18 @@ impl<'a> Checkpointer<'a> {
             && !before
             && self.unsaved() == Some(RESULT)
         {
-            self.note(&format!("{why:#}; it is tried again after the next stretch"));
+            self.note(&format!("{why:#}; retrying after the next batch"));
         }
     }
 
-    /// Saves every so often, and with the result whenever a stretch is over, until the channel's
+    /// Saves every so often, and with the result whenever a batch is over, until the channel's
     /// other end is gone. A disk may take its time: the loops do not wait for it.
     pub(crate) fn spawn<'scope, 'env>(
         &'scope self,
         scope: &'scope Scope<'scope, 'env>,
         housekeeping: &[u32],
         every: Duration,
-        stretches: mpsc::Receiver<Here>,
+        batches: mpsc::Receiver<Here>,
     ) -> io::Result<ScopedJoinHandle<'scope, ()>> {
         let housekeeping = housekeeping.to_vec();
         std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -163,7 +163,7 @@ impl<'a> Checkpointer<'a> {
                 let _anywhere = affinity::set(0, &mask);
             }
             loop {
-                match stretches.recv_timeout(every) {
+                match batches.recv_timeout(every) {
                     Ok(here) => {
                         self.checkpoint();
                         self.write_result(&here);

@@ -37,7 +37,7 @@ pub(crate) struct CampaignConfig {
     wait: WaitName,
     phase: Phase,
     load: Loads,
-    /// How long a stretch is.
+    /// How long a batch is.
     pub(crate) every: Span,
     /// How long in all; `None`: without end.
     pub(crate) duration: Option<Span>,
@@ -78,7 +78,7 @@ impl CampaignConfig {
                 .or(args.policy, "policy", PolicyName::Fifo, |t| PolicyName::from_str(t, false))?,
             priority: kept.or(args.priority, "priority", 90, |text| {
                 let number = text.parse().ok().filter(|n| (1..=98).contains(n));
-                number.ok_or_else(|| "not from 1 to 98".to_owned())
+                number.ok_or_else(|| "must be 1 to 98".to_owned())
             })?,
             wait: kept
                 .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
@@ -121,13 +121,12 @@ impl CampaignConfig {
             bail!("--every must be at least {EVERY_MIN}");
         }
         if self.phase == Phase::Quiet {
-            bail!("--phase quiet: where it is may differ from boot to boot; give a duration");
+            bail!("--phase quiet: the quiet phase can differ from boot to boot; give a duration");
         }
         for (name, value) in self.words() {
             if value.chars().count() > VALUE_MAX || value.contains(char::is_control) {
                 bail!(
-                    "--{name}: a campaign keeps at most {VALUE_MAX} characters of it, none of them \
-                     a control character"
+                    "--{name}: must be at most {VALUE_MAX} characters, without control characters"
                 );
             }
         }
@@ -173,7 +172,7 @@ impl CampaignConfig {
         different(&deciding(kept), &deciding(&self.words()))
     }
 
-    /// The loops, for a stretch of this length.
+    /// The loops, for a batch of this length.
     pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
         LoopChoices {
             cpu: self.cpu.as_deref(),
@@ -191,7 +190,7 @@ impl CampaignConfig {
 const HOUR: Duration = Duration(Span::from_ms(3_600_000));
 /// The share of the CPU that an adaptive wait may take.
 const WAIT_BUDGET: f64 = 0.1;
-/// The shortest stretch: each begins and ends a thread, and calibrates the clock.
+/// The shortest batch: each begins and ends a thread, and calibrates the clock.
 const EVERY_MIN: Span = Span::from_ms(1_000);
 
 fn word(value: impl ValueEnum) -> Option<String> {
@@ -199,7 +198,7 @@ fn word(value: impl ValueEnum) -> Option<String> {
 }
 
 fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
-    move |why| anyhow!("the campaign's own --{name}: {why}")
+    move |why| anyhow!("--{name} as stored in the campaign: {why}")
 }
 
 /// What a campaign keeps.

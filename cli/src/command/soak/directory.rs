@@ -78,7 +78,7 @@ fn state(file: File) -> Result<(Campaign, u64)> {
     let most = FILE_BYTES_MAX as u64;
     file.take(most + 1).read_to_end(&mut bytes).context("cannot read")?;
     if bytes.len() as u64 > most {
-        bail!("no campaign of punctual's: more than {} MiB", most >> 20);
+        bail!("not a campaign of punctual: more than {} MiB", most >> 20);
     }
     Ok(Campaign::from_bytes(&bytes)?)
 }
@@ -100,7 +100,7 @@ impl Directory {
     /// When it cannot be written, is another process's, or holds what is no campaign.
     pub(crate) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
         if fs::metadata(path).is_ok_and(|kind| !kind.is_dir()) {
-            bail!("{}: a campaign is a directory", path.display());
+            bail!("{}: not a directory, so not a campaign", path.display());
         }
         Self::lock(if make { Dir::make(path)? } else { Dir::open(path)? }, make)
     }
@@ -113,7 +113,7 @@ impl Directory {
         let shown = dir.path().display();
         if !STATES.iter().any(|state| dir.has(state)) {
             if !make {
-                bail!("{shown}: no campaign is there to go on with");
+                bail!("{shown}: no campaign to resume");
             }
             refuse_foreign(&dir)?;
         }
@@ -145,7 +145,10 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
     let shown = dir.path().display();
     let name = dir.first_name(&[LOCK]).with_context(|| format!("cannot read {shown}"))?;
     let Some(name) = name else { return Ok(()) };
-    bail!("{shown}: no campaign, and not empty ({name} is in it): give a new or empty directory");
+    bail!(
+        "{shown}: not a campaign, and not empty (it contains {name}): give a new or empty \
+         directory"
+    );
 }
 
 /// Whether the lock is ours now. A process that was killed holds it until its memory is freed, so
@@ -171,7 +174,7 @@ fn take_lock(dir: &Dir) -> Result<File> {
             let _unknown = (&mut lock).take(20).read_to_string(&mut holder);
             let holder = holder.trim();
             let shown = dir.path().display();
-            bail!("{shown}: process {holder} is at work on this campaign already");
+            bail!("{shown}: process {holder} is already running this campaign");
         }
         Err(why) => bail!("cannot lock {}: {why}", dir.path().join(LOCK).display()),
     }

@@ -10,19 +10,19 @@ use punctual::drain::Sink;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual_analysis::campaign::{Batch, Campaign, Effort, Extent, RunSetup};
 
-/// The campaign, and the stretch that runs.
+/// The campaign, and the batch that runs.
 pub(crate) struct Live {
-    /// All stretches that are over.
+    /// All batches that are over.
     pub(crate) campaign: Campaign,
     /// The one that runs.
     pub(crate) running: Option<Running>,
 }
 
-/// A stretch that runs.
+/// A batch that runs.
 #[derive(Clone)]
 pub(crate) struct Running {
     /// Its collectors.
-    pub(crate) stretch: Batch,
+    pub(crate) batch: Batch,
     /// When it began, in seconds since 1970.
     pub(crate) from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.
@@ -73,7 +73,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The campaign as if the stretch that runs ended now.
+    /// The campaign as if the batch that runs ended now.
     pub(crate) fn snapshot(&self) -> Campaign {
         let live = self.lock();
         let mut campaign = live.campaign.clone();
@@ -83,14 +83,14 @@ impl Shared {
             let measured_ns = running.measured_ns();
             // Exact counters come at the end: until then, gaps in k are missed releases.
             let effort = |gaps| Effort { missed: gaps, wall_ns: measured_ns, ..Effort::default() };
-            let efforts = running.stretch.collectors.iter().map(|c| effort(c.gaps())).collect();
+            let efforts = running.batch.collectors.iter().map(|c| effort(c.gaps())).collect();
             let extent = Extent {
                 from_unix_s: running.from_unix_s,
                 to_unix_s: unix_s(),
                 measured_ns,
                 efforts,
             };
-            let _rows = campaign.add(running.stretch, &extent);
+            let _rows = campaign.add(running.batch, &extent);
         }
         campaign
     }
@@ -103,7 +103,7 @@ impl Sink for Feed<'_> {
     fn take(&mut self, run: usize, samples: &[Sample]) {
         let ahead_ns = time_of_day_ns();
         let mut live = self.0.lock();
-        let collectors = live.running.as_mut().map(|running| &mut running.stretch.collectors);
+        let collectors = live.running.as_mut().map(|running| &mut running.batch.collectors);
         if let Some(collector) = collectors.and_then(|collectors| collectors.get_mut(run)) {
             collector.set_time_of_day(ahead_ns);
             collector.extend(samples);

@@ -24,12 +24,12 @@ use punctual::os::signal;
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
-use punctual_lab::periodic::Plan;
+use punctual_lab::periodic::PeriodicPlan;
 
-use crate::Exit;
 use crate::command::measure::PlannedLoops;
+use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
 use crate::output::{self, Json};
@@ -100,13 +100,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
         bail!("{}: the state cannot be saved there", path.display());
     }
     let here = Here { choice: Some(choice), machine: Some(facts.clone()), ..Here::default() };
-    let (stretches, over) = mpsc::sync_channel(1);
-    let session = Session { root, plan, checkpointer: &checkpointer, here, stretches };
+    let (batches, over) = mpsc::sync_channel(1);
+    let session = Session { root, plan, checkpointer: &checkpointer, here, batches };
     let (ended, here) = measure(session, over, args)?;
     finish(&checkpointer, &config, ended?, &here, json)
 }
 
-/// Reports what is to be known before the first stretch.
+/// Reports what is to be known before the first batch.
 fn report_start<'a>(
     checkpointer: &Checkpointer<'_>,
     warnings: impl Iterator<Item = &'a String>,
@@ -115,10 +115,10 @@ fn report_start<'a>(
 ) {
     warnings.for_each(|warning| checkpointer.note(warning));
     if let Some(why) = trouble {
-        checkpointer.note(&format!("a state file is damaged, the other one is used: {why}"));
+        checkpointer.note(&format!("one state file is corrupt, so the other one is used: {why}"));
     }
     if cut_off {
-        checkpointer.note("the last session was cut off: what came after its last save is lost");
+        checkpointer.note("the last session was cut off: data after its last save is lost");
     }
 }
 
@@ -126,7 +126,7 @@ fn report_start<'a>(
 ///
 /// # Errors
 /// When they could take the machine away.
-fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
+fn judge(plan: &PeriodicPlan, here: &MachineFacts) -> Result<Vec<String>> {
     plan.check().map_err(|why| words::risk(&why))?;
     let cautions = punctual_lab::experiment::judge(&plan.demands(), here);
     let cautions = cautions.map_err(|why| words::risk(&why))?;
@@ -134,11 +134,14 @@ fn judge(plan: &Plan, here: &Facts) -> Result<Vec<String>> {
 }
 
 /// The loops of a campaign, within what it can hold.
-fn plan(config: &CampaignConfig, here: &Facts) -> Result<PlannedLoops> {
+fn plan(config: &CampaignConfig, here: &MachineFacts) -> Result<PlannedLoops> {
     let shortest = config.duration.map_or(config.every, |duration| duration.min(config.every));
     let planned = config.loops(shortest).plan(here)?;
     if planned.plan.runs() > RUNS_MAX {
-        bail!("--cpu, --period and --load ask for more than {RUNS_MAX} runs: too many to keep");
+        bail!(
+            "--cpu, --period and --load give more than {RUNS_MAX} runs, the most that a \
+             campaign keeps"
+        );
     }
     Ok(planned)
 }
@@ -161,7 +164,7 @@ fn begin(
     path: &Path,
     config: &CampaignConfig,
     root: &Root,
-    facts: &Facts,
+    facts: &MachineFacts,
 ) -> Result<Campaign> {
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
@@ -174,10 +177,10 @@ fn refuse_change(
     config: &CampaignConfig,
     args: &SoakArgs,
     root: &Root,
-    facts: &Facts,
+    facts: &MachineFacts,
 ) -> Result<()> {
     if let Some(name) = args.name.as_ref().filter(|name| **name != campaign.name) {
-        bail!("--name {name:?}: this campaign is {:?}", campaign.name);
+        bail!("--name {name:?}: the name of this campaign is {:?}", campaign.name);
     }
     if args.allow_change {
         return Ok(());
@@ -186,13 +189,17 @@ fn refuse_change(
     if !machine.is_empty() {
         let what = machine.join("; ");
         bail!(
-            "the campaign was measured on another machine ({what}); --allow-change keeps both apart"
+            "the campaign was measured on another machine ({what}); --allow-change keeps their \
+             results apart"
         );
     }
     let changes = config.changes(&campaign.requested);
     if !changes.is_empty() {
         let what = changes.join("; ");
-        bail!("the campaign has other options ({what}); --allow-change keeps both apart");
+        bail!(
+            "the options differ from those of the campaign ({what}); --allow-change keeps their \
+             results apart"
+        );
     }
     Ok(())
 }
@@ -209,8 +216,8 @@ fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignC
     let measured = format::long(measured_ns as f64);
     let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
     checkpointer.print(&format!(
-        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to go on \
-         later: punctual soak --resume {shown}"
+        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
+         continue later: punctual soak --resume {shown}"
     ));
 }
 
@@ -227,9 +234,9 @@ fn measure(
     std::thread::scope(|scope| {
         checkpointer.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
         let ended = session.run();
-        let Session { here, stretches, .. } = session;
+        let Session { here, batches, .. } = session;
         // The checkpointer's thread ends with it.
-        drop(stretches);
+        drop(batches);
         Ok((ended, here))
     })
 }
@@ -256,7 +263,7 @@ fn finish(
 
 fn print(report: &Report, json: Json) -> Result<Exit> {
     super::write(report, json)?;
-    Ok(super::exit(report))
+    Ok(Exit::of(report))
 }
 
 /// Shows a campaign as it is on disk.
@@ -277,7 +284,7 @@ fn stored(
     config: impl Fn(&BTreeMap<String, String>) -> Result<CampaignConfig>,
 ) -> Result<Report> {
     let found = directory::read(dir)?;
-    let Some(found) = found else { bail!("{}: no campaign is there", dir.display()) };
+    let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
     let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
     let mut report = pages::report(&found.campaign, &config, &Here::default());
     report.envelope.warnings.extend(found.trouble);

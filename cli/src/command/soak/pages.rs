@@ -4,7 +4,7 @@
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_analysis::claim::judge::Holds;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use super::config::CampaignConfig;
 use super::limits;
@@ -22,12 +22,12 @@ pub(crate) struct Here {
     /// What stamps were taken with.
     pub(crate) clock: Option<Clock>,
     /// What is known of the machine.
-    pub(crate) machine: Option<Facts>,
+    pub(crate) machine: Option<MachineFacts>,
     /// What the kernel granted.
     pub(crate) session: Option<Session>,
     /// What a reader should know.
     pub(crate) warnings: Vec<String>,
-    /// What the loads did in the latest stretch, by run of the setup that is measured now.
+    /// What the loads did in the latest batch, by run of the setup that is measured now.
     pub(crate) loads: Vec<Vec<Load>>,
     /// Which setup that is.
     pub(crate) pool: Option<usize>,
@@ -81,14 +81,15 @@ fn cautions(campaign: &Campaign) -> Vec<String> {
     let mut cautions = Vec::new();
     if campaign.pools().len() > 1 {
         cautions.push(format!(
-            "{} setups are kept apart: kernel, machine's settings or policy changed on the way",
+            "{} setups are kept apart: the kernel, the machine's settings or the policy changed",
             campaign.pools().len()
         ));
     }
     let boots = campaign.boot();
     if boots < 3 && boots > 0 {
         cautions.push(format!(
-            "{boots} boot{}: machines differ from boot to boot; three to five show by how much",
+            "{boots} boot{}: results differ from boot to boot; three to five boots show by how \
+             much",
             if boots == 1 { "" } else { "s" }
         ));
     }
@@ -160,7 +161,7 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
     }
 }
 
-/// The one line of a stretch of one run: fit for a journal.
+/// The one line about a batch of one run: fit for a journal.
 pub(super) fn line(
     campaign: &Campaign,
     row: &punctual_analysis::campaign::BatchRow,

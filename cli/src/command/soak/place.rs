@@ -7,17 +7,20 @@ use std::collections::BTreeMap;
 
 use punctual_analysis::campaign::{RunSetup, Setup, plain};
 use punctual_host::baseline;
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::identity;
 use punctual_host::root::Root;
 
 /// Facts by name, as a campaign keeps text.
-fn named<'a>(facts: &Facts, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+fn named<'a>(
+    facts: &MachineFacts,
+    names: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, String> {
     baseline::known(names, facts).into_iter().map(|(name, text)| (name, plain(&text))).collect()
 }
 
 /// Which machine this is.
-pub(super) fn machine(root: &Root, facts: &Facts) -> BTreeMap<String, String> {
+pub(super) fn machine(root: &Root, facts: &MachineFacts) -> BTreeMap<String, String> {
     let mut machine = named(facts, baseline::MACHINE.iter().copied());
     if let Some(id) = identity::machine(root).value() {
         machine.insert("identifier".to_owned(), id.clone());
@@ -31,11 +34,11 @@ pub(super) fn boot(root: &Root) -> String {
 }
 
 /// The kernel's release.
-pub(super) fn kernel(facts: &Facts) -> String {
+pub(super) fn kernel(facts: &MachineFacts) -> String {
     facts.kernel.kernel.value().cloned().unwrap_or_default()
 }
 
 /// The setup of these runs on this machine.
-pub(super) fn setup(runs: Vec<RunSetup>, facts: &Facts) -> Setup {
+pub(super) fn setup(runs: Vec<RunSetup>, facts: &MachineFacts) -> Setup {
     Setup { runs, facts: named(facts, baseline::lasting()) }
 }

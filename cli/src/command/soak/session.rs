@@ -1,8 +1,8 @@
-//! The stretches of one session, one after the other, until the end or a stop.
+//! The batches of one session, one after the other, until the end or a stop.
 //!
-//! Each stretch is an experiment of its own: threads, clock and loads begin anew, so that nothing
+//! Each batch is an experiment of its own: threads, clock and loads begin anew, so that nothing
 //! grows from one to the next. Between two of them a tenth of a second is not measured; there the
-//! line of the stretch is said.
+//! line of the batch is said.
 
 use std::error::Error;
 use std::fs::File;
@@ -20,10 +20,12 @@ use punctual::os::signal;
 use punctual_analysis::campaign::{
     BatchRow, Effort, Extent, RunSetup, Start, WatchedThresholds, plain,
 };
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
-use punctual_lab::experiment::{End, Event, Finished, Observer};
-use punctual_lab::periodic::{Begun, Destination, Periodic, Plan, Prepared, RunOutcome};
+use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
+use punctual_lab::periodic::{
+    Begun, Destination, PeriodicExperiment, PeriodicPlan, Prepared, RunOutcome,
+};
 
 use super::checkpointer::Checkpointer;
 use super::live::{Feed, Running, time_of_day_ns, unix_s};
@@ -34,7 +36,7 @@ use crate::experiment::{self, run_name, words};
 use crate::progress::Line;
 use crate::report::{self, Load, policy_words};
 
-/// Stretches that may fail one after the other before a session gives up.
+/// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
 /// How long it waits after one that failed.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -51,18 +53,18 @@ pub(super) enum Ended {
 /// What a session goes by.
 pub(super) struct Session<'a> {
     pub(super) root: &'a Root,
-    pub(super) plan: Plan,
+    pub(super) plan: PeriodicPlan,
     pub(super) checkpointer: &'a Checkpointer<'a>,
     pub(super) here: Here,
-    /// To the checkpointer, whenever a stretch is over.
-    pub(super) stretches: SyncSender<Here>,
+    /// To the checkpointer, whenever a batch is over.
+    pub(super) batches: SyncSender<Here>,
 }
 
-/// A progress line on a terminal only: a journal has the line of each stretch.
+/// A progress line on a terminal only: a journal has the line of each batch.
 struct OnTerminal(Option<Line>);
 
 impl Observer for OnTerminal {
-    fn event(&mut self, event: &Event<'_>) {
+    fn event(&mut self, event: &ExperimentEvent<'_>) {
         if let Some(line) = &mut self.0 {
             line.event(event);
         }
@@ -70,7 +72,7 @@ impl Observer for OnTerminal {
 }
 
 impl Session<'_> {
-    /// Runs stretches until the campaign is complete or has to stop.
+    /// Runs batches until the campaign is complete or has to stop.
     ///
     /// # Errors
     /// When loops cannot be started, or loads fail again and again.
@@ -81,11 +83,13 @@ impl Session<'_> {
                 return Ok(Ended::Stopped);
             }
             let Some(length) = self.next_length() else { return Ok(Ended::Finished) };
-            let end = self.stretch(length)?;
+            let end = self.batch(length)?;
             let failed = match &end {
-                End::Load(why) => Some(format!("a load did not start: {why}")),
-                End::Watchdog(force) => Some(format!("the watchdog ended a loop ({force:?})")),
-                End::Finished | End::Stopped => None,
+                ExperimentEnd::Load(why) => Some(format!("a load did not start: {why}")),
+                ExperimentEnd::Watchdog(force) => {
+                    Some(format!("the watchdog ended a loop ({force:?})"))
+                }
+                ExperimentEnd::Finished | ExperimentEnd::Stopped => None,
             };
             let Some(why) = failed else {
                 failures = 0;
@@ -100,7 +104,7 @@ impl Session<'_> {
         }
     }
 
-    /// How long the next stretch is; `None` when all is measured.
+    /// How long the next batch is; `None` when all is measured.
     fn next_length(&self) -> Option<Span> {
         let config = self.checkpointer.config();
         let measured = self.checkpointer.shared().lock().campaign.measured_ns();
@@ -118,13 +122,13 @@ impl Session<'_> {
         }
     }
 
-    fn stretch(&mut self, length: Span) -> Result<End> {
+    fn batch(&mut self, length: Span) -> Result<ExperimentEnd> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
-        let facts = Facts::collect(self.root);
+        let facts = MachineFacts::collect(self.root);
         let from_unix_s = unix_s();
         let mut place =
             Place { checkpointer: self.checkpointer, facts: &facts, from_unix_s, pool: 0 };
-        let loops = Periodic {
+        let loops = PeriodicExperiment {
             plan: self.plan.clone(),
             follow: None,
             recording_cost: false,
@@ -148,16 +152,16 @@ impl Session<'_> {
             self.checkpointer.print(&line);
         }
         // Where the checkpointer is still at the last one, it saves this one with the next.
-        let _busy = self.stretches.try_send(self.here.clone());
+        let _busy = self.batches.try_send(self.here.clone());
         Ok(finished.end)
     }
 
-    /// The stretch is over: takes it in, with the recorders' own counters.
-    fn finish<T>(&self, finished: &Finished<T>, extent: &Extent) -> Vec<BatchRow> {
+    /// The batch is over: takes it in, with the recorders' own counters.
+    fn finish<T>(&self, finished: &FinishedExperiment<T>, extent: &Extent) -> Vec<BatchRow> {
         let ahead_ns = time_of_day_ns();
         let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
-        let rows = live.campaign.add(running.stretch, extent);
+        let rows = live.campaign.add(running.batch, extent);
         for (at_ns, what) in &finished.disturbances {
             let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
             live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
@@ -166,7 +170,7 @@ impl Session<'_> {
     }
 
     /// What the process knows apart from the numbers.
-    fn learn<T>(&mut self, finished: &Finished<T>, facts: &Facts, pool: usize) {
+    fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &MachineFacts, pool: usize) {
         self.here.machine = Some(facts.clone());
         self.here.clock = Some(experiment::clock(&finished.clock));
         self.here.session = Some(words::session(finished, facts));
@@ -178,10 +182,10 @@ impl Session<'_> {
     }
 }
 
-/// Where the samples of a stretch go: into the campaign.
+/// Where the samples of a batch go: into the campaign.
 struct Place<'a> {
     checkpointer: &'a Checkpointer<'a>,
-    facts: &'a Facts,
+    facts: &'a MachineFacts,
     from_unix_s: i64,
     /// Which setup it is, once it has begun.
     pool: usize,
@@ -231,13 +235,13 @@ impl<'a> Destination for Place<'a> {
             lateness_ns: report::thresholds(&config.limits, &config.claims),
             interval_ns: config.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
-        let stretch = live.campaign.batch(pool, &starts, &watched);
+        let batch = live.campaign.batch(pool, &starts, &watched);
         let (from_ns, length) = (now_ns(ClockId::Monotonic), plan.length());
-        live.running = Some(Running { stretch, from_unix_s: self.from_unix_s, from_ns, length });
+        live.running = Some(Running { batch, from_unix_s: self.from_unix_s, from_ns, length });
         drop(live);
         if !differences.is_empty() {
             let what = differences.join("; ");
-            self.checkpointer.note(&format!("kept apart from what was before: {what}"));
+            self.checkpointer.note(&format!("kept apart from earlier results: {what}"));
         }
         self.pool = pool;
         Ok(Begun { sink: Feed(self.checkpointer.shared()), file: None })

@@ -84,14 +84,14 @@ fn times(page: &Page, line: &Line) -> Value {
     let column = |of: &dyn Fn(&(f64, &_)) -> Value| -> Vec<Value> {
         placed.iter().map(|point| point.as_ref().map_or(Value::Null, of)).collect()
     };
-    type EnvelopeBin = punctual_analysis::plot::envelope::EnvelopeBin;
+    type Bin = punctual_analysis::plot::envelope::EnvelopeBin;
     let missed = times.thinned.envelope.bins().iter().filter(|s| s.missed > 0);
     let outliers = &times.thinned.outliers;
     json!({
-        "t": column(&|(at, _): &(f64, &EnvelopeBin)| json!(micro(*at))),
-        "min": column(&|(_, s): &(f64, &EnvelopeBin)| json!(s.min_ns)),
-        "mean": column(&|(_, s): &(f64, &EnvelopeBin)| json!(s.mean_ns().round())),
-        "max": column(&|(_, s): &(f64, &EnvelopeBin)| json!(s.max_ns)),
+        "t": column(&|(at, _): &(f64, &Bin)| json!(micro(*at))),
+        "min": column(&|(_, s): &(f64, &Bin)| json!(s.min_ns)),
+        "mean": column(&|(_, s): &(f64, &Bin)| json!(s.mean_ns().round())),
+        "max": column(&|(_, s): &(f64, &Bin)| json!(s.max_ns)),
         "cycles": times.thinned.envelope.width(),
         "missed": missed.map(|s| micro(times.at_s(s.first))).collect::<Vec<_>>(),
         "ot": outliers.iter().map(|o| micro(times.at_s(o.cycle))).collect::<Vec<_>>(),

@@ -15,7 +15,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     let heads = [
         "run",
         ">n cycles",
-        ">typical (p50)",
+        ">median",
         ">p99",
         ">1 in 1000 (p99.9)",
         ">p99.99",
@@ -25,12 +25,13 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         ">CPU of the loop",
     ];
     let rows: Vec<Vec<String>> = runs(page).iter().map(|(name, run)| row(name, run)).collect();
-    let mut body = table("How late a wake is, or a missed release", &heads, &rows);
-    body += "<p class=\"muted\">A dash stands where n is too small to say. A release that ran is \
-             late until its wake, one that was missed until the first wake after it, and a period \
-             at least. Unrecorded cycles ran, but the memory for samples was full: quantiles take \
-             them for the latest. ≥ stands where some are not known.</p>";
-    body += &details("The same recordings by the names of others", &other_names(page));
+    let mut body = table("Lateness of releases, missed ones included", &heads, &rows);
+    body += "<p class=\"muted\">A dash means that n is too small. The lateness of a release that \
+             ran ends at its wake; that of a missed release ends at the first wake after it, and \
+             is at least one period. Unrecorded cycles ran, but the memory for samples was full: \
+             quantiles count them as the latest. ≥ means that some values are only known to be at \
+             least this.</p>";
+    body += &details("The same recordings in the measures of other tools", &other_names(page));
     body += &details("Cycles that were left out, faults, preemption, floor", &other_figures(page));
     Some(Section { id: "figures", heading: "Figures", body })
 }
@@ -93,7 +94,7 @@ fn other_names(page: &Page) -> String {
         ]
     };
     let rows: Vec<_> = runs(page).iter().map(row).collect();
-    table("By other names", &heads, &rows)
+    table("In other measures", &heads, &rows)
 }
 
 fn other_figures(page: &Page) -> String {
@@ -105,7 +106,7 @@ fn other_figures(page: &Page) -> String {
         ">stalls in the spin",
         ">page faults",
         ">preempted",
-        ">floor (cost of a stamp)",
+        ">floor (cost of a timestamp)",
     ];
     let counted = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |(name, run): &(String, &Run)| {
@@ -121,5 +122,5 @@ fn other_figures(page: &Page) -> String {
         ]
     };
     let rows: Vec<_> = runs(page).iter().map(row).collect();
-    table("Beside the lateness", &heads, &rows)
+    table("Apart from lateness", &heads, &rows)
 }

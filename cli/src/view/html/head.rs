@@ -14,10 +14,10 @@ pub(super) fn title(page: &Page) -> String {
     match page.results.as_slice() {
         [] => "no result".to_owned(),
         [one] => {
-            format!("{}: how punctual, {}", one.report.envelope.experiment, machine(&one.report))
+            format!("Punctuality of {}, {}", one.report.envelope.experiment, machine(&one.report))
         }
-        [a, b] => format!("{} and {}: how punctual", a.label, b.label),
-        many => format!("{} results: how punctual", many.len()),
+        [a, b] => format!("Punctuality of {} and {}", a.label, b.label),
+        many => format!("Punctuality of {} results", many.len()),
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn of(page: &Page) -> String {
         [a, b] => format!("{} and {}", a.label, b.label),
         many => format!("{} results", many.len()),
     };
-    let mut html = format!("<h1>How punctual: {}</h1>", escape(&headline));
+    let mut html = format!("<h1>Punctuality of {}</h1>", escape(&headline));
     if page.results.len() <= 2 {
         for shown in &page.results {
             html += &origin(shown, page.results.len() > 1);
@@ -122,7 +122,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
     }
     html += "</dl>";
     if report.body.verdicts().is_empty() {
-        html += &paragraph("muted", "These data hold no lateness, so there is no verdict.");
+        html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
     }
     if let Body::Impact(impacted) = &report.body {
         html += &paragraph("", impacted.impact.statement());
@@ -149,11 +149,11 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
         };
         let report = &shown.report;
         if results.len() > 2 && report.envelope.incomplete {
-            add("incomplete:", "it ended before its time");
+            add("incomplete:", "it ended early");
         }
         for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
             let words = format!(
-                "{} ({}): {} Costs: {} To change that: {}",
+                "{} ({}): {} Consequence: {} Remedy: {}",
                 refused.attempt,
                 refused.errno,
                 refused.explanation.why,
@@ -176,5 +176,5 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
         items += &format!("<li>and {} more, in the results</li>", count - NOTES);
     }
     let body = format!("<ul class=\"notes\">{items}</ul>");
-    Some(Section { id: "notes", heading: "Before believing the numbers", body })
+    Some(Section { id: "notes", heading: "Read before you trust the numbers", body })
 }

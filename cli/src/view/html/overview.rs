@@ -17,7 +17,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         "started",
         "run",
         ">n",
-        ">typical",
+        ">median",
         ">1 in 1000",
         ">worst of n",
         ">missed",

@@ -57,7 +57,7 @@ fn figure(page: &Page, plot: &Plot<'_>) -> String {
     let data: String = match plot.kind {
         Kind::Histogram => bins(page, plot),
         Kind::Curve => plot.panel.lines.iter().map(|line| points(page, line)).collect(),
-        Kind::Time => plot.panel.lines.iter().map(|line| stretches(page, line)).collect(),
+        Kind::Time => plot.panel.lines.iter().map(|line| time_bins(page, line)).collect(),
     };
     format!(
         "<figure id=\"{id}\" class=\"plot\" data-kind=\"{kind}\"><h3>{}</h3>{}\
@@ -107,29 +107,25 @@ fn points(page: &Page, line: &Line) -> String {
     )
 }
 
-fn stretches(page: &Page, line: &Line) -> String {
+fn time_bins(page: &Page, line: &Line) -> String {
     let Some(times) = Times::of(page, line) else { return String::new() };
     let envelope = times.thinned.envelope.thinned(TIME_ROWS);
     let rows: Vec<Vec<String>> = envelope
         .bins()
         .iter()
-        .map(|stretch| {
+        .map(|bin| {
             vec![
-                format!("{:.3} s", times.at_s(stretch.first)),
-                format::count(stretch.n),
-                format::ns(Some(stretch.min_ns as f64)),
-                format::ns(Some(stretch.mean_ns())),
-                format::ns(Some(stretch.max_ns as f64)),
-                format::count(stretch.missed),
+                format!("{:.3} s", times.at_s(bin.first)),
+                format::count(bin.n),
+                format::ns(Some(bin.min_ns as f64)),
+                format::ns(Some(bin.mean_ns())),
+                format::ns(Some(bin.max_ns as f64)),
+                format::count(bin.missed),
             ]
         })
         .collect();
     table(
-        &format!(
-            "Lateness over time, {}: stretches of {:.3} s",
-            line.name,
-            times.width_s(&envelope)
-        ),
+        &format!("Lateness over time, {}: bins of {:.3} s", line.name, times.width_s(&envelope)),
         &["from", ">cycles", ">smallest", ">mean", ">largest", &format!(">{}", times.gaps)],
         &rows,
     )

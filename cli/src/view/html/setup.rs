@@ -61,14 +61,18 @@ fn instruments(report: &Report) -> String {
         let kept_away = session.idle_states_held;
         parts.push(locked.to_owned());
         parts.push(
-            if kept_away { "idle states held off" } else { "idle states as they are" }.into(),
+            if kept_away { "idle states held off" } else { "idle states not held off" }.into(),
         );
     }
     if let Some(clock) = &report.envelope.clock {
-        parts.push(format!("stamps {}, each {}", clock.source, format::ns(Some(clock.stamp_ns))));
+        parts.push(format!(
+            "timestamps {}, each {}",
+            clock.source,
+            format::ns(Some(clock.stamp_ns))
+        ));
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
-                "CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})",
+                "CLOCK_MONOTONIC slewed by {} ppb (± {bound:.0})",
                 format::whole(ppb)
             ));
         }

@@ -81,7 +81,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
         }
     }
     let heads =
-        ["load", ">cycles", ">typical", ">1 in 1000", ">worst of n", ">missed", "what it did"];
+        ["load", ">cycles", ">median", ">1 in 1000", ">worst of n", ">missed", "what it did"];
     let body = table("Lateness under each load", &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "loads", heading: "Loads", body })
 }
@@ -96,7 +96,7 @@ fn rate(load: &Load) -> String {
 
 /// Everything that the runs support.
 pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
-    let heads = ["run", "level", "claim", ">n", "sure", "takes for granted"];
+    let heads = ["run", "level", "claim", ">n", "sure", "assumes"];
     let row = |name: &str, claim: &Claim| {
         let given = if claim.given { "" } else { "refused: " };
         vec![
@@ -112,9 +112,9 @@ pub(super) fn claims(source: &Source<'_>) -> Option<Section> {
         ]
     };
     let mut body =
-        "<p>L0 was observed. L1 bounds how often a cycle is later than a time, L2 where \
-                    a quantile lies; both hold for the machine as it was, under what ran. L3 is \
-                    what a model says of rarer cycles, or why it may not.</p>"
+        "<p>L0 was observed. L1 is a bound on how often a release is later than a given time, L2 \
+         an interval for a quantile; both hold for the machine as it was, under the loads that \
+         ran. L3 is a model's estimate for rarer releases, or the reason why there is none.</p>"
             .to_owned();
     let mut any = false;
     for (name, run) in runs(source) {
@@ -153,7 +153,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
             ]);
         }
     }
-    let body = table("Limits and claims asked for, each on each run", &heads, &rows);
-    let heading = "Limits and claims asked for";
+    let body = table("Requested limits and claims, each on each run", &heads, &rows);
+    let heading = "Requested limits and claims";
     (!rows.is_empty()).then_some(Section { id: "limits", heading, body })
 }

@@ -1,6 +1,6 @@
 //! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
 
-use punctual_lab::executive::{Ratio, Row, Turn};
+use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 
 use super::{Part, Shown};
 use crate::format;
@@ -13,15 +13,15 @@ pub(super) fn shown(body: &ExecutiveBody) -> Shown {
     let rows = body.rows.iter().map(row).collect();
     let mut parts = vec![Part::table("What each design costs", &heads, rows)];
     if !body.ratios.is_empty() {
-        let heads = ["times as long as punctual's", ">as measured", ">less the floor", "aim", ""];
+        let heads = ["time relative to punctual", ">as measured", ">less the floor", "aim", ""];
         let rows = body.ratios.iter().map(ratio).collect();
-        parts.push(Part::table("How the designs stand to each other", &heads, rows));
+        parts.push(Part::table("The designs compared", &heads, rows));
     }
     parts.extend(body.turn.as_ref().map(|of| Part::Words(turn(of))));
     Shown { id: "executive", heading: "What an executive costs", parts }
 }
 
-fn row(row: &Row) -> Vec<String> {
+fn row(row: &ExecutiveRow) -> Vec<String> {
     let times = [row.release_ns, row.dispatch_ns, row.wait_ns, row.cycle_ns, row.floor_ns];
     let mut cells = vec![
         row.design.clone(),
@@ -71,10 +71,10 @@ fn ratio(ratio: &Ratio) -> Vec<String> {
 }
 
 /// What a turn of the loop costs, in a sentence.
-pub(crate) fn turn(turn: &Turn) -> String {
+pub(crate) fn turn(turn: &LoopOverhead) -> String {
     format!(
-        "one turn of the loop, one task, adaptive wait, {}: adds {} to the bare wait ({} against \
-         {}, median of {}); aim {} or less: {}",
+        "loop overhead with one task and adaptive wait, {}: adds {} to the bare wait ({} instead \
+         of {}, median of {} cycles); target {} or less: {}",
         format::period(turn.period_ns),
         format::ns(Some(turn.adds_ns)),
         format::ns(Some(turn.executive_ns)),

@@ -1,7 +1,7 @@
 //! What `measure noise` gives: gaps by CPU, how long they were, what came on all CPUs at once, and
 //! what the kernel counted meanwhile.
 
-use punctual_lab::noise::{AtOnce, CpuNoise, Noise, Overlaps, Worst};
+use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 
 use super::{Part, Shown};
 use crate::format;
@@ -30,9 +30,9 @@ pub(super) fn shown(body: &NoiseBody) -> Shown {
     Shown { id: "noise", heading: "Gaps in a spin", parts }
 }
 
-fn gaps(noise: &Noise, threshold: &str) -> Part {
+fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
     let heads =
-        ["CPU", ">gaps", ">a second", ">lost", ">share", ">typical", ">1 in 1000", ">worst of n"];
+        ["CPU", ">gaps", ">per second", ">lost", ">share", ">median", ">1 in 1000", ">worst of n"];
     let row = |of: &CpuNoise| {
         let a_second = of.gaps as f64 / (of.spun_ns as f64 / 1e9);
         vec![
@@ -56,11 +56,11 @@ fn share(value: f64) -> String {
     if percent > 0.0 && percent < 0.95 { format!("{percent:.3} %") } else { format::share(value) }
 }
 
-fn worst(worst: Option<Worst>) -> String {
+fn worst(worst: Option<WorstGap>) -> String {
     format::ns(worst.map(|worst| worst.length_ns as f64))
 }
 
-fn lengths(noise: &Noise) -> Part {
+fn lengths(noise: &NoiseOutcome) -> Part {
     let names: Vec<String> = noise.cpus.iter().map(|of| format!(">CPU {}", of.cpu)).collect();
     let mut heads = vec![">from", ">to below"];
     heads.extend(names.iter().map(String::as_str));
@@ -69,7 +69,7 @@ fn lengths(noise: &Noise) -> Part {
         cells.extend(row.counts.iter().map(|&count| format::count(count)));
         cells
     });
-    Part::table("How long they were", &heads, rows.collect())
+    Part::table("Lengths of the gaps", &heads, rows.collect())
 }
 
 /// `alone`: no other process could take a CPU.
@@ -87,10 +87,10 @@ fn at_once(of: &AtOnce, alone: bool) -> Part {
         if alone { "elsewhere: host or firmware" } else { "elsewhere: host, firmware, others" };
     rows.push(row(elsewhere, &of.elsewhere));
     let heads = ["where", ">gaps", ">total", ">longest", ">at (CLOCK_MONOTONIC)"];
-    Part::table("Gaps that all CPUs had at once", &heads, rows)
+    Part::table("Simultaneous gaps on all CPUs", &heads, rows)
 }
 
-fn counted(noise: &Noise) -> Part {
+fn counted(noise: &NoiseOutcome) -> Part {
     let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |of: &CpuNoise| {
         let most = of.most_often.iter().take(2);
@@ -113,7 +113,7 @@ fn counted(noise: &Noise) -> Part {
         ]
     };
     let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
-    let caption = "What the kernel counted meanwhile, steal and interrupts also in the rests";
+    let caption = "Kernel counters during the measurement; steal and interrupts include the rests";
     Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
 }
 
@@ -121,7 +121,7 @@ fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
         Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("load {} gave no rate{note}", load.name),
+        None => format!("load {} reported no rate{note}", load.name),
     }
 }
 
@@ -129,13 +129,14 @@ fn policy(of: &CpuNoise) -> String {
     of.priority.map_or_else(|| of.policy.clone(), |priority| format!("{} {priority}", of.policy))
 }
 
-fn windows(noise: &Noise) -> String {
+fn windows(noise: &NoiseOutcome) -> String {
     let reads = noise.cpus.iter().filter_map(|of| of.read_ns).fold(0.0, f64::max);
     let unlisted: u64 = noise.cpus.iter().map(|of| of.unlisted).sum();
     let unlisted = match unlisted {
         0 => String::new(),
         count => format!(
-            "; {} gaps did not fit in memory: they are counted, but in no quantile and no length",
+            "; {} gaps did not fit in memory: they are counted, but missing in quantiles and \
+             lengths",
             format::count(count)
         ),
     };

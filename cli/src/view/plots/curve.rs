@@ -2,7 +2,7 @@
 
 use punctual_analysis::plot::curve::curve;
 use punctual_analysis::summary::SummaryStats;
-use punctual_plot::chart::{Chart, Mark, Series};
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::axes::{Axes, Size};
 use crate::format;
@@ -15,7 +15,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
         let points = curve(&outcome.histogram, outcome.lateness_ns.max);
         let stairs = points.iter().map(|point| (point.one_in, point.lateness_ns)).collect();
         let marks = vec![Mark::Stairs(stairs)];
-        Series { name: line.name.clone(), ink: line.ink, marks }
+        ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
     let part = |line: &Line| described(line, &page.run(line).outcome.lateness_ns);
     Chart {
@@ -34,7 +34,7 @@ fn described(line: &Line, lateness: &SummaryStats) -> String {
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known
-        .map(|(share, ns)| format!("{share} of the cycles at most {} late", format::ns(*ns)))
+        .map(|(share, ns)| format!("{share} of cycles at most {} late", format::ns(*ns)))
         .collect();
     let worst = format::ns(lateness.max);
     format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))

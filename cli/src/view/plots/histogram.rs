@@ -1,7 +1,7 @@
 //! Histograms of lateness: log both ways, in steps, so that a single late cycle is seen next to
 //! millions.
 
-use punctual_plot::chart::{Chart, Mark, Series};
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::axes::{Axes, Size};
 use crate::format;
@@ -9,7 +9,7 @@ use crate::pages::{Line, Page, Panel, judged};
 
 /// The chart of a panel.
 pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
-    let series = |line: &Line| Series {
+    let series = |line: &Line| ChartSeries {
         name: line.name.clone(),
         ink: line.ink,
         marks: vec![Mark::Steps {

@@ -17,7 +17,7 @@ pub(crate) use times::Times;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.
 const ALONE: Size = (880.0, 340.0);
-const BESIDE: Size = (560.0, 320.0);
+const ONE_OF_TWO: Size = (560.0, 320.0);
 
 /// A kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
         panels
             .map(|(column, panel)| {
                 let id = format!("{}-{}-{}", kind.id(), number + 1, column + 1);
-                let size = if row.panels.len() > 1 { BESIDE } else { ALONE };
+                let size = if row.panels.len() > 1 { ONE_OF_TWO } else { ALONE };
                 let chart = match kind {
                     Kind::Histogram => histogram::chart(page, axes, panel, size),
                     Kind::Curve => curve::chart(page, axes, panel, size),

@@ -1,21 +1,21 @@
 //! Lateness over time: smallest, mean and largest of neighbouring cycles, every outlier, and where
 //! releases were missed.
 
-use punctual_plot::chart::{Chart, Mark, Series};
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::axes::{Axes, Size};
 use super::times::Times;
 use crate::format;
 use crate::pages::{Line, Page, Panel};
 
-/// Stretches of a drawing that is not interactive: about two pixels each.
+/// Bins of a drawing that is not interactive: about two pixels each.
 const DRAWN: usize = 400;
 
 /// The chart of a panel.
 pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| {
         let marks = Times::of(page, line).map(|times| marks(&times)).unwrap_or_default();
-        Series { name: line.name.clone(), ink: line.ink, marks }
+        ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
     let part =
         |line: &Line| Times::of(page, line).map(|times| described(&times)).unwrap_or_default();
@@ -33,11 +33,11 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
 fn marks(times: &Times<'_>) -> Vec<Mark> {
     let envelope = times.thinned.envelope.thinned(DRAWN);
     let band = times.placed(&envelope).into_iter().map(|placed| {
-        let (at, stretch) = placed?;
-        Some((at, stretch.min_ns as f64, stretch.mean_ns(), stretch.max_ns as f64))
+        let (at, bin) = placed?;
+        Some((at, bin.min_ns as f64, bin.mean_ns(), bin.max_ns as f64))
     });
-    let missed = envelope.bins().iter().filter(|stretch| stretch.missed > 0);
-    let missed = missed.map(|stretch| times.at_s(stretch.first)).collect();
+    let missed = envelope.bins().iter().filter(|bin| bin.missed > 0);
+    let missed = missed.map(|bin| times.at_s(bin.first)).collect();
     let dots = times.thinned.outliers.iter();
     let dots = dots.map(|dot| (times.at_s(dot.cycle), dot.lateness_ns as f64)).collect();
     vec![Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]

@@ -16,7 +16,7 @@ pub(crate) struct Times<'a> {
     period_s: f64,
 }
 
-/// A stretch in seconds: its middle, and its stretch.
+/// A bin in seconds: its middle, and its bin.
 type Placed<'a> = (f64, &'a EnvelopeBin);
 
 impl<'a> Times<'a> {
@@ -33,40 +33,40 @@ impl<'a> Times<'a> {
         cycle as f64 * self.period_s
     }
 
-    /// The width of a stretch.
+    /// The width of a bin.
     pub(crate) fn width_s(&self, envelope: &Envelope) -> f64 {
         envelope.width() as f64 * self.period_s
     }
 
-    /// Stretches with their middles; `None` where the loop did not run in between.
+    /// Bins with their middles; `None` where the loop did not run in between.
     pub(crate) fn placed<'e>(&self, envelope: &'e Envelope) -> Vec<Option<Placed<'e>>> {
         let mut placed: Vec<Option<Placed<'e>>> = Vec::new();
         let mut next = None;
-        for stretch in envelope.bins() {
+        for bin in envelope.bins() {
             let far = envelope.width().saturating_mul(2).max(8);
-            if next.is_some_and(|next: u64| stretch.first > next.saturating_add(far)) {
+            if next.is_some_and(|next: u64| bin.first > next.saturating_add(far)) {
                 placed.push(None);
             }
-            let middle = self.at_s(stretch.first) + self.width_s(envelope) / 2.0;
-            placed.push(Some((middle, stretch)));
-            next = stretch.first.checked_add(envelope.width());
+            let middle = self.at_s(bin.first) + self.width_s(envelope) / 2.0;
+            placed.push(Some((middle, bin)));
+            next = bin.first.checked_add(envelope.width());
         }
         placed
     }
 
     pub(super) fn end_s(&self) -> f64 {
         let envelope = &self.thinned.envelope;
-        let last = envelope.bins().last().map_or(0, |stretch| stretch.first);
+        let last = envelope.bins().last().map_or(0, |bin| bin.first);
         self.at_s(last) + self.width_s(envelope)
     }
 
     pub(super) fn lowest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.bins().iter().map(|stretch| stretch.min_ns as f64);
+        let all = self.thinned.envelope.bins().iter().map(|bin| bin.min_ns as f64);
         all.filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min)
     }
 
     pub(super) fn highest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.bins().iter().map(|stretch| stretch.max_ns as f64);
+        let all = self.thinned.envelope.bins().iter().map(|bin| bin.max_ns as f64);
         all.fold(1.0, f64::max)
     }
 }

@@ -12,7 +12,7 @@ const SHOWN: usize = 5;
 pub(super) fn lines(campaign: &Campaign) -> String {
     let mut page = format!("\n{}\n", head(campaign));
     for boot in last(&campaign.boots) {
-        let end = if boot.ended { "" } else { ", not ended by itself" };
+        let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(
             "  boot {}: {} to {}, Linux {}, setup {}{end}",
             boot.number,
@@ -53,22 +53,22 @@ fn at(unix_s: i64) -> String {
 
 fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
-    let stretches = stretches(campaign);
+    let batches = batches(campaign);
     let of = match campaign.duration_ns {
         Some(duration) => format!(" of {}", format::long(duration as f64)),
         None => String::new(),
     };
     format!(
-        "Campaign {}: {}{of} measured in {stretches} stretch{} over {boots} boot{}",
+        "Campaign {}: {}{of} measured in {batches} batch{} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
-        if stretches == 1 { "" } else { "es" },
+        if batches == 1 { "" } else { "s" },
         if boots == 1 { "" } else { "s" }
     )
 }
 
-/// How many stretches there were: each has a row for each run in which something was recorded.
-fn stretches(campaign: &Campaign) -> u64 {
+/// How many batches there were: each has a row for each run in which something was recorded.
+fn batches(campaign: &Campaign) -> u64 {
     let mut of_runs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for row in &campaign.stretches {
         *of_runs.entry((row.setup, row.run)).or_default() += u64::from(row.batches);
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_of_several_runs_is_one() {
+    fn a_batch_of_several_runs_is_one() {
         let row = |(setup, run, stretches)| punctual_analysis::campaign::BatchRow {
             setup,
             run,
@@ -109,6 +109,6 @@ mod tests {
             events_unlisted: 0,
             broken: Vec::new(),
         };
-        assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 stretches over 1 boot");
+        assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 batches over 1 boot");
     }
 }

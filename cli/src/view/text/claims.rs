@@ -47,7 +47,9 @@ pub(super) fn judged(report: &Report) -> String {
         let judged = &claim.judged;
         let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {
-            (Holds::Undecided, Some(ns)) => format!("; that many take {} here", format::long(ns)),
+            (Holds::Undecided, Some(ns)) => {
+                format!("; at this rate that takes {}", format::long(ns))
+            }
             _ => String::new(),
         };
         let text =

@@ -22,8 +22,8 @@ fn part(comparison: &Comparison) -> String {
     }
     let family = &comparison.family;
     let text = format!(
-        "{} tests: verdicts and intervals are such that all of them together are {} sure (Holm). \
-         A missed release counts as late as the stall left it.",
+        "{} tests: verdicts and intervals hold together with a confidence of {} (Holm). A missed \
+         release counts with its full lateness.",
         format::count(family.tests),
         format::share(family.confidence)
     );

@@ -1,6 +1,6 @@
 //! The page of `measure executive`: what each design costs, and how they stand to each other.
 
-use punctual_lab::executive::{Ratio, Row, Turn};
+use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 
 use crate::format;
 use crate::report::ExecutiveBody;
@@ -18,13 +18,13 @@ pub(super) fn of(body: &ExecutiveBody) -> String {
         page += &line(row);
     }
     if !body.ratios.is_empty() {
-        page += "\n  times as long as punctual's, warm: as measured, and less the floor\n";
+        page += "\n  time relative to punctual, warm: as measured, and less the floor\n";
     }
     page += &body.ratios.iter().map(ratio).collect::<String>();
     page + &body.turn.as_ref().map(turn).unwrap_or_default()
 }
 
-fn head(row: &Row) -> String {
+fn head(row: &ExecutiveRow) -> String {
     let tasks = if row.n == 1 { "task" } else { "tasks" };
     let state = if row.cold { "cold" } else { "warm" };
     let name = format!("{} {tasks}, {state}", format::count(row.n as u64));
@@ -39,7 +39,7 @@ fn head(row: &Row) -> String {
     )
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ExecutiveRow) -> String {
     format!(
         "    {:20}{:>10} {:>10} {:>10} {:>10} {:>9}\n",
         row.design,
@@ -58,6 +58,6 @@ fn ratio(ratio: &Ratio) -> String {
     format!("    {name:34}{:>8} {less:>8}   aim {aim}: {reached}\n", format::rate(ratio.raw))
 }
 
-fn turn(turn: &Turn) -> String {
+fn turn(turn: &LoopOverhead) -> String {
     format!("\n{}\n", format::wrap(&format!("  {}", executive::turn(turn)), 4))
 }

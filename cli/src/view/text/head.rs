@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use punctual_host::facts::Facts;
+use punctual_host::facts::MachineFacts;
 
 use crate::format;
 use crate::report::{Report, Run};
@@ -17,7 +17,7 @@ pub(super) fn of(report: &Report) -> String {
     page.extend(report.envelope.choice.as_ref().map(|_| conditions(report)));
     for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
         let text = format!(
-            "refused: {} ({}): {}. Costs: {}. To change that: {}.",
+            "refused: {} ({}): {}. Consequence: {}. Remedy: {}.",
             refused.attempt,
             refused.errno,
             full(&refused.explanation.why),
@@ -41,7 +41,7 @@ fn or<'a, T: Display>(value: Option<&'a T>, otherwise: &'a str) -> String {
     value.map_or_else(|| otherwise.to_owned(), ToString::to_string)
 }
 
-fn machine(version: &str, facts: &Facts) -> String {
+fn machine(version: &str, facts: &MachineFacts) -> String {
     let guest = match facts.virtualization.virtualization.value().map(String::as_str) {
         None | Some("none") => String::new(),
         Some(host) => format!(", {host} guest"),
@@ -77,11 +77,11 @@ fn conditions(report: &Report) -> String {
             .push(if session.memory_locked { "memory locked" } else { "memory not locked" }.into());
         let kept_away = session.idle_states_held;
         parts.push(
-            if kept_away { "idle states held off" } else { "idle states as they are" }.into(),
+            if kept_away { "idle states held off" } else { "idle states not held off" }.into(),
         );
     }
     if let Some(clock) = &report.envelope.clock {
-        parts.push(format!("stamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
+        parts.push(format!("timestamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
     }
     // Where nothing ran on a grid there is no period and no policy.
     parts.retain(|part| !part.is_empty());

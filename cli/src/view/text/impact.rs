@@ -97,5 +97,5 @@ pub(crate) fn drives() -> String {
         }
         page += if drive.confirmed { "\n" } else { "   not confirmed\n" };
     }
-    page + "From LinuxCNC's documentation (stepper-timing); a data sheet knows better.\n"
+    page + "From LinuxCNC's documentation (stepper-timing); prefer the data sheet of the drive.\n"
 }

@@ -39,8 +39,8 @@ pub(super) fn of(report: &Report) -> String {
 fn paragraph(imported: &Imported) -> String {
     let version = imported.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
     let fine = match imported.resolution_ns {
-        Some(ns) => format!("known to {}", format::ns(Some(ns))),
-        None => "in buckets that grow with the value".to_owned(),
+        Some(ns) => format!("resolution {}", format::ns(Some(ns))),
+        None => "in buckets that widen with the value".to_owned(),
     };
     let holds = format!(
         "  from {}{version} ({}): {}, {fine}",
@@ -48,7 +48,7 @@ fn paragraph(imported: &Imported) -> String {
         imported.format,
         imported.holds.many()
     );
-    let mut page = format!("\n{}\n  not known from these data\n", format::wrap(&holds, 4));
+    let mut page = format!("\n{}\n  not in these data\n", format::wrap(&holds, 4));
     for line in &imported.cannot_know {
         page += &(format::wrap(&format!("    - {line}"), 6) + "\n");
     }

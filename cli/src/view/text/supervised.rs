@@ -14,7 +14,7 @@ pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
     let mut page = format!("{}\n\n", head(supervised));
     page += &format!(
         "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}\n",
-        "task", "ran", "missed", "overran", "restarts", "typical", "1 in 1000", "worst"
+        "task", "ran", "missed", "overran", "restarts", "median", "1 in 1000", "worst"
     );
     for task in &supervised.tasks {
         // Writing to a String cannot fail.
@@ -48,8 +48,8 @@ fn head(supervised: &Supervised) -> String {
         None => executive.policy.clone(),
     };
     let text = format!(
-        "{} · released by {policy}, wait {} · posted {} after the release typically, {} at worst \
-         of {}",
+        "{} · released by {policy}, wait {} · lateness of the releases: median {}, worst {} of \
+         {}",
         supervised.over,
         executive.wait,
         format::ns(executive.lateness_ns.p50),
@@ -69,8 +69,8 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
         (task.threads_demoted, "other threads demoted"),
-        (task.vacant, "releases before the task was ready"),
-        (task.rubbish, "impossible results"),
+        (task.unattended, "releases before the task was ready"),
+        (task.invalid, "invalid results"),
     ];
     let parts: Vec<String> = counted
         .iter()

@@ -12,11 +12,11 @@ use crate::view::followed;
 /// The name of a run or measure, padded to its column.
 const NAME: usize = 24;
 
-/// One row a run: typical, one in a thousand, worst of n, missed.
+/// One row per run: median, one in a thousand, worst of n, missed.
 pub(super) fn of(report: &Report) -> String {
     let mut page = format!(
         "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
-        "how late a wake is", "typical", "1 in 1000", "worst of n", "missed"
+        "lateness", "median", "1 in 1000", "worst of n", "missed"
     );
     for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();
@@ -53,7 +53,7 @@ fn notes(report: &Report) -> String {
         let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
         if cold.is_some_and(|cold| cold > worst.unwrap_or(0.0)) {
             parts.push(format!(
-                "worst of the {} cold cycles left out {}",
+                "worst of the {} cold cycles that were left out: {}",
                 format::count(run.outcome.cold),
                 format::ns(cold)
             ));
@@ -70,8 +70,8 @@ fn notes(report: &Report) -> String {
         }
         if run.outcome.censored > 0 {
             parts.push(format!(
-                "{} releases were missed and no wake followed: later than a period, by how much is \
-                 not known",
+                "{} releases were missed with no wake after them: their lateness is at least one \
+                 period",
                 format::count(run.outcome.censored)
             ));
         }
@@ -118,15 +118,16 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
         text += &format!(", costs {} of the CPU", format::share(load));
     }
     match &approach.exit {
-        _ if approach.exit_corrected => text += ", leaves its spin by a computed delay",
+        _ if approach.exit_corrected => text += ", ends its spin by a computed delay",
         Some(trial) if trial.verdict == "unsteady" => {
-            text += ", leaves its spin by polling (for a delay the machine is too unsteady)";
+            text += ", ends its spin by polling (the machine is too unsteady for a computed \
+                     delay)";
         }
-        Some(_) => text += ", leaves its spin by polling (a computed delay gained nothing)",
+        Some(_) => text += ", ends its spin by polling (a computed delay gained nothing)",
         None => {}
     }
     if approach.reachable == Some(false) {
-        text += "; its target takes more than its budget on this machine";
+        text += "; its target exceeds its budget on this machine";
     }
     text
 }
@@ -177,12 +178,12 @@ pub(super) fn instruments(report: &Report) -> String {
     };
     let slew = match (clock.slew_ppb, clock.slew_bound_ppb) {
         (Some(ppb), Some(bound)) => {
-            format!(" · CLOCK_MONOTONIC steered by {} ppb (± {bound:.0})", format::whole(ppb))
+            format!(" · CLOCK_MONOTONIC slewed by {} ppb (± {bound:.0})", format::whole(ppb))
         }
         _ => String::new(),
     };
     let text = format!(
-        "  a stamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
+        "  a timestamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
         format::ns(Some(clock.stamp_ns)),
         recording.hot_ns,
         recording.cold_ns,
@@ -207,7 +208,7 @@ pub(super) fn other_names(report: &Report) -> String {
     let own: Vec<&Run> =
         report.body.runs().iter().filter(|run| run.outcome.imported.is_none()).collect();
     for runs in own.chunks(3) {
-        page += &format!("\n  {:NAME$}{:9}", "by other names", "");
+        page += &format!("\n  {:NAME$}{:9}", "in other measures", "");
         page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
         page.push('\n');
         for ((name, value), by) in measures.iter().zip(source) {

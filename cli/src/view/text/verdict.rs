@@ -37,7 +37,7 @@ pub(super) fn good_for(report: &Report) -> String {
 /// Every claim, with what it takes for granted.
 pub(super) fn claims(report: &Report) -> String {
     let mut page =
-        "\nWhat can be claimed (L0 was observed; L1 and L2 are 95 % sure; L3 is a model's)\n"
+        "\nWhat can be claimed (L0: observed; L1 and L2: 95 % confidence; L3: from a model)\n"
             .to_owned();
     let level = |level| match level {
         Level::L0 => "L0",
@@ -79,13 +79,10 @@ pub(super) fn limits(report: &Report) -> String {
 pub(super) fn next(results: &str) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
     format!(
-        "\nDo next\n\
-         \x20 1. look at it in a browser, or send it:\n\
-         \x20      {results}/report.html\n\
-         \x20 2. every claim, from the samples of this run:\n\
-         \x20      {program} analyse {results}\n\
-         \x20 3. what it does to a stepper, with your motor's figures:\n\
-         \x20      {program} impact stepper --from {results} \\\n\
-         \x20        --holding-torque 23ozin --step-angle 1.8deg --speed 5rev/s\n"
+        "\nNext steps\n\x20 1. open the page in a browser, or send it:\n\x20      \
+         {results}/report.html\n\x20 2. every claim, from the samples of this run:\n\x20      \
+         {program} analyse {results}\n\x20 3. the effect on a stepper motor, with your motor's \
+         data:\n\x20      {program} impact stepper --from {results} \\\n\x20        \
+         --holding-torque 23ozin --step-angle 1.8deg --speed 5rev/s\n"
     )
 }

@@ -44,7 +44,7 @@ fn a_result_without_samples_says_what_is_missing_and_gives_the_rest() {
     let mut damaged = json_file(dir.path("result.json").as_path());
     damaged["runs"][0]["histogram"]["buckets"] = serde_json::json!([[5, 9, 1], [1, 5, 1]]);
     fs::write(&path, damaged.to_string()).expect("writable");
-    refused(&run(["export", "--hdr", &path]), &["damaged", "idle", "out of order"]);
+    refused(&run(["export", "--hdr", &path]), &["corrupt", "idle", "out of order"]);
     damaged["runs"] = serde_json::json!([]);
     fs::write(&path, damaged.to_string()).expect("writable");
     refused(&run(["export", "--openmetrics", &path]), &["no run"]);
@@ -114,7 +114,7 @@ fn an_output_is_replaced_when_it_is_whole_and_the_input_never() {
         let entries = fs::read_dir(&dir.0).expect("readable");
         entries.map(|entry| entry.expect("readable").file_name()).collect::<Vec<_>>()
     };
-    refused(&run(["export", "--csv", &file, "-o", &file]), &["would replace an input"]);
+    refused(&run(["export", "--csv", &file, "-o", &file]), &["would overwrite an input"]);
     symlink(&file, dir.path("link")).expect("writable");
     refused(&run(["export", "--csv", &file, "-o", &text(&dir.path("link"))]), &["an input"]);
     assert_eq!(fs::read(&file).expect("there")[..8], *b"PUNCTUAL");

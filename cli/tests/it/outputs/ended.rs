@@ -284,7 +284,7 @@ fn a_campaign_that_cannot_keep_its_result_fails() {
     let child = soak.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let result = campaign.join("result.json");
     until("a result", || result.is_file());
-    // Moved away and put in place at once would be undone by the next stretch.
+    // Moved away and put in place at once would be undone by the next batch.
     until("a directory in its place", || {
         let _gone = fs::remove_file(&result);
         fs::create_dir(&result).is_ok()

@@ -36,7 +36,7 @@ fn an_output_inside_of_a_directory_that_is_read_is_refused() {
     ];
     let before = names(a.as_ref());
     for args in cases {
-        refused(&run(*args), &["would replace an input", "name another file"]);
+        refused(&run(*args), &["would overwrite an input", "name another file"]);
         for made in [a, b, text(&one)] {
             let kept = fs::read_to_string(format!("{made}/samples.punctual")).expect("there");
             assert_eq!(kept, "precious samples", "{args:?}");
@@ -92,7 +92,7 @@ fn a_captured_tree_and_a_baseline_are_inputs_too() {
     let before = fs::read(&file).expect("kept");
     for how in [&["--against", "night"][..], &["--baseline", "night", "--force"]] {
         let args = [&measure[..], &kept, &[text(&file)], how].concat();
-        refused(&run(args), &["used for something else"]);
+        refused(&run(args), &["used for another output"]);
         assert_eq!(fs::read(&file).expect("there"), before);
     }
 }

@@ -90,7 +90,7 @@ fn a_campaign_follows_no_link_in_its_directory() {
     }
     let out = soak("3s");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("damaged, the other one is used"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("corrupt, so the other one is used"), "{}", stdout(&out));
     for name in ["state-0.punctual", "state-1.punctual", "result.json", "lock"] {
         let is_file = campaign.join(name).symlink_metadata().is_ok_and(|meta| meta.is_file());
         assert!(is_file, "{name}");
@@ -98,7 +98,7 @@ fn a_campaign_follows_no_link_in_its_directory() {
     victim.is_whole();
     fs::remove_file(campaign.join("lock")).expect("there");
     fs::hard_link(victim.file(), campaign.join("lock")).expect("one file system");
-    refused(&soak("4s"), &["lock", "one name"]);
+    refused(&soak("4s"), &["lock", "one link"]);
     victim.is_whole();
 }
 
@@ -135,7 +135,7 @@ fn a_baseline_replaces_a_link() {
     victim.plant(&file);
     let args = ["measure", "periodic", "--duration", "1s", "--baseline", "night", "--baselines"];
     let measure = [&args[..], &[text(&baselines)]].concat();
-    refused(&run(&measure), &["there is such a baseline", "--force"]);
+    refused(&run(&measure), &["the baseline exists already", "--force"]);
     let out = run([&measure[..], &["--force"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(file.symlink_metadata().is_ok_and(|meta| meta.is_file()));

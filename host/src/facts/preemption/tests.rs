@@ -1,10 +1,10 @@
 //! Preemption as kernels of several ages and builds show it.
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 use crate::testing::Tree;
 
-fn facts(files: &[(&str, &str)]) -> Facts {
-    Facts::collect(&Tree::of(files).root())
+fn facts(files: &[(&str, &str)]) -> MachineFacts {
+    MachineFacts::collect(&Tree::of(files).root())
 }
 
 const VERSION: &str = "/proc/sys/kernel/version";

@@ -4,16 +4,16 @@
 //! often more than the one that cores share.
 
 use super::cpu::Numbers;
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::bounds::MEMORY_BYTES;
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "cache",
     unit: "lines",
-    help: "chases pointers through more than a processor's own cache, dirtying lines",
+    help: "follows pointers through more memory than a CPU's own cache, and dirties lines",
     args: None,
     start: Start::Own(prepare),
 };

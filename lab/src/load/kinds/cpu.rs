@@ -4,15 +4,15 @@
 //! One canvas a worker; the polygons are the same in every run.
 
 use super::raster::{CORNERS_MAX, Canvas, HEIGHT, Point, WIDTH};
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "cpu",
     unit: "polygons",
-    help: "rasters integer polygons into a frame buffer",
+    help: "rasterises integer polygons into a frame buffer",
     args: None,
     start: Start::Own(prepare),
 };

@@ -8,16 +8,17 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use super::timer::Pace;
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "disk",
     unit: "fsyncs",
-    help: "writes and syncs a nameless file of 16 MiB in the temporary directory, paced",
+    help: "writes and syncs an unlinked file of 16 MiB in the temporary directory, at a limited \
+           rate",
     args: None,
     start: Start::Own(prepare),
 };

@@ -5,15 +5,15 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process::fork_and_wait;
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "fork",
     unit: "forks",
-    help: "forks and reaps, four at a time at most",
+    help: "forks and reaps child processes, at most four at a time",
     args: None,
     start: Start::Own(prepare),
 };

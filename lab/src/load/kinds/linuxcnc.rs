@@ -3,23 +3,23 @@
 //!
 //! Says which processes it takes; starts none.
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use super::{cpu, fork, gears};
-use crate::load::bounds::Bounds;
+use crate::load::bounds::LoadBounds;
 use crate::load::part::{GRACE, Part};
 use crate::load::setup::Setup;
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "linuxcnc",
     unit: gears::UNIT,
-    help: "cpu and fork, as many each as CPUs are not isolated, and glxgears where installed",
+    help: "cpu and fork, one each per CPU that is not isolated, and glxgears where installed",
     args: None,
     start: Start::Parts(|bounds| parts(bounds, &gears::missing())),
 };
 
 /// Its parts in `bounds`, when the programs of `missing` are not installed.
-fn parts(bounds: &Bounds, missing: &[&str]) -> Vec<Part> {
+fn parts(bounds: &LoadBounds, missing: &[&str]) -> Vec<Part> {
     let part = |name: &str, unit| Part {
         name: format!("{} {name}", ROW.name),
         setup: Some(Setup { workers: bounds.unisolated, ..Setup::new(name, bounds) }),
@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn there_is_one_worker_for_each_cpu_not_isolated() {
-        let bounds = Bounds { unisolated: 2, ..Bounds::new(Duration::from_secs(1), vec![0, 1, 2]) };
+        let bounds =
+            LoadBounds { unisolated: 2, ..LoadBounds::new(Duration::from_secs(1), vec![0, 1, 2]) };
         for part in &parts(&bounds, &[]) {
             assert_eq!(part.setup.as_ref().map(|setup| setup.workers), Some(2), "{}", part.name);
         }

@@ -2,16 +2,16 @@
 //!
 //! At most 64 MiB a buffer and 256 MiB in all.
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::bounds::MEMORY_BYTES;
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "memory",
     unit: "bytes",
-    help: "copies large buffers, 256 MiB in all at most",
+    help: "copies large buffers, at most 256 MiB in all",
     args: None,
     start: Start::Own(prepare),
 };

@@ -17,12 +17,12 @@ pub(super) mod stress_ng;
 mod syscall;
 mod timer;
 
+pub use row::LoadRow;
 use row::Prepare;
-pub use row::Row;
 pub(super) use row::Start;
 
 /// Every load; those that need nothing installed first, in the order of `all`.
-pub static LOADS: [Row; 10] = [
+pub static LOADS: [LoadRow; 10] = [
     cpu::ROW,
     cache::ROW,
     memory::ROW,
@@ -36,19 +36,19 @@ pub static LOADS: [Row; 10] = [
 ];
 
 /// The load of this name.
-pub(super) fn find(name: &str) -> Option<&'static Row> {
+pub(super) fn find(name: &str) -> Option<&'static LoadRow> {
     LOADS.iter().find(|row| row.name == name)
 }
 
 /// The row of a load that is a process of ours, and how that sets it up.
-pub(super) fn own(name: &str) -> Option<(&'static Row, Prepare)> {
+pub(super) fn own(name: &str) -> Option<(&'static LoadRow, Prepare)> {
     find(name).and_then(|row| match row.start {
         Start::Own(prepare) => Some((row, prepare)),
         Start::Parts(_) | Start::Program(_) => None,
     })
 }
 
-/// The names that can be asked for, as a person writes them: `none, cpu, …, stress-ng:"ARGS"`.
+/// The names that `--load` takes, as a person writes them: `none, cpu, …, stress-ng:"ARGS"`.
 pub fn names() -> String {
     let names = LOADS.iter().map(|row| match row.args {
         Some(args) => format!("{}:{args}", row.name),

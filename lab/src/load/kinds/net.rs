@@ -16,17 +16,18 @@ use punctual_os::namespace::unshare_network;
 use punctual_os::process;
 
 use super::cpu::Numbers;
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use super::timer::Pace;
 use crate::load::program;
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "net",
     unit: "datagrams",
-    help: "sends UDP between two network namespaces, without root over loopback, paced",
+    help: "sends UDP between two network namespaces (without root: over loopback), at a limited \
+           rate",
     args: None,
     start: Start::Own(prepare),
 };

@@ -1,14 +1,14 @@
 //! One row of the table of loads: its name, what it counts, what it does, how it starts.
 
 use super::stress_args::StressArgs;
-use crate::load::bounds::Bounds;
+use crate::load::bounds::LoadBounds;
 use crate::load::error::LoadError;
 use crate::load::part::Part;
 use crate::load::setup::Setup;
 use crate::load::work::Prepared;
 
 /// A load.
-pub struct Row {
+pub struct LoadRow {
     /// As `--load` names it.
     pub name: &'static str,
     /// What it counts: its rate is so many a second.
@@ -30,7 +30,7 @@ pub(in crate::load) enum Start {
     /// what `all` stands for.
     Own(Prepare),
     /// As several processes.
-    Parts(fn(&Bounds) -> Vec<Part>),
+    Parts(fn(&LoadBounds) -> Vec<Part>),
     /// As another program, with arguments.
-    Program(fn(&StressArgs, &Bounds) -> Result<Part, LoadError>),
+    Program(fn(&StressArgs, &LoadBounds) -> Result<Part, LoadError>),
 }

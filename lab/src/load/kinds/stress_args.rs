@@ -93,7 +93,7 @@ impl StressArgs {
         let args = Self { options };
         if !args.options.iter().any(|(name, _)| is_stressor(name)) {
             return Err(LoadError::stress_ng(
-                "no stressor is named: say for instance --cpu 2 --fork 2",
+                "no stressor is named; for example: --cpu 2 --fork 2",
             ));
         }
         Ok(args)
@@ -115,7 +115,7 @@ impl StressArgs {
             let mut value = value.clone();
             if let (true, Ok(count)) = (is_stressor(name), value.parse::<usize>()) {
                 if count > cpus {
-                    let why = format!("{name} {count}: no more than one for each of {cpus} CPUs");
+                    let why = format!("{name} {count}: at most one for each of {cpus} CPUs");
                     return Err(LoadError::stress_ng(why));
                 }
                 let count = if count == 0 { cpus } else { count };
@@ -208,7 +208,7 @@ fn refusal(name: &str) -> String {
     }
     let stressors: Vec<&str> = STRESSORS.iter().map(|(long, _)| *long).collect();
     format!(
-        "{:?} is not among the options that can be kept in bounds: {}, and their tuning",
+        "{:?} is not accepted; the options with known bounds are {}, and their tuning",
         cut(name),
         stressors.join(" ")
     )

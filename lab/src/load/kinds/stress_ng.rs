@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use super::stress_args::{StressArgs, stressors};
-use crate::load::bounds::Bounds;
+use crate::load::bounds::LoadBounds;
 use crate::load::error::LoadError;
 use crate::load::launcher::Launcher;
 use crate::load::lifecycle;
@@ -21,10 +21,10 @@ use crate::load::setup::Setup;
 use crate::load::subprocess::Program;
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: PROGRAM,
     unit: "bogo ops",
-    help: "stress-ng with these arguments, within bounds",
+    help: "runs stress-ng with these arguments, within bounds",
     args: Some("\"ARGS\""),
     start: Start::Program(part),
 };
@@ -64,7 +64,7 @@ fn metric(line: &str) -> Option<Metric> {
 }
 
 /// Its process.
-fn part(args: &StressArgs, bounds: &Bounds) -> Result<Part, LoadError> {
+fn part(args: &StressArgs, bounds: &LoadBounds) -> Result<Part, LoadError> {
     program::find(PROGRAM).ok_or(LoadError::Missing { program: PROGRAM })?;
     let words = args.bounded(bounds.cpus.len(), bounds.limit, &bounds.temp)?;
     Ok(Part {
@@ -186,7 +186,7 @@ mod tests {
 
     /// Output of stress-ng 0.15.06, shortened to its kinds of lines; 0.13 says `info:` throughout.
     const OUTPUT: &str = "\
-stress-ng: info:  [7159] setting to a 3 second run per stressor
+                          stress-ng: info:  [7159] setting to a 3 second run per stressor
 stress-ng: info:  [7159] dispatching hogs: 1 cpu, 1 fork, 1 vm
 stress-ng: metrc: [7159] stressor  bogo ops real time  usr time  sys time  bogo ops/s  bogo ops/s
 stress-ng: metrc: [7159]  (secs)  (secs)  (secs)  (real time) (usr+sys time)

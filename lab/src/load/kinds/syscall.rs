@@ -1,11 +1,11 @@
 //! Load `syscall`: the cheapest real system call, over and over.
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "syscall",
     unit: "calls",
     help: "calls the cheapest real system call",

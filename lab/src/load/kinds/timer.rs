@@ -4,12 +4,12 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 
-use super::row::{Row, Start};
+use super::row::{LoadRow, Start};
 use crate::load::setup::Setup;
 use crate::load::work::{Prepared, Work};
 
 /// Its row in the table of loads.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: LoadRow = LoadRow {
     name: "timer",
     unit: "wakes",
     help: "sleeps for short times on several threads",

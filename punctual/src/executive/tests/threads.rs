@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use punctual_core::page::Kind;
+use punctual_core::page::PageKind;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
@@ -118,7 +118,7 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_triggers_what_has_none() {
         .build()
         .expect("fine");
     let kinds: Vec<_> = plan.threads.iter().map(|(of, _)| of.kind()).collect();
-    assert_eq!(kinds, [Kind::Lateness, Kind::Distance]);
+    assert_eq!(kinds, [PageKind::Lateness, PageKind::Distance]);
     let summary = plan.run_for(ms(100)).expect("it starts");
     assert_eq!(summary.end, End::Finished);
     let counts = stats(&summary, "delayed").counts;

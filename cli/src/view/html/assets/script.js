@@ -96,7 +96,7 @@
         series: chart.series.map(function (s) { return line(s, { paths: uPlot.paths.stepped({ align: -1 }) }); }),
         xs: count, ys: round,
         say: function (u, at) {
-          return "all but one in " + count(u.data[0][at]) + " cycles at most late by: " +
+          return "all but one in " + count(u.data[0][at]) + " cycles are late by at most: " +
             chart.series.map(function (s, i) {
               var v = u.data[i + 1][at];
               return s.name + " " + (v == null ? "(n is too small)" : ns(v));

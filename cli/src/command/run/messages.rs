@@ -1,6 +1,6 @@
-//! What is said of tasks while they run, and why a run has failed.
+//! Messages about tasks while they run, and the reasons why a run has failed.
 //!
-//! Words alone; decides nothing that the supervisor has not.
+//! Text only; decides nothing that the supervisor has not decided.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,24 @@ pub(super) fn line(event: &Event) -> String {
     match &event.what {
         What::Started(pid) => format!("{task}: started, process {pid}"),
         What::Joined(pid) => format!("{task}: process {pid} joined"),
-        What::TurnedAway(why) => format!("{task}: somebody was turned away: {why}"),
-        What::Registered => format!("{task}: registered, released from now on"),
+        What::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
+        What::Registered => format!("{task}: registered, its releases begin"),
         What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
         What::ThreadsDemoted(threads) => format!(
             "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
-             they are SCHED_OTHER now"
+             they were set to SCHED_OTHER"
         ),
-        What::Silent => format!("{task}: took none of the releases of a second"),
+        What::Silent => format!("{task}: ran none of its releases for a second"),
         What::Unregistered => format!("{task}: unregistered"),
-        What::Dismissed(cause) => format!("{task}: lost its seat: {}", cause_of(*cause)),
+        What::Dismissed(cause) => {
+            format!("{task}: unregistered by the supervisor: {}", cause_of(*cause))
+        }
         What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
         What::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
         What::StartsAgain(pause) => {
-            format!("{task}: starts again in {}", show::long(pause.as_ns().max(0) as f64))
+            format!("{task}: restarts in {}", show::long(pause.as_ns().max(0) as f64))
         }
-        What::GivenUp => format!("{task}: is not started again"),
+        What::GivenUp => format!("{task}: will not be restarted"),
     }
 }
 
@@ -40,20 +42,20 @@ fn cause_of(cause: Cause) -> &'static str {
     match cause {
         Cause::NeverRegistered => "it did not register in time",
         Cause::Overran => "it was still running at its next release",
-        Cause::Silent => "it took none of the releases of a second",
-        Cause::Rubbish => "its seat held what no task writes",
+        Cause::Silent => "it ran none of its releases for a second",
+        Cause::Rubbish => "it wrote invalid results to its shared memory",
         Cause::ForeignThread => "it registered a thread that is not its own",
-        Cause::Over => "it did not leave when the run was over",
+        Cause::Over => "it did not exit at the end of the run",
     }
 }
 
 /// How a process ended, in words.
 pub(super) fn exit_of(exit: Exit) -> String {
     match exit {
-        Exit::Status(0) => "ended in good order".to_owned(),
-        Exit::Status(status) => format!("ended with status {status}"),
-        Exit::Signal(signal) => format!("ended by signal {signal}"),
-        Exit::Unknown => "left".to_owned(),
+        Exit::Status(0) => "exited normally".to_owned(),
+        Exit::Status(status) => format!("exited with status {status}"),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+        Exit::Unknown => "ended with unknown status".to_owned(),
         Exit::NotStarted(errno) => format!("could not be started: errno {errno}"),
     }
 }
@@ -63,7 +65,7 @@ pub(super) fn exit_of(exit: Exit) -> String {
 pub(super) struct Refusals(BTreeMap<String, Vec<String>>);
 
 impl Refusals {
-    /// Takes note of a refusal.
+    /// Adds a refusal.
     pub(super) fn note(&mut self, event: &Event) {
         if let What::Refused(attempt, errno) = &event.what {
             let what = match attempt {
@@ -78,7 +80,7 @@ impl Refusals {
         }
     }
 
-    /// What a reader should know of it.
+    /// The warnings of a report.
     pub(super) fn warnings(self, finished: &Finished) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .0
@@ -91,12 +93,12 @@ impl Refusals {
             .iter()
             .filter(|refusal| !matches!(refusal.attempt, Attempt::Scheduler(_)));
         warnings.extend(others.map(|Refusal { attempt, errno }| {
-            format!("refused: {attempt} ({errno}) for the thread that releases")
+            format!("refused: {attempt} ({errno}) for the releasing thread")
         }));
         if finished.policy == SchedPolicy::Other {
             warnings.push(
-                "the releases came from a SCHED_OTHER thread: anything else on the machine can \
-                 make them late; root, or CAP_SYS_NICE, or RLIMIT_RTPRIO would give SCHED_FIFO"
+                "the releasing thread ran as SCHED_OTHER: any other process can delay the \
+                 releases; root, CAP_SYS_NICE or RLIMIT_RTPRIO allows SCHED_FIFO"
                     .to_owned(),
             );
         }
@@ -104,9 +106,9 @@ impl Refusals {
     }
 }
 
-/// What was not said while it ran, because nobody took it.
+/// A note about lines that were dropped because standard error was blocked.
 pub(super) fn left_out(lines: u64) -> Option<String> {
-    (lines > 0).then(|| format!("standard error took too little: {lines} lines were left out"))
+    (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
 }
 
 /// Whether the run ended before its time.
@@ -118,9 +120,7 @@ pub(super) fn is_cut_short(finished: &Finished, timed: bool) -> bool {
 pub(super) fn reasons(finished: &Finished) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Over::Overran(task) = &finished.over {
-        reasons.push(format!(
-            "{task} overran or took no releases, and its policy is to stop everything"
-        ));
+        reasons.push(format!("{task} overran or ran none of its releases, and its policy is stop"));
     }
     reasons.extend(finished.forced.map(|force| {
         let how = match force {

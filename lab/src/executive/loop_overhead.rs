@@ -30,10 +30,10 @@ const COLD: usize = 10;
 /// What is aimed at: the executive adds no more than this, ns.
 const AIM_NS: f64 = 150.0;
 
-/// What one turn of the executive's loop adds to the bare wait, with one task that does nothing and
+/// What a cycle of the executive's loop adds to the bare wait, with one task that does nothing and
 /// the adaptive wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Turn {
+pub struct LoopOverhead {
     /// The period.
     pub period_ns: u64,
     /// Cycles of each loop.
@@ -44,13 +44,13 @@ pub struct Turn {
     pub executive_ns: f64,
     /// The difference.
     pub adds_ns: f64,
-    /// What the project aims at: so much at most.
+    /// The target: at most this.
     pub at_most_ns: f64,
     /// Whether this run reached it.
     pub reached: bool,
 }
 
-impl Turn {
+impl LoopOverhead {
     /// Measures for about `duration`; `None` when `stop` is set first, or nothing was measured.
     pub fn measure(
         clock: &mut MachineClock,
@@ -116,7 +116,7 @@ fn run_executive(
     turn: Span,
     stop: &AtomicBool,
 ) -> Option<()> {
-    let task = Task::new("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Phase::At(0));
+    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Phase::At(0));
     let plan = Periodic::new().task(task).build().ok()?;
     let mut storage = plan.storage();
     let now = clock.now();

@@ -1,0 +1,28 @@
+//! The exit status of a subcommand that could run.
+//!
+//! What could not run is an error, and `main` turns that into exit 2. Never ends the process.
+
+use anyhow::Result;
+
+use crate::report::Report;
+
+/// How a subcommand that could run came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All limits and claims hold.
+    Fine,
+    /// A limit or claim failed.
+    Failed,
+}
+
+impl Exit {
+    /// The exit status that the verdict of a report requires.
+    pub(crate) fn of(report: &Report) -> Self {
+        if report.envelope.verdict.ok { Self::Fine } else { Self::Failed }
+    }
+
+    /// As `of`, or the error that occurred on the way: returned last, after everything was written.
+    pub(crate) fn after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Self> {
+        trouble.map_or_else(|| Ok(Self::of(report)), Err)
+    }
+}

@@ -17,12 +17,12 @@ use punctual::core::releases::Releases;
 use punctual::core::sample::{Beginning, Flags, Sample};
 use punctual::core::time::{Instant, Span};
 use punctual::core::wait::{Adaptive, Wait};
+use punctual::monitor::{Progress, Watched, watch};
 use punctual::os::affinity::{self, CpuMask};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::session::{Refusal, Thread};
-use punctual::monitor::{Progress, Watched, watch};
 use punctual_analysis::histogram::Histogram;
 
 use crate::contender::Contender;

@@ -8,7 +8,7 @@ use punctual::clocks::MachineClock;
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::{Gap, Quiet, listen, place};
-use punctual::session::Thread;
+use punctual::session::ThreadSession;
 
 /// How long to listen: 75 ticks at 250 Hz, 30 at 100 Hz.
 const LISTEN: Span = Span::from_ms(300);
@@ -20,7 +20,7 @@ const LISTEN: Span = Span::from_ms(300);
 /// No thread could be had.
 pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result<Option<Quiet>> {
     let find = move || -> Vec<Gap> {
-        let _session = Thread::enter(cpu, policy);
+        let _session = ThreadSession::enter(cpu, policy);
         listen(&mut MachineClock::best(), LISTEN)
     };
     let gaps = std::thread::Builder::new().spawn(find)?.join();

@@ -9,7 +9,7 @@ use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{ClockReading, Reference};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
-use punctual_lab::experiment::{Background, ExperimentProgress};
+use punctual_lab::experiment::{BackgroundLoads, ExperimentProgress};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, follow, interleave,
 };
@@ -46,7 +46,7 @@ const STOPPED: u64 = u64::MAX;
 /// Adds to the clock once it was followed for a second.
 struct Meddler(Arc<AtomicU64>, u64);
 
-impl Background for Meddler {
+impl BackgroundLoads for Meddler {
     fn begin(&mut self, _: usize, _: Span) -> Result<(), String> {
         Ok(())
     }

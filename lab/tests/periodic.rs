@@ -8,7 +8,7 @@ use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
 use punctual::os::affinity;
 use punctual::os::scheduler::SchedPolicy;
-use punctual_lab::experiment::{Background, ExperimentEnd};
+use punctual_lab::experiment::{BackgroundLoads, ExperimentEnd};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
 };
@@ -27,7 +27,7 @@ impl Sink for Kept {
 #[derive(Default)]
 struct Asked(Vec<(usize, bool)>);
 
-impl Background for Asked {
+impl BackgroundLoads for Asked {
     fn begin(&mut self, condition: usize, _: Span) -> Result<(), String> {
         self.0.push((condition, true));
         if condition == 9 { Err("no such load".into()) } else { Ok(()) }
@@ -137,7 +137,7 @@ fn pinned(cpu: u32) -> Vec<i32> {
 /// Takes the loop's thread off its CPU once it runs, as unplugging that CPU would.
 struct Unplug(u32);
 
-impl Background for Unplug {
+impl BackgroundLoads for Unplug {
     fn begin(&mut self, _: usize, _: Span) -> Result<(), String> {
         Ok(())
     }

@@ -21,7 +21,7 @@ use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period};
 use punctual::os::affinity;
 use punctual::os::clock::{ClockId, now_ns};
-use punctual::session::Process;
+use punctual::session::ProcessSession;
 use punctual_lab::load::{Reexec, run_child};
 use punctual_lab::quiet;
 
@@ -66,7 +66,7 @@ fn run(asked: &Asked) -> Result<Report, String> {
     }
     let load_average = load_average(&first_line("/proc/loadavg"));
     let helper = allowed.iter().find(|&other| other != cpu);
-    let _process = Process::enter();
+    let _process = ProcessSession::enter();
     let clock = MachineClock::best();
     let clock_name = clock.name();
     let mut tables: Vec<Table> = Vec::new();

@@ -22,7 +22,7 @@ use punctual::os::affinity::{self, CpuMask};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::{self, SchedPolicy};
-use punctual::session::{Refusal, Thread};
+use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::histogram::Histogram;
 
 use crate::contender::Contender;
@@ -147,7 +147,7 @@ type Ready = Result<(SchedPolicy, Vec<Refusal>), String>;
 
 impl Performer<'_> {
     fn run(mut self, ready: &Sender<Ready>, orders: &Receiver<Order>, turns: &Sender<Turn>) {
-        let session = Thread::enter(Some(self.site.cpu), Site::POLICY);
+        let session = ThreadSession::enter(Some(self.site.cpu), Site::POLICY);
         let mut waits = match self.waits() {
             Ok(waits) => waits,
             Err(why) => return drop(ready.send(Err(why))),

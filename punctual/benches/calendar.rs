@@ -7,11 +7,11 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use punctual::calendar::{Beside, Calendar, Plan, Unit};
+use punctual::calendar::{Beside, CalendarBuilder, Plan, Unit};
 use punctual::clocks::MachineClock;
-use punctual::core::calendar::State as UnitState;
+use punctual::core::calendar::CalendarState;
 use punctual::core::clock::Clock;
-use punctual::core::dispatch::{Job, Overruns, State};
+use punctual::core::dispatch::{Job, Overruns, TableState};
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual::core::executive::schedule::Schedule;
 use punctual::core::time::{Instant, Period, Span};
@@ -66,7 +66,7 @@ fn calendar() -> Plan {
             .at(Duration::from_micros(ready_us))
             .deadline(Duration::from_nanos(200_000))
     };
-    Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
+    CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"))
         .unit(unit("read", 100))
         .unit(unit("control", 350))
         .unit(unit("write", 600))
@@ -106,8 +106,8 @@ fn block(
     let from = clock.now() + Span::from_ms(2);
     let (places, table) = (units.calendar(epoch), periodic.table(epoch));
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
-    let mut unit_state = UnitState::begin(&places, &mut progress, from).expect("its own");
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own");
+    let mut unit_state = CalendarState::begin(&places, &mut progress, from).expect("its own");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own");
     let before = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
     let mut many = Many { clock: clock.clone(), wait, tasks: Busy, observe: &mut *seen };
     let (end, stop) = (from + BLOCK, AtomicBool::new(false));
@@ -126,9 +126,9 @@ fn main() -> std::io::Result<()> {
     // cargo bench passes --bench along.
     let asked = std::env::args().skip(1).find_map(|arg| arg.parse::<usize>().ok());
     let rounds = asked.unwrap_or(60).div_ceil(2 * WAYS.len()).max(2);
-    let _process = session::Process::enter();
+    let _process = session::ProcessSession::enter();
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
-    let thread = session::Thread::enter(cpu, SchedPolicy::Fifo(90));
+    let thread = session::ThreadSession::enter(cpu, SchedPolicy::Fifo(90));
     let mut clock = MachineClock::best();
     let gaps = quiet::listen(&mut clock, Span::from_ms(300));
     let place = quiet::place(&gaps, Period::from_ns(FRAME_NS / 4).expect("positive"));

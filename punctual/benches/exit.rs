@@ -137,9 +137,9 @@ fn main() -> std::io::Result<()> {
     // cargo bench passes --bench along.
     let asked = std::env::args().skip(1).find_map(|arg| arg.parse::<u32>().ok());
     let rounds = asked.unwrap_or(40);
-    let _process = session::Process::enter();
+    let _process = session::ProcessSession::enter();
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
-    let thread = session::Thread::enter(cpu, SchedPolicy::Fifo(90));
+    let thread = session::ThreadSession::enter(cpu, SchedPolicy::Fifo(90));
     let mut clock = MachineClock::best();
     let mut out = std::io::stdout().lock();
     let link_ns = link_ns(&mut clock);

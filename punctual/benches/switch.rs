@@ -13,7 +13,7 @@ use punctual::core::clock::Clock;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::Instant;
 use punctual::core::wait::Sleep;
-use punctual::handover::{Change, Handover, Running, Stretch};
+use punctual::handover::{Change, Handover, RunningPlan, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::periodic::{Period, Periodic, Plan, Successor, Task};
 
@@ -57,7 +57,7 @@ fn tasks(from: usize, n: usize) -> Periodic {
 }
 
 /// How long the loop is in there for one moment, with what was offered before, ns.
-fn moment_ns(handover: &Handover<()>, running: &mut Running) -> u64 {
+fn moment_ns(handover: &Handover<()>, running: &mut RunningPlan) -> u64 {
     let mut many = Many { clock: Still, wait: Sleep, tasks: Nothing, observe: () };
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
     let stretch = Stretch { from: NOW, end: NOW, stop: &stop, turns: &turns };
@@ -67,7 +67,7 @@ fn moment_ns(handover: &Handover<()>, running: &mut Running) -> u64 {
 }
 
 fn once(before: &Plan, next: &Successor) -> (u64, u64) {
-    let mut running = Running::new(before.clone(), EPOCH, NOW);
+    let mut running = RunningPlan::new(before.clone(), EPOCH, NOW);
     let without_ns = moment_ns(&Handover::new(), &mut running);
     let handover = Handover::new();
     handover.offer(Change::new(next.clone(), EPOCH, ())).expect("the first");

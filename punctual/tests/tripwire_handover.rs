@@ -63,7 +63,7 @@ fn wait_until(is: impl Fn() -> bool) {
 
 #[test]
 fn tasks_come_and_go_and_the_loop_allocates_nothing() {
-    let process = session::Process::enter();
+    let process = session::ProcessSession::enter();
     let cpu = affinity::get(0).expect("own").iter().last().expect("one at least");
     let (wire, guests, lost) = (Wire::default(), AtomicU64::new(0), AtomicU64::new(0));
     let mut next = None;

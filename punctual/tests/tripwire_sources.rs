@@ -8,11 +8,11 @@ use std::alloc::System;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use punctual::calendar::{Beside, Calendar, Unit};
+use punctual::calendar::{Beside, CalendarBuilder, Unit};
 use punctual::clocks::MachineClock;
-use punctual::core::calendar::State as UnitState;
+use punctual::core::calendar::CalendarState;
 use punctual::core::clock::Clock;
-use punctual::core::dispatch::State;
+use punctual::core::dispatch::TableState;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
@@ -24,7 +24,7 @@ use punctual::os::scheduler::SchedPolicy;
 use punctual::os::tripwire::Counting;
 use punctual::os::usage;
 use punctual::periodic::{Periodic, Task};
-use punctual::session::{Process, Thread};
+use punctual::session::{ProcessSession, ThreadSession};
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -72,7 +72,7 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let unit = |name: &str| {
         Unit::new(name, Duration::from_nanos(100_000)).deadline(Duration::from_nanos(1_500_000))
     };
-    let units = Calendar::new(Period::from_ns(2_000_000).expect("positive"))
+    let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
         .unit(unit("read"))
         .unit(unit("filter 1").after("read", Duration::from_nanos(100_000)).of("filter"))
         .unit(unit("filter 2").after("filter 1", Duration::from_nanos(200_000)).of("filter"))
@@ -89,8 +89,9 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
     let mut clock = MachineClock::best();
     let start = clock.now();
-    let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut unit_state =
+        CalendarState::begin(&places, &mut progress, start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let tasks =
         Counts { clock: clock.clone(), ran: vec![0; 4], breaks: Some(1), overruns: Some(2) };
@@ -124,7 +125,7 @@ fn on_a_followed_clock() -> (u64, u64) {
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
     let mut clock = follower.clock(MachineClock::best());
     let (start, map) = (clock.now(), clock.map());
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let tasks = Counts { clock: clock.clone(), ran: vec![0; 2], breaks: None, overruns: Some(1) };
     let mut many = Many { clock, wait: Sleep, tasks, observe: () };
     let stop = AtomicBool::new(false);
@@ -139,8 +140,8 @@ fn neither_a_calendar_beside_tasks_nor_a_followed_clock_allocates_or_faults() {
     ALLOCATOR.arm();
     drop(std::hint::black_box(Box::new(7)));
     assert_eq!(ALLOCATOR.disarm(), 2, "the tripwire sees what it should");
-    let process = Process::enter();
-    let _thread = Thread::enter(None, SchedPolicy::Fifo(10));
+    let process = ProcessSession::enter();
+    let _thread = ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let period = Period::from_ns(500_000).expect("positive");
     for (name, (allocations, faults)) in [
         ("both, sleep", both(Sleep)),

@@ -46,7 +46,7 @@ impl Wire {
 
 #[test]
 fn neither_a_task_in_a_thread_nor_the_loop_that_releases_it_allocates_or_faults() {
-    let process = session::Process::enter();
+    let process = session::ProcessSession::enter();
     let (mut own, mut inline) = (Wire::default(), Wire::default());
     let turns = AtomicU64::new(0);
     let task = |name: &str| Task::every(name, Period::ratio(1_000_000, 1).expect("in range"));

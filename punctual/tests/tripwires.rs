@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
-use punctual::core::dispatch::State;
+use punctual::core::dispatch::TableState;
 use punctual::core::dispatch::{Job, Overruns};
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
@@ -38,8 +38,8 @@ impl Observe for Recording<'_> {
 }
 
 fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
-    let process = session::Process::enter();
-    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(10));
+    let process = session::ProcessSession::enter();
+    let _thread = session::ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let storage: Vec<AtomicU64> = (0..words(1024)).map(|_| AtomicU64::new(0)).collect();
     let (record, _drain, view) = split(&storage).expect("large enough");
     let mut clock = MachineClock::best();
@@ -84,8 +84,8 @@ impl Dispatch for Counts {
 
 /// The loop of many tasks, of every policy that goes on, some of which overrun.
 fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
-    let process = session::Process::enter();
-    let _thread = session::Thread::enter(None, SchedPolicy::Fifo(10));
+    let process = session::ProcessSession::enter();
+    let _thread = session::ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let task = |name: &str, us: u64, policy| {
         Task::every(name, Period::ratio(us * 1_000, 1).expect("in range")).on_overrun(policy)
     };
@@ -100,7 +100,7 @@ fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
     let mut storage = plan.storage();
     let mut clock = MachineClock::best();
     let start = clock.now();
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait, tasks: Counts(vec![0; 4]), observe: () };
     let ended = many.run(&table, &mut state, start + Span::from_ms(10), &stop);

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use punctual::calendar::{Beside, Calendar, Plan, Unit};
+use punctual::calendar::{Beside, CalendarBuilder, Plan, Unit};
 use punctual::periodic::{self, OnOverrun, Periodic, Phase, Task};
-use punctual_core::calendar::State as UnitState;
+use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::State;
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::schedule::Schedule;
@@ -79,7 +79,7 @@ fn run(schedule: &mut Schedule<'_, '_>, script: &Scripted, end: u64) -> (Ended, 
 
 /// Units of `(gap before, budget, task)`, as many as fit into the frame.
 fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
-    let mut all = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"));
+    let mut all = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"));
     let mut at = 0;
     for (n, &(gap, budget, task)) in parts.iter().enumerate() {
         if at + gap + budget > FRAME_NS {
@@ -99,7 +99,7 @@ fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
     let table = plan.calendar(Instant::from_ns(0));
     let mut storage = plan.storage();
     let mut state =
-        UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own storage");
+        CalendarState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own storage");
     run(&mut Schedule::of_calendar(&table, &mut state), script, end).1
 }
 
@@ -219,8 +219,8 @@ proptest! {
         let zero = Instant::from_ns(0);
         let (places, tasks) = (plan.calendar(zero), table.table(zero));
         let (mut progress, mut storage) = (plan.storage(), table.storage());
-        let mut unit_state = UnitState::begin(&places, &mut progress, zero).expect("its own");
-        let mut state = State::begin(&tasks, storage.lend(), zero).expect("its own");
+        let mut unit_state = CalendarState::begin(&places, &mut progress, zero).expect("its own");
+        let mut state = TableState::begin(&tasks, storage.lend(), zero).expect("its own");
         let mut schedule = both.schedule((&places, &mut unit_state), (&tasks, &mut state));
         let (ended, ran) = run(&mut schedule, &script, 8 * FRAME_NS);
         let mut slow = Slow {
@@ -277,7 +277,7 @@ fn a_time_out_stops_everything_where_that_is_asked() {
             .at(Duration::from_nanos(ready))
             .deadline(Duration::from_nanos(900))
     };
-    let plan = Calendar::new(Period::from_ns(FRAME_NS).expect("positive"))
+    let plan = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"))
         .unit(unit("culprit", 0).on_overrun(OnOverrun::Skip))
         .unit(unit("victim", 100).on_overrun(OnOverrun::Stop))
         .build()
@@ -286,7 +286,7 @@ fn a_time_out_stops_everything_where_that_is_asked() {
         let table = plan.calendar(Instant::from_ns(0));
         let mut storage = plan.storage();
         let mut state =
-            UnitState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own");
+            CalendarState::begin(&table, &mut storage, Instant::from_ns(0)).expect("its own");
         let (ended, ran) = run(&mut Schedule::of_calendar(&table, &mut state), script, 5_000);
         (ended, ran.len(), *state.counters(0), *state.counters(1))
     };
@@ -320,7 +320,8 @@ fn what_never_idles_ends_all_the_same() {
     let plan = all.build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
-    let mut state = State::begin(&table, storage.lend(), Instant::from_ns(0)).expect("its own");
+    let mut state =
+        TableState::begin(&table, storage.lend(), Instant::from_ns(0)).expect("its own");
     let mut schedule = Schedule::of_table(&table, &mut state);
     let (ended, ran) = run(&mut schedule, &vec![(90, false)], 10_000);
     assert_eq!(ended, Ended::Finished);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::periodic::{OnOverrun, Periodic, Phase, Task};
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns, State};
+use punctual_core::dispatch::{Job, Overruns, TableState};
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::{Cancelling, Token};
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
@@ -84,7 +84,7 @@ fn run(
     let mut storage = plan.storage();
     let now = Cell::new(500);
     let from = Instant::from_ns(500);
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
     let mut many = Many {
         clock: Shared(&now, SimClock::new(from, noise.into_iter())),
         wait: Sleep,
@@ -139,7 +139,7 @@ fn a_task_can_end_the_loop_and_so_can_the_flag() {
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let from = Instant::from_ns(1);
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
     let now = Cell::new(1);
     let stop = AtomicBool::new(false);
     stop.store(true, Ordering::Relaxed);
@@ -171,7 +171,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         let table = plan.table(Instant::from_ns(0));
         let mut storage = plan.storage();
         let from = Instant::from_ns(0);
-        let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+        let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
         let (now, token) = (Cell::new(0), Token::new());
         let tasks = Cancelling { tasks: Polling(&now, &token, Vec::new()), token: &token };
         let clock = Shared(&now, SimClock::new(from, Vec::new().into_iter()));
@@ -215,7 +215,7 @@ fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
     let table = plan.table(Instant::from_ns(1_000));
     let mut storage = plan.storage();
     let (now, from) = (Cell::new(500), Instant::from_ns(500));
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
     let mut many = Many {
         clock: Shared(&now, SimClock::new(from, Vec::new().into_iter())),
         wait: Sleep,

@@ -12,7 +12,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::core::dispatch::State;
+use punctual::core::dispatch::TableState;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
@@ -52,7 +52,7 @@ type Loop<W> = Many<SimClock<Late>, W, Runs, ()>;
 fn in_loop<W: Wait<SimClock<Late>>>(
     many: &mut Loop<W>,
     table: &punctual::core::table::Table<'_>,
-    state: &mut State<'_>,
+    state: &mut TableState<'_>,
     stop: &AtomicBool,
 ) -> Ended {
     many.run(table, state, Instant::from_ns(3_000_000_000), stop)
@@ -72,7 +72,7 @@ fn runs<W: Wait<SimClock<Late>>>(wait: W) {
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let from = Instant::from_ns(1);
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
     let clock = SimClock::new(from, Late(0));
     let mut many = Many { clock, wait, tasks: Runs(0), observe: () };
     let ended = in_loop(&mut many, &table, &mut state, &AtomicBool::new(false));

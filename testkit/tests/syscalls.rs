@@ -6,18 +6,18 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::calendar::{Beside, Calendar, Unit};
+use punctual::calendar::{Beside, CalendarBuilder, Unit};
 use punctual::clocks::MachineClock;
-use punctual::core::calendar::State as UnitState;
+use punctual::core::calendar::CalendarState;
 use punctual::core::clock::Clock;
-use punctual::core::dispatch::State;
+use punctual::core::dispatch::TableState;
 use punctual::core::executive::Ended;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::time::{Instant, Period, Span};
 use punctual::core::wait::adaptive::Target;
 use punctual::core::wait::{Adaptive, Sleep, Wait};
 use punctual::follow::{ClockReading, Follow, Reference};
-use punctual::handover::{Change, Handover, Running, Stretch};
+use punctual::handover::{Change, Handover, RunningPlan, Stretch};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::usage;
 use punctual::periodic::{OnOverrun, Periodic, Task};
@@ -54,7 +54,7 @@ fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
     let mut storage = plan.storage();
     let mut clock = MachineClock::best();
     let start = clock.now();
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait, tasks: Runs(0), observe: () };
     // The first two cycles.
@@ -79,7 +79,7 @@ fn marked(mut to: impl FnMut(Span) -> Ended) {
 
 /// A calendar, and a task in its gaps.
 fn both() {
-    let units = Calendar::new(Period::from_ns(2_000_000).expect("positive"))
+    let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
         .unit(
             Unit::new("read", Duration::from_nanos(100_000))
                 .deadline(Duration::from_nanos(1_500_000)),
@@ -99,8 +99,9 @@ fn both() {
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
     let mut clock = MachineClock::best();
     let start = clock.now();
-    let mut unit_state = UnitState::begin(&places, &mut progress, start).expect("its own storage");
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut unit_state =
+        CalendarState::begin(&places, &mut progress, start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let mut schedule = together.schedule((&places, &mut unit_state), (&table, &mut state));
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
@@ -122,7 +123,7 @@ fn followed() {
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
     let mut clock = follower.clock(MachineClock::best());
     let start = clock.now();
-    let mut state = State::begin(&table, storage.lend(), start).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let stop = AtomicBool::new(false);
     let mut many = Many { clock, wait: Sleep, tasks: Runs(0), observe: () };
     marked(|span| many.run(&table, &mut state, start + span, &stop));
@@ -175,7 +176,7 @@ fn changed() {
         });
         let mut clock = MachineClock::best();
         let from = clock.now();
-        let mut running = Running::new(first.clone(), epoch, from);
+        let mut running = RunningPlan::new(first.clone(), epoch, from);
         let tasks = Marks { cycles: 0, seen: &seen, done: &done, stop: &stop };
         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
         let end = from + Span::from_ms(60_000);

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use punctual::periodic::{Periodic, Phase, Task};
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::State;
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::time::{Instant, Period, Span};
@@ -59,7 +59,7 @@ fn seen<'c>(now: &'c Cell<u64>, wait: impl Wait<Shared<'c>>) -> Vec<Seen> {
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let from = Instant::from_ns(1_000);
-    let mut state = State::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
     let tasks = Told(now, Vec::new());
     let mut many = Many { clock: Shared(now), wait, tasks, observe: () };
     let end = Instant::from_ns(410_000);

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::walk::Placement;
+use super::walk::StartPlacement;
 use super::{Falling, ReleaseGap};
 use crate::histogram::Histogram;
 use crate::summary::Distribution;
@@ -46,7 +46,7 @@ impl Lateness {
     }
 
     /// The run as it is known at its end; `unrecorded` cycles ran without a sample.
-    pub(crate) fn finish(self, placement: &Placement, unrecorded: u64) -> Releases {
+    pub(crate) fn finish(self, placement: &StartPlacement, unrecorded: u64) -> Releases {
         let mut missed = if placement.gaps { self.gaps } else { Distribution::default() };
         let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
         trailing.for_each(|piece| missed.push_falling(piece));
@@ -173,14 +173,14 @@ mod tests {
     fn what_is_not_known_counts_as_the_latest() {
         let mut lateness = Lateness::default();
         (0..90).for_each(|ns| lateness.push(ns));
-        let lost = Placement { gaps: false, trailing: Vec::new(), censored: 9 };
+        let lost = StartPlacement { gaps: false, trailing: Vec::new(), censored: 9 };
         let stats = |releases: &Releases| releases.known().stats_below(releases.unknown());
         let releases = lateness.clone().finish(&lost, 1);
         let wakes = releases.wakes.stats();
         let all = stats(&releases);
         assert_eq!((all.p50, all.p90, all.p99), (Some(49.0), Some(89.0), None));
         assert_eq!((all.max, wakes.p90), (Some(89.0), Some(80.0)));
-        let more = Placement { censored: 10, ..lost };
+        let more = StartPlacement { censored: 10, ..lost };
         assert_eq!(stats(&lateness.finish(&more, 1)).p90, None, "the 91st of 101 is not known");
     }
 }

@@ -24,4 +24,4 @@ pub(crate) use ends::Ends;
 pub use ends::Trailing;
 pub use gap::{Falling, ReleaseGap};
 pub(crate) use lateness::{Lateness, Releases};
-pub use walk::{Placement, Walk, WalkStep};
+pub use walk::{StartPlacement, Walk, WalkStep};

@@ -38,7 +38,7 @@ pub struct WalkStep {
 
 /// What is known of releases without a sample, once a run is over.
 #[derive(Clone, Debug, Default)]
-pub struct Placement {
+pub struct StartPlacement {
     /// Whether each release in a gap was missed. Where cycles went unrecorded that is not known.
     pub gaps: bool,
     /// Releases that were missed at the end of a segment, with their lateness.
@@ -125,16 +125,16 @@ impl Walk {
     }
 
     /// What is known of the releases without a sample: `missed` never ran, `unrecorded` ran.
-    pub fn placement(&self, missed: u64, unrecorded: u64) -> Placement {
+    pub fn placement(&self, missed: u64, unrecorded: u64) -> StartPlacement {
         if unrecorded > 0 || missed < self.gaps {
-            return Placement { gaps: false, trailing: Vec::new(), censored: missed };
+            return StartPlacement { gaps: false, trailing: Vec::new(), censored: missed };
         }
         let mut ends = self.ends.clone();
         if let Some((sample, lateness_ns)) = self.previous {
             ends.push(sample.cycle, lateness_ns, self.spacing_ns);
         }
         let (trailing, censored) = ends.place(missed - self.gaps, self.spacing_ns);
-        Placement { gaps: true, trailing, censored }
+        StartPlacement { gaps: true, trailing, censored }
     }
 }
 

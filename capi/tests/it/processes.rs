@@ -7,7 +7,7 @@ use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::periodic::{OnOverrun, Period, Task};
-use punctual::process::{Exit, Spec, Supervisor, Watch, What};
+use punctual::process::{ProcessEnd, Spec, Supervisor, Watch, What};
 
 use crate::built::{compile, need, program};
 use crate::programs::source;
@@ -89,6 +89,10 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
     assert_eq!(task("leaves").figures.counts.ran, 5);
     assert!(task("good").figures.counts.ran > 0);
     for name in ["good", "leaves"] {
-        assert_eq!((task(name).exit, task(name).failed), (Some(Exit::Status(0)), false), "{name}");
+        assert_eq!(
+            (task(name).exit, task(name).failed),
+            (Some(ProcessEnd::Status(0)), false),
+            "{name}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Plain data; the steering is `punctual_core::follow`.
 
-use punctual_lab::periodic::{Followed, Moment};
+use punctual_lab::periodic::{FollowedFigures, Moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ impl Follow {
     }
 
     /// With what became of it.
-    pub(crate) fn ended(self, followed: &Followed) -> Self {
+    pub(crate) fn ended(self, followed: &FollowedFigures) -> Self {
         let status = followed.status;
         let some = status.readings > 0;
         Self {

@@ -5,7 +5,7 @@
 
 use punctual::monitor::Force;
 use punctual::os::scheduler::SchedPolicy;
-use punctual::process::{Exit, Figures, Finished, Over, TaskOutcome};
+use punctual::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
 use punctual_analysis::page;
 use punctual_analysis::summary::SummaryStats;
 use schemars::JsonSchema;
@@ -98,7 +98,7 @@ pub(crate) struct TaskRow {
     pub(crate) invalid: u64,
     /// Whether it was given up, or had to be ended at the end.
     pub(crate) failed: bool,
-    /// Exit status of its last process; null when it had none.
+    /// ProcessEnd status of its last process; null when it had none.
     pub(crate) exit_status: Option<i32>,
     /// Signal that ended its last process; null when none did.
     pub(crate) exit_signal: Option<i32>,
@@ -172,15 +172,15 @@ fn row(task: &TaskOutcome) -> TaskRow {
         starts: task.starts,
         registered: task.registered,
         restarts: task.restarts,
-        unattended: task.vacant,
-        invalid: task.rubbish,
+        unattended: task.unattended,
+        invalid: task.invalid,
         failed: task.failed,
         exit_status: match task.exit {
-            Some(Exit::Status(status)) => Some(status),
+            Some(ProcessEnd::Status(status)) => Some(status),
             _ => None,
         },
         exit_signal: match task.exit {
-            Some(Exit::Signal(signal)) => Some(signal),
+            Some(ProcessEnd::Signal(signal)) => Some(signal),
             _ => None,
         },
     }

@@ -42,7 +42,7 @@ pub struct UnitCounters {
     pub over_deadline: u64,
 }
 
-/// Where a task is, and what it did: the storage of a [`State`], one a task.
+/// Where a task is, and what it did: the storage of a [`CalendarState`], one a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskProgress {
     /// The first frame that is neither run nor counted as missed.
@@ -60,7 +60,7 @@ pub struct TaskProgress {
 
 /// What changes while a calendar runs.
 #[derive(Debug)]
-pub struct State<'s> {
+pub struct CalendarState<'s> {
     /// The last instant at which a unit is ready.
     last: Instant,
     /// The frame of the next unit, its start, ns, and the unit.
@@ -72,7 +72,7 @@ pub struct State<'s> {
     tasks: &'s mut [TaskProgress],
 }
 
-impl<'s> State<'s> {
+impl<'s> CalendarState<'s> {
     /// The state of `calendar` in which all units ready at or after `from` are to come; `None` when
     /// the storage is smaller than the number of tasks. Frames count from the calendar's epoch.
     ///
@@ -203,7 +203,7 @@ impl TaskProgress {
 ///
 /// # Real-time: in loop
 #[inline(always)]
-pub fn step(calendar: &UnitTable<'_>, state: &mut State<'_>, now: Instant) -> Decision {
+pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instant) -> Decision {
     loop {
         if state.at == 0 {
             state.pass(calendar, now);
@@ -248,7 +248,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut State<'_>, now: Instant) -> De
 #[inline(always)]
 pub fn finish(
     calendar: &UnitTable<'_>,
-    state: &mut State<'_>,
+    state: &mut CalendarState<'_>,
     job: &Job,
     start: Instant,
     finish: Instant,

@@ -175,7 +175,8 @@ fn agree(units: &[UnitSlot], policies: &[OnOverrun], seed: u64, steps: u32) {
     let mut random = Random(seed);
     let mut now = 4_000 + random.below(4_000);
     let mut storage = vec![TaskProgress::default(); policies.len()];
-    let mut state = State::begin(&calendar, &mut storage, Instant::from_ns(now)).expect("it fits");
+    let mut state =
+        CalendarState::begin(&calendar, &mut storage, Instant::from_ns(now)).expect("it fits");
     let mut model = Model::new(&calendar, now);
     for at in 0..steps {
         let shown = (at, now, units, policies);
@@ -267,8 +268,8 @@ fn at_the_ends_of_the_clock_it_waits_for_ever() {
     let epoch = Instant::from_ns(u64::MAX - 5);
     let calendar = UnitTable::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");
     let mut storage = [TaskProgress::default()];
-    assert!(State::begin(&calendar, &mut [], epoch).is_none());
-    let mut state = State::begin(&calendar, &mut storage, epoch).expect("it fits");
+    assert!(CalendarState::begin(&calendar, &mut [], epoch).is_none());
+    let mut state = CalendarState::begin(&calendar, &mut storage, epoch).expect("it fits");
     let Decision::Run(job) = step(&calendar, &mut state, epoch) else { panic!("it is ready") };
     let end = Instant::from_ns(u64::MAX);
     finish(&calendar, &mut state, &job, epoch, end, Flow::Break);

@@ -5,13 +5,13 @@
 
 use super::cursor::Cursor;
 use super::storage::UNTOLD;
-use super::{Job, Overruns, State};
+use super::{Job, Overruns, TableState};
 use crate::page::Missed;
 use crate::releases::Releases;
 use crate::table::{OnOverrun, Table};
 use crate::time::Instant;
 
-impl State<'_> {
+impl TableState<'_> {
     /// A class that is released once a finish, or one of which whole periods passed.
     #[cold]
     #[inline(never)]

@@ -25,7 +25,7 @@ pub use succession::{Before, Misfit};
 
 /// What changes while a table runs.
 #[derive(Debug)]
-pub struct State<'s> {
+pub struct TableState<'s> {
     /// The last instant at which there is a release.
     last: Instant,
     cursors: &'s mut [Cursor],
@@ -96,7 +96,7 @@ pub struct Overruns {
     pub over_deadline: bool,
 }
 
-impl<'s> State<'s> {
+impl<'s> TableState<'s> {
     /// The state of `table` in which all releases at or after `from` are to come; `None` when some
     /// storage is too small. Cycles count from the table's epoch, whatever `from` is.
     ///
@@ -174,7 +174,7 @@ impl<'s> State<'s> {
 ///
 /// # Real-time: in loop
 #[inline(always)]
-pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Decision {
+pub fn step(table: &Table<'_>, state: &mut TableState<'_>, now: Instant) -> Decision {
     state.release(table, now);
     match state.ready.pop() {
         Some(rank) => Decision::Run(state.take(table, rank)),
@@ -189,7 +189,7 @@ pub fn step(table: &Table<'_>, state: &mut State<'_>, now: Instant) -> Decision 
 #[inline]
 pub fn step_before(
     table: &Table<'_>,
-    state: &mut State<'_>,
+    state: &mut TableState<'_>,
     now: Instant,
     until: Instant,
 ) -> Decision {
@@ -213,7 +213,7 @@ pub fn step_before(
 #[inline(always)]
 pub fn finish(
     table: &Table<'_>,
-    state: &mut State<'_>,
+    state: &mut TableState<'_>,
     job: &Job,
     start: Instant,
     finish: Instant,
@@ -225,7 +225,7 @@ pub fn finish(
     state.judge(table, job.rank, (job.release, job.next), (start, finish))
 }
 
-impl State<'_> {
+impl TableState<'_> {
     /// All releases up to `now`: what [`step`] does first.
     ///
     /// # Real-time: in loop

@@ -3,7 +3,7 @@
 //! For callers that prepare a run. The data that a cycle in time touches lies together, apart from
 //! the counters of overruns.
 
-use super::State;
+use super::TableState;
 use super::cursor::{Cursor, Released};
 use crate::earliest::{Entry, entries};
 use crate::parts::Visit;
@@ -91,7 +91,7 @@ impl Slot {
     }
 }
 
-impl State<'_> {
+impl TableState<'_> {
     /// Passes the memory that it lies in to `visit`.
     ///
     /// # Real-time: in loop

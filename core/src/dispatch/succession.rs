@@ -4,7 +4,7 @@
 //! the same releases in both, and only its rank changes. Pure: time is an argument; takes as long
 //! as there are tasks, once; never allocates, and changes nothing where the two do not fit.
 
-use super::State;
+use super::TableState;
 use super::storage::{Storage, UNTOLD};
 use crate::earliest::Earliest;
 use crate::ready::ReadySet;
@@ -20,7 +20,7 @@ pub struct Before<'b, 't, 's> {
     /// The table that ran.
     pub table: &'b Table<'t>,
     /// Where that is; still to be read afterwards, for the counters of tasks that are removed.
-    pub state: &'b mut State<'s>,
+    pub state: &'b mut TableState<'s>,
     /// For each rank of the new table the rank in the old one that it goes on from, or none.
     pub ranks: &'b [Option<u32>],
 }
@@ -44,7 +44,7 @@ pub enum Misfit {
     Early(usize),
 }
 
-impl<'s> State<'s> {
+impl<'s> TableState<'s> {
     /// The state in which `table` follows another at `now`: tasks that go on have each release
     /// that they would have had, with their number, backlog, counters and moved phase; those that
     /// are ready stay so. New ones have their first release after `now`. What is removed runs no
@@ -93,7 +93,7 @@ impl<'s> State<'s> {
         &self,
         table: &Table<'_>,
         old_table: &Table<'_>,
-        old: &mut State<'_>,
+        old: &mut TableState<'_>,
         ranks: &[Option<u32>],
     ) -> Result<(), Misfit> {
         for (rank, from) in ranks.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<'s> State<'s> {
     fn keep(
         &mut self,
         (table, rank): (&Table<'_>, usize),
-        (old_table, old, from): (&Table<'_>, &State<'_>, usize),
+        (old_table, old, from): (&Table<'_>, &TableState<'_>, usize),
     ) {
         let (is, was) = (&table.slots[rank], &old_table.slots[from]);
         self.paces[rank].next = old.paces[from].next;

@@ -240,14 +240,14 @@ fn agree(tasks: &[Task], seed: u64, steps: u32) {
     let mut room = Room::of(&table);
     let mut random = Random(seed);
     let mut now = epoch + random.below(200);
-    let mut state = State::begin(&table, room.lend(), Instant::from_ns(now)).expect("it fits");
+    let mut state = TableState::begin(&table, room.lend(), Instant::from_ns(now)).expect("it fits");
     let mut model = Model::new(tasks, epoch, now);
     side_by_side((&table, &mut state), &mut model, &mut random, &mut now, steps);
 }
 
 /// Runs both for `steps` decisions, and holds the counters against each other at the end.
 fn side_by_side(
-    (table, state): (&Table<'_>, &mut State<'_>),
+    (table, state): (&Table<'_>, &mut TableState<'_>),
     model: &mut Model<'_>,
     random: &mut Random,
     now: &mut u64,

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use super::Ended;
 use super::schedule::Schedule;
 use crate::clock::Clock;
-use crate::dispatch::{Decision, Job, Overruns, State};
+use crate::dispatch::{Decision, Job, Overruns, TableState};
 use crate::page::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
@@ -94,7 +94,7 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     pub fn run(
         &mut self,
         table: &Table<'_>,
-        state: &mut State<'_>,
+        state: &mut TableState<'_>,
         end: Instant,
         stop: &AtomicBool,
     ) -> Ended {

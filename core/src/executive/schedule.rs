@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::many::Flow;
 use crate::calendar::{self, TaskProgress, UnitTable};
-use crate::dispatch::{self, Decision, Job, Overruns, State};
+use crate::dispatch::{self, Decision, Job, Overruns, TableState};
 use crate::page::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
@@ -16,8 +16,8 @@ use crate::time::{Instant, Span};
 /// What an executive runs.
 #[derive(Debug)]
 pub struct Schedule<'r, 's> {
-    units: Option<(&'r UnitTable<'r>, &'r mut calendar::State<'s>)>,
-    tasks: Option<(&'r Table<'r>, &'r mut State<'s>)>,
+    units: Option<(&'r UnitTable<'r>, &'r mut calendar::CalendarState<'s>)>,
+    tasks: Option<(&'r Table<'r>, &'r mut TableState<'s>)>,
     /// The rank of the table's first task.
     first: usize,
     /// In this time before a unit no task of the table starts or runs by its budget.
@@ -41,7 +41,7 @@ impl<'r, 's> Schedule<'r, 's> {
     /// A table of periodic tasks.
     ///
     /// # Real-time: setup only
-    pub fn of_table(table: &'r Table<'r>, state: &'r mut State<'s>) -> Self {
+    pub fn of_table(table: &'r Table<'r>, state: &'r mut TableState<'s>) -> Self {
         let tasks = Some((table, state));
         Self { units: None, tasks, first: 0, guard: Span::ZERO, change: None }
     }
@@ -49,7 +49,10 @@ impl<'r, 's> Schedule<'r, 's> {
     /// The units of a calendar.
     ///
     /// # Real-time: setup only
-    pub fn of_calendar(calendar: &'r UnitTable<'r>, state: &'r mut calendar::State<'s>) -> Self {
+    pub fn of_calendar(
+        calendar: &'r UnitTable<'r>,
+        state: &'r mut calendar::CalendarState<'s>,
+    ) -> Self {
         let units = Some((calendar, state));
         Self { units, tasks: None, first: calendar.tasks(), guard: Span::ZERO, change: None }
     }
@@ -62,7 +65,7 @@ impl<'r, 's> Schedule<'r, 's> {
     pub fn with_table(
         mut self,
         table: &'r Table<'r>,
-        state: &'r mut State<'s>,
+        state: &'r mut TableState<'s>,
         guard: Span,
     ) -> Self {
         (self.tasks, self.guard) = (Some((table, state)), guard);
@@ -272,9 +275,10 @@ impl<'r, 's> Schedule<'r, 's> {
         let (mut progress, mut storage) =
             ([TaskProgress::default()], dispatch::warm_up::OneTask::default());
         let units = self.units.as_ref();
-        let mut units = units.and_then(|_| calendar::State::begin(&calendar, &mut progress, now));
+        let mut units =
+            units.and_then(|_| calendar::CalendarState::begin(&calendar, &mut progress, now));
         let tasks = self.tasks.as_ref();
-        let mut tasks = tasks.and_then(|_| State::begin(&table, storage.lend(), now));
+        let mut tasks = tasks.and_then(|_| TableState::begin(&table, storage.lend(), now));
         let (request_ns, idles) = (&AtomicU64::new(0), &AtomicU64::new(0));
         let change = self.change.as_ref().map(|change| Change {
             request_ns,

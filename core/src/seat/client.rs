@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
-    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, State, TAIL, TAKEN, THREAD,
-    TaskBlockError, Terms, VERSION, Words, words,
+    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, TAIL, TAKEN, THREAD,
+    TaskBlockError, TaskState, Terms, VERSION, Words, words,
 };
 use crate::executive::cancel::Cancel;
 use crate::executive::many::Cycle;
@@ -114,7 +114,7 @@ impl<'a> TaskClient<'a> {
     /// # Real-time: setup only
     pub fn ask(&mut self, thread: u64) {
         self.put(THREAD, thread);
-        self.block.fixed[STATE].store(State::Asking.code(), Ordering::Release);
+        self.block.fixed[STATE].store(TaskState::Asking.code(), Ordering::Release);
     }
 
     /// The word to sleep on.
@@ -145,7 +145,7 @@ impl<'a> TaskClient<'a> {
             // Either the server sees that this sleeps, or this sees what the server posted.
             let seen = posted;
             if self.next.is_some() {
-                self.block.fixed[STATE].store(State::Idle.code(), Ordering::SeqCst);
+                self.block.fixed[STATE].store(TaskState::Idle.code(), Ordering::SeqCst);
             }
             posted = self.bell().load(Ordering::SeqCst);
             if posted == seen {
@@ -185,7 +185,7 @@ impl<'a> TaskClient<'a> {
         self.start = start;
         self.put(TAKEN, cycle.wrapping_add(1));
         self.put(START, start.as_ns());
-        self.block.fixed[STATE].store(State::Running.code(), Ordering::Release);
+        self.block.fixed[STATE].store(TaskState::Running.code(), Ordering::Release);
         if self.terms.burst == 0 && start >= releases.release(self.following) {
             // Those that passed before it could start are missed.
             let released = releases.released(start).max(self.following);
@@ -233,7 +233,7 @@ impl<'a> TaskClient<'a> {
         self.next = Some(next);
         self.last = Some(self.cycle);
         self.leave_result(finish);
-        self.block.fixed[STATE].store(State::Idle.code(), Ordering::Release);
+        self.block.fixed[STATE].store(TaskState::Idle.code(), Ordering::Release);
     }
 
     #[inline]
@@ -256,6 +256,6 @@ impl<'a> TaskClient<'a> {
     ///
     /// # Real-time: setup only
     pub fn leave(&mut self) {
-        self.block.fixed[STATE].store(State::Gone.code(), Ordering::Release);
+        self.block.fixed[STATE].store(TaskState::Gone.code(), Ordering::Release);
     }
 }

@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 /// The state of a task, as it wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum TaskState {
     /// No task has opened the block.
     #[default]
     Empty,
@@ -25,7 +25,7 @@ pub enum State {
     Unknown,
 }
 
-impl State {
+impl TaskState {
     pub(super) const fn code(self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -47,7 +47,7 @@ impl State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Its state.
-    pub state: State,
+    pub state: TaskState,
     /// The cycle that it runs or ran last; `None` before the first.
     pub cycle: Option<u64>,
     /// When it started that one.
@@ -65,7 +65,7 @@ pub fn look(words: &[AtomicU64]) -> Option<Look> {
     let block = Words::of(words)?;
     let get = |at: usize| block.fixed[at].load(Ordering::Acquire);
     Some(Look {
-        state: State::of(get(STATE)),
+        state: TaskState::of(get(STATE)),
         cycle: get(TAKEN).checked_sub(1),
         start: Instant::from_ns(get(START)),
         dropped: get(DROPPED),

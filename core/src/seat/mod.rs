@@ -36,7 +36,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::releases::Releases;
 
 pub use client::{ClientStep, TaskClient};
-pub use look::{Look, State, look};
+pub use look::{Look, TaskState, look};
 pub use output::{OUTPUT_WORDS_MAX, Outputs, Source};
 pub use server::{Done, Entered, Posted, TaskGate, TaskServer};
 

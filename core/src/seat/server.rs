@@ -6,8 +6,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, State, TAIL, TAKEN,
-    Terms, Words, clear, words,
+    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, TAIL, TAKEN,
+    TaskState, Terms, Words, clear, words,
 };
 use crate::executive::cancel::ALL;
 use crate::page::Missed;
@@ -166,7 +166,7 @@ impl<'a> TaskServer<'a> {
     pub fn post(&mut self, cycle: u64, cancel: bool) -> Posted {
         let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
         let (state, taken) = (get(STATE), get(TAKEN));
-        let behind = state == State::Running.code() && taken <= cycle;
+        let behind = state == TaskState::Running.code() && taken <= cycle;
         let overran = if behind { taken.checked_sub(1) } else { None };
         if cancel && overran.is_some() {
             self.block.fixed[CANCEL].store(taken, Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl<'a> TaskServer<'a> {
         self.bell().store(self.posted, Ordering::SeqCst);
         let state = self.block.fixed[STATE].load(Ordering::SeqCst);
         // Before its first release a task requests releases and sleeps in that state.
-        let wake = state == State::Idle.code() || state == State::Asking.code();
+        let wake = state == TaskState::Idle.code() || state == TaskState::Asking.code();
         Posted { wake, overran }
     }
 
@@ -246,7 +246,8 @@ impl<'a> TaskServer<'a> {
     pub fn unclaimed(&self) -> Option<Missed> {
         let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
         let taken = get(TAKEN);
-        let runs = get(STATE) == State::Running.code() && taken > self.next && taken <= self.posted;
+        let runs =
+            get(STATE) == TaskState::Running.code() && taken > self.next && taken <= self.posted;
         let first = if runs { taken } else { self.next };
         let before = if runs { taken - 1 - self.next } else { 0 };
         let count = before + self.posted.saturating_sub(first);

@@ -143,7 +143,7 @@ fn only_the_cycle_that_overran_is_cancelled() {
     releaser.end();
     assert_eq!(sitter.turn(), ClientStep::Ended);
     sitter.leave();
-    assert_eq!(look(&memory).expect("a seat").state, State::Gone);
+    assert_eq!(look(&memory).expect("a seat").state, TaskState::Gone);
 }
 
 #[test]

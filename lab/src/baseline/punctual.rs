@@ -4,7 +4,7 @@
 //! one and what was missed; `wait` judges lateness, budget, deadline and overrun and counts them.
 //! The baselines know nothing of that.
 
-use ::punctual::core::dispatch::{Decision, Job, State, finish, step};
+use ::punctual::core::dispatch::{Decision, Job, TableState, finish, step};
 use ::punctual::core::table::Table;
 use ::punctual::core::time::{Instant, Span};
 use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
@@ -35,7 +35,7 @@ pub fn plan(tasks: &[BaselineTask]) -> Result<Plan, BuildError> {
 #[derive(Debug)]
 pub struct Punctual<'p> {
     table: Table<'p>,
-    state: State<'p>,
+    state: TableState<'p>,
     /// The coming tick.
     tick: Instant,
     /// The last one.
@@ -51,7 +51,7 @@ impl<'p> Punctual<'p> {
     pub fn new(plan: &'p Plan, storage: &'p mut PlanStorage) -> Self {
         let now = Instant::from_ns(0);
         let table = plan.table(now);
-        let state = State::begin(&table, storage.lend(), now).expect("the plan's own storage");
+        let state = TableState::begin(&table, storage.lend(), now).expect("the plan's own storage");
         Self { table, state, tick: now, now }
     }
 }

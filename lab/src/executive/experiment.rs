@@ -8,7 +8,7 @@ use std::thread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::core::time::{Period, Span};
 use punctual::os::scheduler::SchedPolicy;
-use punctual::session::{Refusal, Thread};
+use punctual::session::{Refusal, ThreadSession};
 
 use super::cell::{Cell, ExecutiveRow, RESTS};
 use super::loop_overhead::LoopOverhead;
@@ -25,7 +25,7 @@ const TURN_MIN: Span = Span::from_ms(400);
 
 /// What releasing, dispatching and waiting cost.
 #[derive(Clone, Debug)]
-pub struct Executive {
+pub struct ExecutiveExperiment {
     /// Where.
     pub cpu: u32,
     /// The policy to ask for.
@@ -47,7 +47,7 @@ pub struct ExecutiveOutcome {
     pub turn: Option<LoopOverhead>,
 }
 
-impl Experiment for Executive {
+impl Experiment for ExecutiveExperiment {
     type Outcome = ExecutiveOutcome;
 
     fn demands(&self) -> Vec<Demand> {
@@ -81,11 +81,11 @@ impl Experiment for Executive {
     }
 }
 
-impl Executive {
+impl ExecutiveExperiment {
     /// On the calling thread.
     fn measure(&self, stop: &AtomicBool) -> (ExecutiveOutcome, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
-        let session = Thread::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(Some(self.cpu), self.policy);
         let stamps = Stamps::of(&clock);
         let cost = StampCost::measure(&mut clock);
         let for_turn = Span::from_ns(self.duration.as_ns() / TURN_SHARE).max(TURN_MIN);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
-use punctual::core::dispatch::State;
+use punctual::core::dispatch::TableState;
 use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual::core::releases::Releases;
 use punctual::core::time::{Instant, Period, Span};
@@ -121,7 +121,7 @@ fn run_executive(
     let mut storage = plan.storage();
     let now = clock.now();
     let table = plan.table(Instant::from_ns(0));
-    let mut state = State::begin(&table, storage.lend(), now)?;
+    let mut state = TableState::begin(&table, storage.lend(), now)?;
     let clock = clock.clone();
     let mut many = Many { clock, wait, tasks: Nothing, observe: () };
     let _ended = many.run(&table, &mut state, now + turn, stop);

@@ -12,6 +12,6 @@ mod ratios;
 mod stamps;
 
 pub use cell::ExecutiveRow;
-pub use experiment::{Executive, ExecutiveOutcome};
+pub use experiment::{ExecutiveExperiment, ExecutiveOutcome};
 pub use loop_overhead::LoopOverhead;
 pub use ratios::Ratio;

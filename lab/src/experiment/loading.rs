@@ -16,7 +16,7 @@ use crate::load::{Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What else the machine does: started before a block's loop, ended after it.
-pub trait Background {
+pub trait BackgroundLoads {
     /// Starts what condition `condition` names and returns once it is at work. It must end by
     /// itself soon after `length`, whatever becomes of the caller.
     ///
@@ -85,7 +85,7 @@ impl<'l> Loading<'l> {
     }
 }
 
-impl Background for Loading<'_> {
+impl BackgroundLoads for Loading<'_> {
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
         let specs = &self.conditions[condition].specs;
         if specs.is_empty() {

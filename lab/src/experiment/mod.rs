@@ -21,7 +21,7 @@ use punctual::follow::FollowError;
 use punctual::monitor::Force;
 use punctual::os::Errno;
 use punctual::os::signal;
-use punctual::session::{Process, Refusal};
+use punctual::session::{ProcessSession, Refusal};
 use punctual_host::facts::MachineFacts;
 
 use crate::load::{Launcher, LoadReport, LoadSpec};
@@ -29,7 +29,7 @@ use crate::load::{Launcher, LoadReport, LoadSpec};
 pub use clock::ClockFacts;
 pub(crate) use companion::{Lookout, keep_to, watchdog};
 pub use event::{ExperimentEvent, ExperimentProgress, Observer};
-pub use loading::{Background, Loading, bounds, startable};
+pub use loading::{BackgroundLoads, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge};
 pub use standing::{Standing, Standings, StandingsWriter};
 
@@ -168,7 +168,7 @@ pub fn run<E: Experiment>(
     experiment.check().map_err(ExperimentError::Refused)?;
     let planned = judge(&experiment.demands(), here).map_err(ExperimentError::Refused)?;
     signal::catch_stop().map_err(ExperimentError::Signal)?;
-    let process = Process::enter();
+    let process = ProcessSession::enter();
     let mut loading = Loading::new(experiment.conditions(), bounds(here), launcher, observer);
     let context = Context { loading: &mut loading, stop: signal::stop_flag() };
     let measured = experiment.run(context);

@@ -15,8 +15,8 @@ use super::outcome::{CpuNoise, Lengths, NoiseOutcome};
 use super::threads::{Measurement, Threads};
 use super::windows::Windows;
 use crate::experiment::{
-    Background, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured,
-    Risk, Taken,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    Measured, Risk, Taken,
 };
 use crate::load::LoadSpec;
 

@@ -15,7 +15,7 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::{self, Usage};
-use punctual::session::{Refusal, Thread};
+use punctual::session::{Refusal, ThreadSession};
 
 use super::gaps::{Spun, spin};
 use super::windows::Windows;
@@ -102,7 +102,7 @@ impl Spinner<'_> {
     /// Spins through all windows, or until it is to stop.
     pub(super) fn run(mut self, mut clock: MachineClock) -> Ended {
         let _mark = EndMark(self.seen);
-        let session = Thread::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(Some(self.cpu), self.policy);
         self.seen.tid.store(process::tid(), Ordering::Release);
         // Whoever waits for it may be gone, and then there is no start.
         let _gone = self.ready.send(());

@@ -16,14 +16,14 @@ use punctual::core::time::{Instant, Span};
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
-use punctual::session::Thread;
+use punctual::session::ThreadSession;
 
 use super::at_once::Tally;
 use super::collector::{Collected, Collector, LOOKS_MAX};
 use super::outcome::WorstGap;
 use super::spinner::{Ended, Seen, Spinner};
 use super::windows::Windows;
-use crate::experiment::{Background, ExperimentProgress, Loading, Lookout, keep_to};
+use crate::experiment::{BackgroundLoads, ExperimentProgress, Loading, Lookout, keep_to};
 
 /// Gaps that a ring holds: a window full of the shortest that a threshold can be.
 const RING_GAPS: usize = 1 << 16;
@@ -147,7 +147,7 @@ impl Threads<'_> {
             let _over: Sender<()> = over;
             keep_to(self.housekeeping);
             // Above the spinning threads, whose rests it works in.
-            let _session = Thread::enter(None, above(self.policy));
+            let _session = ThreadSession::enter(None, above(self.policy));
             collector.run(&grid)
         })?;
         Ok((thread, done))

@@ -12,15 +12,15 @@ use punctual::core::time::Span;
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::Reference;
 use punctual::os::scheduler::SchedPolicy;
-use punctual::session::Thread;
+use punctual::session::ThreadSession;
 
-use super::followed::{Followed, follow};
+use super::followed::{FollowedFigures, follow};
 use super::outcome::{LoopsOutcome, RunOutcome};
 use super::plan::PeriodicPlan;
 use super::prepared::Prepared;
 use crate::cost::RecordCost;
 use crate::experiment::{
-    Background, Context, Demand, Experiment, ExperimentError, ExperimentProgress, Loading,
+    BackgroundLoads, Context, Demand, Experiment, ExperimentError, ExperimentProgress, Loading,
     Measured, Risk, Standing, Taken,
 };
 use crate::load::LoadSpec;
@@ -87,7 +87,7 @@ pub struct PeriodicOutcome<S> {
     /// By run, see [`PeriodicPlan::run`].
     pub runs: Vec<RunOutcome>,
     /// How the grids followed another clock, where they did.
-    pub followed: Option<Followed>,
+    pub followed: Option<FollowedFigures>,
     /// What recording cost, where that was measured.
     pub recording: Option<RecordCost>,
     /// Why the sample file ends early, if it does.
@@ -148,7 +148,7 @@ struct WithStandings<'a, 'l, D> {
     destination: &'a D,
 }
 
-impl<D: Destination> Background for WithStandings<'_, '_, D> {
+impl<D: Destination> BackgroundLoads for WithStandings<'_, '_, D> {
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
         self.loading.begin(condition, length)
     }
@@ -168,7 +168,7 @@ impl<D: Destination> Background for WithStandings<'_, '_, D> {
 fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
     let (cpu, policy) = plan.streams.first().map(|stream| (stream.cpu, stream.policy))?;
     let measure = move || {
-        let _session = Thread::enter(cpu, policy);
+        let _session = ThreadSession::enter(cpu, policy);
         RecordCost::measure(&mut clock, COLD_PUSHES)
     };
     std::thread::Builder::new().spawn(measure).ok()?.join().ok()?

@@ -17,7 +17,7 @@ const READING_LEADS: i64 = 5;
 
 /// How the experiment's grids followed their clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Followed {
+pub struct FollowedFigures {
     /// What the last reading left.
     pub status: ServoStatus,
     /// How often it could not be read.
@@ -49,7 +49,7 @@ impl Moment {
     }
 }
 
-impl Followed {
+impl FollowedFigures {
     pub(super) fn of(follower: &Follower, began: Moment) -> Self {
         Self {
             status: follower.status(),

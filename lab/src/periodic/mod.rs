@@ -19,7 +19,7 @@ mod timescale;
 
 pub use claims::{RunClaim, plans};
 pub use experiment::{Begun, Destination, PeriodicExperiment, PeriodicOutcome};
-pub use followed::{Followed, Moment, follow};
+pub use followed::{FollowedFigures, Moment, follow};
 pub use outcome::{LoopsOutcome, RunOutcome};
 pub use plan::{
     Condition, ConditionBlock, PeriodicPlan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split,

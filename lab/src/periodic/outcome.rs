@@ -11,7 +11,7 @@ use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::Usage;
 use punctual::session::Refusal;
 
-use super::followed::Followed;
+use super::followed::FollowedFigures;
 use crate::experiment::{ClockFacts, ExperimentEnd};
 
 /// What one stream did under one condition, apart from its samples.
@@ -53,7 +53,7 @@ pub struct LoopsOutcome<S> {
     /// What stamps were taken with.
     pub clock: ClockFacts,
     /// How the grids followed another clock, where they did.
-    pub followed: Option<Followed>,
+    pub followed: Option<FollowedFigures>,
     /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
     /// Why the sample file ends early, if it does.

@@ -1,6 +1,6 @@
 //! A periodic experiment that is set up, and its run: threads up, blocks in turn, all put back.
 //!
-//! For callers: the entrance of this module. Decides nothing about loads (its [`Background`] does)
+//! For callers: the entrance of this module. Decides nothing about loads (its [`BackgroundLoads`] does)
 //! and nothing about numbers.
 
 use std::io::{self, Write};
@@ -19,16 +19,16 @@ use punctual::monitor::Watched;
 use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::signal;
-use punctual::session::Thread;
+use punctual::session::ThreadSession;
 
 use super::context::RunContext;
 use super::drain::{drain_thread, watchdog_thread};
-use super::followed::{Followed, Moment};
+use super::followed::{FollowedFigures, Moment};
 use super::outcome::{LoopsOutcome, RunOutcome};
 use super::plan::{PeriodicPlan, Stream};
 use super::stream::Tally;
 use super::threads::StreamThreads;
-use crate::experiment::{Background, ClockFacts, ExperimentEnd};
+use crate::experiment::{BackgroundLoads, ClockFacts, ExperimentEnd};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Prepared {
         let ask = |stream: &Stream| {
             let (cpu, policy) = (stream.cpu, stream.policy);
             let thread =
-                thread::Builder::new().spawn(move || Thread::enter(cpu, policy).policy())?;
+                thread::Builder::new().spawn(move || ThreadSession::enter(cpu, policy).policy())?;
             Ok(thread.join().unwrap_or(SchedPolicy::Other))
         };
         self.plan.streams.iter().map(ask).collect()
@@ -124,7 +124,7 @@ impl Prepared {
         self,
         sink: S,
         file: Option<SampleFile<W>>,
-        background: &mut dyn Background,
+        background: &mut dyn BackgroundLoads,
         stop: &AtomicBool,
     ) -> io::Result<LoopsOutcome<S>> {
         let Self { plan, mut clock, cost, begun, grids, follower, storage } = self;
@@ -166,7 +166,7 @@ impl Prepared {
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
             refused: tallies.refused,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
-            followed: followed.map(|(follower, began)| Followed::of(follower, began)),
+            followed: followed.map(|(follower, began)| FollowedFigures::of(follower, began)),
             disturbances: drained.disturbances,
             file_error: drained.file_error,
             end: force.map_or(tallies.end, ExperimentEnd::Watchdog),

@@ -23,7 +23,7 @@ use punctual::os::clock::{ClockId, now_ns};
 use punctual::os::process;
 use punctual::os::scheduler::SchedPolicy;
 use punctual::os::usage::{self, Usage};
-use punctual::session::{Refusal, Thread};
+use punctual::session::{Refusal, ThreadSession};
 
 use super::plan::{Stream, WaitKind};
 use super::timescale::Timescale;
@@ -122,7 +122,7 @@ impl Worker<'_> {
     /// nobody waits for any more is dropped.
     pub(super) fn run<C: Timescale>(mut self, mut clock: C) {
         let _notice = PanicNotice(self.answers.clone());
-        let session = Thread::enter(self.stream.cpu, self.stream.policy);
+        let session = ThreadSession::enter(self.stream.cpu, self.stream.policy);
         let tid = process::tid();
         let mut waits = self.strategies(&mut clock, tid);
         let _gone = self.answers.send(Answer::Ready {

@@ -20,7 +20,7 @@ use super::context::RunContext;
 use super::drain::DrainHandle;
 use super::plan::PeriodicPlan;
 use super::stream::{Answer, Order, Tally, Worker};
-use crate::experiment::{Background, ExperimentEnd, ExperimentProgress};
+use crate::experiment::{BackgroundLoads, ExperimentEnd, ExperimentProgress};
 
 /// The streams' threads, as the coordinator talks to them.
 pub(super) struct StreamThreads {
@@ -83,7 +83,7 @@ impl StreamThreads {
         context: &RunContext<'_>,
         views: &[RingView<'_>],
         drain: &DrainHandle,
-        background: &mut dyn Background,
+        background: &mut dyn BackgroundLoads,
     ) -> Tallies {
         let streams = context.plan.streams.len();
         let mut tallies = Tallies {

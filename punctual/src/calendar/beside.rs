@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use punctual_core::calendar::{State as UnitState, UnitTable};
-use punctual_core::dispatch::State;
+use punctual_core::calendar::{CalendarState, UnitTable};
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::schedule::Schedule;
 use punctual_core::table::Table;
 use punctual_core::time::Span;
@@ -97,8 +97,8 @@ impl<'p> Beside<'p> {
     /// # Real-time: setup only
     pub fn schedule<'r, 's>(
         &self,
-        (calendar, units): (&'r UnitTable<'r>, &'r mut UnitState<'s>),
-        (table, tasks): (&'r Table<'r>, &'r mut State<'s>),
+        (calendar, units): (&'r UnitTable<'r>, &'r mut CalendarState<'s>),
+        (table, tasks): (&'r Table<'r>, &'r mut TableState<'s>),
     ) -> Schedule<'r, 's> {
         Schedule::of_calendar(calendar, units).with_table(table, tasks, self.guard)
     }

@@ -8,7 +8,7 @@ use punctual_core::time::{Period, Span};
 
 /// A unit and its place in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct UnitPlace {
     /// The unit's name.
     pub name: String,
     /// From the start of the frame to the start of its place, ns.
@@ -34,9 +34,9 @@ pub enum CalendarError {
     /// A unit's budget is nothing.
     Budget(String),
     /// A unit is not within the frame, ns.
-    Outside(Placed, u64),
+    Outside(UnitPlace, u64),
     /// Two units want one time.
-    Overlap(Placed, Placed),
+    Overlap(UnitPlace, UnitPlace),
     /// A unit's deadline, ns after it is ready, is below its budget or above the frame, ns.
     Deadline(String, u64, u64, u64),
     /// A unit is after one that is not there.
@@ -63,7 +63,7 @@ fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-impl fmt::Display for Placed {
+impl fmt::Display for UnitPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unit {:?} at {} to {} ns", self.name, self.from_ns, self.to_ns)
     }

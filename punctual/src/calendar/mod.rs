@@ -24,18 +24,18 @@ use punctual_core::table::OnOverrun;
 use punctual_core::time::Period;
 
 pub use beside::Beside;
-pub use error::{CalendarError, Placed};
+pub use error::{CalendarError, UnitPlace};
 pub use plan::Plan;
 pub use unit::Unit;
 
-/// Collects units; [`Calendar::build`] checks them and lays them out.
+/// Collects units; [`CalendarBuilder::build`] checks them and lays them out.
 #[derive(Clone, Debug)]
-pub struct Calendar {
+pub struct CalendarBuilder {
     frame: Period,
     units: Vec<Unit>,
 }
 
-impl Calendar {
+impl CalendarBuilder {
     /// A frame without units.
     ///
     /// # Real-time: setup only

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::error::{CalendarError, Placed};
+use super::error::{CalendarError, UnitPlace};
 use super::unit::{Place, Unit};
 
 /// When each unit is ready, ns after the start of the frame.
@@ -54,7 +54,7 @@ pub(super) fn of(
 }
 
 /// A unit and its place.
-pub(super) fn placed(unit: &Unit, from_ns: u64) -> Placed {
+pub(super) fn placed(unit: &Unit, from_ns: u64) -> UnitPlace {
     let to_ns = from_ns.saturating_add(unit.budget_ns);
-    Placed { name: unit.name.clone(), from_ns, to_ns }
+    UnitPlace { name: unit.name.clone(), from_ns, to_ns }
 }

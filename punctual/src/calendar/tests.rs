@@ -9,12 +9,12 @@ fn frame(ns: u64) -> Period {
     Period::from_ns(ns).expect("positive")
 }
 
-fn said(calendar: &Calendar) -> String {
+fn said(calendar: &CalendarBuilder) -> String {
     calendar.build().expect_err("refused").to_string()
 }
 
-fn of(units: impl IntoIterator<Item = Unit>) -> Calendar {
-    units.into_iter().fold(Calendar::new(frame(1_000)), Calendar::unit)
+fn of(units: impl IntoIterator<Item = Unit>) -> CalendarBuilder {
+    units.into_iter().fold(CalendarBuilder::new(frame(1_000)), CalendarBuilder::unit)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn each_refusal_names_what_it_is_about() {
     assert!(two(OnOverrun::Stop, OnOverrun::Stop).build().is_ok());
     let differ = "units \"a\" and \"b\" of task \"t\" have different policies";
     assert_eq!(said(&two(OnOverrun::Stop, OnOverrun::Skip)), differ);
-    let third = Calendar::new(Period::hz(3).expect("in range"))
+    let third = CalendarBuilder::new(Period::hz(3).expect("in range"))
         .unit(Unit::new("a", Duration::from_nanos(1)));
     assert!(said(&third).contains("1000000000/3 ns"));
     let many = (0..=UNITS_MAX).map(|n| Unit::new(n.to_string(), Duration::from_nanos(1)));

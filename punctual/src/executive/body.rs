@@ -12,7 +12,7 @@ use punctual_core::time::Span;
 
 use super::ending::Ending;
 use crate::counting::{ByRank, Counting};
-use crate::handover::Beside;
+use crate::handover::Exchange;
 use crate::monitor::Watched;
 use crate::remote::RemoteTask;
 
@@ -104,7 +104,7 @@ pub(super) struct Parts<'env> {
     pub(super) bound: Option<Span>,
 }
 
-impl<'env> Beside<Cancelling<'_, Bodies<'_, 'env>>, ByRank> for Parts<'env> {
+impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, ByRank> for Parts<'env> {
     fn exchange(
         &mut self,
         tasks: &mut Cancelling<'_, Bodies<'_, 'env>>,

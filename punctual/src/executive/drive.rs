@@ -26,7 +26,7 @@ use crate::gcd;
 use crate::monitor::aside;
 use crate::recording::Recording;
 use crate::rt_thread::span;
-use crate::session::Process;
+use crate::session::ProcessSession;
 use crate::summary::{Background, End, Samples, Summary};
 
 /// What runs beside an executive that nobody accompanies.
@@ -94,7 +94,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let (threads, mut works): (Vec<ThreadTask>, Vec<Work<'env>>) = threads.into_iter().unzip();
         shared.enter(RunState::Starting);
         let main = &lanes[0].thread;
-        let process = Process::ask(main.lock_memory, main.hold_idle_states);
+        let process = ProcessSession::ask(main.lock_memory, main.hold_idle_states);
         let count = lanes.len() + threads.len() + usize::from(supervisor.is_some());
         let waits = !threads.is_empty() || supervisor.is_some();
         let discipline = clocking.discipline;

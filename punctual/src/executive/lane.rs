@@ -3,9 +3,9 @@
 //!
 //! Everything before the loop is setup; in the loop bodies are called, and statistics kept.
 
-use punctual_core::calendar::State as UnitState;
+use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::State;
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::Cancelling;
 use punctual_core::executive::many::Many;
@@ -21,14 +21,14 @@ use super::run::{Run, Times};
 use super::shared::IDLE;
 use crate::calendar;
 use crate::counting::{ByRank, Counting};
-use crate::handover::{Running, Stretch};
+use crate::handover::{RunningPlan, Stretch};
 use crate::loops::ready;
 use crate::neighbours::Neighbour;
 use crate::periodic::Plan;
 use crate::quiet::Quiet;
 use crate::remote::RemoteTask;
 use crate::rt_thread::RtThread;
-use crate::session::Thread;
+use crate::session::ThreadSession;
 
 /// What is behind a rank.
 pub(super) struct RankOf<'env> {
@@ -97,7 +97,7 @@ impl<'env> Lane<'env> {
         run: &'r Run<'_, 'env, C>,
         (mut clock, epoch, quiet): (C, Instant, Option<Quiet>),
         posts: Vec<RemoteTask<'r, Counting>>,
-        session: Thread,
+        session: ThreadSession,
     ) -> LaneEnd<'r> {
         let period = self.adapts_to();
         let Self { at, thread, plan, calendar, ranks, idle } = self;
@@ -122,7 +122,7 @@ impl<'env> Lane<'env> {
             shared.watched.arm(process::tid());
             let ended = match calendar {
                 None => {
-                    let mut running = Running::new(plan, epoch, times.from);
+                    let mut running = RunningPlan::new(plan, epoch, times.from);
                     let (Times { from, end }, turns) = (times, shared.watched.word());
                     let stretch = Stretch { from, end, stop: &ending.stop, turns };
                     shared.handover.run(&mut many, &mut running, &stretch)
@@ -157,10 +157,10 @@ fn obey<'r, 'env, C: Clock + Clone + Send>(
     let (places, table) = (units.calendar(epoch), plan.table(epoch));
     let (mut progress, mut storage) = (units.storage(), plan.storage());
     // Storage that the plans made for themselves.
-    let Some(mut unit_state) = UnitState::begin(&places, &mut progress, times.from) else {
+    let Some(mut unit_state) = CalendarState::begin(&places, &mut progress, times.from) else {
         return Ended::Stopped;
     };
-    let Some(mut state) = State::begin(&table, storage.lend(), times.from) else {
+    let Some(mut state) = TableState::begin(&table, storage.lend(), times.from) else {
         return Ended::Stopped;
     };
     let mut schedule = Schedule::of_calendar(&places, &mut unit_state);

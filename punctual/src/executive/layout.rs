@@ -24,7 +24,7 @@ use super::shared::{AllTasks, Closing, Entry, IDLE, LaneShared, LaneTasks, Rules
 use super::sorted::{Sorted, check_load, sort};
 use super::thread::ThreadTask;
 use super::work::Work;
-use crate::calendar::{Beside, Calendar as Units};
+use crate::calendar::{Beside, CalendarBuilder};
 use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
 use crate::periodic::{BuildError, Plan};
@@ -231,7 +231,8 @@ fn add_calendar<'env>(
 ) -> Result<bool, Error> {
     let Calendar { frame, units, bodies, gap } = calendar;
     let terminates = units.iter().any(|unit| unit.terminates());
-    let plan = units.into_iter().fold(Units::new(frame), Units::unit).build()?;
+    let plan =
+        units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
     let beside = match gap {
         Some(gap) => Beside::with_guard(&plan, &lane.plan, gap),
         None => Beside::new(&plan, &lane.plan),

@@ -22,7 +22,7 @@ use crate::loops::LoopPhase;
 use crate::monitor::above;
 use crate::process::{Supervisor, TaskOutcome};
 use crate::recording::Recording;
-use crate::session::Thread;
+use crate::session::ThreadSession;
 
 /// What the main loop begins with.
 pub(super) struct MainStart<'env, C> {
@@ -124,7 +124,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let (run, MainStart { clocking, phase, common }) = (self.run, start);
         // A clock of the caller's may panic: the others wait for this thread.
         let _all = Abort(run);
-        let session = Thread::enter(lane.thread.cpu, lane.thread.policy());
+        let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
         run.refuse(session.refused());
         let mut clock = (clocking.make)();
         let quiet = match phase {
@@ -166,7 +166,7 @@ fn other_loop<'r, 'env, C: Clock + Clone + Send>(
     lane: Lane<'env>,
 ) -> Option<LaneEnd<'r>> {
     let _all = Abort(run);
-    let session = Thread::enter(lane.thread.cpu, lane.thread.policy());
+    let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
     run.refuse(session.refused());
     let (clock, epoch) = run.await_settled()?;
     Some(lane.run(run, (clock, epoch, None), Vec::new(), session))

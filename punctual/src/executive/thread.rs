@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::State;
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
@@ -27,11 +27,11 @@ use super::trigger::Trigger;
 use super::work::Work;
 use crate::counting::Counting;
 use crate::loops::ready;
-use crate::monitor::{Guard, Guarded, Watched};
+use crate::monitor::{Guarded, RunawayRule, Watched};
 use crate::periodic::Plan;
 use crate::remote::{RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
-use crate::session::Thread;
+use crate::session::ThreadSession;
 use crate::task::{Place, Task};
 use crate::wait_policy::WaitPolicy;
 
@@ -117,10 +117,10 @@ impl Released {
     }
 
     /// As its monitor sees it.
-    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<Guard<'_>> {
+    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
         let Pace::Posted { phase_ns, grace, .. } = of.pace else { return None };
         let releases = of.task.releases(epoch, phase_ns);
-        Some(Guard::new(&self.memory, releases, grace, of.policy, &self.guarded))
+        Some(RunawayRule::new(&self.memory, releases, grace, of.policy, &self.guarded))
     }
 
     /// Has it released from now on.
@@ -143,7 +143,7 @@ impl ThreadTask {
         released: &Released,
         watched: Option<&Watched>,
     ) {
-        let session = Thread::enter(self.cpu, self.policy);
+        let session = ThreadSession::enter(self.cpu, self.policy);
         run.refuse(session.refused());
         let Some((mut clock, epoch)) = run.await_settled() else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
@@ -222,7 +222,7 @@ fn own<C: Clock>(
     let ending = many.tasks.ending;
     let table = plan.table(epoch);
     let mut storage = plan.storage();
-    let Some(mut state) = State::begin(&table, storage.lend(), times.from) else { return };
+    let Some(mut state) = TableState::begin(&table, storage.lend(), times.from) else { return };
     if many.run(&table, &mut state, times.end, &ending.stop) == Ended::Stopped {
         ending.stop();
     }

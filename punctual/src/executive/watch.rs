@@ -8,7 +8,7 @@ use punctual_core::time::Span;
 
 use super::run::Run;
 use super::thread::{Released, ThreadTask};
-use crate::monitor::{Guard, Monitor, Progress};
+use crate::monitor::{Monitor, Progress, RunawayRule};
 
 /// The monitor of all loops and of the tasks beside them.
 pub(super) fn watch<C: Clock + Clone + Send>(
@@ -18,7 +18,7 @@ pub(super) fn watch<C: Clock + Clone + Send>(
     released: &[Released],
 ) {
     let Some((mut clock, epoch)) = run.await_settled() else { return };
-    let mut guards: Vec<Guard<'_>> =
+    let mut guards: Vec<RunawayRule<'_>> =
         threads.iter().zip(released).filter_map(|(of, at)| at.guard(of, epoch)).collect();
     let lanes = run.shared.lanes.iter().map(|lane| &lane.watched).zip(bounds.iter().copied());
     let bound = bounds.first().copied().flatten();

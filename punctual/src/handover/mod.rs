@@ -10,7 +10,7 @@
 //! When: at the first moment with nothing to do for as long as the switch may take; after [`LOOK`]
 //! in any case, once the task that runs has returned. A loop that idles for long looks every
 //! [`LOOK`]. What goes on has exactly the releases that it would have had
-//! ([`State::follow`](punctual_core::dispatch::State::follow)); a new task begins at its first
+//! ([`TableState::follow`](punctual_core::dispatch::TableState::follow)); a new task begins at its first
 //! release after the switch; what is removed runs no more, also where it was due.
 //!
 //! [`crate::Handle`] does all of this for closures. For bodies of one's own:
@@ -20,7 +20,7 @@
 //! use punctual::clocks::MachineClock;
 //! use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
 //! use punctual::core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
-//! use punctual::handover::{Beside, Change, Handover, Running, Stretch};
+//! use punctual::handover::{Exchange, Change, Handover, RunningPlan, Stretch};
 //! use punctual::periodic::{Periodic, Period, Task};
 //!
 //! /// A counter a rank.
@@ -35,7 +35,7 @@
 //!
 //! /// Those of the next ranks: here the publisher knows them all; what only the loop has is
 //! /// swapped from the rank before.
-//! impl<'c> Beside<Counts<'c>, ()> for Vec<&'c AtomicU64> {
+//! impl<'c> Exchange<Counts<'c>, ()> for Vec<&'c AtomicU64> {
 //!     fn exchange(&mut self, tasks: &mut Counts<'c>, _: &mut (), _ranks: &[Option<u32>]) {
 //!         std::mem::swap(&mut tasks.0, self);
 //!     }
@@ -48,7 +48,7 @@
 //! let (handover, stop, turns) = (Handover::new(), AtomicBool::new(false), AtomicU64::new(0));
 //! let mut clock = MachineClock::best();
 //! let from = clock.now();
-//! let mut running = Running::new(plan.clone(), epoch, from);
+//! let mut running = RunningPlan::new(plan.clone(), epoch, from);
 //! std::thread::scope(|scope| {
 //!     let looped = scope.spawn(|| {
 //!         let tasks = Counts(vec![&steady]);
@@ -80,7 +80,7 @@ mod run;
 
 use std::fmt;
 
-use punctual_core::dispatch::{Counters, Misfit, State};
+use punctual_core::dispatch::{Counters, Misfit, TableState};
 use punctual_core::time::{Instant, Span};
 
 use crate::periodic::{Plan, PlanStorage, Successor};
@@ -101,13 +101,13 @@ const SWITCH_TASK_NS: u64 = 100;
 
 /// A plan that runs, and where it is in it.
 #[derive(Clone, Debug)]
-pub struct Running {
+pub struct RunningPlan {
     plan: Plan,
     storage: PlanStorage,
     epoch: Instant,
 }
 
-impl Running {
+impl RunningPlan {
     /// The plan, of which all releases at or after `from` are to come; its release 0 of phase 0 is
     /// at `epoch`.
     ///
@@ -115,7 +115,7 @@ impl Running {
     pub fn new(plan: Plan, epoch: Instant, from: Instant) -> Self {
         let mut storage = plan.storage();
         // Its own storage is never too small. All of it is touched here.
-        drop(State::begin(&plan.table(epoch), storage.lend(), from));
+        drop(TableState::begin(&plan.table(epoch), storage.lend(), from));
         Self { plan, storage, epoch }
     }
 
@@ -130,14 +130,14 @@ impl Running {
     ///
     /// # Real-time: setup only
     pub fn counters(&mut self, rank: usize) -> Option<Counters> {
-        let state = State::resume(&self.plan.table(self.epoch), self.storage.lend())?;
+        let state = TableState::resume(&self.plan.table(self.epoch), self.storage.lend())?;
         (rank < self.plan.tasks()).then(|| state.counters(rank))
     }
 }
 
 /// What lies beside a plan, by rank, and is exchanged with it: the bodies of tasks `D`, and who
 /// hears of them `O`.
-pub trait Beside<D, O> {
+pub trait Exchange<D, O> {
     /// Puts what is new where the loop finds it, and takes away what it had; rank `r` goes on from
     /// `ranks[r]`, and has kept what it needs from there. Must neither allocate nor free.
     ///
@@ -145,14 +145,14 @@ pub trait Beside<D, O> {
     fn exchange(&mut self, tasks: &mut D, observe: &mut O, ranks: &[Option<u32>]);
 }
 
-impl<D, O> Beside<D, O> for () {
+impl<D, O> Exchange<D, O> for () {
     fn exchange(&mut self, _: &mut D, _: &mut O, _: &[Option<u32>]) {}
 }
 
 /// A change: what is to run next, and what lies beside it. Once the loop has taken it, it holds
 /// what ran before.
 pub struct Change<B> {
-    running: Running,
+    running: RunningPlan,
     ranks: Vec<Option<u32>>,
     refused: Option<Misfit>,
     /// What lies beside the plan.
@@ -172,14 +172,14 @@ impl<B> Change<B> {
     /// # Real-time: setup only
     pub fn new(next: Successor, epoch: Instant, beside: B) -> Box<Self> {
         let Successor { plan, ranks } = next;
-        let running = Running::new(plan, epoch, epoch);
+        let running = RunningPlan::new(plan, epoch, epoch);
         Box::new(Self { running, ranks, refused: None, beside })
     }
 
     /// What ran before, once the loop has taken the change.
     ///
     /// # Real-time: setup only
-    pub fn before(&mut self) -> &mut Running {
+    pub fn before(&mut self) -> &mut RunningPlan {
         &mut self.running
     }
 

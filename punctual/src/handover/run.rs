@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Before, State};
+use punctual_core::dispatch::{Before, TableState};
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Dispatch, Many, Observe};
 use punctual_core::executive::schedule::Schedule;
@@ -14,7 +14,7 @@ use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 
-use super::{Beside, Change, Handover, LOOK, Running};
+use super::{Change, Exchange, Handover, LOOK, RunningPlan};
 
 /// A look that never comes: waits are as long as they are.
 const NEVER: Span = Span::from_ns(i64::MAX);
@@ -22,7 +22,7 @@ const NEVER: Span = Span::from_ns(i64::MAX);
 /// When a run ends, and who may end it.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch<'s> {
-    /// The first release is at or after this instant, as [`Running::new`] was told.
+    /// The first release is at or after this instant, as [`RunningPlan::new`] was told.
     pub from: Instant,
     /// Releases at or after this instant do not run.
     pub end: Instant,
@@ -42,7 +42,7 @@ impl<B> Handover<B> {
     pub fn run<C, W, D, O>(
         &self,
         many: &mut Many<C, W, D, O>,
-        running: &mut Running,
+        running: &mut RunningPlan,
         stretch: &Stretch<'_>,
     ) -> Ended
     where
@@ -50,7 +50,7 @@ impl<B> Handover<B> {
         W: Wait<C>,
         D: Dispatch,
         O: Observe,
-        B: Beside<D, O>,
+        B: Exchange<D, O>,
     {
         let ended = loop {
             if let Some(ended) = self.leg(many, running, stretch) {
@@ -65,7 +65,7 @@ impl<B> Handover<B> {
     fn leg<C, W, D, O>(
         &self,
         many: &mut Many<C, W, D, O>,
-        running: &mut Running,
+        running: &mut RunningPlan,
         stretch: &Stretch<'_>,
     ) -> Option<Ended>
     where
@@ -73,12 +73,12 @@ impl<B> Handover<B> {
         W: Wait<C>,
         D: Dispatch,
         O: Observe,
-        B: Beside<D, O>,
+        B: Exchange<D, O>,
     {
-        let Running { plan, storage, epoch } = running;
+        let RunningPlan { plan, storage, epoch } = running;
         let table = plan.table(*epoch);
         // Its own storage, in which a state was begun.
-        let Some(mut state) = State::resume(&table, storage.lend()) else {
+        let Some(mut state) = TableState::resume(&table, storage.lend()) else {
             return Some(Ended::Finished);
         };
         let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
@@ -108,16 +108,16 @@ impl<B> Change<B> {
     /// Goes on in the new plan from where the old one is; whether that fits.
     fn take<C, W, D, O>(
         &mut self,
-        (table, state): (&Table<'_>, &mut State<'_>),
+        (table, state): (&Table<'_>, &mut TableState<'_>),
         many: &mut Many<C, W, D, O>,
         now: Instant,
     ) -> bool
     where
-        B: Beside<D, O>,
+        B: Exchange<D, O>,
     {
-        let Running { plan, storage, epoch } = &mut self.running;
+        let RunningPlan { plan, storage, epoch } = &mut self.running;
         let before = Before { table, state, ranks: &self.ranks };
-        match State::follow(&plan.table(*epoch), storage.lend(), before, now) {
+        match TableState::follow(&plan.table(*epoch), storage.lend(), before, now) {
             Ok(_left_in_its_storage) => {
                 self.beside.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
                 true

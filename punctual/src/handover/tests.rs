@@ -133,7 +133,7 @@ struct Ids<'w> {
     at_ns: u64,
 }
 
-impl<'w> Beside<World<'w>, ()> for Ids<'w> {
+impl<'w> Exchange<World<'w>, ()> for Ids<'w> {
     fn exchange(&mut self, world: &mut World<'w>, (): &mut (), ranks: &[Option<u32>]) {
         for (rank, from) in ranks.iter().enumerate() {
             let kept = from.map(|from| world.ids[from as usize]);
@@ -248,7 +248,7 @@ fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, 
     let tasks = vec![(0, Task::every("0", Period::ratio(1_000_000, 1).expect("in range")))];
     let plan = periodic(&tasks).build().expect("a plan");
     let lives = RefCell::new(HashMap::from([(0, Life::of(&tasks[0].1, &plan, FROM_NS))]));
-    let mut running = Running::new(plan.clone(), EPOCH, from);
+    let mut running = RunningPlan::new(plan.clone(), EPOCH, from);
     let world = World {
         now: &now,
         handover: &handover,
@@ -339,7 +339,7 @@ fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     assert_eq!(why, Refused::Busy);
     assert!(handover.answer().is_none(), "no loop yet");
     let now = Cell::new(0);
-    let mut running = Running::new(plan.clone(), EPOCH, EPOCH);
+    let mut running = RunningPlan::new(plan.clone(), EPOCH, EPOCH);
     let mut many = Many { clock: Now(&now), wait: Sleep, tasks: Never, observe: () };
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
     let stretch = Stretch { from: EPOCH, end: EPOCH, stop: &stop, turns: &turns };

@@ -24,7 +24,7 @@ use crate::counting::Counting;
 use crate::neighbours::Neighbour;
 use crate::quiet::Quiet;
 use crate::recording::Recording;
-use crate::session::{Process, Refusal, Thread};
+use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Summary};
 
 pub use crate::monitor::Watchdog;
@@ -89,8 +89,8 @@ pub struct Loop<C: Clock = MachineClock> {
     // In the order in which they end.
     recording: Option<Recording>,
     watchdog: Option<Watchdog>,
-    session: Thread,
-    process: Process,
+    session: ThreadSession,
+    process: ProcessSession,
     _neighbour: Neighbour,
     refused: Vec<Refusal>,
     warnings: Vec<String>,

@@ -23,7 +23,7 @@ use crate::neighbours::Neighbour;
 use crate::quiet::{self, Quiet};
 use crate::recording::{Facts, Recording};
 use crate::rt_thread::RtThread;
-use crate::session::{Process, Refusal, Thread};
+use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::wait_policy::{WaitPolicy, Way};
 
 /// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
@@ -74,12 +74,12 @@ impl LoopBuilder {
     ) -> Result<Loop<C>, Error> {
         self.check()?;
         let Self { period, phase, thread, samples } = self;
-        let process = Process::ask(thread.lock_memory, thread.hold_idle_states);
+        let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
         let control = Control::default();
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
         let watchdog = watchdog.transpose().map_err(|why| Kind::Thread("the watchdog", why))?;
-        let session = Thread::enter(thread.cpu, thread.policy());
+        let session = ThreadSession::enter(thread.cpu, thread.policy());
         let refused: Vec<Refusal> =
             process.refused().iter().chain(session.refused()).copied().collect();
         if thread.strict && !refused.is_empty() {

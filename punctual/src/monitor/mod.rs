@@ -2,7 +2,7 @@
 //!
 //! For loops, executives, supervisors and experiments. It looks at what the loops show it in atomic
 //! numbers and acts by three rules: a loop that makes no progress is stopped and demoted
-//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`Guard`]), a task that is to be
+//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is to be
 //! terminated has its cancel token set. Never waits for a loop, never ends a process.
 
 mod aside;
@@ -19,10 +19,10 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
 
-use crate::session::Thread;
+use crate::session::ThreadSession;
 
 pub(crate) use aside::aside;
-pub use overrun::{Act, Guard, Guarded, TICK, hang_bound};
+pub use overrun::{Act, Guarded, RunawayRule, TICK, hang_bound};
 pub use progress::{Force, Progress, Watched};
 
 /// The monitor's policy: above every loop.
@@ -33,7 +33,7 @@ pub(crate) struct Monitor<'m, P> {
     /// Loops that must make progress.
     pub(crate) loops: &'m [Progress<'m, P>],
     /// Tasks in threads or processes of their own.
-    pub(crate) guards: &'m mut [Guard<'m>],
+    pub(crate) guards: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
     pub(crate) tokens: &'m [&'m Token],
     /// Whether they are needed.
@@ -98,7 +98,7 @@ pub fn watch<P: Fn() -> u64>(loops: &[Progress<'_, P>], stop: &AtomicBool, done:
 /// since its priority is above theirs.
 pub(crate) fn above(aside: &CpuMask, watch: impl FnOnce()) {
     let _beside_them = affinity::set(0, aside);
-    let _session = Thread::enter(None, ABOVE);
+    let _session = ThreadSession::enter(None, ABOVE);
     watch();
 }
 
@@ -126,7 +126,7 @@ impl Watchdog {
         let over = Arc::clone(&done);
         let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
             // Above the loop where permitted; below it still runs where it has another CPU.
-            let _session = Thread::enter(None, ABOVE);
+            let _session = ThreadSession::enter(None, ABOVE);
             let progress = || shown.watched().beats();
             let loops = [Progress { watched: shown.watched(), progress, bound }];
             watch(&loops, shown.stop(), &over);

@@ -2,13 +2,13 @@
 //! alone; when it comes back it gets it again.
 //!
 //! A rule of the monitor, for tasks in threads and in processes of their own. Deciding
-//! ([`Guard::tick`]) is apart from doing, so that it runs on made-up clocks. Never ends a process:
+//! ([`RunawayRule::tick`]) is apart from doing, so that it runs on made-up clocks. Never ends a process:
 //! that is its supervisor's.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use punctual_core::releases::Releases;
-use punctual_core::seat::{State, look};
+use punctual_core::seat::{TaskState, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -74,7 +74,7 @@ pub enum Act {
 
 /// One task under guard.
 #[derive(Debug)]
-pub struct Guard<'a> {
+pub struct RunawayRule<'a> {
     words: &'a [AtomicU64],
     releases: Releases,
     /// How long beyond its next release it may run.
@@ -87,7 +87,7 @@ pub struct Guard<'a> {
     demoted: Option<u64>,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> RunawayRule<'a> {
     /// The task whose block is in `words`, which has `policy`.
     ///
     /// # Real-time: setup only
@@ -106,7 +106,7 @@ impl<'a> Guard<'a> {
     /// # Real-time: reader side
     pub fn tick(&mut self, now: Instant, elapsed: Span) -> Act {
         let seen = look(self.words).unwrap_or_default();
-        let running = seen.cycle.filter(|_| seen.state == State::Running);
+        let running = seen.cycle.filter(|_| seen.state == TaskState::Running);
         if let Some(cycle) = self.demoted {
             if running == Some(cycle) {
                 return Act::Nothing;
@@ -170,7 +170,7 @@ mod tests {
         let mut sitter = TaskClient::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let policy = SchedPolicy::Fifo(5);
-        let mut guard = Guard::new(&memory, releases, Span::from_ms(3), policy, &guarded);
+        let mut guard = RunawayRule::new(&memory, releases, Span::from_ms(3), policy, &guarded);
         sitter.ask(1);
         releaser.post(0, false);
         assert_eq!(sitter.turn(), ClientStep::Run);
@@ -194,7 +194,7 @@ mod tests {
         let mut sitter = TaskClient::open(&memory).expect("a seat");
         let guarded = Guarded::default();
         let bound = hang_bound(10_000_000);
-        let mut guard = Guard::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
+        let mut guard = RunawayRule::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
         sitter.ask(1);
         releaser.post(0, false);
         assert_eq!(sitter.turn(), ClientStep::Run);

@@ -231,7 +231,7 @@ mod tests {
             scope.spawn(move || watch(&charges, stop, done));
             let stuck = scope.spawn(move || {
                 // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop does.
-                let _session = crate::session::Thread::enter(None, SchedPolicy::Fifo(1));
+                let _session = crate::session::ThreadSession::enter(None, SchedPolicy::Fifo(1));
                 watched.arm(punctual_os::process::tid());
                 while !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();

@@ -1,6 +1,6 @@
 //! The builder as a user meets it: what it refuses, what it lays out, how big that is.
 
-use punctual_core::dispatch::{Decision, State, finish, step};
+use punctual_core::dispatch::{Decision, TableState, finish, step};
 use punctual_core::time::{Instant, Period};
 
 use super::*;
@@ -24,7 +24,7 @@ fn releases(plan: &Plan, end_ns: u64) -> Vec<(u64, usize)> {
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let mut now = Instant::from_ns(0);
-    let mut state = State::begin(&table, storage.lend(), now).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), now).expect("its own storage");
     let mut seen: Vec<(u64, usize)> = Vec::new();
     while now.as_ns() < end_ns {
         match step(&table, &mut state, now) {

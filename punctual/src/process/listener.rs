@@ -1,6 +1,6 @@
 //! The supervisor's socket: who comes by name is known, heard and answered, and never waited for.
 //!
-//! For the supervising thread, which looks in when it is called. A name is held ([`Held`]), so that
+//! For the supervising thread, which looks in when it is called. A name is held ([`NameLock`]), so that
 //! what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
 
 use std::ffi::c_int;
@@ -16,7 +16,7 @@ use punctual_os::local::{self, Peer};
 use punctual_os::{Errno, pidfd, process};
 
 use super::error::SetupError;
-use super::held::Held;
+use super::name_lock::NameLock;
 use super::place;
 use super::request::{LINE_MAX, Request, answer};
 
@@ -69,7 +69,7 @@ impl Guest {
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    _held: Held,
+    _held: NameLock,
     guests: Vec<Guest>,
 }
 
@@ -82,7 +82,7 @@ impl Listener {
             place::make(dir).map_err(|why| SetupError::Socket(dir.display().to_string(), why))?;
         }
         let lock = path.with_extension("lock");
-        let held = Held::take(&lock)
+        let held = NameLock::take(&lock)
             .map_err(|why| SetupError::Socket(lock.display().to_string(), why))?
             .ok_or_else(|| SetupError::Running(name.to_owned()))?;
         // Ours alone now: what stands there was left by one that was killed.

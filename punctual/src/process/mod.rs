@@ -18,10 +18,10 @@
 
 mod cgroup;
 mod error;
-mod held;
 mod lifecycle;
 mod listener;
 mod memory;
+mod name_lock;
 mod place;
 mod program;
 mod registration;
@@ -40,7 +40,7 @@ use punctual_core::seat::TaskBlockError;
 use punctual_os::Errno;
 
 pub use error::SetupError;
-pub use lifecycle::{Cause, Exit};
+pub use lifecycle::{Cause, ProcessEnd};
 pub(crate) use memory::Memory;
 pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
 pub use program::program;
@@ -51,8 +51,8 @@ pub use spec::Spec;
 pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
 pub use watch::Watch;
 
-/// Names the descriptor of the seat, in the environment of a started process.
-pub const SEAT_VARIABLE: &str = "PUNCTUAL_SEAT";
+/// Names the descriptor of the task block, in the environment of a started process.
+pub const BLOCK_VARIABLE: &str = "PUNCTUAL_BLOCK";
 /// Names the task, in the environment of a started process.
 pub const TASK_VARIABLE: &str = "PUNCTUAL_TASK";
 
@@ -90,7 +90,7 @@ impl fmt::Display for RegisterError {
         match self {
             Self::NotStarted => write!(
                 f,
-                "no supervisor started this process ({SEAT_VARIABLE} is not set): start it by \
+                "no supervisor started this process ({BLOCK_VARIABLE} is not set): start it by \
                  'punctual run', or join one by name"
             ),
             Self::NotChild(supervisor) => write!(
@@ -102,7 +102,7 @@ impl fmt::Display for RegisterError {
             Self::OtherTask(wanted, is) => {
                 write!(f, "this process was started as task {is:?}, not as {wanted:?}")
             }
-            Self::Memory(why) => write!(f, "{SEAT_VARIABLE} does not name shared memory: {why}"),
+            Self::Memory(why) => write!(f, "{BLOCK_VARIABLE} does not name shared memory: {why}"),
             Self::Seat(why) => why.fmt(f),
             Self::Page(why) => why.fmt(f),
             Self::Taken => f.write_str("the task is registered already: it registers once"),

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::Cycle;
 use punctual_core::seat::{
-    ClientStep, OUTPUT_WORDS_MAX, Outputs, Source, State, TaskClient, Terms, look,
+    ClientStep, OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, TaskState, Terms, look,
 };
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
@@ -23,7 +23,7 @@ use punctual_os::{memory, process};
 
 use super::request::Request;
 use super::tie::{Tie, ask};
-use super::{RegisterError, SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::{BLOCK_VARIABLE, RegisterError, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use crate::clocks::MachineClock;
 
 /// How long a task waits without a release before it looks after its supervisor, ns; two periods
@@ -88,7 +88,7 @@ impl Registration {
         let variable = |name: &str| std::env::var(name).ok();
         let number = |name: &str| variable(name).and_then(|number| number.parse::<i32>().ok());
         let (Some(supervisor), Some(number), Some(is)) =
-            (number(SUPERVISOR_VARIABLE), number(SEAT_VARIABLE), variable(TASK_VARIABLE))
+            (number(SUPERVISOR_VARIABLE), number(BLOCK_VARIABLE), variable(TASK_VARIABLE))
         else {
             return Err(RegisterError::NotStarted);
         };
@@ -127,7 +127,7 @@ impl Registration {
         let mapping: &'static Mapping = Box::leak(Box::new(mapping));
         let words = mapping.words();
         let mut sitter = TaskClient::open(words).map_err(RegisterError::Seat)?;
-        if look(words).is_none_or(|seen| seen.state != State::Empty) {
+        if look(words).is_none_or(|seen| seen.state != TaskState::Empty) {
             return Err(RegisterError::Taken);
         }
         // Paid here: the counter's rate, the first touch of stack and code.

@@ -13,8 +13,8 @@ use std::fmt;
 use punctual_os::Errno;
 use punctual_os::scheduler::SchedPolicy;
 
-pub use process::Process;
-pub use thread::Thread;
+pub use process::ProcessSession;
+pub use thread::ThreadSession;
 
 /// A request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ mod tests {
     fn a_thread_session_puts_everything_back() {
         let before = state();
         let cpu = before.0.iter().last().expect("one at least");
-        let session = Thread::enter(Some(cpu), SchedPolicy::Fifo(5));
+        let session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(5));
         assert_eq!(state().0, CpuMask::one(cpu));
         let granted =
             session.refused().iter().all(|r| r.attempt != Attempt::Scheduler(SchedPolicy::Fifo(5)));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_refused_and_the_rest_goes_on() {
-        let session = Thread::enter(Some(affinity::CPUS_MAX - 1), SchedPolicy::Other);
+        let session = ThreadSession::enter(Some(affinity::CPUS_MAX - 1), SchedPolicy::Other);
         let refused = session.refused();
         assert_eq!(refused.len(), 1);
         assert_eq!(refused[0].attempt, Attempt::Affinity(affinity::CPUS_MAX - 1));
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn what_is_not_refused_is_held() {
-        let process = Process::enter();
+        let process = ProcessSession::enter();
         let refused = |attempt| process.refused().iter().any(|r| r.attempt == attempt);
         assert_eq!(process.memory_locked(), !refused(Attempt::LockMemory));
         assert_eq!(process.idle_states_held(), !refused(Attempt::HoldIdleStates));
-        let nothing = Process::ask(false, false);
+        let nothing = ProcessSession::ask(false, false);
         assert!(!nothing.memory_locked() && !nothing.idle_states_held());
         assert_eq!(nothing.refused(), []);
     }
@@ -109,13 +109,13 @@ mod tests {
     fn the_session_that_lives_keeps_what_it_asked_for_and_the_last_puts_back() {
         let before = state();
         let cpu = before.0.iter().last().expect("one at least");
-        let first = Thread::enter(None, SchedPolicy::Fifo(5));
-        let second = Thread::enter(Some(cpu), SchedPolicy::Fifo(6));
+        let first = ThreadSession::enter(None, SchedPolicy::Fifo(5));
+        let second = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(6));
         let with_both = state();
         assert_eq!(with_both.1, second.policy());
         drop(first);
         assert_eq!(state(), with_both, "the second one is at work");
-        let third = Thread::enter(None, SchedPolicy::Fifo(7));
+        let third = ThreadSession::enter(None, SchedPolicy::Fifo(7));
         drop(third);
         assert_eq!(state(), with_both);
         drop(second);
@@ -145,7 +145,7 @@ mod tests {
         if own && punctual_os::memory::lock_all().is_err() {
             return;
         }
-        let (first, second) = (Process::enter(), Process::enter());
+        let (first, second) = (ProcessSession::enter(), ProcessSession::enter());
         if !first.memory_locked() {
             return;
         }

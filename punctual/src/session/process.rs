@@ -61,13 +61,13 @@ static SHARED: Mutex<SharedByAll> =
 /// with the last of several in effect.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
-pub struct Process {
+pub struct ProcessSession {
     memory: bool,
     idle_states: bool,
     refused: Vec<Refusal>,
 }
 
-impl Process {
+impl ProcessSession {
     /// Locks all memory, now and later, and holds `/dev/cpu_dma_latency` at 0 µs.
     ///
     /// # Real-time: setup only
@@ -119,7 +119,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ProcessSession {
     fn drop(&mut self) {
         let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if self.memory && held.memory.leave().is_some_and(|locked| !locked.before) {

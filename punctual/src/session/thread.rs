@@ -50,14 +50,14 @@ thread_local! {
 /// dropped, by the same thread: it cannot be sent to another.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
-pub struct Thread {
+pub struct ThreadSession {
     number: u64,
     refused: Vec<Refusal>,
     policy: SchedPolicy,
     _of_this_thread: PhantomData<*const ()>,
 }
 
-impl Thread {
+impl ThreadSession {
     /// Makes the calling thread run on `cpu` under `policy`, as far as the kernel lets it. A
     /// real-time policy is that thread's alone: the threads and processes that it starts are
     /// SCHED_OTHER.
@@ -98,7 +98,7 @@ impl Thread {
     }
 }
 
-impl Drop for Thread {
+impl Drop for ThreadSession {
     fn drop(&mut self) {
         SESSIONS.with_borrow_mut(|sessions| {
             let Some(at) = sessions.iter().position(|(number, _)| *number == self.number) else {

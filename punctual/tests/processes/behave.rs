@@ -15,7 +15,7 @@ use punctual::os::mapping::{Access, Mapping};
 use punctual::os::{process, scheduler, threads};
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
-    Event, Finished, RegisterError, Registration, SEAT_VARIABLE, Spec, Supervisor, TASK_VARIABLE,
+    BLOCK_VARIABLE, Event, Finished, RegisterError, Registration, Spec, Supervisor, TASK_VARIABLE,
     What,
 };
 
@@ -194,7 +194,7 @@ fn is_always_behind(name: &str) {
 
 /// Fills its own seat, again and again.
 fn rubbish() {
-    let number = std::env::var(SEAT_VARIABLE).expect("a seat").parse().expect("a number");
+    let number = std::env::var(BLOCK_VARIABLE).expect("a seat").parse().expect("a number");
     let memory = Mapping::of(number, None, Access::Write).expect("a seat");
     let mut seed = 7u64;
     loop {

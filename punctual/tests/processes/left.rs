@@ -12,7 +12,8 @@ use punctual::os::scheduler::{self, SchedPolicy as Scheduling};
 use punctual::os::{process, signal, threads};
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
-    Cause, Exit, Over, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch, What,
+    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch,
+    What,
 };
 use punctual_testkit::skip;
 
@@ -120,8 +121,8 @@ fn children(pid: u32) -> Vec<i32> {
 #[test]
 fn what_a_task_started_ends_with_it() {
     // One leaves by itself; one overruns, which ends everything, and has to be ended.
-    let leaves = (spec("forks-leaves"), Exit::Status(0));
-    let hangs = (policy(spec("forks-hangs"), OnOverrun::Stop), Exit::Signal(9));
+    let leaves = (spec("forks-leaves"), ProcessEnd::Status(0));
+    let hangs = (policy(spec("forks-hangs"), OnOverrun::Stop), ProcessEnd::Signal(9));
     for (spec, exit) in [leaves, hangs] {
         let task = spec.task.name().to_owned();
         let (finished, events) = run(Supervisor::new().task(spec), |_, _| false);

@@ -14,8 +14,8 @@ use punctual::core::time::Span;
 use punctual::core::wait::Sleep;
 use punctual::periodic::OnOverrun;
 use punctual::process::{
-    Cause, Event, Exit, Over, RegisterError, Registration, Restart, Spec, Supervisor, WaitError,
-    Watch, What, When,
+    Cause, Event, Over, ProcessEnd, RegisterError, Registration, Restart, Spec, Supervisor,
+    WaitError, Watch, What, When,
 };
 use punctual_testkit::skip;
 
@@ -35,18 +35,18 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert_eq!(finished.over, Over::Stopped);
     let good = task("good");
-    assert!(good.figures.counts.ran > 0 && good.rubbish == 0, "{events:?}");
-    assert_eq!((good.exit, good.failed, good.starts), (Some(Exit::Status(0)), false, 1));
+    assert!(good.figures.counts.ran > 0 && good.invalid == 0, "{events:?}");
+    assert_eq!((good.exit, good.failed, good.starts), (Some(ProcessEnd::Status(0)), false, 1));
     assert_eq!(
         good.figures.buckets.iter().sum::<u64>()
             + good.figures.counts.below
             + good.figures.counts.above,
         good.figures.counts.ran
     );
-    assert_eq!(task("crashes").exit, Some(Exit::Signal(6)));
+    assert_eq!(task("crashes").exit, Some(ProcessEnd::Signal(6)));
     assert_eq!(task("crashes").figures.counts.ran, 2, "the third was never over");
-    assert_eq!(task("exits").exit, Some(Exit::Status(101)));
-    assert_eq!(task("rubbish").exit, Some(Exit::Signal(9)));
+    assert_eq!(task("exits").exit, Some(ProcessEnd::Status(101)));
+    assert_eq!(task("rubbish").exit, Some(ProcessEnd::Signal(9)));
     // What it writes there may be a task that asks, of a thread that is not its own.
     let for_rubbish = |w: &What| matches!(w, What::Killed(Cause::Rubbish | Cause::ForeignThread));
     assert_eq!(count(&events, "rubbish", for_rubbish), 1);
@@ -73,7 +73,10 @@ fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
     let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Terminate)), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
     assert_eq!(count(&events, "deaf", |w| *w == What::Killed(Cause::Silent)), 1, "{events:?}");
-    assert_eq!((finished.tasks[0].terminated, finished.tasks[0].exit), (1, Some(Exit::Signal(9))));
+    assert_eq!(
+        (finished.tasks[0].terminated, finished.tasks[0].exit),
+        (1, Some(ProcessEnd::Signal(9)))
+    );
     let (finished, _) = run(Supervisor::new().task(deaf(OnOverrun::Stop)), |_, _| false);
     assert_eq!(finished.over, Over::Overran("deaf".to_owned()));
     let told = |event: &Event, _: &[Event]| event.what == What::Silent;
@@ -107,10 +110,10 @@ fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
     assert!(missing.failed && missing.exit.is_some(), "{missing:?}");
     // An emulator of user space copies where the kernel shares, so that a failed exec is an exit.
     if skip::need_native("errors of exec") {
-        assert_eq!(missing.exit, Some(Exit::NotStarted(2)));
+        assert_eq!(missing.exit, Some(ProcessEnd::NotStarted(2)));
     }
     let hung = finished.tasks.iter().find(|task| task.name == "hangs-stop").expect("one");
-    assert_eq!(hung.exit, Some(Exit::Signal(9)), "it does not hear, so it is ended");
+    assert_eq!(hung.exit, Some(ProcessEnd::Signal(9)), "it does not hear, so it is ended");
 }
 
 /// A supervisor's name that no other test has.

@@ -16,7 +16,7 @@ pub use pooled::Pooled;
 pub use tails::{Tails, ThresholdExceedances};
 use watch::Watch;
 
-use crate::release::{Falling, Placement, ReleaseGap};
+use crate::release::{Falling, ReleaseGap, StartPlacement};
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
@@ -227,7 +227,7 @@ impl Exceedances {
     pub fn counted(mut self, missed: u64) -> Pooled {
         self.close();
         let censored = missed.saturating_sub(self.index.saturating_sub(self.recorded));
-        self.placed(missed, &Placement { gaps: true, trailing: Vec::new(), censored })
+        self.placed(missed, &StartPlacement { gaps: true, trailing: Vec::new(), censored })
     }
 
     /// Ends the series.
@@ -239,7 +239,7 @@ impl Exceedances {
     }
 
     /// The same, where more is known about the releases that are in no gap.
-    pub(crate) fn placed(mut self, missed: u64, placement: &Placement) -> Pooled {
+    pub(crate) fn placed(mut self, missed: u64, placement: &StartPlacement) -> Pooled {
         self.close();
         for piece in placement.trailing.iter().flat_map(|end| end.pieces) {
             self.each_level(piece, |watching, level, count| {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use punctual::os::scheduler::SchedPolicy;
-use punctual_lab::executive::Executive;
+use punctual_lab::executive::ExecutiveExperiment;
 
 use crate::command;
 use crate::exit::Exit;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the executive is measured")?;
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
-    let executive = Executive {
+    let executive = ExecutiveExperiment {
         cpu,
         policy: SchedPolicy::Fifo(PRIORITY),
         sizes: args.tasks.clone(),

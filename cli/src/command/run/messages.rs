@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use punctual::monitor::Force;
 use punctual::os::scheduler::SchedPolicy;
-use punctual::process::{Cause, Event, Exit, Finished, Over, What};
+use punctual::process::{Cause, Event, Finished, Over, ProcessEnd, What};
 use punctual::session::{Attempt, Refusal};
 
 use crate::format as show;
@@ -50,13 +50,13 @@ fn cause_of(cause: Cause) -> &'static str {
 }
 
 /// How a process ended, in words.
-pub(super) fn exit_of(exit: Exit) -> String {
+pub(super) fn exit_of(exit: ProcessEnd) -> String {
     match exit {
-        Exit::Status(0) => "exited normally".to_owned(),
-        Exit::Status(status) => format!("exited with status {status}"),
-        Exit::Signal(signal) => format!("was ended by signal {signal}"),
-        Exit::Unknown => "ended with unknown status".to_owned(),
-        Exit::NotStarted(errno) => format!("could not be started: errno {errno}"),
+        ProcessEnd::Status(0) => "exited normally".to_owned(),
+        ProcessEnd::Status(status) => format!("exited with status {status}"),
+        ProcessEnd::Signal(signal) => format!("was ended by signal {signal}"),
+        ProcessEnd::Unknown => "ended with unknown status".to_owned(),
+        ProcessEnd::NotStarted(errno) => format!("could not be started: errno {errno}"),
     }
 }
 

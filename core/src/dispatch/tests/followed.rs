@@ -64,19 +64,19 @@ fn a_table_that_follows_another_agrees_with_the_model() {
         let mut leg = Leg::of(tasks, epoch);
         let mut model = Model::new(tasks, epoch, now);
         let table = leg.parts.table(epoch);
-        State::begin(&table, leg.room.lend(), Instant::from_ns(now)).expect("it fits");
+        TableState::begin(&table, leg.room.lend(), Instant::from_ns(now)).expect("it fits");
         for _ in 0..100 {
             let steps = random.below(200) as u32;
             let (next, ranks) = changed(&mut random, tasks);
             let mut leg_after = Leg::of(&next, epoch);
             let table = leg.parts.table(epoch);
-            let mut state = State::resume(&table, leg.room.lend()).expect("left there");
+            let mut state = TableState::resume(&table, leg.room.lend()).expect("left there");
             side_by_side((&table, &mut state), &mut model, &mut random, &mut now, steps);
             now += random.below(300) / 100;
             let table_after = leg_after.parts.table(epoch);
             let before = Before { table: &table, state: &mut state, ranks: &ranks };
             let at = Instant::from_ns(now);
-            let state_after = State::follow(&table_after, leg_after.room.lend(), before, at);
+            let state_after = TableState::follow(&table_after, leg_after.room.lend(), before, at);
             tasks = Box::leak(next.into());
             drop(state_after.unwrap_or_else(|why| panic!("{why:?}: {tasks:?}")));
             model = model.follow(tasks, &ranks, now);
@@ -93,14 +93,15 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     let mut leg = Leg::of(&old, 1_000);
     let table = leg.parts.table(1_000);
     let mut storage = Room::of(&table);
-    let mut state = State::begin(&table, storage.lend(), Instant::from_ns(1_030)).expect("fits");
+    let mut state =
+        TableState::begin(&table, storage.lend(), Instant::from_ns(1_030)).expect("fits");
     let now = Instant::from_ns(1_035);
     let mut refused = |tasks: &[Task], epoch: u64, ranks: &[Option<u32>]| {
         let parts = parts(tasks);
         let next = parts.table(epoch);
         let mut room = Room::of(&next);
         let before = Before { table: &table, state: &mut state, ranks };
-        State::follow(&next, room.lend(), before, now).err()
+        TableState::follow(&next, room.lend(), before, now).err()
     };
     let one = [task(40, OnOverrun::Skip)];
     assert_eq!(refused(&one, 999, &[None]), Some(Misfit::Epoch));
@@ -114,16 +115,17 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     assert_eq!(refused(&moved, 1_000, &[Some(0)]), Some(Misfit::Task(0)));
     assert_eq!(refused(&one, 1_000, &[Some(0)]), None, "the marks are gone");
     let early = Before { table: &table, state: &mut state, ranks: &[Some(0), Some(1), Some(2)] };
-    let small = State::follow(&table, Room::of(&parts(&one).table(1_000)).lend(), early, now).err();
+    let small =
+        TableState::follow(&table, Room::of(&parts(&one).table(1_000)).lend(), early, now).err();
     assert_eq!(small, Some(Misfit::Storage));
     assert_eq!(step(&table, &mut state, now), Decision::Idle(Instant::from_ns(1_040)));
     // Before the first release of a state that begins later.
     let mut later = Room::of(&table);
     let from = Instant::from_ns(1_900);
-    let mut later = State::begin(&table, later.lend(), from).expect("fits");
+    let mut later = TableState::begin(&table, later.lend(), from).expect("fits");
     let ranks = [Some(0), Some(1), Some(2)];
     let before = Before { table: &table, state: &mut later, ranks: &ranks };
-    let early = State::follow(&table, leg.room.lend(), before, now).err();
+    let early = TableState::follow(&table, leg.room.lend(), before, now).err();
     assert_eq!(early, Some(Misfit::Early(0)));
     assert_eq!(step(&table, &mut later, now), Decision::Idle(Instant::from_ns(1_900)));
 }
@@ -135,11 +137,11 @@ fn storage_of_no_state_or_of_another_is_not_resumed() {
         let (a, b) = (some(&mut random, None), some(&mut random, None));
         let (mut a, b) = (Leg::of(&a, 7), Leg::of(&b, 7));
         let table = a.parts.table(7);
-        assert!(State::resume(&table, a.room.lend()).is_none(), "never begun");
+        assert!(TableState::resume(&table, a.room.lend()).is_none(), "never begun");
         let now = Instant::from_ns(500);
-        drop(State::begin(&table, a.room.lend(), now).expect("it fits"));
+        drop(TableState::begin(&table, a.room.lend(), now).expect("it fits"));
         let other = b.parts.table(7);
-        if let Some(mut state) = State::resume(&other, a.room.lend()) {
+        if let Some(mut state) = TableState::resume(&other, a.room.lend()) {
             // As far as it can be told it is one, and then it runs.
             for at in 0..1_000 {
                 let now = Instant::from_ns(500 + at * 3);
@@ -148,6 +150,6 @@ fn storage_of_no_state_or_of_another_is_not_resumed() {
                 }
             }
         }
-        assert!(State::resume(&table, a.room.lend()).is_some());
+        assert!(TableState::resume(&table, a.room.lend()).is_some());
     }
 }

@@ -106,7 +106,8 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
     let (mut from, mut cycles) = (epoch + seed % 200, 0);
     while from < end {
         let mut room = Room::of(&table);
-        let mut state = State::begin(&table, room.lend(), Instant::from_ns(from)).expect("it fits");
+        let mut state =
+            TableState::begin(&table, room.lend(), Instant::from_ns(from)).expect("it fits");
         let firsts: Vec<Counters> = (0..tasks.len()).map(|rank| state.counters(rank)).collect();
         assert!(firsts.iter().all(|counters| counters.ran == 0 && counters.missed == 0));
         let mut model = Model::new(tasks, epoch, from);

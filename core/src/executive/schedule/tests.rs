@@ -39,7 +39,7 @@ fn it_is_left_with_enough_idle_time_or_after_a_poll_in_any_case() {
     let classes = class();
     let table = every_500_us(&classes);
     let mut storage = OneTask::default();
-    let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
     let mut all =
         Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_us(100));
     assert!(matches!(all.step::<false, true>(at(0)), Decision::Run(_)));
@@ -56,7 +56,7 @@ fn it_is_left_with_enough_idle_time_or_after_a_poll_in_any_case() {
 
     // A task that is due at each step keeps the loop busy.
     let mut storage = OneTask::default();
-    let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
     let mut busy =
         Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_us(900));
     assert!(matches!(busy.step::<false, true>(at(0)), Decision::Run(_)));
@@ -70,7 +70,7 @@ fn a_schedule_to_be_changed_runs_what_it_holds() {
     let classes = class();
     let table = every_500_us(&classes);
     let mut storage = OneTask::default();
-    let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
+    let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
     let mut all =
         Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_ms(100));
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_schedule_to_be_changed_runs_what_it_holds() {
     // A warm-up reads a request of its own, and polls as often.
     for (poll, idle) in [(Span::from_ms(100), at(100_300)), (Span::from_us(100), at(400))] {
         let mut storage = OneTask::default();
-        let mut state = State::begin(&table, storage.lend(), at(0)).expect("its own storage");
+        let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
         let request = AtomicU64::new(1);
         let all = Schedule::of_table(&table, &mut state).leave_on(&request, &idles, poll);
         all.warm_up(at(300), |warm| {
@@ -122,9 +122,9 @@ fn a_warm_up_has_one_task_that_is_due_and_then_idles() {
     let (table, calendar) = (table(now), calendar::warm_up::calendar(now));
     for kind in 0..3 {
         let (mut storage, mut progress) = (OneTask::default(), [TaskProgress::default()]);
-        let mut state = State::begin(&table, storage.lend(), now).expect("its own storage");
+        let mut state = TableState::begin(&table, storage.lend(), now).expect("its own storage");
         let mut units =
-            calendar::State::begin(&calendar, &mut progress, now).expect("its own storage");
+            calendar::CalendarState::begin(&calendar, &mut progress, now).expect("its own storage");
         let steps = match kind {
             0 => steps::<false, true>(&Schedule::of_table(&table, &mut state), now),
             1 => steps::<true, false>(&Schedule::of_calendar(&calendar, &mut units), now),

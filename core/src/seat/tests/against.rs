@@ -50,7 +50,7 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
 /// The same task in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
     use crate::dispatch::{
-        Counters, Cursor, Decision, Pace, Released, State, Storage, finish, step,
+        Counters, Cursor, Decision, Pace, Released, Storage, TableState, finish, step,
     };
     use crate::earliest::{Entry, entries};
     use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
@@ -76,7 +76,7 @@ fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64
         paces: &mut [Pace::default(); 1],
         counters: &mut counters,
     };
-    let mut state = State::begin(&table, storage, at(0)).expect("large enough");
+    let mut state = TableState::begin(&table, storage, at(0)).expect("large enough");
     let (mut now, mut told) = (at(0), Vec::new());
     for (at_cycle, length_ns) in lengths_ns.iter().enumerate() {
         let mut stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);

@@ -3,17 +3,17 @@
 //! Plain data between the supervising thread, which looks and acts, and [`super::Lifecycle`], which
 //! decides.
 
-use punctual_core::seat::State;
+use punctual_core::seat::TaskState;
 
-use super::end::{Cause, Exit};
+use super::end::{Cause, ProcessEnd};
 
 /// What the supervisor sees of a seat.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Seen {
     /// How the process ended, if it did.
-    pub(in super::super) ended: Option<Exit>,
+    pub(in super::super) ended: Option<ProcessEnd>,
     /// What its seat says.
-    pub(in super::super) state: State,
+    pub(in super::super) state: TaskState,
     /// Releases so far that found it still running.
     pub(in super::super) overran: u64,
     /// The last release that it took, by its own word.
@@ -42,7 +42,7 @@ pub(in super::super) enum Act {
     /// Close the door, and end the process.
     Kill(Cause),
     /// Close the door; the process is gone, and its outputs are the safe value's.
-    Bury(Exit),
+    Bury(ProcessEnd),
     /// Clear the seat for whoever comes by name.
     Free,
 }

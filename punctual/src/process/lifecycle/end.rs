@@ -21,7 +21,7 @@ pub enum Cause {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessEnd {
     /// With this status.
     Status(i32),
     /// By this signal.

@@ -6,18 +6,18 @@
 mod act;
 mod end;
 
-use punctual_core::seat::State;
+use punctual_core::seat::TaskState;
 use punctual_core::time::{Instant, Span};
 
 use super::restart::{Count, Restart};
 use crate::periodic::OnOverrun;
 
 pub(super) use act::{Act, Seen};
-pub use end::{Cause, Exit};
+pub use end::{Cause, ProcessEnd};
 
 /// Where a seat is in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum LifecycleState {
     /// Free for who joins by name.
     Free,
     /// To be started at this instant.
@@ -39,7 +39,7 @@ pub(super) enum Stage {
 /// The lifecycle of one seat.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
-    pub(super) stage: Stage,
+    pub(super) stage: LifecycleState,
     /// Whether it has a program; else it is for who joins.
     program: bool,
     /// What an overrun does.
@@ -64,7 +64,7 @@ impl Lifecycle {
         restart: Restart,
         now: Instant,
     ) -> Self {
-        let stage = if program { Stage::Due(now) } else { Stage::Free };
+        let stage = if program { LifecycleState::Due(now) } else { LifecycleState::Free };
         let restarts = Count::default();
         Self {
             stage,
@@ -82,16 +82,16 @@ impl Lifecycle {
 
     /// Somebody has joined; only a free seat is given.
     pub(super) fn join(&mut self, now: Instant) -> bool {
-        let free = self.stage == Stage::Free;
+        let free = self.stage == LifecycleState::Free;
         if free {
-            self.stage = Stage::Started(now);
+            self.stage = LifecycleState::Started(now);
         }
         free
     }
 
     /// Whether nothing will run here any more.
     pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == LifecycleState::Over
     }
 
     /// What is to be done at `now`.
@@ -99,39 +99,39 @@ impl Lifecycle {
         let overran = seen.overran != self.overran;
         self.overran = seen.overran;
         match self.stage {
-            Stage::Free | Stage::Over => Act::Nothing,
-            Stage::Due(at) if now >= at => {
-                self.stage = Stage::Started(now);
+            LifecycleState::Free | LifecycleState::Over => Act::Nothing,
+            LifecycleState::Due(at) if now >= at => {
+                self.stage = LifecycleState::Started(now);
                 Act::Start
             }
-            Stage::Due(_) => Act::Nothing,
-            Stage::Started(since) => self.started(seen, since, now),
-            Stage::Seated(since) => self.seated(seen, since, now, overran),
-            Stage::Dismissed(since, _) => match seen.ended {
+            LifecycleState::Due(_) => Act::Nothing,
+            LifecycleState::Started(since) => self.started(seen, since, now),
+            LifecycleState::Seated(since) => self.seated(seen, since, now, overran),
+            LifecycleState::Dismissed(since, _) => match seen.ended {
                 // One that was joined may go on for ever, and is nothing to us.
                 None if self.program => Act::Nothing,
-                None => self.reap(Exit::Unknown, false, now - since),
-                Some(exit) => self.reap(exit, exit != Exit::Status(0), now - since),
+                None => self.reap(ProcessEnd::Unknown, false, now - since),
+                Some(exit) => self.reap(exit, exit != ProcessEnd::Status(0), now - since),
             },
-            Stage::Ending(since, _) => match seen.ended {
+            LifecycleState::Ending(since, _) => match seen.ended {
                 None => Act::Nothing,
                 Some(exit) => self.reap(exit, true, now - since),
             },
-            Stage::Leaving(..) if !seen.left => Act::Nothing,
-            Stage::Leaving(failed, ran) => self.again(failed, ran, now),
+            LifecycleState::Leaving(..) if !seen.left => Act::Nothing,
+            LifecycleState::Leaving(failed, ran) => self.again(failed, ran, now),
         }
     }
 
     fn started(&mut self, seen: &Seen, since: Instant, now: Instant) -> Act {
         match (seen.ended, seen.state) {
             (Some(exit), _) => self.reap(exit, true, Span::ZERO),
-            (None, State::Asking) => {
-                self.stage = Stage::Seated(now);
+            (None, TaskState::Asking) => {
+                self.stage = LifecycleState::Seated(now);
                 (self.heard, self.silent) = ((seen.taken, seen.posted), false);
                 Act::Seat
             }
-            (None, State::Empty) if now - since <= self.register_within => Act::Nothing,
-            (None, State::Empty) => self.kill(Cause::NeverRegistered, now),
+            (None, TaskState::Empty) if now - since <= self.register_within => Act::Nothing,
+            (None, TaskState::Empty) => self.kill(Cause::NeverRegistered, now),
             (None, _) => self.kill(Cause::Rubbish, now),
         }
     }
@@ -139,24 +139,24 @@ impl Lifecycle {
     fn seated(&mut self, seen: &Seen, since: Instant, now: Instant, overran: bool) -> Act {
         if let Some(exit) = seen.ended {
             // One that says so before it goes has not failed.
-            let failed = seen.state != State::Gone || exit != Exit::Status(0);
+            let failed = seen.state != TaskState::Gone || exit != ProcessEnd::Status(0);
             return self.reap(exit, failed, now - since);
         }
         match seen.state {
-            State::Gone => {
-                self.stage = Stage::Dismissed(since, None);
+            TaskState::Gone => {
+                self.stage = LifecycleState::Dismissed(since, None);
                 Act::Dismiss
             }
-            State::Unknown | State::Empty => self.kill(Cause::Rubbish, now),
-            State::Asking | State::Idle | State::Running
+            TaskState::Unknown | TaskState::Empty => self.kill(Cause::Rubbish, now),
+            TaskState::Asking | TaskState::Idle | TaskState::Running
                 if overran && self.policy == OnOverrun::Terminate =>
             {
                 self.kill(Cause::Overran, now)
             }
             // A cycle that runs long is an overrun, or the guard's.
-            State::Running => self.hear(seen),
-            State::Asking | State::Idle if self.heard.0 != seen.taken => self.hear(seen),
-            State::Asking | State::Idle => self.listen(seen, now),
+            TaskState::Running => self.hear(seen),
+            TaskState::Asking | TaskState::Idle if self.heard.0 != seen.taken => self.hear(seen),
+            TaskState::Asking | TaskState::Idle => self.listen(seen, now),
         }
     }
 
@@ -183,38 +183,38 @@ impl Lifecycle {
     pub(super) fn kill(&mut self, cause: Cause, now: Instant) -> Act {
         // How long it ran counts, not how long it takes to end.
         let since = match self.stage {
-            Stage::Started(_) => now,
-            Stage::Seated(since) | Stage::Dismissed(since, _) => since,
+            LifecycleState::Started(_) => now,
+            LifecycleState::Seated(since) | LifecycleState::Dismissed(since, _) => since,
             _ => return Act::Nothing,
         };
         if self.program || matches!(cause, Cause::Overran | Cause::Silent) {
-            self.stage = Stage::Ending(since, cause);
+            self.stage = LifecycleState::Ending(since, cause);
             return Act::Kill(cause);
         }
-        self.stage = Stage::Dismissed(since, Some(cause));
+        self.stage = LifecycleState::Dismissed(since, Some(cause));
         Act::Dismiss
     }
 
     /// Why it was sent away; `None` where it left by itself.
     pub(super) fn dismissed_for(&self) -> Option<Cause> {
         match self.stage {
-            Stage::Dismissed(_, cause) => cause,
+            LifecycleState::Dismissed(_, cause) => cause,
             _ => None,
         }
     }
 
-    fn reap(&mut self, exit: Exit, failed: bool, ran: Span) -> Act {
-        self.stage = Stage::Leaving(failed, ran);
+    fn reap(&mut self, exit: ProcessEnd, failed: bool, ran: Span) -> Act {
+        self.stage = LifecycleState::Leaving(failed, ran);
         Act::Bury(exit)
     }
 
     fn again(&mut self, failed: bool, ran: Span, now: Instant) -> Act {
         if !self.program {
-            self.stage = Stage::Free;
+            self.stage = LifecycleState::Free;
             return Act::Free;
         }
         let next = self.restarts.next(&self.restart, failed, ran, now);
-        self.stage = next.map_or(Stage::Over, Stage::Due);
+        self.stage = next.map_or(LifecycleState::Over, LifecycleState::Due);
         Act::Nothing
     }
 }

@@ -8,13 +8,13 @@ fn at(ms: u64) -> Instant {
 }
 
 const ALIVE: Seen =
-    Seen { ended: None, state: State::Empty, overran: 0, taken: None, posted: 0, left: true };
+    Seen { ended: None, state: TaskState::Empty, overran: 0, taken: None, posted: 0, left: true };
 
-fn is(state: State) -> Seen {
+fn is(state: TaskState) -> Seen {
     Seen { state, ..ALIVE }
 }
 
-fn ended(exit: Exit, state: State) -> Seen {
+fn ended(exit: ProcessEnd, state: TaskState) -> Seen {
     Seen { ended: Some(exit), state, ..ALIVE }
 }
 
@@ -28,13 +28,13 @@ fn a_whole_life() {
     let mut lifecycle = lifecycle(When::OnFailure);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
     assert_eq!(lifecycle.tick(&ALIVE, at(5)), Act::Nothing);
-    assert_eq!(lifecycle.tick(&is(State::Asking), at(10)), Act::Seat);
-    assert_eq!(lifecycle.tick(&is(State::Asking), at(15)), Act::Nothing);
-    assert_eq!(lifecycle.tick(&is(State::Running), at(20)), Act::Nothing);
-    assert_eq!(lifecycle.tick(&is(State::Gone), at(25)), Act::Dismiss);
-    assert_eq!(lifecycle.tick(&is(State::Gone), at(30)), Act::Nothing);
-    let exit = Exit::Status(0);
-    assert_eq!(lifecycle.tick(&ended(exit, State::Gone), at(35)), Act::Bury(exit));
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(10)), Act::Seat);
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(15)), Act::Nothing);
+    assert_eq!(lifecycle.tick(&is(TaskState::Running), at(20)), Act::Nothing);
+    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(25)), Act::Dismiss);
+    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(30)), Act::Nothing);
+    let exit = ProcessEnd::Status(0);
+    assert_eq!(lifecycle.tick(&ended(exit, TaskState::Gone), at(35)), Act::Bury(exit));
     let unseen = Seen { left: false, ..ALIVE };
     assert_eq!(lifecycle.tick(&unseen, at(40)), Act::Nothing, "the loop may still touch it");
     assert_eq!(lifecycle.tick(&ALIVE, at(45)), Act::Nothing);
@@ -45,20 +45,20 @@ fn a_whole_life() {
 fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
     let mut lifecycle = lifecycle(When::OnFailure);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
-    assert_eq!(lifecycle.tick(&is(State::Asking), at(1)), Act::Seat);
-    let over = Seen { overran: 1, ..is(State::Running) };
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(1)), Act::Seat);
+    let over = Seen { overran: 1, ..is(TaskState::Running) };
     assert_eq!(lifecycle.tick(&over, at(2)), Act::Kill(Cause::Overran));
     assert_eq!(lifecycle.tick(&over, at(3)), Act::Nothing);
-    let killed = Seen { overran: 1, ..ended(Exit::Signal(9), State::Running) };
-    assert_eq!(lifecycle.tick(&killed, at(4)), Act::Bury(Exit::Signal(9)));
+    let killed = Seen { overran: 1, ..ended(ProcessEnd::Signal(9), TaskState::Running) };
+    assert_eq!(lifecycle.tick(&killed, at(4)), Act::Bury(ProcessEnd::Signal(9)));
     let after = Seen { overran: 1, ..ALIVE };
     assert_eq!(lifecycle.tick(&after, at(5)), Act::Nothing);
-    assert_eq!(lifecycle.stage, Stage::Due(at(105)));
+    assert_eq!(lifecycle.stage, LifecycleState::Due(at(105)));
     assert_eq!(lifecycle.tick(&after, at(104)), Act::Nothing);
     assert_eq!(lifecycle.tick(&after, at(105)), Act::Start);
     // This time it ends before it registers.
-    let at_once = Seen { overran: 1, ..ended(Exit::Status(1), State::Empty) };
-    assert_eq!(lifecycle.tick(&at_once, at(106)), Act::Bury(Exit::Status(1)));
+    let at_once = Seen { overran: 1, ..ended(ProcessEnd::Status(1), TaskState::Empty) };
+    assert_eq!(lifecycle.tick(&at_once, at(106)), Act::Bury(ProcessEnd::Status(1)));
     assert_eq!(lifecycle.tick(&after, at(107)), Act::Nothing);
     assert!(lifecycle.is_over(), "once in a row was all");
     assert_eq!(lifecycle.restarts.all, 1);
@@ -68,8 +68,8 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
 fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
     let mut lifecycle = Lifecycle { policy: OnOverrun::Skip, ..lifecycle(When::Never) };
     lifecycle.tick(&ALIVE, at(0));
-    lifecycle.tick(&is(State::Asking), at(1));
-    let over = Seen { overran: 9, ..is(State::Running) };
+    lifecycle.tick(&is(TaskState::Asking), at(1));
+    let over = Seen { overran: 9, ..is(TaskState::Running) };
     assert_eq!(lifecycle.tick(&over, at(2)), Act::Nothing);
 }
 
@@ -79,15 +79,15 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
     silent.tick(&ALIVE, at(0));
     assert_eq!(silent.tick(&ALIVE, at(1_000)), Act::Nothing);
     assert_eq!(silent.tick(&ALIVE, at(1_001)), Act::Kill(Cause::NeverRegistered));
-    for state in [State::Unknown, State::Running, State::Gone] {
+    for state in [TaskState::Unknown, TaskState::Running, TaskState::Gone] {
         let mut rubbish = lifecycle(When::Never);
         rubbish.tick(&ALIVE, at(0));
         assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Rubbish), "{state:?}");
     }
     let mut later = lifecycle(When::Never);
     later.tick(&ALIVE, at(0));
-    later.tick(&is(State::Asking), at(1));
-    assert_eq!(later.tick(&is(State::Unknown), at(2)), Act::Kill(Cause::Rubbish));
+    later.tick(&is(TaskState::Asking), at(1));
+    assert_eq!(later.tick(&is(TaskState::Unknown), at(2)), Act::Kill(Cause::Rubbish));
 }
 
 #[test]
@@ -97,17 +97,17 @@ fn a_seat_without_a_program_is_given_once_and_free_again() {
         Lifecycle::new(false, (OnOverrun::Skip, 10), Span::from_ms(1_000), restart, at(0));
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Nothing);
     assert!(lifecycle.join(at(1)) && !lifecycle.join(at(1)), "one at a time");
-    assert_eq!(lifecycle.tick(&is(State::Asking), at(2)), Act::Seat);
-    assert_eq!(lifecycle.tick(&is(State::Gone), at(3)), Act::Dismiss);
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(2)), Act::Seat);
+    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(3)), Act::Dismiss);
     // It goes on without us.
-    assert_eq!(lifecycle.tick(&is(State::Gone), at(4)), Act::Bury(Exit::Unknown));
+    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(4)), Act::Bury(ProcessEnd::Unknown));
     assert_eq!(lifecycle.tick(&ALIVE, at(5)), Act::Free);
     assert!(lifecycle.join(at(6)));
     // One that does not behave is sent away, not ended.
-    assert_eq!(lifecycle.tick(&is(State::Running), at(7)), Act::Dismiss);
+    assert_eq!(lifecycle.tick(&is(TaskState::Running), at(7)), Act::Dismiss);
     assert_eq!(lifecycle.dismissed_for(), Some(Cause::Rubbish));
-    let gone = ended(Exit::Unknown, State::Empty);
-    assert_eq!(lifecycle.tick(&gone, at(7)), Act::Bury(Exit::Unknown));
+    let gone = ended(ProcessEnd::Unknown, TaskState::Empty);
+    assert_eq!(lifecycle.tick(&gone, at(7)), Act::Bury(ProcessEnd::Unknown));
     assert_eq!(lifecycle.tick(&ALIVE, at(8)), Act::Free);
 }
 
@@ -122,19 +122,19 @@ fn who_takes_no_releases_is_told_ended_or_ends_all_as_its_policy_says() {
         let mut lifecycle = Lifecycle { policy, ..lifecycle(When::Never) };
         lifecycle.tick(&ALIVE, at(0));
         // What was posted to others before counts for nothing.
-        lifecycle.tick(&Seen { posted: 50, ..is(State::Asking) }, at(1));
+        lifecycle.tick(&Seen { posted: 50, ..is(TaskState::Asking) }, at(1));
         let mut tick =
             |state, taken, posted| lifecycle.tick(&at_release(state, taken, posted), at(2));
-        assert_eq!(tick(State::Idle, 7, 59), Act::Nothing, "it took one");
-        assert_eq!(tick(State::Idle, 7, 68), Act::Nothing);
-        assert_eq!(tick(State::Running, 7, 90), Act::Nothing, "a long cycle is something else");
-        assert_eq!(tick(State::Idle, 7, 99), Act::Nothing);
-        assert_eq!(tick(State::Idle, 7, 100), act);
-        assert_eq!(tick(State::Idle, 7, 200), Act::Nothing, "once");
+        assert_eq!(tick(TaskState::Idle, 7, 59), Act::Nothing, "it took one");
+        assert_eq!(tick(TaskState::Idle, 7, 68), Act::Nothing);
+        assert_eq!(tick(TaskState::Running, 7, 90), Act::Nothing, "a long cycle is something else");
+        assert_eq!(tick(TaskState::Idle, 7, 99), Act::Nothing);
+        assert_eq!(tick(TaskState::Idle, 7, 100), act);
+        assert_eq!(tick(TaskState::Idle, 7, 200), Act::Nothing, "once");
     }
     let mut silent = lifecycle(When::Never);
     silent.tick(&ALIVE, at(0));
-    silent.tick(&is(State::Asking), at(1));
-    let never = Seen { posted: 10, ..is(State::Asking) };
+    silent.tick(&is(TaskState::Asking), at(1));
+    let never = Seen { posted: 10, ..is(TaskState::Asking) };
     assert_eq!(silent.tick(&never, at(2)), Act::Kill(Cause::Silent), "not even its first");
 }

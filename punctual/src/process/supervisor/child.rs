@@ -17,9 +17,9 @@ use punctual_os::process::{self, EndSignal};
 use punctual_os::{Errno, pidfd};
 
 use super::super::cgroup::{Cgroup, Home};
-use super::super::lifecycle::Exit;
+use super::super::lifecycle::ProcessEnd;
 use super::super::program::program;
-use super::super::{SEAT_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use super::task_block::TaskBlock;
 
 /// How long the end of a process waits for what it started: that was killed, and may still write to
@@ -37,7 +37,7 @@ pub(super) struct Child {
     pidfd: Option<Descriptor>,
     cgroup: Option<Cgroup>,
     /// How it ended, and until when what it started is waited for.
-    ended: Option<(Exit, Instant)>,
+    ended: Option<(ProcessEnd, Instant)>,
 }
 
 impl Child {
@@ -102,13 +102,13 @@ impl Child {
     }
 
     /// How the process ended, once all that it started has ended too.
-    pub(super) fn has_ended(&mut self, now: Instant) -> Option<Exit> {
+    pub(super) fn has_ended(&mut self, now: Instant) -> Option<ProcessEnd> {
         if self.ended.is_none() {
             let exit = match child::status(self.pid) {
                 Ok(None) => return None,
-                Ok(Some(Status::Exited(status))) => Exit::Status(status),
-                Ok(Some(Status::Killed(signal))) => Exit::Signal(signal),
-                Err(_) => Exit::Unknown,
+                Ok(Some(Status::Exited(status))) => ProcessEnd::Status(status),
+                Ok(Some(Status::Killed(signal))) => ProcessEnd::Signal(signal),
+                Err(_) => ProcessEnd::Unknown,
             };
             // Before it is reaped: then its number may be another group's.
             self.kill_others();
@@ -137,7 +137,7 @@ impl Drop for Child {
 /// The environment of a task: this process's, and what says who it is.
 fn environment(task: &str, memory: c_int) -> impl Iterator<Item = OsString> {
     let own = [
-        (SEAT_VARIABLE, memory.to_string()),
+        (BLOCK_VARIABLE, memory.to_string()),
         (TASK_VARIABLE, task.to_owned()),
         (SUPERVISOR_VARIABLE, std::process::id().to_string()),
     ];

@@ -5,7 +5,7 @@
 use punctual_core::time::Span;
 use punctual_os::Errno;
 
-use super::super::lifecycle::{Cause, Exit};
+use super::super::lifecycle::{Cause, ProcessEnd};
 use crate::session::Attempt;
 
 /// Something that happened.
@@ -42,7 +42,7 @@ pub enum What {
     /// Its process is ended.
     Killed(Cause),
     /// Its process has ended.
-    Ended(Exit),
+    Ended(ProcessEnd),
     /// It is started again after this pause.
     StartsAgain(Span),
     /// It is not started again.

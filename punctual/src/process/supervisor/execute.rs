@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::State;
+use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
 use punctual_core::page::{Aggregate, Page, PageKind};
@@ -21,9 +21,9 @@ use super::stop::Stop;
 use super::task_block::TaskBlock;
 use super::threads::Rounds;
 use crate::clocks::MachineClock;
-use crate::monitor::{Guard, Monitor, Progress, Watched, above};
+use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above};
 use crate::remote::RemoteTasks;
-use crate::session::{Refusal, Thread};
+use crate::session::{Refusal, ThreadSession};
 
 /// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
 const THREADS_EVERY: usize = 50;
@@ -53,7 +53,7 @@ impl Stage<'_> {
     /// The monitor of the executive and of the tasks' threads: of those that registered, and of
     /// those beside them.
     pub(super) fn monitor(&self, ready: &Ready) {
-        let mut guards: Vec<Guard<'_>> = ready.blocks.iter().map(TaskBlock::guard).collect();
+        let mut guards: Vec<RunawayRule<'_>> = ready.blocks.iter().map(TaskBlock::guard).collect();
         let mut rounds =
             Rounds::new(ready.blocks.iter().map(TaskBlock::watch).collect(), THREADS_EVERY);
         let (watched, bound) = (&self.watched, bound(ready));
@@ -85,9 +85,9 @@ impl Stage<'_> {
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
-        let session = Thread::enter(ready.cpu, SchedPolicy::Fifo(ready.priority));
+        let session = ThreadSession::enter(ready.cpu, SchedPolicy::Fifo(ready.priority));
         let from = many.clock.now();
-        let state = State::begin(&table, storage.lend(), from);
+        let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
         let ended = state.map_or(Ended::Stopped, |mut state| {
             many.run(&table, &mut state, self.end, self.stop.flag)

@@ -5,7 +5,7 @@
 use punctual_core::page::Counts;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::super::lifecycle::Exit;
+use super::super::lifecycle::ProcessEnd;
 use crate::session::Refusal;
 
 /// Why a supervisor ended.
@@ -75,11 +75,11 @@ pub struct TaskOutcome {
     /// How many threads other than the registered one lost a real-time policy of their own.
     pub threads_demoted: u64,
     /// Releases at which nobody sat on its block.
-    pub vacant: u64,
+    pub unattended: u64,
     /// Results in its block that cannot be.
-    pub rubbish: u64,
+    pub invalid: u64,
     /// Whether it was given up: no restart was left, or wanted, and it had failed.
     pub failed: bool,
     /// How its last process ended.
-    pub exit: Option<Exit>,
+    pub exit: Option<ProcessEnd>,
 }

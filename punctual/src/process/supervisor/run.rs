@@ -121,8 +121,8 @@ impl Ready {
             terminated: one.terminated,
             demoted: (block.guarded.demotions(), block.guarded.restored()),
             threads_demoted: block.others.demoted(),
-            vacant: block.counts.unattended(),
-            rubbish: block.counts.invalid(),
+            unattended: block.counts.unattended(),
+            invalid: block.counts.invalid(),
             failed: one.failed,
             exit: one.exit,
         }

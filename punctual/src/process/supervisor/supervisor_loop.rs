@@ -4,7 +4,7 @@
 //! called, and every few milliseconds; does what [`super::super::lifecycle`] says, and decides
 //! nothing itself.
 
-use punctual_core::seat::{State, clear, look};
+use punctual_core::seat::{TaskState, clear, look};
 use punctual_core::time::Instant;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
@@ -12,7 +12,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::super::cgroup::Home;
-use super::super::lifecycle::{Act, Cause, Seen, Stage};
+use super::super::lifecycle::{Act, Cause, LifecycleState, Seen};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
 use super::Ready;
@@ -91,7 +91,7 @@ impl SupervisorLoop<'_, '_> {
         let on_seat = look(block.memory.mapping.words());
         let seen = Seen {
             ended: one.has_ended(),
-            state: on_seat.map_or(State::Unknown, |seen| seen.state),
+            state: on_seat.map_or(TaskState::Unknown, |seen| seen.state),
             taken: on_seat.and_then(|seen| seen.cycle),
             posted,
             overran: block.counts.overran(),
@@ -102,10 +102,10 @@ impl SupervisorLoop<'_, '_> {
         self.act(rank, act);
         self.say_demoted(rank);
         let one = &mut self.all[rank];
-        if let Stage::Leaving(failed, _) = before {
+        if let LifecycleState::Leaving(failed, _) = before {
             match one.lifecycle.stage {
-                Stage::Due(at) => self.say(rank, What::StartsAgain(at - now())),
-                Stage::Over => {
+                LifecycleState::Due(at) => self.say(rank, What::StartsAgain(at - now())),
+                LifecycleState::Over => {
                     one.failed = failed;
                     self.say(rank, What::GivenUp);
                 }

@@ -14,7 +14,7 @@ use punctual_os::scheduler::SchedPolicy;
 use super::super::memory::Memory;
 use super::super::spec::Spec;
 use super::threads::{Others, Watch};
-use crate::monitor::{Guard, Guarded, hang_bound};
+use crate::monitor::{Guarded, RunawayRule, hang_bound};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 
 /// One block.
@@ -55,10 +55,10 @@ impl TaskBlock {
     }
 
     /// As the guard has it.
-    pub(super) fn guard(&self) -> Guard<'_> {
+    pub(super) fn guard(&self) -> RunawayRule<'_> {
         let words = self.memory.mapping.words();
         let policy = SchedPolicy::Fifo(self.fifo);
-        Guard::new(words, self.terms.releases, self.grace, policy, &self.guarded)
+        RunawayRule::new(words, self.terms.releases, self.grace, policy, &self.guarded)
     }
 
     /// As the guard has the other threads of its process.

@@ -13,7 +13,7 @@ use punctual_os::process::EndSignal;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::super::cgroup::Home;
-use super::super::lifecycle::{Exit, Lifecycle};
+use super::super::lifecycle::{Lifecycle, ProcessEnd};
 use super::child::Child;
 use super::event::What;
 use super::supervisor_loop::now;
@@ -32,7 +32,7 @@ pub(super) struct TaskProcess {
     pub(super) pid: i32,
     pub(super) connection: Option<UnixStream>,
     /// Known without looking: it could not be started.
-    pub(super) ended: Option<Exit>,
+    pub(super) ended: Option<ProcessEnd>,
     pub(super) policy: Option<SchedPolicy>,
     pub(super) starts: u64,
     pub(super) registered: u64,
@@ -40,7 +40,7 @@ pub(super) struct TaskProcess {
     /// Threads beside the registered one that were demoted, as far as that was said.
     pub(super) others_demoted: u64,
     pub(super) failed: bool,
-    pub(super) exit: Option<Exit>,
+    pub(super) exit: Option<ProcessEnd>,
 }
 
 impl TaskProcess {
@@ -69,7 +69,7 @@ impl TaskProcess {
 
 impl TaskProcess {
     /// How the process ended, if it did.
-    pub(super) fn has_ended(&mut self) -> Option<Exit> {
+    pub(super) fn has_ended(&mut self) -> Option<ProcessEnd> {
         if self.ended.is_some() {
             return self.ended;
         }
@@ -77,7 +77,7 @@ impl TaskProcess {
             return child.has_ended(now());
         }
         let pidfd = self.pidfd.as_ref()?;
-        (pidfd::has_ended(pidfd) != Ok(false)).then_some(Exit::Unknown)
+        (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
     }
 
     /// What tells that the process has ended, while that is not known.
@@ -101,7 +101,7 @@ impl TaskProcess {
                 What::Started(self.pid.unsigned_abs())
             }
             Err(why) => {
-                let exit = Exit::NotStarted(why.0);
+                let exit = ProcessEnd::NotStarted(why.0);
                 self.ended = Some(exit);
                 What::Ended(exit)
             }
@@ -119,7 +119,7 @@ impl TaskProcess {
     }
 
     /// Its process is gone.
-    pub(super) fn reap(&mut self, block: &TaskBlock, exit: Exit) {
+    pub(super) fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
         (self.child, self.pidfd, self.connection) = (None, None, None);
         self.exit = Some(exit);

@@ -7,7 +7,7 @@
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-use super::super::lifecycle::{Act, Cause, Exit};
+use super::super::lifecycle::{Act, Cause, ProcessEnd};
 use super::stop::Stop;
 use super::supervisor_loop::{SupervisorLoop, now};
 use super::task_block::TaskBlock;
@@ -91,7 +91,7 @@ impl SupervisorLoop<'_, '_> {
         }
         let Some(exit) = one.has_ended() else { return true };
         // That it ends now is as it should be, unless it had to be ended.
-        one.failed |= killed || exit != Exit::Status(0);
+        one.failed |= killed || exit != ProcessEnd::Status(0);
         self.act(rank, Act::Bury(exit));
         self.all[rank].ended = None;
         false

@@ -18,12 +18,12 @@ const TRIES: usize = 100;
 
 /// A name that is held.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct NameLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Held {
+impl NameLock {
     /// Takes the name that this file stands for; `None` where another process has it, until that
     /// has ended.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
@@ -51,7 +51,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-impl Drop for Held {
+impl Drop for NameLock {
     fn drop(&mut self) {
         // Left behind it is in nobody's way. The lock goes after this.
         let _left = fs::remove_file(&self.path);
@@ -71,13 +71,13 @@ mod tests {
     #[test]
     fn a_name_is_one_holders_and_leaves_nothing() {
         let path = path("one");
-        let held = Held::take(&path).expect("writable").expect("free");
-        assert!(Held::take(&path).expect("writable").is_none());
+        let held = NameLock::take(&path).expect("writable").expect("free");
+        assert!(NameLock::take(&path).expect("writable").is_none());
         drop(held);
         assert!(!path.exists());
         // As one that was killed leaves it.
         drop(File::create(&path).expect("writable"));
-        assert!(Held::take(&path).expect("writable").is_some());
+        assert!(NameLock::take(&path).expect("writable").is_some());
         assert!(!path.exists());
     }
 
@@ -100,7 +100,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..300 {
-                        let Some(held) = Held::take(&path).expect("writable") else { continue };
+                        let Some(held) = NameLock::take(&path).expect("writable") else { continue };
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         taken.fetch_add(1, Ordering::SeqCst);
                         inside.fetch_sub(1, Ordering::SeqCst);

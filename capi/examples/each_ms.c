@@ -1,5 +1,6 @@
 /*
  * A loop of 1 kHz for so many seconds, and how it went: each_ms [SECONDS] [CPU]
+ * Each cycle's lateness is in each_ms.punctual afterwards: punctual analyse each_ms.punctual
  *
  *     cc -std=c11 each_ms.c $(pkg-config --cflags --libs punctual) -o each_ms
  *
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
 
     punctual_options_init(&options, sizeof options);
     options.period_num_ns = 1000000;
+    options.samples = "each_ms.punctual";
     if (argc > 2)
         options.cpu = atoi(argv[2]);
     error = punctual_loop_create(&each_ms, &options);
@@ -80,6 +82,7 @@ int main(int argc, char **argv)
     if (error != 0 && error != -ECANCELED)
         fprintf(stderr, "%s\n", punctual_strerror(error));
     error = report();
-    punctual_loop_destroy(each_ms);
+    if (punctual_loop_destroy(each_ms) != 0)
+        fprintf(stderr, "%s\n", punctual_last_error());
     return error;
 }

@@ -131,14 +131,14 @@ typedef struct punctual_stats {
     uint64_t over_deadline;    /* finished after the task's deadline_ns: of a task only */
     uint64_t last_release_ns;  /* the release of the last cycle */
     uint64_t last_cycle;       /* and its n */
-    int64_t min_ns;            /* lateness: the smallest, the largest, the mean; 0 without releases */
+    int64_t min_ns;            /* lateness: smallest, largest, mean; 0 without releases */
     int64_t max_ns;
     double mean_ns;
     uint64_t stalls;           /* gaps above 1 us inside spins, when the CPU was elsewhere: of a */
     uint64_t longest_stall_ns; /*   loop only */
     uint64_t stalled_ns;       /* all of them together */
-    uint64_t demoted;          /* how often the task's own thread lost its real-time policy because it
-                                  ran on, once the run is over: of a task only */
+    uint64_t demoted;          /* how often the task's own thread lost its real-time policy because
+                                  it ran on, once the run is over: of a task only */
     uint32_t consistent;       /* whether all but the stalls is of one moment */
     uint32_t forced;           /* 0, or how the watchdog ended the loop: 1 its thread was made
                                   SCHED_OTHER, 2 that was refused, 3 it did not get the CPU */
@@ -156,7 +156,7 @@ int punctual_cycle_init(punctual_cycle *cycle, size_t size) PUNCTUAL_NOEXCEPT;
  */
 int punctual_stats_init(punctual_stats *stats, size_t size) PUNCTUAL_NOEXCEPT;
 
-/* ---- A clock that is followed ------------------------------------------------------------------ */
+/* ---- A clock that is followed ---------------------------------------------------------------- */
 
 /*
  * Another clock than CLOCK_MONOTONIC whose time the releases of loops and executives keep to: a
@@ -248,10 +248,10 @@ typedef struct punctual_options {
     uint64_t phase_ns;         /* for PUNCTUAL_PHASE_AT; of a loop below the period */
     uint64_t margin_ns;        /* for PUNCTUAL_WAIT_FIXED, below the period: so long it spins in
                                   each; for PUNCTUAL_WAIT_REARM, at most the period */
-    uint64_t watchdog_ns;      /* stop a loop that makes no progress for so long, and make its thread
-                                  SCHED_OTHER: at least two periods; 0: three periods, and at least
-                                  2 s; UINT64_MAX: nobody watches. The watchdog is a thread of this
-                                  process, and ends with it, as the loop does */
+    uint64_t watchdog_ns;      /* stop a loop that makes no progress for so long, and make its
+                                  thread SCHED_OTHER: at least two periods; 0: three periods, and at
+                                  least 2 s; UINT64_MAX: nobody watches. The watchdog is a thread of
+                                  this process, and ends with it, as the loop does */
     uint64_t grace_ns;         /* how long a task with a thread of its own and
                                   PUNCTUAL_OVERRUN_TERMINATE may go on after it was told, before it
                                   loses its real-time policy until it returns; 0: its period. Of an
@@ -264,8 +264,9 @@ typedef struct punctual_options {
                                   during the call. Null; of an executive only */
     size_t cpu_count;          /* how many; 0 */
     const char *samples;       /* the path of a sample file, which `punctual analyse` reads, for the
-                                  lateness of every cycle; a file of that name is replaced. Tasks that
-                                  come later or that a device triggers are not in it. Null: none */
+                                  lateness of every cycle; a file of that name is replaced. Tasks
+                                  that come later or that a device triggers are not in it. Null:
+                                  none */
     const punctual_follow *follow; /* the clock whose time releases keep to; null: CLOCK_MONOTONIC */
     int32_t phase;             /* a PUNCTUAL_PHASE_; PUNCTUAL_PHASE_QUIET */
     int32_t wait;              /* a PUNCTUAL_WAIT_ */
@@ -277,7 +278,7 @@ typedef struct punctual_options {
                                   /dev/cpu_dma_latency: costs power */
     uint32_t learn_first;      /* 1: a wait that learns does so before the first cycle, where that
                                   takes no longer than 3 s; 0: the first cycles teach it */
-    uint32_t strict;           /* 1: what the kernel refuses (priority, CPU, memory, idle states)
+    uint32_t strict;           /* 1: what the kernel refuses (priority, memory, idle states)
                                   is an error, -EACCES; 0: _refused() lists it, and the loop runs
                                   without */
 } punctual_options;
@@ -397,7 +398,7 @@ int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PU
  */
 int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
-/* ---- An executive of many tasks --------------------------------------------------------------- */
+/* ---- An executive of many tasks -------------------------------------------------------------- */
 
 /*
  * Tasks of any periods, wherever they run: in the executive's own thread, each to its end, the most
@@ -468,7 +469,8 @@ enum {
 
 /* What happens to a task that is still waiting or running at its next release. */
 enum {
-    PUNCTUAL_OVERRUN_SKIP = 0,      /* releases that passed are missed and counted; the phase stays */
+    PUNCTUAL_OVERRUN_SKIP = 0,      /* releases that passed are missed and counted; the phase
+                                       stays */
     PUNCTUAL_OVERRUN_BURST = 1,     /* up to `burst` of them run one after the other */
     PUNCTUAL_OVERRUN_DELAY = 2,     /* the next release is a period after the finish; the phase
                                        moves */
@@ -516,7 +518,9 @@ typedef struct punctual_task {
     int32_t place;          /* a PUNCTUAL_PLACE_ */
     int32_t place_cpu;      /* for PUNCTUAL_PLACE_CPU and _THREAD; -1 */
     int32_t place_priority; /* for PUNCTUAL_PLACE_THREAD; 0 */
-    uint32_t reserved;      /* 0 */
+    int32_t trigger_fd;     /* a descriptor that triggers it in place of wait: a cycle each time that
+                               it is readable, until it is closed at its other end. The body reads
+                               what is there. It stays open until the run has ended; -1: none */
 } punctual_task;
 
 /* A unit: a place in the frame of the executive's calendar. */
@@ -679,6 +683,7 @@ int punctual_executive_peak(const punctual_executive *executive, uint64_t *to) P
  * Where a task is, or the task of a unit: as it was built last, and as tasks came and went since.
  *   -EINVAL   also: not built yet
  *   -ENOENT   no task or unit of this index
+ *   -ENODATA  it came while the last run ended, and was not laid out yet
  * Real-time: reader side
  */
 int punctual_executive_task_layout(const punctual_executive *executive, uint32_t index,
@@ -706,7 +711,8 @@ int punctual_executive_run(punctual_executive *executive, const punctual_options
 
 /*
  * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
- * Takes effect after the task that runs; where all wait, as with a loop.
+ * Takes effect after the task that runs; where all wait, as with a loop. A later run returns 0 at
+ * once.
  * Real-time: in loop
  */
 int punctual_executive_stop(punctual_executive *executive) PUNCTUAL_NOEXCEPT;

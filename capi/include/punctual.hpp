@@ -76,6 +76,42 @@ inline std::optional<std::int64_t> some(int answer, const std::int64_t &ns) {
     return ns;
 }
 
+// A clock that is followed: its get() is the `follow` of options.
+class follow {
+public:
+    // punctual_follow_create() of TAI; period_ns as there.
+    explicit follow(std::uint64_t period_ns = 0) {
+        create(PUNCTUAL_REFERENCE_TAI, nullptr, period_ns);
+    }
+
+    // punctual_follow_create() of a PTP clock, as "/dev/ptp0".
+    explicit follow(const char *device, std::uint64_t period_ns = 0) {
+        create(PUNCTUAL_REFERENCE_PTP, device, period_ns);
+    }
+
+    // punctual_follow_status(), from any thread.
+    punctual_follow_info status() const {
+        punctual_follow_info info;
+        check(punctual_follow_info_init(&info, sizeof info));
+        check(punctual_follow_status(handle.get(), &info));
+        return info;
+    }
+
+    punctual_follow *get() const noexcept { return handle.get(); }
+
+private:
+    void create(int reference, const char *device, std::uint64_t period_ns) {
+        punctual_follow *made = nullptr;
+        check(punctual_follow_create(&made, reference, device, period_ns));
+        handle.reset(made);
+    }
+
+    struct destroy {
+        void operator()(punctual_follow *of) const noexcept { punctual_follow_destroy(of); }
+    };
+    std::unique_ptr<punctual_follow, destroy> handle;
+};
+
 // A loop, of the thread that makes it; it must also die there.
 class loop {
 public:
@@ -141,344 +177,226 @@ private:
     int answer = 0;
 };
 
-// punctual_task with its defaults; name, period and body are given to add().
-struct task : punctual_task {
-    task() : punctual_task() { check(punctual_task_init(this, sizeof(punctual_task))); }
-};
-
 // What a task does: returns PUNCTUAL_CONTINUE to go on, PUNCTUAL_BREAK, PUNCTUAL_STOP or -errno, as
 // a punctual_task_fn does.
 using body = std::function<int(const punctual_cycle &)>;
 
-// The bodies of tasks. What one throws ends the run, and is thrown again behind it.
-class bodies {
+// A trigger or background work, as a punctual_wait_fn or a punctual_idle_fn.
+using plain_body = std::function<int()>;
+
+// punctual_task with its defaults and a period of num/den nanoseconds; name and body are given to
+// add().
+struct task : punctual_task {
+    task() : punctual_task() { check(punctual_task_init(this, sizeof(punctual_task))); }
+
+    explicit task(std::uint64_t num_ns, std::uint64_t den = 1) : task() {
+        period_num_ns = num_ns;
+        period_den = den;
+    }
+};
+
+// punctual_unit with its defaults; name, budget and body are given to add_unit().
+struct unit : punctual_unit {
+    unit() : punctual_unit() { check(punctual_unit_init(this, sizeof(punctual_unit))); }
+};
+
+// Many tasks. What a body throws ends the run, and is thrown again from run().
+class executive {
 public:
-    bodies() = default;
-    // A body knows where this lies.
-    bodies(const bodies &) = delete;
-    bodies &operator=(const bodies &) = delete;
+    // punctual_executive_create()
+    executive() {
+        punctual_executive *made = nullptr;
+        check(punctual_executive_create(&made));
+        handle.reset(made);
+    }
 
-    // What the library calls with data().
-    static punctual_task_fn run() noexcept { return &bodies::call; }
+    // Bodies know where this lies.
+    executive(const executive &) = delete;
+    executive &operator=(const executive &) = delete;
 
-    // Calls what data() gave; otherwise is what it says where that throws. Nothing is thrown through
-    // the library, which could not bear it.
-    static int guarded(void *data, const punctual_cycle *cycle, int otherwise) noexcept {
-        entry *that = static_cast<entry *>(data);
+    // punctual_executive_add(); the index of the task. Its name, run and data are set here.
+    std::uint32_t add(const char *name, task with, body run) {
+        with.name = name;
+        with.run = &executive::call;
+        with.data = keep(std::move(run));
+        return add(with);
+    }
+
+    // punctual_executive_add() of a task that a trigger releases, which must return once stopped()
+    // says so.
+    std::uint32_t add(const char *name, task with, plain_body wait, body run) {
+        with.wait = &executive::call_plain;
+        with.trigger_data = keep_plain(std::move(wait), -ECANCELED);
+        return add(name, with, std::move(run));
+    }
+
+    // punctual_executive_add_unit(); the index of the unit. Its run and data are set here; no body
+    // for a further unit of a task.
+    std::uint32_t add_unit(const char *name, std::uint64_t budget_ns, body run, unit with = unit()) {
+        with.name = name;
+        with.budget_ns = budget_ns;
+        if (run) {
+            with.run = &executive::call;
+            with.data = keep(std::move(run));
+        }
+        std::uint32_t index = 0;
+        check(punctual_executive_add_unit(handle.get(), &with, &index));
+        return index;
+    }
+
+    // punctual_executive_frame()
+    void frame(std::uint64_t num_ns, std::uint64_t den = 1) {
+        check(punctual_executive_frame(handle.get(), num_ns, den));
+    }
+
+    // punctual_executive_idle()
+    void idle(std::uint64_t slice_ns, plain_body run) {
+        void *data = keep_plain(std::move(run), PUNCTUAL_STOP);
+        check(punctual_executive_idle(handle.get(), slice_ns, &executive::call_plain, data));
+    }
+
+    // punctual_executive_remove(). Its body is kept as long as this.
+    void remove(std::uint32_t index) { check(punctual_executive_remove(handle.get(), index)); }
+
+    // punctual_executive_allow_overload()
+    void allow_overload() { check(punctual_executive_allow_overload(handle.get())); }
+
+    // punctual_executive_build()
+    void build(const punctual_options &with = options()) {
+        check(punctual_executive_build(handle.get(), &with));
+    }
+
+    // punctual_executive_run(). An exception of a body ends the run and is thrown from here.
+    void run(const punctual_options &with, std::uint64_t duration_ns = 0) {
+        thrown = nullptr;
+        taken.clear();
+        int answer = punctual_executive_run(handle.get(), &with, duration_ns);
+        // All of its threads have ended.
+        if (thrown) {
+            std::rethrow_exception(thrown);
+        }
+        check(answer);
+    }
+
+    // punctual_executive_stop(), from any thread and from a signal handler.
+    void stop() noexcept { punctual_executive_stop(handle.get()); }
+
+    // punctual_executive_stopped(), from any thread.
+    bool stopped() const noexcept {
+        int is = 0;
+        return punctual_executive_stopped(handle.get(), &is) == 0 && is != 0;
+    }
+
+    // punctual_executive_task_stats(), from any thread.
+    punctual_stats stats(std::uint32_t index) const {
+        punctual_stats stats = empty_stats();
+        check(punctual_executive_task_stats(handle.get(), index, &stats));
+        return stats;
+    }
+
+    // punctual_executive_task_quantile_ns(), from any thread; nothing before the first cycle.
+    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
+        std::int64_t ns = 0;
+        return some(punctual_executive_task_quantile_ns(handle.get(), index, share, &ns), ns);
+    }
+
+    // punctual_executive_task_layout()
+    punctual_layout layout(std::uint32_t index) const {
+        punctual_layout layout;
+        check(punctual_layout_init(&layout, sizeof layout));
+        check(punctual_executive_task_layout(handle.get(), index, &layout));
+        return layout;
+    }
+
+    // punctual_executive_peak()
+    std::uint64_t peak() const {
+        std::uint64_t peak = 0;
+        check(punctual_executive_peak(handle.get(), &peak));
+        return peak;
+    }
+
+    // punctual_executive_wait_info()
+    punctual_wait_info wait_info() const {
+        punctual_wait_info info;
+        check(punctual_wait_info_init(&info, sizeof info));
+        check(punctual_executive_wait_info(handle.get(), &info));
+        return info;
+    }
+
+    // punctual_executive_refused()
+    std::string refused() const { return text(punctual_executive_refused); }
+
+    // punctual_executive_summary()
+    std::string summary() const { return text(punctual_executive_summary); }
+
+    punctual_executive *get() const noexcept { return handle.get(); }
+
+private:
+    // A body, or a trigger or background work and what that returns where it throws.
+    struct entry {
+        body run;
+        plain_body plain;
+        int otherwise;
+        executive *of;
+    };
+
+    std::uint32_t add(const task &with) {
+        std::uint32_t index = 0;
+        check(punctual_executive_add(handle.get(), &with, &index));
+        return index;
+    }
+
+    void *keep(body run) {
+        kept.push_back({std::move(run), nullptr, PUNCTUAL_STOP, this});
+        return &kept.back();
+    }
+
+    void *keep_plain(plain_body run, int otherwise) {
+        kept.push_back({nullptr, std::move(run), otherwise, this});
+        return &kept.back();
+    }
+
+    // Nothing is thrown through the library, which could not bear it.
+    template <typename Call> static int guarded(entry *that, Call run) noexcept {
         try {
-            return that->kept(*cycle);
+            return run();
         } catch (...) {
             // The first, where several throw at once.
             if (!that->of->taken.test_and_set()) {
                 that->of->thrown = std::current_exception();
             }
-            return otherwise;
+            return that->otherwise;
         }
     }
-
-    // Keeps a body; what the library calls it with.
-    void *data(body kept) {
-        all.push_back({std::move(kept), this});
-        return &all.back();
-    }
-
-    // A run begins.
-    void begin() noexcept {
-        thrown = nullptr;
-        taken.clear();
-    }
-
-    // It is over: throws what a body has thrown. All of its threads have ended.
-    void rethrow() const {
-        if (thrown) {
-            std::rethrow_exception(thrown);
-        }
-    }
-
-private:
-    struct entry {
-        body kept;
-        bodies *of;
-    };
 
     static int call(void *data, const punctual_cycle *cycle) noexcept {
-        return guarded(data, cycle, PUNCTUAL_STOP);
+        entry *that = static_cast<entry *>(data);
+        return guarded(that, [&] { return that->run(*cycle); });
     }
 
-    std::deque<entry> all; // their places do not change
+    static int call_plain(void *data) noexcept {
+        entry *that = static_cast<entry *>(data);
+        return guarded(that, [&] { return that->plain(); });
+    }
+
+    std::string text(int (*of)(const punctual_executive *, char *, std::size_t)) const {
+        std::string text(512, '\0');
+        int answer;
+        while ((answer = of(handle.get(), &text[0], text.size())) == -ERANGE) {
+            text.resize(2 * text.size());
+        }
+        check(answer);
+        text.resize(text.find('\0'));
+        return text;
+    }
+
+    struct destroy {
+        void operator()(punctual_executive *of) const noexcept { punctual_executive_destroy(of); }
+    };
+    std::deque<entry> kept; // their places do not change
     std::exception_ptr thrown;
     std::atomic_flag taken = ATOMIC_FLAG_INIT;
-};
-
-// An executive of many tasks.
-class periodic {
-public:
-    // punctual_periodic_create()
-    periodic() {
-        punctual_periodic *made = nullptr;
-        check(punctual_periodic_create(&made));
-        handle.reset(made);
-    }
-
-    // punctual_periodic_add(); the index of the task. Its run and data are set here.
-    std::uint32_t add(const char *name, std::uint64_t num_ns, std::uint64_t den, body run,
-                      task with = task()) {
-        with.name = name;
-        with.period_num_ns = num_ns;
-        with.period_den = den;
-        with.run = bodies::run();
-        with.data = kept.data(std::move(run));
-        std::uint32_t index = 0;
-        check(punctual_periodic_add(handle.get(), &with, &index));
-        return index;
-    }
-
-    // punctual_periodic_remove(). Its body is kept as long as this.
-    void remove(std::uint32_t index) { check(punctual_periodic_remove(handle.get(), index)); }
-
-    // punctual_periodic_build()
-    void build() { check(punctual_periodic_build(handle.get())); }
-
-    // punctual_periodic_run(). An exception of a body ends the run and is thrown from here.
-    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
-        kept.begin();
-        int answer = punctual_periodic_run(handle.get(), &options, duration_ns);
-        kept.rethrow();
-        check(answer);
-    }
-
-    // punctual_periodic_stop(), from any thread and from a signal handler.
-    void stop() noexcept { punctual_periodic_stop(handle.get()); }
-
-    // punctual_periodic_task_stats(), from any thread.
-    punctual_stats stats(std::uint32_t index) const {
-        punctual_stats stats = empty_stats();
-        check(punctual_periodic_task_stats(handle.get(), index, &stats));
-        return stats;
-    }
-
-    // punctual_periodic_task_quantile_ns(), from any thread; nothing before the first cycle.
-    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
-        std::int64_t ns = 0;
-        return some(punctual_periodic_task_quantile_ns(handle.get(), index, share, &ns), ns);
-    }
-
-    punctual_periodic *get() const noexcept { return handle.get(); }
-
-private:
-    friend class calendar;
-
-    struct destroy {
-        void operator()(punctual_periodic *of) const noexcept { punctual_periodic_destroy(of); }
-    };
-    bodies kept;
-    std::unique_ptr<punctual_periodic, destroy> handle;
-};
-
-// punctual_unit with its defaults; name, budget and body are given to add().
-struct unit : punctual_unit {
-    unit() : punctual_unit() { check(punctual_unit_init(this, sizeof(punctual_unit))); }
-};
-
-// Units at fixed places of a frame.
-class calendar {
-public:
-    // punctual_calendar_create()
-    explicit calendar(std::uint64_t frame_ns) {
-        punctual_calendar *made = nullptr;
-        check(punctual_calendar_create(&made, frame_ns));
-        handle.reset(made);
-    }
-
-    // punctual_calendar_add(); the index of the unit. Its run and data are set here; none for a
-    // further unit of a task.
-    std::uint32_t add(const char *name, std::uint64_t budget_ns, body run, unit with = unit()) {
-        with.name = name;
-        with.budget_ns = budget_ns;
-        if (run) {
-            with.run = bodies::run();
-            with.data = kept.data(std::move(run));
-        }
-        std::uint32_t index = 0;
-        check(punctual_calendar_add(handle.get(), &with, &index));
-        return index;
-    }
-
-    // punctual_calendar_build()
-    void build() { check(punctual_calendar_build(handle.get())); }
-
-    // punctual_calendar_run(), alone. An exception of a body ends the run and is thrown from here.
-    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
-        kept.begin();
-        int answer = punctual_calendar_run(handle.get(), nullptr, &options, duration_ns);
-        kept.rethrow();
-        check(answer);
-    }
-
-    // punctual_calendar_run(), with the tasks of an executive between the units.
-    void run(periodic &beside, const punctual_options &options, std::uint64_t duration_ns = 0) {
-        kept.begin();
-        beside.kept.begin();
-        int answer = punctual_calendar_run(handle.get(), beside.get(), &options, duration_ns);
-        kept.rethrow();
-        beside.kept.rethrow();
-        check(answer);
-    }
-
-    // punctual_calendar_stop(), from any thread and from a signal handler.
-    void stop() noexcept { punctual_calendar_stop(handle.get()); }
-
-    // punctual_calendar_task_stats(), from any thread.
-    punctual_stats stats(std::uint32_t index) const {
-        punctual_stats stats = empty_stats();
-        check(punctual_calendar_task_stats(handle.get(), index, &stats));
-        return stats;
-    }
-
-    // punctual_calendar_task_quantile_ns(), from any thread; nothing before the first unit.
-    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
-        std::int64_t ns = 0;
-        return some(punctual_calendar_task_quantile_ns(handle.get(), index, share, &ns), ns);
-    }
-
-    // punctual_calendar_task_counts(), of a run that is over.
-    punctual_unit_counts counts(std::uint32_t index) const {
-        punctual_unit_counts counts;
-        check(punctual_unit_counts_init(&counts, sizeof counts));
-        check(punctual_calendar_task_counts(handle.get(), index, &counts));
-        return counts;
-    }
-
-    punctual_calendar *get() const noexcept { return handle.get(); }
-
-private:
-    struct destroy {
-        void operator()(punctual_calendar *of) const noexcept { punctual_calendar_destroy(of); }
-    };
-    bodies kept;
-    std::unique_ptr<punctual_calendar, destroy> handle;
-};
-
-// Tasks that have a thread each.
-class workers {
-public:
-    // What paces a task, as a punctual_source_fn does.
-    using source = std::function<int()>;
-
-    // punctual_workers_create()
-    workers() {
-        punctual_workers *made = nullptr;
-        check(punctual_workers_create(&made));
-        handle.reset(made);
-    }
-
-    // punctual_workers_add(); the index of the task. Its run and data are set here. The body is
-    // called by the task's own thread.
-    std::uint32_t add(const char *name, std::uint64_t num_ns, std::uint64_t den, body run,
-                      task with = task()) {
-        fill(with, name, num_ns, den);
-        with.run = bodies::run();
-        with.data = kept.data(std::move(run));
-        std::uint32_t index = 0;
-        check(punctual_workers_add(handle.get(), &with, &index));
-        return index;
-    }
-
-    // punctual_workers_add_external(); the source is called by the task's own thread too, and must
-    // come back once ending() says so.
-    std::uint32_t add_external(const char *name, std::uint64_t num_ns, std::uint64_t den,
-                               source paces, body run, task with = task()) {
-        fill(with, name, num_ns, den);
-        paced.push_back({kept.data(std::move(run)), kept.data(paced_by(std::move(paces)))});
-        with.run = &workers::call;
-        with.data = &paced.back();
-        std::uint32_t index = 0;
-        check(punctual_workers_add_external(handle.get(), &with, &workers::wait, &index));
-        return index;
-    }
-
-    // punctual_workers_pin()
-    void pin(std::int32_t cpu) { check(punctual_workers_pin(handle.get(), cpu)); }
-
-    // punctual_workers_grace_ns()
-    void grace_ns(std::uint64_t ns) { check(punctual_workers_grace_ns(handle.get(), ns)); }
-
-    // punctual_workers_build()
-    void build() { check(punctual_workers_build(handle.get())); }
-
-    // punctual_workers_run(). An exception of a body ends the run and is thrown from here.
-    void run(const punctual_options &options, std::uint64_t duration_ns = 0) {
-        kept.begin();
-        int answer = punctual_workers_run(handle.get(), &options, duration_ns);
-        kept.rethrow();
-        check(answer);
-    }
-
-    // punctual_workers_stop(), from any thread and from a signal handler.
-    void stop() noexcept { punctual_workers_stop(handle.get()); }
-
-    // punctual_workers_ending(), from any thread.
-    bool ending() const noexcept {
-        int is = 0;
-        return punctual_workers_ending(handle.get(), &is) == 0 && is != 0;
-    }
-
-    // punctual_workers_task_stats(), from any thread.
-    punctual_stats stats(std::uint32_t index) const {
-        punctual_stats stats = empty_stats();
-        check(punctual_workers_task_stats(handle.get(), index, &stats));
-        return stats;
-    }
-
-    // punctual_workers_task_quantile_ns(), from any thread; nothing before the first cycle.
-    std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
-        std::int64_t ns = 0;
-        return some(punctual_workers_task_quantile_ns(handle.get(), index, share, &ns), ns);
-    }
-
-    // punctual_workers_task_outcome(), of a run that is over.
-    punctual_worker_outcome outcome(std::uint32_t index) const {
-        punctual_worker_outcome outcome;
-        check(punctual_worker_outcome_init(&outcome, sizeof outcome));
-        check(punctual_workers_task_outcome(handle.get(), index, &outcome));
-        return outcome;
-    }
-
-    punctual_workers *get() const noexcept { return handle.get(); }
-
-private:
-    // What a paced task is called with: its body, and what paces it.
-    struct pair {
-        void *run;
-        void *source;
-    };
-
-    static void fill(task &with, const char *name, std::uint64_t num_ns, std::uint64_t den) {
-        with.name = name;
-        with.period_num_ns = num_ns;
-        with.period_den = den;
-    }
-
-    // A source is kept as a body is, so that what it throws is caught as well.
-    static body paced_by(source paces) {
-        return [paces = std::move(paces)](const punctual_cycle &) { return paces(); };
-    }
-
-    static int call(void *data, const punctual_cycle *cycle) noexcept {
-        return bodies::guarded(static_cast<pair *>(data)->run, cycle, PUNCTUAL_STOP);
-    }
-
-    static int wait(void *data) noexcept {
-        static const punctual_cycle none{};
-        return bodies::guarded(static_cast<pair *>(data)->source, &none, -ECANCELED);
-    }
-
-    struct destroy {
-        void operator()(punctual_workers *of) const noexcept { punctual_workers_destroy(of); }
-    };
-    bodies kept;
-    std::deque<pair> paced; // their places do not change
-    std::unique_ptr<punctual_workers, destroy> handle;
+    std::unique_ptr<punctual_executive, destroy> handle;
 };
 
 // This process as a task of a supervisor's, of the thread that makes it; it must also die there.

@@ -1,4 +1,5 @@
-//! The foreign function interface itself: no panic leaves, no bad pointer is followed, every answer is 0 or −errno.
+//! What all entries have in common: no panic leaves, no bad pointer is followed, every answer is 0
+//! or −errno.
 //!
 //! For every entry. What C promises of its pointers stands in the header: each is null or points to
 //! what its type says, for the time of the call. Null is found here, and so is an object that is
@@ -70,7 +71,7 @@ fn caught<T>(entry: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(entry)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            errors::keep(said(&*payload));
+            errors::keep(message(&*payload));
             // A payload whose destructor panics would leave this function.
             std::mem::forget(payload);
             None
@@ -78,7 +79,7 @@ fn caught<T>(entry: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-fn said(payload: &(dyn Any + Send)) -> String {
+fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     format!("a fault of libpunctual's own: {}", text.unwrap_or("a panic"))

@@ -276,6 +276,16 @@ impl Options {
         self.follow = follow;
     }
 
+    /// On several CPUs.
+    pub(crate) fn on_cpus(&mut self, cpus: &[i32]) {
+        (self.cpus, self.cpu_count) = (cpus.as_ptr(), cpus.len());
+    }
+
+    /// With this grace for tasks that are to be terminated.
+    pub(crate) fn grant(&mut self, grace_ns: u64) {
+        self.grace_ns = grace_ns;
+    }
+
     /// All that the kernel may refuse.
     pub(crate) fn greedy(&mut self) {
         (self.priority, self.lock_memory, self.hold_idle_states) = (90, 1, 1);

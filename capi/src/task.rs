@@ -4,6 +4,7 @@
 //! says.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::RawFd;
 
 use punctual::periodic::Phase;
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
@@ -37,7 +38,7 @@ pub(crate) struct TaskRecord {
     place: i32,
     place_cpu: i32,
     place_priority: i32,
-    reserved: u32,
+    trigger_fd: i32,
 }
 
 const _: () = assert!(size_of::<TaskRecord>() == 136);
@@ -69,7 +70,7 @@ unsafe impl Record for TaskRecord {
             place: PLACE_INLINE,
             place_cpu: -1,
             place_priority: 0,
-            reserved: 0,
+            trigger_fd: -1,
         }
     }
 }
@@ -116,13 +117,22 @@ enum Place {
     Thread(Option<u32>, Option<u8>),
 }
 
+/// What triggers a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Release {
+    /// This function returns.
+    Wait(Callback<Plain>),
+    /// This descriptor is readable.
+    Readable(RawFd),
+}
+
 /// A task, its body, and what triggers it where it has no releases.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskSpec {
     task: Task,
     place: Place,
     pub(crate) body: Callback<Body>,
-    pub(crate) trigger: Option<Callback<Plain>>,
+    pub(crate) trigger: Option<Release>,
 }
 
 impl TaskSpec {
@@ -166,12 +176,10 @@ impl TaskRecord {
     /// # Safety
     /// Its texts are null or end with a zero byte.
     unsafe fn read_named(&self, name: &str) -> Result<TaskSpec, Failure> {
-        if self.reserved != 0 {
-            return Err(Failure::bare(libc::E2BIG));
-        }
         let run = self.run.ok_or_else(|| Failure::invalid("no function to run"))?;
+        let trigger = self.trigger()?;
         // One that is triggered needs no period.
-        let mut task = match (self.wait, self.period_num_ns) {
+        let mut task = match (&trigger, self.period_num_ns) {
             (Some(_), 0) => Task::named(name),
             _ => Task::every(name, period(self.period_num_ns, self.period_den)?),
         };
@@ -208,8 +216,20 @@ impl TaskRecord {
             task = task.start_ns(ns);
         }
         let body = Callback::new(run, self.data);
-        let trigger = self.wait.map(|wait| Callback::new(wait, self.trigger_data));
         Ok(TaskSpec { task, place: self.placed()?, body, trigger })
+    }
+
+    /// What triggers it.
+    fn trigger(&self) -> Result<Option<Release>, Failure> {
+        match (self.wait, self.trigger_fd) {
+            (None, -1) => Ok(None),
+            (None, descriptor @ 0..) => Ok(Some(Release::Readable(descriptor))),
+            (Some(wait), -1) => Ok(Some(Release::Wait(Callback::new(wait, self.trigger_data)))),
+            (None, got) => Err(Failure::invalid(format!(
+                "trigger_fd must be a descriptor, or -1 for none (got {got})"
+            ))),
+            (Some(_), _) => Err(Failure::invalid("both wait and trigger_fd trigger it")),
+        }
     }
 
     /// Where it runs.
@@ -273,6 +293,10 @@ impl TaskRecord {
 
     pub(crate) fn period(self, period_num_ns: u64) -> Self {
         Self { period_num_ns, ..self }
+    }
+
+    pub(crate) fn readable(self, trigger_fd: RawFd) -> Self {
+        Self { trigger_fd, ..self }
     }
 
     pub(crate) fn triggered(self, wait: Plain) -> Self {

@@ -1,27 +1,25 @@
 //! `punctual_executive`: the entries of many tasks, whatever runs them and wherever they run.
 //!
-//! One call at a time changes it, and one runs it; any thread stops it and reads what its tasks do.
+//! One call at a time changes it, and one runs it; any thread stops it and reads what its tasks do
+//! (`readers.rs`).
 
+mod changes;
 mod object;
 mod outcome;
+mod readers;
 mod specs;
 mod stop;
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
 use crate::callback::{Callback, Plain};
-use crate::errors;
 use crate::ffi::{self, Failure};
-use crate::layout::Layout;
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record};
-use crate::stats::{self, Stats};
 use crate::task::TaskRecord;
 use crate::unit::UnitRecord;
-use crate::wait_info::WaitInfo;
 pub(crate) use object::Executive;
-use outcome::Last;
 use specs::Spec;
 
 #[unsafe(no_mangle)]
@@ -38,10 +36,9 @@ unsafe extern "C" fn punctual_executive_create(to: *mut *mut Executive) -> c_int
 /// Adds a task or a unit, and gives its index.
 ///
 /// # Safety
-/// As the header says of both entries.
-unsafe fn add(executive: *mut Executive, spec: &Spec, to_index: *mut u32) -> Result<(), Failure> {
-    // SAFETY: null or an executive, says the caller.
-    let index = unsafe { ffi::object(executive) }?.add(spec)?;
+/// `to_index` is null or writable.
+unsafe fn add(executive: &Executive, spec: &Spec, to_index: *mut u32) -> Result<(), Failure> {
+    let index = executive.add(spec)?;
     if to_index.is_null() {
         return Ok(());
     }
@@ -56,6 +53,8 @@ unsafe extern "C" fn punctual_executive_add(
     to_index: *mut u32,
 ) -> c_int {
     ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
         // SAFETY: null or a struct that says its size, says the header.
         let task = unsafe { record::take(task) }?;
         // SAFETY: its texts are null or end, says the header.
@@ -72,6 +71,8 @@ unsafe extern "C" fn punctual_executive_add_unit(
     to_index: *mut u32,
 ) -> c_int {
     ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
         // SAFETY: null or a struct that says its size, says the header.
         let unit = unsafe { record::take(unit) }?;
         // SAFETY: its texts are null or end, says the header.
@@ -170,35 +171,6 @@ unsafe extern "C" fn punctual_executive_build(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_peak(executive: *const Executive, to: *mut u64) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let executive = unsafe { ffi::object(executive) }?;
-        let peak = executive.with_built(|_, built| Ok(built.peak))?;
-        // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, peak) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_task_layout(
-    executive: *const Executive,
-    task: u32,
-    to: *mut Layout,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let executive = unsafe { ffi::object(executive) }?;
-        let layout = executive.with_built(|specs, built| {
-            let layout = built.layouts.get(specs.get(task)?.task_name()).copied();
-            layout.ok_or(Failure::bare(libc::ENODATA))
-        })?;
-        // SAFETY: null or a struct that says its size, says the header.
-        unsafe { record::give(to, &layout) }
-    })
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_executive_run(
     executive: *mut Executive,
     options: *const Options,
@@ -216,7 +188,7 @@ unsafe extern "C" fn punctual_executive_run(
 unsafe extern "C" fn punctual_executive_stop(executive: *mut Executive) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
-        unsafe { ffi::object(executive) }?.stop.ask();
+        unsafe { ffi::object(executive) }?.stop.request();
         Ok(())
     })
 }
@@ -231,90 +203,6 @@ unsafe extern "C" fn punctual_executive_stopped(
         let stopped = unsafe { ffi::object(executive) }?.stop.is_stopped();
         // SAFETY: null or writable, says the header.
         unsafe { ffi::put(to, c_int::from(stopped)) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_task_stats(
-    executive: *const Executive,
-    task: u32,
-    to: *mut Stats,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
-        let stats = match ran {
-            None => Stats::blank(),
-            Some((handle, id, demoted)) => {
-                let counts = handle.counts(id).map_err(|why| errors::failure(&why))?;
-                Stats::of(&counts).with_forced(handle.forced()).with_demotions(demoted)
-            }
-        };
-        // SAFETY: null or a struct that says its size, says the header.
-        unsafe { record::give(to, &stats) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_task_quantile_ns(
-    executive: *const Executive,
-    task: u32,
-    share: f64,
-    to_ns: *mut i64,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
-        let of = |share| ran.and_then(|(handle, id, _)| handle.quantile(id, share).ok().flatten());
-        let quantile_ns = stats::quantile_ns(of, share)?;
-        // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_ns, quantile_ns) }
-    })
-}
-
-/// Of the last run: EBUSY while there is one, ENODATA where none has ended yet.
-fn last<R>(executive: &Executive, read: impl FnOnce(&Last) -> R) -> Result<R, Failure> {
-    executive.runs.with(|last| last.as_ref().map(read).ok_or(Failure::bare(libc::ENODATA)))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_wait_info(
-    executive: *const Executive,
-    to: *mut WaitInfo,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let info = last(unsafe { ffi::object(executive) }?, |last| last.info)?;
-        // SAFETY: null or a struct that says its size, says the header.
-        unsafe { record::give(to, &info) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_refused(
-    executive: *const Executive,
-    to: *mut c_char,
-    size: usize,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let refused = last(unsafe { ffi::object(executive) }?, |last| last.refused.clone())?;
-        // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { ffi::put_text(to, size, &refused) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_executive_summary(
-    executive: *const Executive,
-    to: *mut c_char,
-    size: usize,
-) -> c_int {
-    ffi::enter(|| {
-        // SAFETY: null or an executive, says the header.
-        let summary = last(unsafe { ffi::object(executive) }?, |last| last.summary.clone())?;
-        // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { ffi::put_text(to, size, &summary) }
     })
 }
 

@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use punctual::clocks::MachineClock;
 use punctual::core::clock::Clock;
-use punctual::follow::Followed;
+use punctual::follow::FollowedClock;
 use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::{ErrorKind, ExecutiveBuilder, Handle, Summary, TaskId, WaitPolicy};
+use punctual::{ExecutiveBuilder, Handle, Summary, TaskId, WaitPolicy};
 
 use super::outcome::{Last, Outcome};
-use super::specs::{Built, Spec, Specs, body};
+use super::specs::{Built, Specs};
 use super::stop::Stop;
 use crate::errors;
 use crate::ffi::{Exclusive, Failure};
 use crate::layout::Layout;
 use crate::options::Config;
-use crate::task::TaskSpec;
 
 /// How often one that waits for a run or a change to be over looks again, ns.
 const LOOK_NS: u64 = 500_000;
@@ -31,7 +30,7 @@ const LOOK_NS: u64 = 500_000;
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(crate) struct Executive {
     /// One call at a time changes it.
-    changes: Exclusive<()>,
+    pub(super) changes: Exclusive<()>,
     /// One call at a time runs it: of the last run.
     pub(super) runs: Exclusive<Option<Last>>,
     registry: Mutex<Registry>,
@@ -41,36 +40,36 @@ pub(crate) struct Executive {
 /// All that is known of it.
 #[derive(Default)]
 pub(super) struct Registry {
-    specs: Specs,
+    pub(super) specs: Specs,
     /// Of the specs as they are, where it was built.
     built: Option<Built>,
     /// Under way or the last one.
-    run: Option<Run>,
+    pub(super) run: Option<Run>,
     /// Whether it is under way.
-    running: bool,
+    pub(super) running: bool,
     /// Whether a change waits for a loop of that run.
-    changing: bool,
+    pub(super) changing: bool,
 }
 
 /// A run, from the start of its setup on.
 #[derive(Clone)]
-struct Run {
-    handle: Handle<'static>,
-    outcome: Arc<Outcome>,
-    wait: WaitPolicy,
+pub(super) struct Run {
+    pub(super) handle: Handle<'static>,
+    pub(super) outcome: Arc<Outcome>,
+    pub(super) wait: WaitPolicy,
     /// By index.
-    ids: Vec<Option<TaskId>>,
+    pub(super) ids: Vec<Option<TaskId>>,
     /// Once it is over, by the name of the task: how often its thread lost its policy.
     demoted: HashMap<String, u64>,
 }
 
-fn busy() -> Failure {
+pub(super) fn busy() -> Failure {
     Failure::new(libc::EBUSY, "the executive runs: only tasks can come and go meanwhile")
 }
 
 impl Registry {
     /// Changes what does not run: all or nothing, checked where it was built before.
-    fn change(
+    pub(super) fn change(
         &mut self,
         change: impl FnOnce(&mut Specs) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -84,12 +83,12 @@ impl Registry {
     }
 
     /// The run that is under way.
-    fn live(&self) -> Option<Run> {
+    pub(super) fn live(&self) -> Option<Run> {
         self.run.clone().filter(|_| self.running)
     }
 
     /// Tasks have come or gone: ranks and phases as they are now.
-    fn lay_out_anew(&mut self) {
+    pub(super) fn lay_out_anew(&mut self) {
         let (Some(run), Some(built)) = (&self.run, &mut self.built) else { return };
         for id in run.ids.iter().flatten() {
             let Ok(Some(placed)) = run.handle.placed(*id) else { continue };
@@ -103,112 +102,8 @@ impl Registry {
 
 impl Executive {
     /// Held for moments only.
-    fn registry(&self) -> MutexGuard<'_, Registry> {
+    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes what does not run.
-    pub(super) fn change(
-        &self,
-        change: impl FnOnce(&mut Specs) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        self.changes.with(|()| {
-            let mut registry = self.registry();
-            if registry.running { Err(busy()) } else { registry.change(change) }
-        })
-    }
-
-    /// One more task or unit; its index. A task may come while it runs.
-    pub(super) fn add(&self, spec: &Spec) -> Result<u32, Failure> {
-        self.changes.with(|()| {
-            loop {
-                let mut registry = self.registry();
-                let index = registry.specs.next()?;
-                let add = |specs: &mut Specs| {
-                    specs.all.push(Some(spec.clone()));
-                    Ok(())
-                };
-                let Some(run) = registry.live() else {
-                    registry.change(add)?;
-                    return Ok(index);
-                };
-                let Spec::Task(task @ TaskSpec { trigger: None, .. }) = spec else {
-                    return Err(busy());
-                };
-                let change = || {
-                    let callback = body(task.body, &run.outcome);
-                    run.handle.add(task.task(run.wait), callback).map(Some)
-                };
-                let taken = |registry: &mut Registry, id| {
-                    registry.specs.all.push(Some(spec.clone()));
-                    if let Some(run) = &mut registry.run {
-                        run.ids.push(id);
-                    }
-                };
-                if self.change_live(registry, change, taken)? {
-                    return Ok(index);
-                }
-            }
-        })
-    }
-
-    /// One task or unit less. A task may go while it runs.
-    pub(super) fn remove(&self, index: u32) -> Result<(), Failure> {
-        self.changes.with(|()| {
-            loop {
-                let mut registry = self.registry();
-                registry.specs.get(index)?;
-                let remove = |specs: &mut Specs| {
-                    specs.all[index as usize] = None;
-                    Ok(())
-                };
-                let Some(run) = registry.live() else { return registry.change(remove) };
-                let id = run.ids.get(index as usize).copied().flatten();
-                let id = id.ok_or(Failure::bare(libc::ENOENT))?;
-                let change = || run.handle.remove(id).map(|_| None);
-                let taken = |registry: &mut Registry, _| {
-                    registry.specs.all[index as usize] = None;
-                };
-                if self.change_live(registry, change, taken)? {
-                    return Ok(());
-                }
-            }
-        })
-    }
-
-    /// Hands a change to the run, and keeps what it has changed; false where that has not begun or
-    /// is over: there may be another one by then.
-    fn change_live(
-        &self,
-        mut registry: MutexGuard<'_, Registry>,
-        change: impl FnOnce() -> Result<Option<TaskId>, punctual::Error>,
-        taken: impl FnOnce(&mut Registry, Option<TaskId>),
-    ) -> Result<bool, Failure> {
-        /// Over on every way out, a panic's too.
-        struct UnderWay<'e>(&'e Executive);
-        impl Drop for UnderWay<'_> {
-            fn drop(&mut self) {
-                self.0.registry().changing = false;
-            }
-        }
-        registry.changing = true;
-        // The loop answers in its own time; readers read meanwhile.
-        drop(registry);
-        let under_way = UnderWay(self);
-        match change() {
-            Ok(id) => {
-                let mut registry = self.registry();
-                taken(&mut registry, id);
-                registry.lay_out_anew();
-                Ok(true)
-            }
-            Err(why) if why.kind() == ErrorKind::NotRunning => {
-                drop(under_way);
-                pause();
-                Ok(false)
-            }
-            Err(why) => Err(errors::failure(&why)),
-        }
     }
 
     /// Checks all of it and lays it out.
@@ -253,10 +148,13 @@ impl Executive {
         self.runs.with(|last| {
             *last = None;
             let follow = config.follow.clone();
-            let clock = follow.map(|follow| Followed::new(MachineClock::best(), &follow));
+            let clock = follow.map(|follow| FollowedClock::new(MachineClock::best(), &follow));
             let outcome = Arc::<Outcome>::default();
             let registry = self.unchanging();
             let builder = registry.specs.builder(&config, &outcome)?;
+            if self.stop.is_requested() {
+                return Ok(());
+            }
             let summary = match clock {
                 None => self.go(registry, builder, &outcome, (config, duration_ns)),
                 Some(clock) => {
@@ -323,7 +221,7 @@ impl Executive {
 }
 
 /// A look later.
-fn pause() {
+pub(super) fn pause() {
     // A signal that cuts this short costs an extra look.
     let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
 }

@@ -11,7 +11,7 @@ use punctual::{End, Flow, StopHandle, Summary};
 
 use crate::errors;
 use crate::ffi::Failure;
-use crate::looped::listed;
+use crate::single_loop::listed;
 use crate::wait_info::WaitInfo;
 
 /// What the functions of a run returned, as far as it ends the run.

@@ -3,6 +3,7 @@
 //! Setup. Plain data, and the one place that hands it to the builder of `punctual`.
 
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::errors;
 use crate::ffi::Failure;
 use crate::layout::Layout;
 use crate::options::Config;
-use crate::task::TaskSpec;
+use crate::task::{Release, TaskSpec};
 use crate::unit::UnitSpec;
 
 /// A task or a unit.
@@ -52,6 +53,18 @@ pub(super) fn body(
 ) -> impl FnMut(&mut Cycle<'_>) -> Flow + Send + use<> {
     let outcome = Arc::clone(outcome);
     move |cycle| outcome.keep(callback.cycle(cycle))
+}
+
+/// The trigger of a task as the executive waits for it.
+fn trigger(release: Release, outcome: &Arc<Outcome>) -> Trigger<'static> {
+    match release {
+        Release::Wait(wait) => {
+            let outcome = Arc::clone(outcome);
+            Trigger::wait(move || outcome.triggered(wait.wait()))
+        }
+        // SAFETY: not -1, and open until the run has ended, says the header.
+        Release::Readable(fd) => Trigger::fd(unsafe { BorrowedFd::borrow_raw(fd) }),
+    }
 }
 
 impl Specs {
@@ -105,11 +118,7 @@ impl Specs {
             let (task, run) = (spec.task(config.wait), body(spec.body, outcome));
             builder = match spec.trigger {
                 None => builder.task(task, run),
-                Some(wait) => {
-                    let outcome = Arc::clone(outcome);
-                    let trigger = Trigger::wait(move || outcome.triggered(wait.wait()));
-                    builder.triggered(trigger, task, run)
-                }
+                Some(release) => builder.triggered(trigger(release, outcome), task, run),
             };
         }
         Ok(match self.calendar(outcome)? {

@@ -14,7 +14,7 @@ const LOOK_NS: u64 = 100_000;
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     /// For good.
-    asked: AtomicBool,
+    requested: AtomicBool,
     /// Whether the last run has ended.
     over: AtomicBool,
     /// Calls that may look at the run at present.
@@ -25,15 +25,20 @@ pub(super) struct Stop {
 
 impl Stop {
     /// Stops it for good.
-    pub(super) fn ask(&self) {
-        self.asked.store(true, SeqCst);
+    pub(super) fn request(&self) {
+        self.requested.store(true, SeqCst);
         self.with(StopHandle::stop);
+    }
+
+    /// Whether it was stopped for good.
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.load(SeqCst)
     }
 
     /// Whether the run is to end, or has ended.
     pub(super) fn is_stopped(&self) -> bool {
         let ends = || self.with(StopHandle::stopped).unwrap_or(false);
-        self.asked.load(SeqCst) || self.over.load(SeqCst) || ends()
+        self.requested.load(SeqCst) || self.over.load(SeqCst) || ends()
     }
 
     /// Runs `run`, which `handle` stops; at once where it is told to stop.
@@ -54,7 +59,7 @@ impl Stop {
         self.over.store(false, SeqCst);
         self.run.store(std::ptr::from_ref(handle).cast_mut(), SeqCst);
         // Who asks after this look finds the handle.
-        if self.asked.load(SeqCst) {
+        if self.requested.load(SeqCst) {
             handle.stop();
         }
         run()
@@ -98,7 +103,7 @@ mod tests {
         }
         let run = handle();
         stop.during(&run, || {
-            stop.ask();
+            stop.request();
             assert!(stop.is_stopped() && run.stopped());
         });
         let next = handle();

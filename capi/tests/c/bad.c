@@ -10,15 +10,24 @@ static int body(void *data, const punctual_cycle *cycle)
     return cycle == NULL;
 }
 
+static int no_cycle(void *data)
+{
+    return data != NULL;
+}
+
 static void no_objects(void)
 {
     punctual_options options = plain(1000000);
     punctual_stats stats;
     punctual_wait_info info;
     punctual_cycle cycle;
+    punctual_layout layout;
     punctual_task task;
+    punctual_unit unit;
+    uint64_t peak;
     char text[8];
     int64_t ns;
+    int stopped;
 
     CHECK(punctual_options_init(NULL, sizeof options) == -EINVAL);
     CHECK(punctual_options_init(&options, 8) == -EINVAL);
@@ -36,14 +45,31 @@ static void no_objects(void)
     CHECK(punctual_loop_wait_info(NULL, &info) == -EINVAL);
     CHECK(punctual_loop_refused(NULL, text, sizeof text) == -EINVAL);
     CHECK(punctual_loop_destroy(NULL) == 0);
-    CHECK(punctual_periodic_create(NULL) == -EINVAL);
-    CHECK(punctual_periodic_add(NULL, &task, NULL) == -EINVAL);
-    CHECK(punctual_periodic_remove(NULL, 0) == -EINVAL);
-    CHECK(punctual_periodic_build(NULL) == -EINVAL);
-    CHECK(punctual_periodic_run(NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_periodic_stop(NULL) == -EINVAL);
-    CHECK(punctual_periodic_task_stats(NULL, 0, &stats) == -EINVAL);
-    CHECK(punctual_periodic_destroy(NULL) == 0);
+    CHECK(punctual_executive_create(NULL) == -EINVAL);
+    CHECK(punctual_executive_add(NULL, &task, NULL) == -EINVAL);
+    CHECK(punctual_executive_add_unit(NULL, &unit, NULL) == -EINVAL);
+    CHECK(punctual_executive_remove(NULL, 0) == -EINVAL);
+    CHECK(punctual_executive_frame(NULL, 1000000, 1) == -EINVAL);
+    CHECK(punctual_executive_idle(NULL, 1000, no_cycle, NULL) == -EINVAL);
+    CHECK(punctual_executive_allow_overload(NULL) == -EINVAL);
+    CHECK(punctual_executive_build(NULL, NULL) == -EINVAL);
+    CHECK(punctual_executive_peak(NULL, &peak) == -EINVAL);
+    CHECK(punctual_executive_task_layout(NULL, 0, &layout) == -EINVAL);
+    CHECK(punctual_executive_run(NULL, &options, 1) == -EINVAL);
+    CHECK(punctual_executive_stop(NULL) == -EINVAL);
+    CHECK(punctual_executive_stopped(NULL, &stopped) == -EINVAL);
+    CHECK(punctual_executive_task_stats(NULL, 0, &stats) == -EINVAL);
+    CHECK(punctual_executive_task_quantile_ns(NULL, 0, 0.5, &ns) == -EINVAL);
+    CHECK(punctual_executive_wait_info(NULL, &info) == -EINVAL);
+    CHECK(punctual_executive_refused(NULL, text, sizeof text) == -EINVAL);
+    CHECK(punctual_executive_summary(NULL, text, sizeof text) == -EINVAL);
+    CHECK(punctual_executive_destroy(NULL) == 0);
+    CHECK(punctual_unit_init(NULL, sizeof unit) == -EINVAL);
+    CHECK(punctual_layout_init(&layout, 8) == -EINVAL);
+    CHECK(punctual_follow_info_init(NULL, 0) == -EINVAL);
+    CHECK(punctual_follow_create(NULL, PUNCTUAL_REFERENCE_TAI, NULL, 0) == -EINVAL);
+    CHECK(punctual_follow_status(NULL, NULL) == -EINVAL);
+    CHECK(punctual_follow_destroy(NULL) == 0);
     CHECK(punctual_ns_from_timespec(NULL, NULL) == -EINVAL);
     CHECK(punctual_timespec_from_ns(0, NULL) == -EINVAL);
 }
@@ -82,161 +108,159 @@ static void bad_loops(void)
     CHECK(punctual_loop_destroy(loop) == 0);
 }
 
-static void bad_executives(void)
+static void bad_tasks(void)
 {
-    punctual_options options = plain(1000000);
-    punctual_periodic *periodic;
+    punctual_executive *executive = (punctual_executive *)8;
+    punctual_options options = plain(0);
+    punctual_layout layout;
     punctual_stats stats;
     punctual_task task;
     uint32_t index = 7;
+    int stopped;
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
-    CHECK(punctual_periodic_build(periodic) == -EINVAL);
-    CHECK(punctual_periodic_run(periodic, NULL, 1) == -EINVAL);
+    CHECK(punctual_executive_create(&executive) == 0);
+    CHECK(punctual_executive_build(executive, NULL) == -EINVAL);
+    CHECK(punctual_executive_run(executive, NULL, 1) == -EINVAL);
+    CHECK(punctual_executive_stopped(executive, NULL) == -EINVAL);
+    CHECK(punctual_executive_stopped(executive, &stopped) == 0 && stopped == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
-    CHECK(punctual_periodic_add(periodic, NULL, NULL) == -EINVAL);
-    CHECK(punctual_periodic_add(periodic, &task, &index) == -EINVAL && index == 7);
+    CHECK(punctual_executive_add(executive, NULL, NULL) == -EINVAL);
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL && index == 7);
     task.name = "\xff";
-    CHECK(punctual_periodic_add(periodic, &task, &index) == -EINVAL);
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "UTF-8") != NULL);
     task.name = "arm";
-    CHECK(punctual_periodic_add(periodic, &task, &index) == -EINVAL);
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "\"arm\": no function") != NULL);
     task.run = body;
-    CHECK(punctual_periodic_add(periodic, &task, &index) == -EINVAL);
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "\"arm\": a period") != NULL);
     task.period_num_ns = 1000000;
-    task.policy = 99;
-    CHECK(punctual_periodic_add(periodic, &task, &index) == -EINVAL);
-    task.policy = PUNCTUAL_POLICY_SKIP;
+    task.on_overrun = 99;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
+    task.on_overrun = PUNCTUAL_OVERRUN_SKIP;
+    task.place = 99;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "no place is numbered 99") != NULL);
+    task.place = PUNCTUAL_PLACE_CPU;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "place_cpu") != NULL);
+    task.place = PUNCTUAL_PLACE_INLINE;
+    task.trigger_fd = -2;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "(got -2)") != NULL);
+    task.trigger_fd = 0;
+    task.wait = no_cycle;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "both wait and trigger_fd") != NULL);
+    task.trigger_fd = -1;
+    task.wait = NULL;
     task.budget_ns = 1000001;
-    CHECK(punctual_periodic_add(periodic, &task, &index) == 0 && index == 0);
-    CHECK(punctual_periodic_build(periodic) == -EINVAL);
-    CHECK(strstr(punctual_last_error(), "budget of 1000001 ns") != NULL);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_add(executive, &task, &index) == 0 && index == 0);
+    CHECK(punctual_executive_build(executive, &options) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "(got 1000001 ns)") != NULL);
+    CHECK(punctual_executive_destroy(executive) == 0);
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     task.budget_ns = 0;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(punctual_periodic_build(periodic) == -EBUSY);
-    CHECK(punctual_periodic_run(periodic, &options, 1) == -EINVAL);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_layout_init(&layout, sizeof layout) == 0);
+    CHECK(punctual_executive_task_layout(executive, 0, &layout) == -EINVAL);
+    CHECK(punctual_executive_build(executive, &options) == 0);
+    CHECK(punctual_executive_task_layout(executive, 0, &layout) == 0 && layout.rank == 0);
+    CHECK(punctual_executive_task_layout(executive, 1, &layout) == -ENOENT);
+    options.period_num_ns = 1000000;
+    CHECK(punctual_executive_run(executive, &options, 1) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "it has none itself") != NULL);
+    options = plain(0);
+    options.cpu_count = 2;
+    CHECK(punctual_executive_run(executive, &options, 1) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "cpus is null") != NULL);
+    options.size = 3;
+    CHECK(punctual_executive_run(executive, &options, 1) == -EINVAL);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
-    CHECK(punctual_periodic_task_stats(periodic, 1, &stats) == -ENOENT);
+    CHECK(punctual_executive_task_stats(executive, 1, &stats) == -ENOENT);
     stats.size = 3;
-    CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == -EINVAL);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_task_stats(executive, 0, &stats) == -EINVAL);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
-static void bad_calendars(void)
+static void bad_units(void)
 {
-    punctual_calendar *calendar = (punctual_calendar *)8;
     punctual_options options = plain(0);
-    punctual_unit_counts counts;
+    punctual_executive *executive;
     punctual_unit unit;
     uint32_t index = 7;
-    uint64_t ns;
 
-    CHECK(punctual_calendar_create(NULL, 1000000) == -EINVAL);
-    CHECK(punctual_calendar_create(&calendar, 0) == -EINVAL && calendar == NULL);
-    CHECK(punctual_calendar_add(NULL, &unit, NULL) == -EINVAL);
-    CHECK(punctual_calendar_build(NULL) == -EINVAL);
-    CHECK(punctual_calendar_run(NULL, NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_calendar_stop(NULL) == -EINVAL);
-    CHECK(punctual_calendar_destroy(NULL) == 0);
-    CHECK(punctual_unit_init(NULL, sizeof unit) == -EINVAL);
-    CHECK(punctual_unit_counts_init(&counts, 8) == -EINVAL);
-
-    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
+    CHECK(punctual_executive_frame(executive, 0, 1) == -EINVAL);
+    CHECK(punctual_executive_frame(executive, 1000000, 1) == 0);
     CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
-    CHECK(punctual_calendar_add(calendar, &unit, &index) == -EINVAL && index == 7);
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == -EINVAL && index == 7);
     unit.name = "read";
     unit.run = body;
     unit.budget_ns = 400000;
-    CHECK(punctual_calendar_add(calendar, &unit, &index) == 0 && index == 0);
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == 0 && index == 0);
     unit.name = "write";
-    unit.ready_ns = 399999;
-    CHECK(punctual_calendar_add(calendar, &unit, &index) == 0 && index == 1);
-    CHECK(punctual_calendar_build(calendar) == -ENOSPC);
+    unit.at_ns = 399999;
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == 0 && index == 1);
+    CHECK(punctual_executive_build(executive, &options) == -ENOSPC);
     CHECK(strcmp(punctual_last_error(), "unit \"read\" at 0 to 400000 ns and unit \"write\" at "
                                         "399999 to 799999 ns overlap") == 0);
-    CHECK(punctual_calendar_place(calendar, 0, &ns, &ns) == -EINVAL);
-    CHECK(punctual_calendar_run(calendar, NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_calendar_destroy(calendar) == 0);
-
-    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
-    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
-    CHECK(punctual_calendar_build(calendar) == 0);
-    CHECK(punctual_calendar_place(calendar, 0, &ns, NULL) == -EINVAL);
-    CHECK(punctual_unit_counts_init(&counts, sizeof counts) == 0);
-    CHECK(punctual_calendar_task_counts(calendar, 0, &counts) == -ENODATA);
-    CHECK(punctual_calendar_task_counts(calendar, 1, &counts) == -ENOENT);
-    options.period_num_ns = 1;
-    CHECK(punctual_calendar_run(calendar, NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_calendar_destroy(calendar) == 0);
+    CHECK(punctual_executive_run(executive, &options, 1) == -ENOSPC);
+    unit.name = "later";
+    unit.after = "read";
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "\"later\": it is after another unit") != NULL);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
-static int no_cycle(void *data)
+static void bad_triggers(void)
 {
-    return data != NULL;
-}
-
-static void bad_workers(void)
-{
-    punctual_workers *workers = (punctual_workers *)8;
     punctual_options options = plain(0);
-    punctual_worker_outcome outcome;
+    punctual_executive *executive;
     punctual_task task;
-    uint32_t index = 7;
-    int ending;
 
-    CHECK(punctual_workers_create(NULL) == -EINVAL);
-    CHECK(punctual_workers_add(NULL, &task, NULL) == -EINVAL);
-    CHECK(punctual_workers_build(NULL) == -EINVAL);
-    CHECK(punctual_workers_run(NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_workers_stop(NULL) == -EINVAL);
-    CHECK(punctual_workers_ending(NULL, &ending) == -EINVAL);
-    CHECK(punctual_workers_destroy(NULL) == 0);
-    CHECK(punctual_worker_outcome_init(&outcome, 8) == -EINVAL);
-
-    CHECK(punctual_workers_create(&workers) == 0);
-    CHECK(punctual_workers_ending(workers, NULL) == -EINVAL);
+    CHECK(punctual_executive_create(&executive) == 0);
+    CHECK(punctual_executive_idle(executive, 0, no_cycle, NULL) == -EINVAL);
+    CHECK(punctual_executive_idle(executive, 1000, NULL, NULL) == -EINVAL);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
-    CHECK(punctual_workers_add(workers, &task, &index) == -EINVAL && index == 7);
     task.name = "arm";
     task.run = body;
-    CHECK(punctual_workers_add(workers, &task, &index) == -EINVAL);
-    CHECK(strstr(punctual_last_error(), "\"arm\": a period") != NULL);
-    task.period_num_ns = 1000000;
-    CHECK(punctual_workers_add_external(workers, &task, NULL, &index) == -EINVAL);
-    CHECK(punctual_workers_add(workers, &task, &index) == 0 && index == 0);
-    CHECK(punctual_workers_add_external(workers, &task, no_cycle, &index) == 0 && index == 1);
-    CHECK(punctual_workers_build(workers) == -EEXIST);
+    task.wait = no_cycle;
+    task.on_overrun = PUNCTUAL_OVERRUN_STOP;
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_build(executive, &options) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "device") != NULL);
+    task.on_overrun = PUNCTUAL_OVERRUN_SKIP;
+    CHECK(punctual_executive_remove(executive, 0) == 0);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_build(executive, &options) == -EEXIST);
     CHECK(strstr(punctual_last_error(), "\"arm\"") != NULL);
-    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL);
-    CHECK(punctual_workers_destroy(workers) == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
+}
 
-    CHECK(punctual_workers_create(&workers) == 0);
-    CHECK(punctual_workers_add(workers, &task, NULL) == 0);
-    CHECK(punctual_workers_build(workers) == 0);
-    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL); /* of no priority */
-    options.priority = 50;
-    options.size = 3;
-    CHECK(punctual_workers_run(workers, &options, 1) == -EINVAL);
-    outcome.size = 0;
-    CHECK(punctual_workers_task_outcome(workers, 0, &outcome) == -ENODATA);
-    CHECK(punctual_workers_task_outcome(workers, 1, &outcome) == -ENOENT);
-    CHECK(punctual_workers_destroy(workers) == 0);
+static void bad_follows(void)
+{
+    punctual_follow *follow = (punctual_follow *)8;
+
+    CHECK(punctual_follow_create(&follow, 7, NULL, 0) == -EINVAL && follow == NULL);
+    CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_PTP, NULL, 0) == -EINVAL);
+    CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_PTP, "/nowhere/ptp0", 0) == -ENOENT);
+    CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_TAI, NULL, 0) == 0);
+    CHECK(punctual_follow_status(follow, NULL) == -EINVAL);
+    CHECK(punctual_follow_destroy(follow) == 0);
 }
 
 int main(void)
 {
     no_objects();
     bad_loops();
-    bad_executives();
-    bad_calendars();
-    bad_workers();
+    bad_tasks();
+    bad_units();
+    bad_triggers();
+    bad_follows();
     CHECK(strlen(punctual_strerror(-EINVAL)) > 0 && strlen(punctual_strerror(12345)) > 0);
     return 0;
 }

@@ -26,6 +26,7 @@ static inline punctual_options plain(uint64_t period_ns)
     options.phase = PUNCTUAL_PHASE_ZERO;
     options.wait = PUNCTUAL_WAIT_SLEEP;
     options.priority = 0;
+    options.watchdog_ns = UINT64_MAX; /* under valgrind, or stopped, all takes long */
     options.lock_memory = 0;
     options.hold_idle_states = 0;
     return options;

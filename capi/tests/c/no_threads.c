@@ -1,4 +1,4 @@
-/* More workers than there may be threads: refused, and nothing of them is left. */
+/* More tasks in threads of their own than there may be threads: refused, and nothing is left. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,29 +20,30 @@ int main(void)
 {
     struct rlimit most = {MOST, MOST};
     punctual_options options = plain(0);
-    punctual_workers *workers;
+    punctual_executive *executive;
     punctual_stats stats;
     punctual_task task;
     char name[16];
 
-    CHECK(punctual_workers_create(&workers) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     for (int i = 0; i < TASKS; i++) {
         CHECK(punctual_task_init(&task, sizeof task) == 0);
         snprintf(name, sizeof name, "task %d", i);
         task.name = name;
         task.run = body;
         task.period_num_ns = 10000000;
-        CHECK(punctual_workers_add(workers, &task, NULL) == 0);
+        task.place = PUNCTUAL_PLACE_THREAD;
+        CHECK(punctual_executive_add(executive, &task, NULL) == 0);
     }
-    CHECK(punctual_workers_build(workers) == 0);
+    CHECK(punctual_executive_build(executive, &options) == 0);
     options.priority = 50;
     /* The limit holds for nobody that is root; of others it counts all that they have. */
     CHECK(setrlimit(RLIMIT_NPROC, &most) == 0);
     CHECK(getuid() != 0 || setuid(NOBODY) == 0);
-    CHECK(punctual_workers_run(workers, &options, 0) == -EAGAIN);
-    CHECK(strstr(punctual_last_error(), "no thread") != NULL);
+    CHECK(punctual_executive_run(executive, &options, 0) == -EAGAIN);
+    CHECK(strstr(punctual_last_error(), "cannot start the thread") != NULL);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
-    CHECK(punctual_workers_task_stats(workers, 0, &stats) == 0 && stats.ran == 0);
-    CHECK(punctual_workers_destroy(workers) == 0);
+    CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0 && stats.ran == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
     return 0;
 }

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     CHECK(punctual_register(&process, "nobody") == -EINVAL && process == NULL);
     CHECK(punctual_register(&process, mode) == 0);
     CHECK(punctual_register(&again, NULL) == -EBUSY && again == NULL);
-    CHECK(strstr(punctual_last_error(), "taken") != NULL);
+    CHECK(strstr(punctual_last_error(), "registered already") != NULL);
     CHECK(pthread_create(&thread, NULL, elsewhere, process) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(punctual_cycle_init(&cycle, sizeof cycle) == 0);

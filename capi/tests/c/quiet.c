@@ -16,7 +16,7 @@ extern void *__libc_realloc(void *old, size_t size);
 extern void __libc_free(void *old);
 
 static atomic_uint calls;
-/* Those of this thread alone: beside a worker others are still setting up. */
+/* Those of this thread alone: beside a task's thread others are still setting up. */
 static _Thread_local unsigned own_calls;
 
 static void called(void)
@@ -51,7 +51,10 @@ void free(void *old)
 
 static unsigned before;
 
-/* A thread that cancels may still be setting up beside them: of this thread alone. The first cycle takes note; each later one compares; so many are the loop. */
+/*
+ * A monitor may still be setting up beside them: of this thread alone. The first cycle takes note;
+ * each later one compares; so many are the loop.
+ */
 static int body(void *data, const punctual_cycle *cycle)
 {
     unsigned *ran = (unsigned *)data;
@@ -74,7 +77,7 @@ static void in_loop(int wait)
     punctual_loop *loop;
 
     options.wait = wait;
-    options.rehearse = 0;
+    options.learn_first = 0;
     CHECK(punctual_loop_create(&loop, &options) == 0);
     CHECK(atomic_load(&calls) > 0); /* the counter counts */
     CHECK(punctual_loop_wait(loop, NULL) == 0);
@@ -96,25 +99,24 @@ static void in_loop(int wait)
     CHECK(punctual_loop_destroy(loop) == 0);
 }
 
-static void in_tasks(int policy)
+static void in_tasks(int on_overrun)
 {
     punctual_options options = plain(0);
-    punctual_periodic *periodic;
+    punctual_executive *executive;
     punctual_task task;
     unsigned ran = 0;
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "body";
     task.run = body;
     task.data = &ran;
     task.period_num_ns = 1000000;
-    task.policy = policy;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(punctual_periodic_run(periodic, &options, 0) == 0);
+    task.on_overrun = on_overrun;
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_run(executive, &options, 0) == 0);
     CHECK(ran == 50);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
 static int count(void *data, const punctual_cycle *cycle)
@@ -127,7 +129,7 @@ static int count(void *data, const punctual_cycle *cycle)
 /* Adds and removes a task for as long as there is one to be seen. */
 static void *changes(void *data)
 {
-    punctual_periodic *periodic = (punctual_periodic *)data;
+    punctual_executive *executive = (punctual_executive *)data;
     unsigned beside = 0;
     punctual_task task;
     uint32_t index;
@@ -138,11 +140,11 @@ static void *changes(void *data)
     task.data = &beside;
     task.period_num_ns = 3000000;
     for (int n = 0; n < 5; n++) {
-        CHECK(punctual_periodic_add(periodic, &task, &index) == 0);
+        CHECK(punctual_executive_add(executive, &task, &index) == 0);
         CHECK(punctual_wait_until_ns(punctual_now_ns() + 5000000, 0) == 0);
-        CHECK(punctual_periodic_remove(periodic, index) == 0);
+        CHECK(punctual_executive_remove(executive, index) == 0);
     }
-    CHECK(punctual_periodic_stop(periodic) == 0);
+    CHECK(punctual_executive_stop(executive) == 0);
     return NULL;
 }
 
@@ -161,67 +163,63 @@ static int steady(void *data, const punctual_cycle *cycle)
 static void in_changes(void)
 {
     punctual_options options = plain(0);
-    punctual_periodic *periodic;
+    punctual_executive *executive;
     punctual_task task;
     pthread_t thread;
     unsigned ran = 0;
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "steady";
     task.run = steady;
     task.data = &ran;
     task.period_num_ns = 1000000;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(pthread_create(&thread, NULL, changes, periodic) == 0);
-    CHECK(punctual_periodic_run(periodic, &options, 0) == 0);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, changes, executive) == 0);
+    CHECK(punctual_executive_run(executive, &options, 0) == 0);
     CHECK(pthread_join(thread, NULL) == 0 && ran > 0);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
 /* Alone, and with a task between the units. */
 static void in_units(int together)
 {
     punctual_options options = plain(0);
-    punctual_periodic *periodic;
-    punctual_calendar *calendar;
+    punctual_executive *executive;
     unsigned ran = 0, beside = 0;
     punctual_task task;
     punctual_unit unit;
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "beside";
     task.run = count;
     task.data = &beside;
     task.period_num_ns = 2000000;
     task.budget_ns = 1000;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    if (together)
+        CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_frame(executive, 1000000, 1) == 0);
     CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
     unit.name = "body";
     unit.run = body;
     unit.data = &ran;
     unit.budget_ns = 1000;
     unit.deadline_ns = 1000000;
-    unit.policy = PUNCTUAL_POLICY_TERMINATE;
-    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
-    CHECK(punctual_calendar_build(calendar) == 0);
-    CHECK(punctual_calendar_run(calendar, together ? periodic : NULL, &options, 0) == 0);
+    unit.on_overrun = PUNCTUAL_OVERRUN_TERMINATE;
+    CHECK(punctual_executive_add_unit(executive, &unit, NULL) == 0);
+    CHECK(punctual_executive_run(executive, &options, 0) == 0);
     CHECK(ran == 50);
-    CHECK(punctual_calendar_destroy(calendar) == 0);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
-enum { WORKERS = 3 };
+enum { THREADS = 3 };
 
 /* How many of them had their cycles. */
 static atomic_uint done;
 
 /* As body(), in a thread of its own. */
-static int worker(void *data, const punctual_cycle *cycle)
+static int in_own_thread(void *data, const punctual_cycle *cycle)
 {
     unsigned *ran = (unsigned *)data;
     static _Thread_local unsigned before_these;
@@ -237,41 +235,42 @@ static int worker(void *data, const punctual_cycle *cycle)
         getppid();
         atomic_fetch_add(&done, 1);
     }
-    return atomic_load(&done) == WORKERS ? PUNCTUAL_STOP : PUNCTUAL_CONTINUE;
+    return atomic_load(&done) == THREADS ? PUNCTUAL_STOP : PUNCTUAL_CONTINUE;
 }
 
-static int paces(void *data)
+static int device(void *data)
 {
     return data != NULL && punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0;
 }
 
-static void in_workers(void)
+static void in_threads(void)
 {
-    static const int policies[WORKERS] = {PUNCTUAL_POLICY_SKIP, PUNCTUAL_POLICY_DELAY};
-    static const char *const names[WORKERS] = {"released", "by itself", "paced"};
+    static const int on_overrun[THREADS] = {PUNCTUAL_OVERRUN_SKIP, PUNCTUAL_OVERRUN_DELAY};
+    static const char *const names[THREADS] = {"released", "by itself", "triggered"};
     punctual_options options = plain(0);
-    unsigned ran[WORKERS] = {0};
-    punctual_workers *workers;
+    unsigned ran[THREADS] = {0};
+    punctual_executive *executive;
     punctual_task task;
 
     options.priority = 50;
-    CHECK(punctual_workers_create(&workers) == 0);
-    for (int i = 0; i < WORKERS; i++) {
+    CHECK(punctual_executive_create(&executive) == 0);
+    for (int i = 0; i < THREADS; i++) {
         CHECK(punctual_task_init(&task, sizeof task) == 0);
         task.name = names[i];
-        task.run = worker;
+        task.run = in_own_thread;
         task.data = &ran[i];
+        task.place = PUNCTUAL_PLACE_THREAD;
         task.period_num_ns = 1000000;
-        task.policy = policies[i];
-        if (i < 2)
-            CHECK(punctual_workers_add(workers, &task, NULL) == 0);
-        else
-            CHECK(punctual_workers_add_external(workers, &task, paces, NULL) == 0);
+        task.on_overrun = on_overrun[i];
+        if (i == 2) {
+            task.wait = device;
+            task.trigger_data = &ran[i];
+        }
+        CHECK(punctual_executive_add(executive, &task, NULL) == 0);
     }
-    CHECK(punctual_workers_build(workers) == 0);
-    CHECK(punctual_workers_run(workers, &options, 0) == 0);
+    CHECK(punctual_executive_run(executive, &options, 0) == 0);
     CHECK(ran[0] >= 50 && ran[1] >= 50 && ran[2] >= 50);
-    CHECK(punctual_workers_destroy(workers) == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
 int main(void)
@@ -280,11 +279,11 @@ int main(void)
     in_loop(PUNCTUAL_WAIT_FIXED);
     in_loop(PUNCTUAL_WAIT_REARM);
     in_loop(PUNCTUAL_WAIT_ADAPTIVE);
-    in_tasks(PUNCTUAL_POLICY_SKIP);
-    in_tasks(PUNCTUAL_POLICY_TERMINATE);
+    in_tasks(PUNCTUAL_OVERRUN_SKIP);
+    in_tasks(PUNCTUAL_OVERRUN_TERMINATE);
     in_changes();
     in_units(0);
     in_units(1);
-    in_workers();
+    in_threads();
     return 0;
 }

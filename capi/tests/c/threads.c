@@ -2,7 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -72,43 +74,49 @@ static int count(void *data, const punctual_cycle *cycle)
     return cycle->size == sizeof *cycle ? 0 : -EIO;
 }
 
-static void *run_periodic(void *data)
+static void *run_executive(void *data)
 {
     punctual_options options = plain(0);
 
-    CHECK(punctual_periodic_run((punctual_periodic *)data, &options, 0) == 0);
+    CHECK(punctual_executive_run((punctual_executive *)data, &options, 0) == 0);
     return NULL;
 }
 
-static void watch_periodic(void)
+static void watch_tasks(void)
 {
     struct counts counts = {0, pthread_self()};
-    punctual_periodic *periodic;
+    punctual_executive *executive;
     punctual_stats stats;
     punctual_task task;
     pthread_t thread;
+    char text[256];
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "count";
     task.run = count;
     task.data = &counts;
     task.period_num_ns = 1000000;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(pthread_create(&thread, NULL, run_periodic, periodic) == 0);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(punctual_executive_summary(executive, text, sizeof text) == -ENODATA);
+    CHECK(pthread_create(&thread, NULL, run_executive, executive) == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     do {
-        CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0);
+        CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0);
     } while (stats.ran < 20);
-    CHECK(punctual_periodic_run(periodic, NULL, 1) == -EBUSY);
-    CHECK(punctual_periodic_destroy(periodic) == -EBUSY);
-    CHECK(punctual_periodic_stop(periodic) == 0);
+    CHECK(punctual_executive_run(executive, NULL, 1) == -EBUSY);
+    CHECK(punctual_executive_summary(executive, text, sizeof text) == -EBUSY);
+    CHECK(punctual_executive_destroy(executive) == -EBUSY);
+    CHECK(punctual_executive_stop(executive) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(pthread_equal(counts.caller, thread));
-    CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0);
+    CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0);
     CHECK(stats.ran == atomic_load(&counts.ran));
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_summary(executive, text, sizeof text) == 0);
+    CHECK(strncmp(text, "count: ", 7) == 0 && strstr(text, "stopped") != NULL);
+    CHECK(punctual_executive_summary(executive, text, 6) == -ERANGE);
+    CHECK(strcmp(text, "count") == 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
 /* A task that must not be called once it is gone. */
@@ -137,24 +145,25 @@ static int host(void *data, const punctual_cycle *cycle)
     return PUNCTUAL_CONTINUE;
 }
 
-static void change_periodic(void)
+static void change_tasks(void)
 {
-    punctual_periodic *periodic;
+    punctual_executive *executive;
     punctual_stats stats;
     punctual_task task;
     pthread_t thread;
     uint64_t next = 0;
     uint32_t index, last = 0;
 
-    CHECK(punctual_periodic_create(&periodic) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "host";
     task.run = host;
     task.data = &next;
     task.period_num_ns = 1000000;
-    CHECK(punctual_periodic_add(periodic, &task, NULL) == 0);
-    CHECK(punctual_periodic_build(periodic) == 0);
-    CHECK(pthread_create(&thread, NULL, run_periodic, periodic) == 0);
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    /* From now on what does not go together is refused at once. */
+    CHECK(punctual_executive_build(executive, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, run_executive, executive) == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     for (int n = 0; n < 10; n++) {
         struct guest guest = {0, 1};
@@ -162,146 +171,170 @@ static void change_periodic(void)
         task.run = visit;
         task.data = &guest;
         task.period_num_ns = n % 2 ? 700000 : 3000000;
-        task.policy = n % 3 ? PUNCTUAL_POLICY_SKIP : PUNCTUAL_POLICY_TERMINATE;
-        CHECK(punctual_periodic_add(periodic, &task, &index) == 0 && index == last + 1);
-        CHECK(punctual_periodic_add(periodic, &task, NULL) == -EEXIST);
+        task.on_overrun = n % 3 ? PUNCTUAL_OVERRUN_SKIP : PUNCTUAL_OVERRUN_TERMINATE;
+        CHECK(punctual_executive_add(executive, &task, &index) == 0 && index == last + 1);
+        CHECK(punctual_executive_add(executive, &task, NULL) == -EEXIST);
         last = index;
         do {
-            CHECK(punctual_periodic_task_stats(periodic, index, &stats) == 0);
+            CHECK(punctual_executive_task_stats(executive, index, &stats) == 0);
             CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
         } while (stats.ran < 3);
-        CHECK(punctual_periodic_remove(periodic, index) == 0);
+        CHECK(punctual_executive_remove(executive, index) == 0);
         atomic_store(&guest.here, 0);
-        CHECK(punctual_periodic_task_stats(periodic, index, &stats) == -ENOENT);
-        CHECK(punctual_periodic_remove(periodic, index) == -ENOENT);
+        CHECK(punctual_executive_task_stats(executive, index, &stats) == -ENOENT);
+        CHECK(punctual_executive_remove(executive, index) == -ENOENT);
         CHECK(atomic_load(&guest.ran) >= 3);
     }
-    CHECK(punctual_periodic_stop(periodic) == 0);
+    CHECK(punctual_executive_stop(executive) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(punctual_periodic_task_stats(periodic, 0, &stats) == 0 && stats.ran > 0);
-    CHECK(punctual_periodic_destroy(periodic) == 0);
+    CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0 && stats.ran > 0);
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
-static void *run_calendar(void *data)
-{
-    punctual_options options = plain(0);
-
-    CHECK(punctual_calendar_run((punctual_calendar *)data, NULL, &options, 0) == 0);
-    return NULL;
-}
-
-static void watch_calendar(void)
+static void watch_units(void)
 {
     struct counts counts = {0, pthread_self()};
-    punctual_calendar *calendar;
-    punctual_unit_counts units;
+    punctual_executive *executive;
     punctual_stats stats;
     punctual_unit unit;
     pthread_t thread;
 
-    CHECK(punctual_calendar_create(&calendar, 1000000) == 0);
+    CHECK(punctual_executive_create(&executive) == 0);
+    CHECK(punctual_executive_frame(executive, 1000000, 1) == 0);
     CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
     unit.name = "count";
     unit.run = count;
     unit.data = &counts;
     unit.budget_ns = 1000;
     unit.deadline_ns = 1000000;
-    CHECK(punctual_calendar_add(calendar, &unit, NULL) == 0);
-    CHECK(punctual_calendar_build(calendar) == 0);
-    CHECK(pthread_create(&thread, NULL, run_calendar, calendar) == 0);
+    CHECK(punctual_executive_add_unit(executive, &unit, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, run_executive, executive) == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     do {
-        CHECK(punctual_calendar_task_stats(calendar, 0, &stats) == 0);
+        CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0);
     } while (stats.ran < 20);
-    CHECK(punctual_unit_counts_init(&units, sizeof units) == 0);
-    CHECK(punctual_calendar_task_counts(calendar, 0, &units) == -EBUSY);
-    CHECK(punctual_calendar_run(calendar, NULL, NULL, 1) == -EBUSY);
-    CHECK(punctual_calendar_destroy(calendar) == -EBUSY);
-    CHECK(punctual_calendar_stop(calendar) == 0);
+    CHECK(punctual_executive_remove(executive, 0) == -EBUSY);
+    CHECK(punctual_executive_run(executive, NULL, 1) == -EBUSY);
+    CHECK(punctual_executive_destroy(executive) == -EBUSY);
+    CHECK(punctual_executive_stop(executive) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(pthread_equal(counts.caller, thread));
-    CHECK(punctual_calendar_task_counts(calendar, 0, &units) == 0);
-    CHECK(units.ran == atomic_load(&counts.ran));
-    CHECK(punctual_calendar_destroy(calendar) == 0);
+    CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0);
+    CHECK(stats.ran == atomic_load(&counts.ran));
+    CHECK(punctual_executive_destroy(executive) == 0);
 }
 
-/* Of the device that paces "paced". */
-static punctual_workers *all;
-static pthread_t paced_by;
+/* Of the signal handler, and of the device that triggers "triggered". */
+static punctual_executive *all;
 
-static int paces(void *data)
+static void on_signal(int signal)
 {
-    int ending;
-
-    (void)data;
-    paced_by = pthread_self();
-    CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
-    CHECK(punctual_workers_ending(all, &ending) == 0);
-    return !ending;
+    (void)signal;
+    punctual_executive_stop(all);
 }
 
-static void *run_workers(void *data)
+static void stop_by_signal(void)
 {
-    punctual_options options = plain(0);
-
-    options.priority = 50;
-    CHECK(punctual_workers_run((punctual_workers *)data, &options, 0) == 0);
-    return NULL;
-}
-
-static void watch_workers(void)
-{
-    struct counts counts = {0, pthread_self()}, paced = {0, pthread_self()};
-    punctual_worker_outcome outcome;
-    punctual_stats stats, distances;
+    struct counts counts = {0, pthread_self()};
+    struct sigaction action = {0};
+    punctual_stats stats;
     punctual_task task;
     pthread_t thread;
-    int ending;
 
-    CHECK(punctual_workers_create(&all) == 0);
+    action.sa_handler = on_signal;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(punctual_executive_create(&all) == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     task.name = "count";
     task.run = count;
     task.data = &counts;
     task.period_num_ns = 1000000;
-    CHECK(punctual_workers_add(all, &task, NULL) == 0);
-    task.name = "paced";
-    task.data = &paced;
-    CHECK(punctual_workers_add_external(all, &task, paces, NULL) == 0);
-    CHECK(punctual_workers_build(all) == 0);
+    CHECK(punctual_executive_add(all, &task, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, run_executive, all) == 0);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    do {
+        CHECK(punctual_executive_task_stats(all, 0, &stats) == 0);
+    } while (stats.ran < 5);
+    CHECK(pthread_kill(thread, SIGUSR1) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(punctual_executive_destroy(all) == 0);
+}
+
+static pthread_t triggered_by;
+
+static int device(void *data)
+{
+    int stopped;
+
+    (void)data;
+    triggered_by = pthread_self();
+    CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
+    CHECK(punctual_executive_stopped(all, &stopped) == 0);
+    return !stopped;
+}
+
+static void *run_threads(void *data)
+{
+    punctual_options options = plain(0);
+
+    options.priority = 50;
+    CHECK(punctual_executive_run((punctual_executive *)data, &options, 0) == 0);
+    return NULL;
+}
+
+static void watch_threads(void)
+{
+    struct counts counts = {0, pthread_self()}, triggered = {0, pthread_self()};
+    punctual_stats stats, distances;
+    punctual_task task;
+    pthread_t thread;
+    int stopped;
+
+    CHECK(punctual_executive_create(&all) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.name = "count";
+    task.run = count;
+    task.data = &counts;
+    task.period_num_ns = 1000000;
+    task.place = PUNCTUAL_PLACE_THREAD;
+    CHECK(punctual_executive_add(all, &task, NULL) == 0);
+    task.name = "triggered";
+    task.data = &triggered;
+    task.wait = device;
+    CHECK(punctual_executive_add(all, &task, NULL) == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     CHECK(punctual_stats_init(&distances, sizeof distances) == 0);
-    CHECK(punctual_workers_task_stats(all, 0, &stats) == 0 && stats.ran == 0);
-    CHECK(pthread_create(&thread, NULL, run_workers, all) == 0);
+    CHECK(punctual_executive_task_stats(all, 0, &stats) == 0 && stats.ran == 0);
+    CHECK(pthread_create(&thread, NULL, run_threads, all) == 0);
     do {
-        CHECK(punctual_workers_task_stats(all, 0, &stats) == 0);
-        CHECK(punctual_workers_task_stats(all, 1, &distances) == 0);
+        CHECK(punctual_executive_task_stats(all, 0, &stats) == 0);
+        CHECK(punctual_executive_task_stats(all, 1, &distances) == 0);
         /* Where all threads share one CPU, as under valgrind, the others need it. */
         CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
     } while (stats.ran < 20 || distances.ran < 5);
     CHECK(distances.min_ns >= 1000000 && distances.missed == 0);
-    CHECK(punctual_workers_ending(all, &ending) == 0 && ending == 0);
-    CHECK(punctual_worker_outcome_init(&outcome, sizeof outcome) == 0);
-    CHECK(punctual_workers_task_outcome(all, 0, &outcome) == -EBUSY);
-    CHECK(punctual_workers_run(all, NULL, 1) == -EBUSY);
-    CHECK(punctual_workers_destroy(all) == -EBUSY);
-    CHECK(punctual_workers_stop(all) == 0);
-    CHECK(punctual_workers_ending(all, &ending) == 0 && ending == 1);
+    CHECK(punctual_executive_stopped(all, &stopped) == 0 && stopped == 0);
+    CHECK(punctual_executive_remove(all, 0) == -EBUSY);
+    CHECK(punctual_executive_run(all, NULL, 1) == -EBUSY);
+    CHECK(punctual_executive_destroy(all) == -EBUSY);
+    CHECK(punctual_executive_stop(all) == 0);
+    CHECK(punctual_executive_stopped(all, &stopped) == 0 && stopped == 1);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(!pthread_equal(counts.caller, thread) && !pthread_equal(paced.caller, thread));
-    CHECK(!pthread_equal(counts.caller, paced.caller) && pthread_equal(paced.caller, paced_by));
-    CHECK(punctual_workers_task_stats(all, 0, &stats) == 0);
+    CHECK(!pthread_equal(counts.caller, thread) && !pthread_equal(triggered.caller, thread));
+    CHECK(!pthread_equal(counts.caller, triggered.caller));
+    CHECK(pthread_equal(triggered.caller, triggered_by));
+    CHECK(punctual_executive_task_stats(all, 0, &stats) == 0);
     CHECK(stats.ran == atomic_load(&counts.ran));
-    CHECK(punctual_workers_task_outcome(all, 0, &outcome) == 0);
-    CHECK(punctual_workers_destroy(all) == 0);
+    CHECK(punctual_executive_destroy(all) == 0);
 }
 
 int main(void)
 {
     watch_loop();
-    watch_periodic();
-    change_periodic();
-    watch_calendar();
-    watch_workers();
+    watch_tasks();
+    change_tasks();
+    watch_units();
+    stop_by_signal();
+    watch_threads();
     return 0;
 }

@@ -35,70 +35,79 @@ static void processes() {
 }
 
 static void bodies() {
-    punctual::periodic periodic;
+    punctual::executive executive;
     unsigned ran = 0;
-    periodic.add("steady", 1'000'000, 1, [&](const punctual_cycle &) { return ++ran, 0; });
-    std::uint32_t index = periodic.add("thrower", 5'000'000, 1, [&](const punctual_cycle &cycle) {
+    punctual::task each_ms(1'000'000);
+    executive.add("steady", each_ms, [&](const punctual_cycle &) { return ++ran, 0; });
+    std::uint32_t index = executive.add("thrower", punctual::task(5'000'000),
+                                        [&](const punctual_cycle &cycle) {
         if (ran >= 5) {
             throw std::runtime_error("at " + std::to_string(cycle.n));
         }
         return 0;
     });
-    periodic.build();
-    periodic.remove(periodic.add("short", 2'000'000, 1, [](const punctual_cycle &) { return 1; }));
+    executive.build(plain(0));
+    CHECK(executive.layout(0).rank == 0 && executive.layout(index).rank == 1);
+    CHECK(executive.peak() == 2);
+    executive.remove(executive.add("short", punctual::task(2'000'000),
+                                   [](const punctual_cycle &) { return 1; }));
     try {
-        periodic.run(plain(0));
+        executive.run(plain(0));
         CHECK(false);
     } catch (const std::runtime_error &why) {
         CHECK(std::string(why.what()).rfind("at ", 0) == 0);
     }
-    CHECK(ran >= 5 && periodic.stats(index).ran >= 1);
+    CHECK(ran >= 5 && executive.stats(index).ran >= 1);
+    CHECK(executive.summary().find("steady: ") == 0 && executive.refused().empty());
+    CHECK(executive.wait_info().learns == 0);
 }
 
-static void calendars() {
-    punctual::calendar calendar(5'000'000);
-    punctual::periodic beside;
+static void units() {
+    punctual::executive executive;
     punctual::unit wide;
     wide.deadline_ns = 5'000'000;
     unsigned parts = 0, ran = 0;
-    std::uint32_t steady = calendar.add("steady", 100'000, [&](const punctual_cycle &cycle) {
+    executive.frame(5'000'000);
+    std::uint32_t steady = executive.add_unit("steady", 100'000, [&](const punctual_cycle &cycle) {
         parts += cycle.part > 0;
         return cycle.part == 0 ? PUNCTUAL_BREAK : PUNCTUAL_CONTINUE;
     }, wide);
     wide.after = "steady";
     try {
-        punctual::calendar twice(1'000'000);
-        twice.add("one", 600'000, [](const punctual_cycle &) { return 0; });
-        twice.add("two", 600'000, [](const punctual_cycle &) { return 0; });
+        punctual::executive twice;
+        twice.frame(1'000'000);
+        twice.add_unit("one", 600'000, [](const punctual_cycle &) { return 0; });
+        twice.add_unit("two", 600'000, [](const punctual_cycle &) { return 0; });
         twice.build();
         CHECK(false);
     } catch (const punctual::error &why) {
         CHECK(why.code().value() == ENOSPC);
         CHECK(std::string(why.what()).find("\"one\" at 0 to 600000 ns") != std::string::npos);
     }
-    std::uint32_t more = calendar.add("more", 50'000, [](const punctual_cycle &) { return 0; }, wide);
-    calendar.build();
-    punctual::task thrifty;
+    std::uint32_t more =
+        executive.add_unit("more", 50'000, [](const punctual_cycle &) { return 0; }, wide);
+    punctual::task thrifty(10'000'000);
     thrifty.budget_ns = 50'000;
-    std::uint32_t index = beside.add("thrower", 10'000'000, 1, [&](const punctual_cycle &) -> int {
+    std::uint32_t index = executive.add("thrower", thrifty, [&](const punctual_cycle &) -> int {
         if (++ran > 2 && parts > 1) {
             throw std::runtime_error("beside");
         }
         return 0;
-    }, thrifty);
-    beside.build();
+    });
     try {
-        calendar.run(beside, plain(0));
+        executive.run(plain(0));
         CHECK(false);
     } catch (const std::runtime_error &why) {
         CHECK(std::string(why.what()) == "beside");
     }
-    CHECK(beside.stats(index).ran == ran && beside.quantile_ns(index, 0.5));
-    CHECK(calendar.counts(steady).breaks >= parts && calendar.stats(more).ran > 0);
-    CHECK(calendar.quantile_ns(steady, 0.5));
-    calendar.run(plain(0), 20'000'000);
-    calendar.stop();
-    calendar.run(plain(0));
+    CHECK(executive.stats(index).ran == ran && executive.quantile_ns(index, 0.5));
+    CHECK(executive.stats(steady).ran > parts && executive.stats(more).ran > 0);
+    CHECK(executive.quantile_ns(steady, 0.5));
+    ran = parts = 0;
+    executive.remove(index);
+    executive.run(plain(0), 20'000'000);
+    executive.stop();
+    executive.run(plain(0));
 }
 
 static punctual_options released() {
@@ -107,51 +116,78 @@ static punctual_options released() {
     return options;
 }
 
-static void workers() {
-    punctual::workers crew;
+static punctual::task in_thread(std::uint64_t period_ns) {
+    punctual::task task(period_ns);
+    task.place = PUNCTUAL_PLACE_THREAD;
+    return task;
+}
+
+static void threads() {
+    punctual::executive executive;
     std::atomic<unsigned> ran{0}, cycles{0};
-    crew.add("steady", 1'000'000, 1, [&](const punctual_cycle &) { return ++ran, 0; });
-    std::uint32_t thrower = crew.add("thrower", 2'000'000, 1, [&](const punctual_cycle &) -> int {
-        if (ran > 5 && cycles > 2) {
-            throw std::runtime_error("aloft");
-        }
-        return 0;
-    });
-    std::uint32_t paced = crew.add_external(
-        "paced", 1'000'000, 1,
+    executive.add("steady", in_thread(1'000'000), [&](const punctual_cycle &) { return ++ran, 0; });
+    std::uint32_t thrower =
+        executive.add("thrower", in_thread(2'000'000), [&](const punctual_cycle &) -> int {
+            if (ran > 5 && cycles > 2) {
+                throw std::runtime_error("aloft");
+            }
+            return 0;
+        });
+    std::uint32_t triggered = executive.add(
+        "triggered", in_thread(1'000'000),
         [&] {
             punctual_wait_until_ns(punctual::now_ns() + 1'000'000, 0);
-            return crew.ending() ? 0 : 1;
+            return executive.stopped() ? 0 : 1;
         },
         [&](const punctual_cycle &) { return ++cycles, 0; });
-    crew.grace_ns(1'000'000);
-    crew.pin(-1);
-    crew.build();
+    punctual_options options = released();
+    options.grace_ns = 1'000'000;
     try {
-        crew.run(released());
+        executive.run(options);
         CHECK(false);
     } catch (const std::runtime_error &why) {
         CHECK(std::string(why.what()) == "aloft");
     }
-    CHECK(crew.stats(thrower).ran >= 1 && crew.outcome(thrower).demoted == 0);
-    CHECK(crew.stats(paced).ran + 1 == cycles && crew.quantile_ns(paced, 0.5));
-    crew.stop();
-    CHECK(crew.ending());
-    crew.run(released());
+    CHECK(executive.stats(thrower).ran >= 1 && executive.stats(thrower).demoted == 0);
+    CHECK(executive.stats(triggered).ran + 1 == cycles && executive.quantile_ns(triggered, 0.5));
+    executive.stop();
+    CHECK(executive.stopped());
+    executive.run(released());
 }
 
-static void sources() {
-    punctual::workers crew;
-    crew.add_external(
-        "paced", 1'000'000, 1, []() -> int { throw std::runtime_error("no device"); },
+static void triggers() {
+    punctual::executive executive;
+    executive.add(
+        "triggered", punctual::task(), []() -> int { throw std::runtime_error("no device"); },
         [](const punctual_cycle &) { return 0; });
-    crew.build();
     try {
-        crew.run(released());
+        executive.run(released());
         CHECK(false);
     } catch (const std::runtime_error &why) {
         CHECK(std::string(why.what()) == "no device");
     }
+}
+
+static void background() {
+    punctual::executive executive;
+    executive.add("rare", punctual::task(10'000'000), [](const punctual_cycle &) { return 0; });
+    executive.idle(1'000, []() -> int { throw std::runtime_error("idle"); });
+    try {
+        executive.run(plain(0));
+        CHECK(false);
+    } catch (const std::runtime_error &why) {
+        CHECK(std::string(why.what()) == "idle");
+    }
+}
+
+static void follows() {
+    punctual::follow tai(1'000'000);
+    punctual_options options = plain(1'000'000);
+    options.follow = tai.get();
+    punctual::loop loop(options);
+    const punctual_cycle *cycle = loop.wait();
+    CHECK(cycle != nullptr && cycle->release_ns % 1'000'000 == 0);
+    CHECK(cycle->release_ns > punctual::now_ns() && tai.status().stops == 0);
 }
 
 static void loops() {
@@ -170,8 +206,10 @@ int main() {
     failures();
     processes();
     bodies();
-    calendars();
-    workers();
-    sources();
+    units();
+    threads();
+    triggers();
+    background();
+    follows();
     loops();
 }

@@ -41,8 +41,12 @@ fn the_loop_in_c_runs_a_second_and_tells() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("each_ms.c", &program("gcc"))).arg("1"));
+    let built = build("each_ms.c", &program("gcc"));
+    let folder = built.parent().expect("a folder of its own");
+    let said = output(Command::new(&built).arg("1").current_dir(folder));
     assert!(said.contains("1000 cycles") && said.contains("in a share of 0.99"), "{said}");
+    let samples = fs::metadata(folder.join("each_ms.punctual")).expect("written");
+    assert!(samples.len() > 4_000, "{samples:?}");
 }
 
 #[test]
@@ -56,12 +60,14 @@ fn the_loop_in_cpp_runs_a_second_beside_its_watcher() {
 
 #[test]
 fn the_executive_runs_its_three_tasks() {
-    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+    if !need(&["pkg-config", &program("g++")]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("three_tasks.c", &program("gcc"))).arg("1"));
-    for task in ["servo: ", "logger: ", "display: "] {
-        assert!(said.contains(task), "{said}");
+    for (name, compiler) in [("tasks.c", "gcc"), ("tasks.cpp", "g++")] {
+        let said = output(Command::new(build(name, &program(compiler))).arg("1"));
+        for task in ["servo: ", "plan: ", "display: ", "finished"] {
+            assert!(said.contains(task), "{said}");
+        }
     }
 }
 
@@ -71,20 +77,40 @@ fn the_calendar_runs_its_units_and_what_fits_between() {
         return;
     }
     let said = output(Command::new(build("calendar.c", &program("gcc"))).arg("1"));
-    for task in ["read: ", "control: ", "filter: ", "write: ", "log: "] {
+    for task in ["read: ", "control: ", "filter: ", "write: ", "log: ", "write begins 300000 ns"] {
         assert!(said.contains(task), "{said}");
     }
 }
 
 #[test]
-fn the_workers_run_and_what_never_ends_is_told() {
+fn the_threads_run_and_what_never_ends_is_told() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("workers.c", &program("gcc"))).arg("1"));
-    for task in ["servo: ", "planner: ", "search: ", "sensor: "] {
+    let said = output(Command::new(build("threads.c", &program("gcc"))).arg("1"));
+    for task in ["servo: ", "planner: ", "search: ", "sensor: ", "background: "] {
         assert!(said.contains(task), "{said}");
     }
+}
+
+#[test]
+fn tasks_come_and_go_and_the_servo_loses_no_release() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(&mut Command::new(build("changing.c", &program("gcc"))));
+    assert_eq!(said.matches("removed after").count(), 3, "{said}");
+    assert!(said.contains(" 0 releases of the servo lost"), "{said}");
+}
+
+#[test]
+fn the_followed_loop_keeps_to_whole_milliseconds_of_tai() {
+    if !need(&["pkg-config"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let said = output(Command::new(build("follow.c", &program("gcc"))).arg("1"));
+    assert!(said.contains("0 of 1000 releases off a whole millisecond"), "{said}");
+    assert!(said.contains("drift "), "{said}");
 }
 
 #[test]
@@ -113,9 +139,9 @@ fn the_program_on_the_page_about_c_is_one() {
 #[test]
 fn clang_builds_them_too() {
     if need(&["pkg-config", "clang", "clang++"]) {
-        build("three_tasks.c", "clang");
-        build("calendar.c", "clang");
-        build("workers.c", "clang");
+        for name in ["tasks.c", "calendar.c", "threads.c", "changing.c", "follow.c"] {
+            build(name, "clang");
+        }
         build("each_ms.cpp", "clang++");
         compile("layout-clang", "clang", &source("layout.c"), &["-std=c11"]);
         compile("throws-clang", "clang++", &source("throws.cpp"), &["-std=c++17"]);

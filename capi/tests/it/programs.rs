@@ -45,7 +45,7 @@ fn threads_of_c_wait_watch_and_stop() {
 }
 
 #[test]
-fn a_task_that_is_to_be_terminated_hears_of_it() {
+fn a_task_that_is_to_be_terminated_is_told() {
     if !need(&[]) {
         return;
     }
@@ -53,7 +53,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it() {
 }
 
 #[test]
-fn workers_without_threads_are_refused_and_none_is_left() {
+fn tasks_without_threads_are_refused_and_none_is_left() {
     if !need(&[]) || !skip::need_native("a limit of threads") {
         return;
     }
@@ -106,7 +106,7 @@ fn a_loop_makes_no_system_call_but_its_sleep() {
         .map(|calls| calls.split(|call| *call == "getppid").skip(1).step_by(2).collect())
         .collect();
     loops.sort_by_key(Vec::len);
-    // Each of the three workers; four loops, two executives and two calendars.
+    // Each of the three threads; four loops, two executives of tasks and two of units.
     assert_eq!(loops.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 8], "{threads:?}");
     for stretch in loops.pop().expect("the last one") {
         assert!(stretch.len() > 10, "{stretch:?}");

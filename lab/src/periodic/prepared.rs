@@ -1,7 +1,7 @@
 //! A periodic experiment that is set up, and its run: threads up, blocks in turn, all put back.
 //!
-//! For callers: the entrance of this module. Decides nothing about loads (its [`BackgroundLoads`] does)
-//! and nothing about numbers.
+//! For callers: the entrance of this module. Decides nothing about loads (its [`BackgroundLoads`]
+//! does) and nothing about numbers.
 
 use std::io::{self, Write};
 use std::sync::Mutex;

@@ -54,18 +54,18 @@ impl fmt::Display for ExecutiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPeriod(task) => {
-                write!(f, "task {task:?} has no period: give it one by Task::every, or a trigger")
+                write!(f, "task {task:?} has no period: give it one, or a trigger")
             }
             Self::NoTask => f.write_str("the executive has no such task"),
             Self::NoLane(task, cpu) => write!(
                 f,
                 "task {task:?} cannot be added on CPU {cpu}: the executive has no loop there; name \
-                 its CPUs by ExecutiveBuilder::cpus"
+                 all its CPUs before it runs"
             ),
             Self::LateThread(task) => write!(
                 f,
                 "task {task:?} cannot be added with a thread of its own while the executive runs: \
-                 give it to the builder"
+                 add it before that"
             ),
             Self::Stays(task) => {
                 write!(f, "task {task:?} cannot be removed: it has its own thread or process")
@@ -84,10 +84,9 @@ impl fmt::Display for ExecutiveError {
             Self::NoBody(task) => {
                 write!(f, "no unit of the calendar brings a body for task {task:?}")
             }
-            Self::TwoBodies(task) => write!(
-                f,
-                "two units of task {task:?} bring a body: add all but one by Calendar::part"
-            ),
+            Self::TwoBodies(task) => {
+                write!(f, "two units of task {task:?} bring a body: only one of them may")
+            }
             Self::NotBelow(task, got, main) => write!(
                 f,
                 "task {task:?}: the priority of its thread must be below the executive's {main} \

@@ -14,14 +14,14 @@ use super::Follower;
 /// A clock that runs on the map of a follower, and holds a share in it: the reference is followed
 /// until the last share is dropped.
 #[derive(Clone, Debug)]
-pub struct Followed<C> {
+pub struct FollowedClock<C> {
     clock: C,
     follower: Arc<Follower>,
     edition: u64,
     map: Map,
 }
 
-impl<C: Clock> Followed<C> {
+impl<C: Clock> FollowedClock<C> {
     /// This clock on the timescale of the follower's reference.
     ///
     /// # Real-time: setup only
@@ -49,7 +49,7 @@ impl<C: Clock> Followed<C> {
     }
 }
 
-impl<C: Clock> Clock for Followed<C> {
+impl<C: Clock> Clock for FollowedClock<C> {
     #[inline]
     fn now(&mut self) -> Instant {
         self.map.grid(self.clock.now())
@@ -76,5 +76,26 @@ impl<C: Clock> Clock for Followed<C> {
     #[inline]
     fn relax(&mut self) {
         self.clock.relax();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clocks::Vdso;
+    use crate::follow::{Follow, Reference};
+
+    #[test]
+    fn it_is_on_the_references_time_also_when_its_maker_let_go() {
+        let follower = Arc::new(Follow::new(Reference::Tai).start().expect("it can be read"));
+        let mut clock = FollowedClock::new(Vdso, &follower);
+        drop(follower);
+        let (before, monotonic) = (clock.now(), Vdso.now());
+        assert!(before > monotonic, "seconds since 1970, not since the machine started");
+        let until = before + punctual_core::time::Span::from_ms(1);
+        while clock.wake() < until {
+            clock.sleep_until(until);
+        }
+        assert!(clock.poll() >= until);
     }
 }

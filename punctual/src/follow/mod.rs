@@ -42,7 +42,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use error::FollowError;
-pub use followed::Followed;
+pub use followed::FollowedClock;
 pub use ptp::PtpClock;
 pub use reference::Reference;
 

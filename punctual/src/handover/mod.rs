@@ -10,8 +10,8 @@
 //! When: at the first moment with nothing to do for as long as the switch may take; after [`LOOK`]
 //! in any case, once the task that runs has returned. A loop that idles for long looks every
 //! [`LOOK`]. What goes on has exactly the releases that it would have had
-//! ([`TableState::follow`](punctual_core::dispatch::TableState::follow)); a new task begins at its first
-//! release after the switch; what is removed runs no more, also where it was due.
+//! ([`TableState::follow`](punctual_core::dispatch::TableState::follow)); a new task begins at its
+//! first release after the switch; what is removed runs no more, also where it was due.
 //!
 //! [`crate::Handle`] does all of this for closures. For bodies of one's own:
 //!
@@ -135,8 +135,8 @@ impl RunningPlan {
     }
 }
 
-/// What lies beside a plan, by rank, and is exchanged with it: the bodies of tasks `D`, and who
-/// hears of them `O`.
+/// What goes with a plan, by rank, and is exchanged with it: the bodies of tasks `D`, and who
+/// observes them `O`.
 pub trait Exchange<D, O> {
     /// Puts what is new where the loop finds it, and takes away what it had; rank `r` goes on from
     /// `ranks[r]`, and has kept what it needs from there. Must neither allocate nor free.
@@ -149,14 +149,14 @@ impl<D, O> Exchange<D, O> for () {
     fn exchange(&mut self, _: &mut D, _: &mut O, _: &[Option<u32>]) {}
 }
 
-/// A change: what is to run next, and what lies beside it. Once the loop has taken it, it holds
+/// A change: what is to run next, and what goes with it. Once the loop has taken it, it holds
 /// what ran before.
 pub struct Change<B> {
     running: RunningPlan,
     ranks: Vec<Option<u32>>,
     refused: Option<Misfit>,
-    /// What lies beside the plan.
-    pub beside: B,
+    /// What goes with the plan.
+    pub parts: B,
 }
 
 impl<B> fmt::Debug for Change<B> {
@@ -170,10 +170,10 @@ impl<B> Change<B> {
     /// last one that it took. Its release 0 of phase 0 is at `epoch`, as that of all others.
     ///
     /// # Real-time: setup only
-    pub fn new(next: Successor, epoch: Instant, beside: B) -> Box<Self> {
+    pub fn new(next: Successor, epoch: Instant, parts: B) -> Box<Self> {
         let Successor { plan, ranks } = next;
         let running = RunningPlan::new(plan, epoch, epoch);
-        Box::new(Self { running, ranks, refused: None, beside })
+        Box::new(Self { running, ranks, refused: None, parts })
     }
 
     /// What ran before, once the loop has taken the change.

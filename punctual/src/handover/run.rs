@@ -119,7 +119,7 @@ impl<B> Change<B> {
         let before = Before { table, state, ranks: &self.ranks };
         match TableState::follow(&plan.table(*epoch), storage.lend(), before, now) {
             Ok(_left_in_its_storage) => {
-                self.beside.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
+                self.parts.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
                 true
             }
             Err(why) => {

@@ -168,13 +168,13 @@ impl World<'_> {
             for (rank, id) in ids(&self.plan).into_iter().enumerate() {
                 if tasks.iter().all(|task| task.0 != id) {
                     let life = lives.get_mut(&id).expect("known");
-                    life.until_ns = done.beside.at_ns;
+                    life.until_ns = done.parts.at_ns;
                     life.counters = done.before().counters(rank);
                 }
             }
             for (id, _) in &tasks {
                 let life = lives.get_mut(id).expect("known");
-                life.from_ns = life.from_ns.min(FROM_NS.max(done.beside.at_ns + 1));
+                life.from_ns = life.from_ns.min(FROM_NS.max(done.parts.at_ns + 1));
             }
             (self.tasks, self.plan) = (tasks, plan);
         }

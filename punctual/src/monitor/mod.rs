@@ -2,8 +2,8 @@
 //!
 //! For loops, executives, supervisors and experiments. It looks at what the loops show it in atomic
 //! numbers and acts by three rules: a loop that makes no progress is stopped and demoted
-//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is to be
-//! terminated has its cancel token set. Never waits for a loop, never ends a process.
+//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is
+//! to be terminated has its cancel token set. Never waits for a loop, never ends a process.
 
 mod aside;
 mod overrun;

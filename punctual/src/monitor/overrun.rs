@@ -2,8 +2,8 @@
 //! alone; when it comes back it gets it again.
 //!
 //! A rule of the monitor, for tasks in threads and in processes of their own. Deciding
-//! ([`RunawayRule::tick`]) is apart from doing, so that it runs on made-up clocks. Never ends a process:
-//! that is its supervisor's.
+//! ([`RunawayRule::tick`]) is apart from doing, so that it runs on made-up clocks. Never ends a
+//! process: that is its supervisor's.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! The supervisor's socket: who comes by name is known, heard and answered, and never waited for.
 //!
-//! For the supervising thread, which looks in when it is called. A name is held ([`NameLock`]), so that
-//! what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
+//! For the supervising thread, which looks in when it is called. A name is held ([`NameLock`]), so
+//! that what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
 
 use std::ffi::c_int;
 use std::fs;

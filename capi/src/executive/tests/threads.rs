@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
+use punctual::os::scheduler::{self, SchedPolicy};
+
 use super::*;
+use crate::callback::Body;
 
 /// What a task of these tests does, in whatever thread.
 #[derive(Debug, Default)]
@@ -99,6 +102,90 @@ fn a_device_triggers_what_has_no_releases() {
     assert_eq!(made.run_with(&options(), MINUTE_NS), 0);
     // Distances are one less than cycles.
     assert_eq!((paced.ran.load(Ordering::Relaxed), made.ran(1), made.ran(2)), (5, 4, 4));
+}
+
+#[test]
+fn a_descriptor_triggers_as_often_as_it_is_readable() {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    /// Reads a byte.
+    unsafe extern "C" fn reads(data: *mut c_void, _: *const Cycle) -> c_int {
+        // SAFETY: the stream of the test, which outlives the run.
+        let mut stream = unsafe { &*data.cast::<UnixStream>() };
+        i32::from(stream.read_exact(&mut [0]).is_err()) * -libc::EIO
+    }
+
+    let (mut device, stream) = UnixStream::pair().expect("a pair");
+    let made = Made::new();
+    let data = std::ptr::from_ref(&stream).cast_mut().cast();
+    let triggered = TaskRecord::new(c"sensor", reads, data, 0).readable(stream.as_raw_fd());
+    assert_eq!(made.add_task(triggered), 0);
+    let handle = made.0 as usize;
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || {
+            // SAFETY: an executive until the join, and local options.
+            unsafe { punctual_executive_run(handle as *mut Executive, &options(), 0) }
+        });
+        device.write_all(&[0; 5]).expect("written");
+        // Distances are one less than cycles.
+        while made.ran(0) < 4 {}
+        assert_eq!(made.stop(), 0);
+        assert_eq!(running.join().expect("no panic"), 0);
+    });
+    assert_eq!(made.ran(0), 4);
+}
+
+/// Goes on after it was told to end until its thread has lost its real-time policy, where it had
+/// one.
+unsafe extern "C" fn runs_on(data: *mut c_void, _: *const Cycle) -> c_int {
+    let real_time = || !matches!(scheduler::get(0), Ok(SchedPolicy::Other));
+    // SAFETY: the flag of the test, which outlives the run.
+    unsafe { &*data.cast::<AtomicBool>() }.store(real_time(), Ordering::Relaxed);
+    while real_time() {
+        std::hint::spin_loop();
+    }
+    1
+}
+
+#[test]
+fn one_that_goes_on_after_its_grace_is_demoted_where_it_had_a_priority() {
+    let (made, was_real_time) = (Made::new(), AtomicBool::new(false));
+    let data = std::ptr::from_ref(&was_real_time).cast_mut().cast();
+    let task = TaskRecord::new(c"runs on", runs_on, data, 2_000_000);
+    assert_eq!(made.add_task(task.in_thread(-1).on_overrun(3)), 0);
+    let mut options = options();
+    options.grant(1_000_000);
+    assert_eq!(made.run_with(&options, 0), 0);
+    let stats = format!("{:?}", made.try_stats(0).expect("there"));
+    let demoted = u64::from(was_real_time.into_inner());
+    assert!(stats.contains(&format!("demoted: {demoted}")), "{stats}");
+}
+
+/// Where two tasks run.
+static SEEN: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
+
+unsafe extern "C" fn here<const AT: usize>(_: *mut c_void, _: *const Cycle) -> c_int {
+    SEEN[AT].store(punctual::os::affinity::current_cpu().into(), Ordering::Relaxed);
+    c_int::from(SEEN.iter().all(|cpu| cpu.load(Ordering::Relaxed) != u64::MAX))
+}
+
+#[test]
+fn tasks_run_on_the_cpu_that_they_were_laid_out_for() {
+    let allowed = punctual::os::affinity::get(0).expect("own");
+    let cpus: Vec<i32> = allowed.iter().take(2).map(|cpu| cpu as i32).collect();
+    let last = *cpus.last().expect("one at least");
+    let made = Made::new();
+    let [packed, placed] = [(c"packed", here::<0> as Body), (c"placed", here::<1>)]
+        .map(|(name, run)| TaskRecord::new(name, run, null_mut(), 1_000_000));
+    assert_eq!((made.add_task(packed), made.add_task(placed.place(1, last, 0))), (0, 0));
+    let mut options = quick();
+    options.on_cpus(&cpus);
+    assert_eq!(made.run_with(&options, 0), 0);
+    let laid_out = [0, 1].map(|index| made.layout(index).expect("built").cpu);
+    assert!(cpus.contains(&laid_out[0]) && laid_out[1] == last);
+    assert_eq!([0, 1].map(|at| SEEN[at].load(Ordering::Relaxed) as i32), laid_out);
 }
 
 #[test]

@@ -83,13 +83,13 @@ fn what_cannot_be_built_is_named() {
     let other = UnitRecord::new(c"two", Some(overrun), null_mut(), (500_000, 100_000));
     for (units, answer, says) in [
         (&[][..], -libc::EINVAL, "without tasks"),
-        (&[unused(c"far", (1_950_000, 100_000))], -libc::ENOSPC, "not in a frame"),
+        (&[unused(c"far", (1_950_000, 100_000))], -libc::ENOSPC, "must lie within the frame"),
         (&[one, one], -libc::EEXIST, "two units are named"),
-        (&[one.after(c"none")], -libc::ENOENT, "which is no unit"),
+        (&[one.after(c"none")], -libc::ENOENT, "no unit has that name"),
         (&[one.after(c"one")], -libc::EINVAL, "after itself"),
         (&[unused(c"empty", (0, 0))], -libc::EINVAL, "budget"),
-        (&[one.deadline(1)], -libc::EINVAL, "deadline of 1 ns"),
-        (&[one.on_overrun(2)], -libc::EINVAL, "places stay"),
+        (&[one.deadline(1)], -libc::EINVAL, "(got 1 ns)"),
+        (&[one.on_overrun(2)], -libc::EINVAL, "would move its place"),
         (&[one.on_overrun(9)], -libc::EINVAL, "unit \"one\": no answer"),
         (&[one.reserved(1)], -libc::E2BIG, ""),
         (&[UnitRecord::blank()], -libc::EINVAL, "a unit without a name"),

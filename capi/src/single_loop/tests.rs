@@ -16,28 +16,28 @@ fn quick() -> Options {
     options
 }
 
-fn create(options: &Options) -> (c_int, *mut Looped) {
-    let mut looped = null_mut();
+fn create(options: &Options) -> (c_int, *mut SingleLoop) {
+    let mut single = null_mut();
     // SAFETY: both are local.
-    let answer = unsafe { punctual_loop_create(&raw mut looped, options) };
-    (answer, looped)
+    let answer = unsafe { punctual_loop_create(&raw mut single, options) };
+    (answer, single)
 }
 
 /// What an entry answers for a loop.
-fn wait(looped: *mut Looped) -> c_int {
+fn wait(single: *mut SingleLoop) -> c_int {
     // SAFETY: null or a loop; null is allowed for the cycle.
-    unsafe { punctual_loop_wait(looped, null_mut()) }
+    unsafe { punctual_loop_wait(single, null_mut()) }
 }
 
 #[test]
 fn a_loop_runs_is_read_and_stops() {
-    let (answer, looped) = create(&quick());
-    assert_eq!((answer, looped.is_null()), (0, false));
+    let (answer, single) = create(&quick());
+    assert_eq!((answer, single.is_null()), (0, false));
     let mut cycle = Cycle::blank();
     let mut next = 0;
     for _ in 0..20 {
         // SAFETY: a loop, and a local cycle.
-        assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, 0);
+        assert_eq!(unsafe { punctual_loop_wait(single, &raw mut cycle) }, 0);
         assert_eq!(cycle.n, next + cycle.missed);
         assert!(cycle.lateness_ns >= 0 && cycle.dt_ns >= 1_000_000);
         let to_next_ns = cycle.next_ns - cycle.release_ns;
@@ -49,39 +49,39 @@ fn a_loop_runs_is_read_and_stops() {
     let mut half_ns = 0;
     // SAFETY: a loop, and local results.
     unsafe {
-        assert_eq!(punctual_loop_stats(looped, &raw mut stats), 0);
-        assert_eq!(punctual_loop_quantile_ns(looped, 0.5, &raw mut half_ns), 0);
-        assert_eq!(punctual_loop_quantile_ns(looped, 1.5, &raw mut half_ns), -libc::EINVAL);
-        assert_eq!(punctual_loop_stop(looped), 0);
+        assert_eq!(punctual_loop_stats(single, &raw mut stats), 0);
+        assert_eq!(punctual_loop_quantile_ns(single, 0.5, &raw mut half_ns), 0);
+        assert_eq!(punctual_loop_quantile_ns(single, 1.5, &raw mut half_ns), -libc::EINVAL);
+        assert_eq!(punctual_loop_stop(single), 0);
     }
     assert!(half_ns >= 0);
     assert!(format!("{stats:?}").contains("ran: 20"), "{stats:?}");
-    assert_eq!(wait(looped), -libc::ECANCELED);
+    assert_eq!(wait(single), -libc::ECANCELED);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
 #[test]
 fn nothing_of_it_is_another_threads() {
-    let (_, looped) = create(&quick());
-    let handle = looped as usize;
+    let (_, single) = create(&quick());
+    let handle = single as usize;
     std::thread::spawn(move || {
-        let looped = handle as *mut Looped;
+        let single = handle as *mut SingleLoop;
         let mut info = WaitInfo::blank();
-        assert_eq!(wait(looped), -libc::EPERM);
+        assert_eq!(wait(single), -libc::EPERM);
         // SAFETY: a loop, and a local result.
         unsafe {
-            assert_eq!(punctual_loop_wait_info(looped, &raw mut info), -libc::EPERM);
-            assert_eq!(punctual_loop_destroy(looped), -libc::EPERM);
+            assert_eq!(punctual_loop_wait_info(single, &raw mut info), -libc::EPERM);
+            assert_eq!(punctual_loop_destroy(single), -libc::EPERM);
             // But these are.
-            assert_eq!(punctual_loop_stop(looped), 0);
-            assert_eq!(punctual_loop_stats(looped, &mut Stats::blank()), 0);
+            assert_eq!(punctual_loop_stop(single), 0);
+            assert_eq!(punctual_loop_stats(single, &mut Stats::blank()), 0);
         }
     })
     .join()
     .expect("no panic");
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
 #[test]
@@ -101,33 +101,33 @@ fn bad_arguments_are_refused_in_words() {
     for period_ns in [0, (1 << 62) + 1, u64::MAX] {
         let mut options = quick();
         options.plain(period_ns);
-        let (answer, looped) = create(&options);
-        assert_eq!((answer, looped.is_null()), (-libc::EINVAL, true));
+        let (answer, single) = create(&options);
+        assert_eq!((answer, single.is_null()), (-libc::EINVAL, true));
         assert!(errors::tests::last().contains("a period of"), "{}", errors::tests::last());
     }
 }
 
 #[test]
 fn a_cycle_of_no_size_is_refused_before_anything_is_waited_for() {
-    let (_, looped) = create(&quick());
+    let (_, single) = create(&quick());
     let mut cycle = Cycle { size: 1, ..Cycle::blank() };
     // SAFETY: a loop, and a local cycle that says less than it has.
-    assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, -libc::EINVAL);
+    assert_eq!(unsafe { punctual_loop_wait(single, &raw mut cycle) }, -libc::EINVAL);
     let mut stats = Stats::blank();
     // SAFETY: a loop, and a local result.
-    assert_eq!(unsafe { punctual_loop_stats(looped, &raw mut stats) }, 0);
+    assert_eq!(unsafe { punctual_loop_stats(single, &raw mut stats) }, 0);
     assert!(format!("{stats:?}").contains("ran: 0"), "{stats:?}");
     // SAFETY: a loop, and a local result.
-    let no_data = unsafe { punctual_loop_quantile_ns(looped, 0.5, &mut 0) };
+    let no_data = unsafe { punctual_loop_quantile_ns(single, 0.5, &mut 0) };
     assert_eq!(no_data, -libc::ENODATA);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
-fn refused(looped: *const Looped) -> String {
+fn refused(single: *const SingleLoop) -> String {
     let mut text: [c_char; 256] = [1; 256];
     // SAFETY: a loop, and as much memory as is said.
-    assert_eq!(unsafe { punctual_loop_refused(looped, text.as_mut_ptr(), text.len()) }, 0);
+    assert_eq!(unsafe { punctual_loop_refused(single, text.as_mut_ptr(), text.len()) }, 0);
     let said: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
     String::from_utf8_lossy(&said).into_owned()
 }
@@ -136,18 +136,18 @@ fn refused(looped: *const Looped) -> String {
 fn what_is_refused_is_listed_or_strictly_an_error() {
     let mut options = quick();
     options.greedy();
-    let (answer, looped) = create(&options);
+    let (answer, single) = create(&options);
     assert_eq!(answer, 0);
-    let refused = refused(looped);
+    let refused = refused(single);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
     options.strict = 1;
-    let (answer, looped) = create(&options);
+    let (answer, single) = create(&options);
     assert_eq!(answer, if refused.is_empty() { 0 } else { -libc::EACCES });
     let first = refused.split(':').next().expect("a word");
     assert!(answer == 0 || errors::tests::last().contains(first), "{}", errors::tests::last());
     // SAFETY: null, or a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn a_cpu_that_is_not_there_is_an_error_that_names_it() {
     let mut options = quick();
     // No machine has it.
     options.pin(1023);
-    let (answer, looped) = create(&options);
-    assert_eq!((answer, looped.is_null()), (-libc::EINVAL, true));
+    let (answer, single) = create(&options);
+    assert_eq!((answer, single.is_null()), (-libc::EINVAL, true));
     assert!(errors::tests::last().contains("CPU 1023"), "{}", errors::tests::last());
 }
 
@@ -166,12 +166,12 @@ fn samples_are_in_the_file_once_it_is_destroyed() {
     let name = std::ffi::CString::new(file.to_str().expect("UTF-8")).expect("no zero");
     let mut options = quick();
     options.record(&name);
-    let (answer, looped) = create(&options);
+    let (answer, single) = create(&options);
     assert_eq!(answer, 0);
-    let answers = [(); 20].map(|()| wait(looped));
+    let answers = [(); 20].map(|()| wait(single));
     assert_eq!(answers, [0; 20]);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
     assert!(std::fs::metadata(&file).expect("written").len() > 0);
     std::fs::remove_file(&file).expect("there");
     options.record(c"/nowhere/samples");
@@ -184,17 +184,17 @@ fn on_a_followed_clock_its_releases_are_that_clocks() {
     let follow = crate::follow::tests::tai();
     let mut options = quick();
     options.on(follow);
-    let (answer, looped) = create(&options);
+    let (answer, single) = create(&options);
     assert_eq!(answer, 0);
     // The loop holds a share of its own.
     crate::follow::tests::destroy(follow);
     let mut cycle = Cycle::blank();
     // SAFETY: a loop, and a local cycle.
-    assert_eq!(unsafe { punctual_loop_wait(looped, &raw mut cycle) }, 0);
+    assert_eq!(unsafe { punctual_loop_wait(single, &raw mut cycle) }, 0);
     assert!(cycle.release_ns > 1_000_000_000_000_000_000, "since 1970");
     assert_eq!(cycle.release_ns % 1_000_000, 0);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
 #[test]
@@ -204,42 +204,42 @@ fn a_watchdog_that_bit_is_told() {
     }
     let mut options = quick();
     options.watched(100_000_000);
-    let (answer, looped) = create(&options);
-    assert_eq!((answer, wait(looped)), (0, 0));
+    let (answer, single) = create(&options);
+    assert_eq!((answer, wait(single)), (0, 0));
     let mut stats = Stats::blank();
     // Gets nowhere until that is seen.
     while format!("{stats:?}").contains("forced: 0") {
         // SAFETY: a loop, and a local result.
-        assert_eq!(unsafe { punctual_loop_stats(looped, &raw mut stats) }, 0);
+        assert_eq!(unsafe { punctual_loop_stats(single, &raw mut stats) }, 0);
     }
-    assert_eq!(wait(looped), -libc::ETIMEDOUT);
+    assert_eq!(wait(single), -libc::ETIMEDOUT);
     // SAFETY: a loop, used no more.
-    assert_eq!(unsafe { punctual_loop_destroy(looped) }, 0);
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
 #[test]
 fn a_panic_inside_any_entry_is_an_error_outside() {
-    let (_, looped) = create(&quick());
+    let (_, single) = create(&quick());
     let fault = -libc::ENOTRECOVERABLE;
     let panics = ffi::tests::panic_next;
     panics();
     assert_eq!(create(&quick()).0, fault);
     panics();
-    assert_eq!(wait(looped), fault);
+    assert_eq!(wait(single), fault);
     // SAFETY: a loop, and null where nothing is reached.
     unsafe {
         panics();
-        assert_eq!(punctual_loop_stop(looped), fault);
+        assert_eq!(punctual_loop_stop(single), fault);
         panics();
-        assert_eq!(punctual_loop_stats(looped, null_mut()), fault);
+        assert_eq!(punctual_loop_stats(single, null_mut()), fault);
         panics();
-        assert_eq!(punctual_loop_quantile_ns(looped, 0.5, null_mut()), fault);
+        assert_eq!(punctual_loop_quantile_ns(single, 0.5, null_mut()), fault);
         panics();
-        assert_eq!(punctual_loop_wait_info(looped, null_mut()), fault);
+        assert_eq!(punctual_loop_wait_info(single, null_mut()), fault);
         panics();
-        assert_eq!(punctual_loop_refused(looped, null_mut(), 0), fault);
+        assert_eq!(punctual_loop_refused(single, null_mut(), 0), fault);
         panics();
-        assert_eq!(punctual_loop_destroy(looped), fault);
-        assert_eq!(punctual_loop_destroy(looped), 0);
+        assert_eq!(punctual_loop_destroy(single), fault);
+        assert_eq!(punctual_loop_destroy(single), 0);
     }
 }

@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int};
 
 use punctual::clocks::MachineClock;
-use punctual::follow::Followed;
+use punctual::follow::FollowedClock;
 use punctual::{Loop, LoopHandle, Samples};
 
 use crate::errors;
@@ -20,7 +20,7 @@ use crate::wait_info::WaitInfo;
 /// A loop on either clock.
 enum AnyLoop {
     Machine(Loop),
-    Followed(Loop<Followed<MachineClock>>),
+    Followed(Loop<FollowedClock<MachineClock>>),
 }
 
 /// The same on either.
@@ -34,13 +34,13 @@ macro_rules! on_either {
 }
 
 /// What a `punctual_loop` is.
-pub(crate) struct Looped {
+pub(crate) struct SingleLoop {
     own: ThreadBound<AnyLoop>,
     handle: LoopHandle,
     refused: String,
 }
 
-impl Looped {
+impl SingleLoop {
     /// Counts the cycle that runs, where its own thread reads.
     fn count(&self) -> Result<(), Failure> {
         if !self.own.is_mine() {
@@ -62,7 +62,7 @@ impl Looped {
         let started = match follow {
             None => builder.start().map(AnyLoop::Machine),
             Some(follow) => {
-                let clock = Followed::new(MachineClock::best(), &follow);
+                let clock = FollowedClock::new(MachineClock::best(), &follow);
                 builder.start_on(clock).map(AnyLoop::Followed)
             }
         };
@@ -86,31 +86,34 @@ pub(crate) fn listed(refused: &[punctual::session::Refusal]) -> String {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_create(to: *mut *mut Looped, options: *const Options) -> c_int {
+unsafe extern "C" fn punctual_loop_create(
+    to: *mut *mut SingleLoop,
+    options: *const Options,
+) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
         unsafe { ffi::put(to, std::ptr::null_mut()) }?;
         // SAFETY: null or a struct that says its size, says the header.
         let options = unsafe { record::take(options) }?;
         // SAFETY: its pointers are what the header says.
-        let made = Box::into_raw(Box::new(unsafe { Looped::create(&options) }?));
+        let made = Box::into_raw(Box::new(unsafe { SingleLoop::create(&options) }?));
         // SAFETY: it was writable above.
         unsafe { ffi::put(to, made) }
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) -> c_int {
+unsafe extern "C" fn punctual_loop_wait(single: *mut SingleLoop, cycle: *mut Cycle) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { ffi::object(looped) }?;
+        let single = unsafe { ffi::object(single) }?;
         if !cycle.is_null() {
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::fits(cycle) }?;
         }
-        let ran = looped.own.with(|own| Ok(on_either!(own, own => own.wait())))?;
+        let ran = single.own.with(|own| Ok(on_either!(own, own => own.wait())))?;
         let ran = ran.ok_or_else(|| {
-            let forced = looped.handle.forced().is_some();
+            let forced = single.handle.forced().is_some();
             Failure::bare(if forced { libc::ETIMEDOUT } else { libc::ECANCELED })
         })?;
         if cycle.is_null() {
@@ -132,22 +135,22 @@ unsafe extern "C" fn punctual_loop_wait(looped: *mut Looped, cycle: *mut Cycle) 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_stop(looped: *mut Looped) -> c_int {
+unsafe extern "C" fn punctual_loop_stop(single: *mut SingleLoop) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        unsafe { ffi::object(looped) }?.handle.stop();
+        unsafe { ffi::object(single) }?.handle.stop();
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) -> c_int {
+unsafe extern "C" fn punctual_loop_stats(single: *const SingleLoop, to: *mut Stats) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { ffi::object(looped) }?;
-        looped.count()?;
-        let stats = Stats::of(&looped.handle.counts()).with_forced(looped.handle.forced());
-        let stats = stats.with_stalls(looped.handle.stalls());
+        let single = unsafe { ffi::object(single) }?;
+        single.count()?;
+        let stats = Stats::of(&single.handle.counts()).with_forced(single.handle.forced());
+        let stats = stats.with_stalls(single.handle.stalls());
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })
@@ -155,26 +158,26 @@ unsafe extern "C" fn punctual_loop_stats(looped: *const Looped, to: *mut Stats) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_quantile_ns(
-    looped: *const Looped,
+    single: *const SingleLoop,
     share: f64,
     to_ns: *mut i64,
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { ffi::object(looped) }?;
-        looped.count()?;
-        let quantile_ns = stats::quantile_ns(|share| looped.handle.quantile(share), share)?;
+        let single = unsafe { ffi::object(single) }?;
+        single.count()?;
+        let quantile_ns = stats::quantile_ns(|share| single.handle.quantile(share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { ffi::put(to_ns, quantile_ns) }
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitInfo) -> c_int {
+unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut WaitInfo) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { ffi::object(looped) }?;
-        let info = looped.own.with(|own| {
+        let single = unsafe { ffi::object(single) }?;
+        let info = single.own.with(|own| {
             let info = on_either!(own, of => {
                 WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), of.wait_status())
             });
@@ -187,31 +190,31 @@ unsafe extern "C" fn punctual_loop_wait_info(looped: *mut Looped, to: *mut WaitI
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_refused(
-    looped: *const Looped,
+    single: *const SingleLoop,
     to: *mut c_char,
     size: usize,
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
-        let looped = unsafe { ffi::object(looped) }?;
+        let single = unsafe { ffi::object(single) }?;
         // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { ffi::put_text(to, size, &looped.refused) }
+        unsafe { ffi::put_text(to, size, &single.refused) }
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn punctual_loop_destroy(looped: *mut Looped) -> c_int {
+unsafe extern "C" fn punctual_loop_destroy(single: *mut SingleLoop) -> c_int {
     ffi::enter(|| {
-        if looped.is_null() {
+        if single.is_null() {
             return Ok(());
         }
         // SAFETY: not null, and then a loop, says the header.
-        let own = &unsafe { ffi::object(looped) }?.own;
+        let own = &unsafe { ffi::object(single) }?.own;
         // Its thread's session can be put back on that thread alone; and not from within itself.
         own.with(|_| Ok(()))?;
         // SAFETY: from a box, by `punctual_loop_create`; the caller uses it no more.
-        let looped = unsafe { Box::from_raw(looped) };
-        looped.finish()
+        let single = unsafe { Box::from_raw(single) };
+        single.finish()
     })
 }
 

@@ -42,10 +42,13 @@ pub struct Mask {
 /// What happens to a task that was still waiting or running at its next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOverrun {
-    /// The releases that passed are missed, exactly counted; the phase stays.
+    /// The releases that passed are missed, exactly counted; the phase stays. Of those that passed
+    /// before it could start the oldest one runs; a task that overran by itself goes on at its next
+    /// release.
     #[default]
     Skip,
-    /// Up to this many releases that passed run one after the other; older ones are missed.
+    /// The newest of the releases that passed, up to this many, run one after the other; older ones
+    /// are missed. At least 1.
     Burst(u32),
     /// The next release is a period after the finish: none is missed, the phase moves.
     Delay,

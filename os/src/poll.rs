@@ -17,7 +17,7 @@ impl Interest {
     ///
     /// # Real-time: setup only
     pub const fn new(descriptor: c_int) -> Self {
-        Self(libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 })
+        Self(libc::pollfd { fd: descriptor, events: libc::POLLIN | libc::POLLRDHUP, revents: 0 })
     }
 
     /// Whether the last wait found something here.
@@ -31,8 +31,18 @@ impl Interest {
     /// nothing left to read, is there and not readable.
     ///
     /// # Real-time: setup only
-    pub const fn is_readable(&self) -> bool {
-        self.0.revents & libc::POLLIN != 0
+    pub fn is_readable(&self) -> bool {
+        let closed = self.0.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR) != 0;
+        self.0.revents & libc::POLLIN != 0 && !(closed && self.bytes() == Some(0))
+    }
+
+    /// `ioctl(FIONREAD)`: the bytes that are there to be read; `None` where the descriptor does not
+    /// say.
+    fn bytes(&self) -> Option<c_int> {
+        let mut bytes: c_int = 0;
+        // SAFETY: FIONREAD writes one int, which outlives the call.
+        let answer = unsafe { libc::ioctl(self.0.fd, libc::FIONREAD, &raw mut bytes) };
+        (answer == 0).then_some(bytes)
     }
 }
 
@@ -63,7 +73,7 @@ pub fn wait_until(interests: &mut [Interest], until_ns: u64) -> Result<usize, Er
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
@@ -80,6 +90,11 @@ mod tests {
         assert!(!interests[0].is_there() && interests[1].is_there());
         drop(one);
         assert_eq!(wait_until(&mut interests[1..], u64::MAX), Ok(1), "its end is something too");
+        assert!(interests[1].is_readable(), "what was written before the end is still there");
+        let mut byte = [0];
+        (&two).read_exact(&mut byte).expect("readable");
+        assert_eq!(wait_until(&mut interests[1..], u64::MAX), Ok(1));
+        assert!(interests[1].is_there() && !interests[1].is_readable(), "only the end is left");
         assert_eq!(wait_until(&mut [Interest::new(1 << 20)], u64::MAX), Ok(1));
     }
 }

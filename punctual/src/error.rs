@@ -14,6 +14,7 @@ use punctual_os::Errno;
 use crate::calendar::CalendarError;
 use crate::error_kind::ErrorKind;
 use crate::executive::ExecutiveError;
+use crate::follow::FollowError;
 use crate::handover::Refused;
 use crate::periodic::BuildError;
 use crate::process::SetupError;
@@ -47,6 +48,7 @@ pub(crate) enum Kind {
     Panicked(String, String),
     Cpu(u32, Errno, Vec<u32>),
     Setup(SetupError),
+    Follow(FollowError),
     Change(Refused),
     Executive(ExecutiveError),
     Overran(String),
@@ -60,6 +62,7 @@ impl Error {
         match &self.kind {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
+            Kind::Cpu(_, why, _) => Some(why.0),
             _ => None,
         }
     }
@@ -132,6 +135,12 @@ impl From<ExecutiveError> for Error {
     }
 }
 
+impl From<FollowError> for Error {
+    fn from(why: FollowError) -> Self {
+        Self { kind: Kind::Follow(why) }
+    }
+}
+
 impl From<SetupError> for Error {
     fn from(why: SetupError) -> Self {
         Self { kind: Kind::Setup(why) }
@@ -199,6 +208,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
             }
             Kind::Setup(why) => why.fmt(f),
+            Kind::Follow(why) => why.fmt(f),
             Kind::Change(why) => why.fmt(f),
             Kind::Executive(why) => why.fmt(f),
             Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
@@ -213,6 +223,7 @@ impl std::error::Error for Error {
             Kind::Tasks(why) => Some(why),
             Kind::Calendar(why) => Some(why),
             Kind::Setup(why) => Some(why),
+            Kind::Follow(why) => Some(why),
             Kind::Change(why) => Some(why),
             _ => None,
         }

@@ -117,17 +117,27 @@ pub use executive::{
 pub use loops::{Loop, LoopBuilder, LoopHandle, LoopPhase};
 #[doc(hidden)]
 pub use punctual_core as core;
+pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::page::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
 #[doc(hidden)]
 pub use punctual_os as os;
+pub use punctual_os::Errno;
+pub use punctual_os::scheduler::SchedPolicy;
 pub use quiet::Quiet;
 pub use rt_thread::RtThread;
 pub use summary::{Background, End, Samples, Stats, Summary};
 pub use task::{Placement, Task};
 pub use wait_policy::WaitPolicy;
+
+/// How a wait approaches its releases, and what it learned: what a [`Summary`] says of it.
+pub mod wait {
+    pub use punctual_core::wait::adaptive::LearnPhase;
+    pub use punctual_core::wait::spin_exit::Trial;
+    pub use punctual_core::wait::{Learned, Stalls, WaitStatus, WakePlan};
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -53,7 +53,7 @@ pub struct Stats {
     /// See [`Stats::p50`].
     pub p99_9: Option<Span>,
     /// Whether its figures are distances from start to start instead: of a task that a device
-    /// triggers, which has no releases.
+    /// triggers, which has no releases. `ran` counts them then, one fewer than its cycles.
     pub distances: bool,
     /// How often its own thread lost its real-time policy because it ran on; 0 for one without.
     pub demotions: u64,
@@ -163,12 +163,20 @@ impl fmt::Display for End {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { ran, missed, max, .. } = self.counts;
-        write!(f, "{}: {ran} ran, {missed} missed", self.name)?;
+        let Counts { ran, missed, max, over_budget, over_deadline, .. } = self.counts;
+        let of = if self.distances { "distance" } else { "lateness" };
+        match self.distances {
+            true => write!(f, "{}: {ran} distances from start to start", self.name)?,
+            false => write!(f, "{}: {ran} ran, {missed} missed", self.name)?,
+        }
+        for (count, what) in [(over_budget, "over budget"), (over_deadline, "after the deadline")] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
         if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
             (self.p50, self.p99, self.p99_9, max)
         {
-            let of = if self.distances { "distance" } else { "lateness" };
             write!(f, "; {of} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
         }
         if self.demotions > 0 {

@@ -53,8 +53,9 @@ impl Placement {
         Self(Place::Cpu(cpu))
     }
 
-    /// In a thread of its own, which the executive releases: for a task that may take longer than
-    /// the most urgent one can wait. The kernel preempts it by priority, which is below the
+    /// In a thread of its own, which the executive releases by a wake-up of the kernel (tens of
+    /// microseconds, where a task inline takes a function call): for a task that may take longer
+    /// than the most urgent one can wait. The kernel preempts it by priority, which is below the
     /// executive's: that of `thread` where it names one ([`RtThread::fifo`]), otherwise one that
     /// follows the tasks' order. Of `thread` its CPU and policy count, and its wait where the task
     /// waits for itself ([`OnOverrun::Delay`]).
@@ -110,7 +111,8 @@ impl Task {
         }
     }
 
-    /// A task without a period: one that a device triggers.
+    /// A task without a period: one that a device triggers. The `dt` of its first cycle is 0, and
+    /// `next` of every cycle lies 146 years ahead: nothing of it is late.
     ///
     /// # Real-time: setup only
     pub fn named(name: impl Into<String>) -> Self {
@@ -139,7 +141,9 @@ impl Task {
         self.phase(Phase::After(task.into(), ns(offset)))
     }
 
-    /// Sets its longest execution: above 0, at most the period.
+    /// Sets its longest execution: above 0, at most the period. It is what the tasks of a CPU are
+    /// checked and placed by, and what longer cycles are counted against (`over_budget`); a task
+    /// that exceeds it is not stopped.
     ///
     /// # Real-time: setup only
     #[must_use]

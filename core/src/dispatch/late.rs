@@ -139,11 +139,14 @@ impl TableState<'_> {
     fn rearm(&mut self, table: &Table<'_>, rank: usize, next: Instant, finish: Instant) {
         let index = table.slots[rank].class as usize;
         let cursor = &mut self.cursors[index];
+        let counters = &mut self.counters[rank];
+        counters.shift_ns = 0;
         if finish >= next {
             let period_ns = cursor.longest_ns();
             let late_ns = finish.as_ns() - next.as_ns();
             cursor.delay(late_ns.saturating_add(period_ns));
-            self.counters[rank].moved_ns = cursor.moved_ns;
+            counters.shift_ns = cursor.moved_ns.saturating_sub(counters.moved_ns);
+            counters.moved_ns = cursor.moved_ns;
         }
         self.due.set(index, cursor.release_ns(table));
     }

@@ -159,6 +159,11 @@ impl<'s> TableState<'s> {
         Instant::from_ns(self.due.first().0)
     }
 
+    /// How far the phase of a task moved between its last two releases, ns.
+    pub(crate) fn shift_ns(&self, rank: usize) -> u64 {
+        self.counters[rank].shift_ns
+    }
+
     /// What a task did so far.
     ///
     /// # Real-time: in loop

@@ -20,6 +20,8 @@ pub struct Counters {
     pub(super) first: u64,
     /// Missed releases that no cycle has counted in its `missed` yet.
     pub(super) untold: u64,
+    /// How far the phase moved between its last cycle and the next one, ns.
+    pub(super) shift_ns: u64,
     /// Cycles that [`super::step`] gave to run.
     pub ran: u64,
     /// Releases that never ran.

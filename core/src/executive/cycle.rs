@@ -12,11 +12,12 @@ use crate::time::{Instant, Span};
 /// One cycle of one task, as the task sees it.
 #[derive(Debug)]
 pub struct Cycle<'c> {
-    /// The task's cycle: releases since the epoch, or frames of a calendar.
+    /// The number of the release: those before it since the epoch of an executive, which is long
+    /// ago, or frames of a calendar; of a loop of one period since its first. No count of cycles.
     pub n: u64,
     /// How often the task broke this cycle off before: it goes on where it was.
     pub part: u32,
-    /// When it was due.
+    /// When it was due, on the clock of its loop.
     pub release: Instant,
     /// start − release.
     pub lateness: Span,

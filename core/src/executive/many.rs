@@ -179,6 +179,11 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
             }
             let start = now;
             let mut cycle = Cycle::of(&job, start, policy);
+            if policy == OnOverrun::Delay {
+                // As long as the phase moved since its last release.
+                let last = cycle.release - cycle.dt - schedule.shift(job.rank);
+                cycle.dt = cycle.release - last;
+            }
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
             now = self.clock.now();
             let overruns = schedule.finish::<UNITS, TASKS>(&job, start, now, flow);

@@ -48,18 +48,21 @@ pub struct Paced<C, P, D, O> {
 impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     /// Runs until the pacer or the task ends it, or `stop` is set.
     ///
-    /// The release of a cycle is its start; its `next` a nominal period later.
+    /// The release of a cycle is its start; its `next` a nominal period later. The `dt` of the
+    /// first cycle is the nominal period, and 0 where that is the longest period there is: none.
     ///
     /// # Real-time: in loop, waits
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         let nominal = Span::from_ns(i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX));
+        // Of no period nothing is known.
+        let first_dt = if self.period.as_ns() < Period::MAX_NS { nominal } else { Span::ZERO };
         let (mut n, mut last) = (0u64, None);
         while !stop.load(Ordering::Relaxed) {
             if !self.pacer.wait() {
                 return Ended::Finished;
             }
             let start = self.clock.wake();
-            let dt = last.map_or(nominal, |last: Instant| start - last);
+            let dt = last.map_or(first_dt, |last: Instant| start - last);
             let next = start + nominal;
             let (missed, passed, period) = (0, 0, self.period);
             let job =

@@ -208,6 +208,14 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
+    /// How far the phase of the task of this rank, which moves it, moved since its last release.
+    #[cold]
+    pub(super) fn shift(&self, rank: usize) -> Span {
+        let task = self.tasks.as_ref().zip(rank.checked_sub(self.first));
+        let shift_ns = task.map_or(0, |((_, state), rank)| state.shift_ns(rank));
+        Span::from_ns(i64::try_from(shift_ns).unwrap_or(i64::MAX))
+    }
+
     /// Takes note that `job` ran from `start` to `finish` and ended by `flow`.
     #[inline(always)]
     pub(super) fn finish<const UNITS: bool, const TASKS: bool>(

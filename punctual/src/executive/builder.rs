@@ -114,7 +114,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// One more task, whose cycles a device triggers: it has a thread of its own and no releases,
-    /// so that nothing of it is late; what is kept is the distance from start to start.
+    /// so that nothing of it is late; what is kept is the distance from start to start. The thread
+    /// has the lowest real-time priority, on any CPU, unless
+    /// [`Placement::thread`](crate::Placement::thread) says otherwise.
     ///
     /// # Real-time: setup only
     pub fn triggered<R: Into<Flow>>(
@@ -128,7 +130,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Background work in slices of at most this length: one runs where it ends before the next
-    /// release. [`Flow::Break`] says that there is nothing more to do before that.
+    /// release, in the executive's own thread with its priority, so that ordinary threads get
+    /// little of that CPU. [`Flow::Break`] says that there is nothing more to do before that.
     ///
     /// # Real-time: setup only
     pub fn idle<R: Into<Flow>>(

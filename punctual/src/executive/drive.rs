@@ -35,7 +35,11 @@ type Nothing<'env> = fn(&Handle<'env>);
 impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// Runs it in the calling thread until it is stopped: by a handle, by a task that says so or
     /// overran, by the watchdog or by a panic. Setup takes 50 ms for the clock, 300 ms to find a
-    /// quiet phase, and what the waits take to learn.
+    /// quiet phase, and what the waits take to learn: about two seconds by default, three and a
+    /// half at most.
+    ///
+    /// A panic of a body ends it in order ([`End::Panicked`]); the program's panic hook runs at
+    /// that body's priority.
     ///
     /// A task in a thread of its own that never returns keeps this from returning: it has lost its
     /// real-time policy by then, and the others have ended.

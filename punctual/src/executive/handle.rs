@@ -28,7 +28,8 @@ use crate::quantile;
 use crate::summary::Stats;
 use crate::task::{Place, Task};
 
-/// A handle of an executive, for any thread; outlives it.
+/// A handle of an executive, for any thread that the bodies' borrows reach (a scoped one, say);
+/// outlives it. What stops it from anywhere is [`StopHandle`](crate::StopHandle).
 pub struct Handle<'env> {
     pub(super) shared: Arc<Shared<'env>>,
 }
@@ -135,7 +136,8 @@ impl<'env> Handle<'env> {
     }
 
     fn entry(&self, id: TaskId) -> Result<Entry, Error> {
-        let entry = self.shared.tasks().entries.get(id.0).cloned();
+        let at = self.shared.at(id);
+        let entry = at.and_then(|at| self.shared.tasks().entries.get(at).cloned());
         entry.ok_or_else(|| ExecutiveError::NoTask.into())
     }
 
@@ -184,7 +186,7 @@ impl<'env> Handle<'env> {
         self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
         let entries = &mut shared.tasks().entries;
         entries.push(Entry { name, stats: Some(Memory::Own(words)), removed: false });
-        Ok(TaskId(entries.len() - 1))
+        Ok(shared.id(entries.len() - 1))
     }
 
     /// One task less. Returns once that is in effect, with what the task did; its body is dropped
@@ -213,7 +215,7 @@ impl<'env> Handle<'env> {
         let mut tasks = lanes[at].tasks.clone();
         tasks.retain(|task| !is(task));
         self.exchange(at, &lanes[at], tasks, None)?;
-        let entry = &mut shared.tasks().entries[id.0];
+        let entry = &mut shared.tasks().entries[id.at];
         entry.removed = true;
         Ok(entry.stats())
     }

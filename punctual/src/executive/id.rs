@@ -6,7 +6,12 @@ use std::time::Duration;
 
 /// A task of an executive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskId(pub(super) usize);
+pub struct TaskId {
+    /// Of which executive of this process.
+    pub(super) executive: u64,
+    /// Its number there.
+    pub(super) at: usize,
+}
 
 /// Where a task of an executive is.
 #[derive(Clone, Debug, PartialEq, Eq)]

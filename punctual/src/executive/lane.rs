@@ -10,6 +10,7 @@ use punctual_core::executive::Ended;
 use punctual_core::executive::cancel::Cancelling;
 use punctual_core::executive::many::Many;
 use punctual_core::executive::schedule::Schedule;
+use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
@@ -157,7 +158,10 @@ fn obey<'r, 'env, C: Clock + Clone + Send>(
     let (places, table) = (units.calendar(epoch), plan.table(epoch));
     let (mut progress, mut storage) = (units.storage(), plan.storage());
     // Storage that the plans made for themselves.
-    let Some(mut unit_state) = CalendarState::begin(&places, &mut progress, times.from) else {
+    // No frame is begun in its middle.
+    let frames = Releases::new(epoch, units.frame());
+    let from = frames.release(frames.at_or_after(times.from));
+    let Some(mut unit_state) = CalendarState::begin(&places, &mut progress, from) else {
         return Ended::Stopped;
     };
     let Some(mut state) = TableState::begin(&table, storage.lend(), times.from) else {

@@ -82,10 +82,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         }
         let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
 
-        let ids = (0..entries.len()).map(TaskId).collect();
         let tasks = AllTasks { entries, lanes: lane_tasks };
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let shared = Arc::new(Shared::new(lanes_shared, threads.len(), rules, tasks, cancels));
+        let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
         let executive = Executive {
             shared,

@@ -14,6 +14,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::body::Parts;
 use super::ending::Ending;
+use super::id::TaskId;
 use super::idle::IdleCounts;
 use crate::counting::Stats as Memory;
 use crate::handover::Handover;
@@ -37,6 +38,9 @@ pub(super) fn pause() {
     // A signal that cuts this short costs an extra look.
     let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
 }
+
+/// How many executives were built so far.
+static EXECUTIVES: AtomicU64 = AtomicU64::new(0);
 
 /// Where an executive is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,8 @@ impl Rules {
 #[derive(Debug)]
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(super) struct Shared<'env> {
+    /// Tells the executives of this process apart.
+    number: u64,
     pub(super) ending: Arc<Ending>,
     pub(super) lanes: Vec<LaneShared<'env>>,
     /// Of the tasks in threads of their own that nobody releases.
@@ -139,6 +145,7 @@ impl<'env> Shared<'env> {
         cancels: bool,
     ) -> Self {
         Self {
+            number: EXECUTIVES.fetch_add(1, Ordering::Relaxed),
             ending: Arc::default(),
             lanes,
             threads: (0..threads).map(|_| Watched::default()).collect(),
@@ -150,6 +157,21 @@ impl<'env> Shared<'env> {
             state: AtomicU8::new(RunState::Built as u8),
             epoch_ns: AtomicU64::new(0),
         }
+    }
+
+    /// The id of the task of this number.
+    pub(super) fn id(&self, at: usize) -> TaskId {
+        TaskId { executive: self.number, at }
+    }
+
+    /// The ids of all tasks.
+    pub(super) fn ids(&self) -> Vec<TaskId> {
+        (0..self.tasks().entries.len()).map(|at| self.id(at)).collect()
+    }
+
+    /// The number of a task by its id; `None` for one of another executive.
+    pub(super) fn at(&self, id: TaskId) -> Option<usize> {
+        (id.executive == self.number).then_some(id.at)
     }
 
     /// The tasks as they are. Held for moments only.

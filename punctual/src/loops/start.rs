@@ -31,8 +31,8 @@ pub const LISTEN: Span = Span::from_ms(300);
 
 impl LoopBuilder {
     /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
-    /// and what the wait takes to learn, [`super::WARM_UP_MAX`] at most. What the kernel refused is
-    /// in [`Loop::refused`].
+    /// and what the wait takes to learn: about two seconds by default, three at most. What the
+    /// kernel refused is in [`Loop::refused`].
     ///
     /// # Errors
     /// A setting that cannot be; a companion thread that cannot be started, a sample file that

@@ -96,6 +96,20 @@ fn an_executive_without_tasks_waits_for_some_and_one_that_ended_refuses() {
 }
 
 #[test]
+fn a_task_of_another_executive_is_none_of_this_one() {
+    let (one, ids) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
+    let (other, _) = quick().task(task("b", 1_000), |_| ()).build().expect("fine");
+    assert!(one.handle().task(ids[0]).is_ok() && other.handle().task(ids[0]).is_err());
+    let ((), summary) = other
+        .run_with(ms(20), |handle| {
+            let said = handle.remove(ids[0]).expect_err("refused").to_string();
+            assert_eq!(said, "the executive has no such task");
+        })
+        .expect("it starts");
+    assert_eq!(summary.tasks.len(), 1);
+}
+
+#[test]
 fn a_panic_beside_the_executive_ends_it() {
     let (plan, _) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
     let handle = plan.handle();

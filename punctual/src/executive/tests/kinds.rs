@@ -114,6 +114,75 @@ fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
 }
 
 #[test]
+fn a_descriptor_that_is_closed_at_its_other_end_triggers_no_more() {
+    let (mut writer, reader) = UnixStream::pair().expect("sockets");
+    let mut from = reader.try_clone().expect("a descriptor");
+    let (cycles, first_dt) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+    let all = quick().task(task("a", 1_000), |_| ()).triggered(
+        Trigger::fd(reader),
+        Task::named("device"),
+        |cycle| {
+            let dt = cycle.dt.as_ns().unsigned_abs();
+            first_dt.fetch_min(dt, Ordering::Relaxed);
+            assert_eq!(from.read(&mut [0]).expect("readable"), 1);
+            cycles.fetch_add(1, Ordering::Relaxed);
+        },
+    );
+    writer.write_all(b"123").expect("open");
+    drop(writer);
+    let summary = run(all, 100);
+    assert_eq!((&summary.end, cycles.load(Ordering::Relaxed)), (&End::Finished, 3));
+    assert_eq!(first_dt.load(Ordering::Relaxed), 0, "of the first cycle nothing is known");
+    assert_eq!(stats(&summary, "device").counts.ran, 2, "distances");
+}
+
+#[test]
+fn dt_is_the_time_between_releases_also_where_the_phase_moves() {
+    for placement in [Placement::inline(), Placement::thread(sleeping())] {
+        // Below the executive, where it has a thread of its own.
+        let placement = match placement {
+            own if own != Placement::inline() => {
+                Placement::thread(RtThread::any().wait(WaitPolicy::sleep()))
+            }
+            inline => inline,
+        };
+        let (mut last, wrong) = (None, AtomicU64::new(0));
+        let delays = task("a", 1_000).on_overrun(OnOverrun::Delay).placed(placement);
+        let summary = run(
+            quick().task(delays, |cycle| {
+                if last.is_some_and(|last| cycle.release - last != cycle.dt) {
+                    wrong.fetch_add(1, Ordering::Relaxed);
+                }
+                last = Some(cycle.release);
+                if cycle.n % 5 == 0 {
+                    sleep_until_ns(now_ns(ClockId::Monotonic) + 3_300_000).expect("no signal");
+                }
+            }),
+            80,
+        );
+        assert_eq!(wrong.load(Ordering::Relaxed), 0, "{summary}");
+        assert!(stats(&summary, "a").counts.over_release > 0, "{summary}");
+    }
+}
+
+#[test]
+fn a_calendar_begins_with_a_whole_frame() {
+    let order = std::sync::Mutex::new(Vec::new());
+    let frame = Period::from_ns(20_000_000).expect("in range");
+    let calendar = Calendar::frame(frame)
+        .unit(Unit::new("sense", us(500)), |cycle| {
+            order.lock().expect("no panic").push(("sense", cycle.n));
+        })
+        .unit(Unit::new("act", us(500)).at(ms(15)), |cycle| {
+            order.lock().expect("no panic").push(("act", cycle.n));
+        });
+    let summary = run(quick().calendar(calendar), 100);
+    assert_eq!(summary.end, End::Finished);
+    let order = order.into_inner().expect("no panic");
+    assert_eq!(order.first().map(|first| first.0), Some("sense"), "{order:?}");
+}
+
+#[test]
 fn a_sample_file_has_a_run_for_each_task() {
     let path = std::env::temp_dir().join(format!("punctual-tasks-{}", std::process::id()));
     let own = task("own \"thread\"", 2_000).placed(Placement::thread(RtThread::any()));

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use punctual::Flow;
-use punctual::core::executive::many;
+use punctual_core::executive::many;
 
 use crate::current_cycle;
 use crate::stats::Cycle;

@@ -7,10 +7,10 @@ use std::ffi::c_int;
 use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::Vdso;
-use punctual::core::clock::Clock;
-use punctual::core::time::{Instant, Span};
-use punctual::core::wait::{Spin, Wait};
-use punctual::os::clock::sleep_until_ns;
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::{Spin, Wait};
+use punctual_os::clock::sleep_until_ns;
 
 use crate::ffi::{self, Failure};
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use punctual::core::executive::many::Cycle;
+use punctual_core::executive::many::Cycle;
 
 use crate::ffi;
 

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::core::time::Span;
-use punctual::core::wait::Spin;
 use punctual::follow::Follower;
 use punctual::wait_policy::Way;
 use punctual::{Loop, LoopBuilder, LoopPhase, Period, RtThread, WaitPolicy};
+use punctual_core::time::Span;
+use punctual_core::wait::Spin;
 
 use crate::errors;
 use crate::ffi::{self, Failure};

@@ -5,11 +5,11 @@
 
 use std::ffi::c_int;
 
-use punctual::core::executive::many;
-use punctual::core::page::Counts;
-use punctual::core::time::Span;
-use punctual::core::wait::Stalls;
 use punctual::monitor::Force;
+use punctual_core::executive::many;
+use punctual_core::page::Counts;
+use punctual_core::time::Span;
+use punctual_core::wait::Stalls;
 
 use crate::ffi::{self, Failure};
 use crate::record::{self, Record};

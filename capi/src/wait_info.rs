@@ -4,10 +4,10 @@
 
 use std::ffi::c_int;
 
-use punctual::core::wait::WaitStatus;
-use punctual::core::wait::adaptive::LearnPhase;
-use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::Quiet;
+use punctual_core::wait::WaitStatus;
+use punctual_core::wait::adaptive::LearnPhase;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::ffi;
 use crate::record::{self, Record};

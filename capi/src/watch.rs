@@ -5,10 +5,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use punctual::core::page::View;
-use punctual::core::seat::Source;
 use punctual::process::Watch;
 use punctual::quantile;
+use punctual_core::page::View;
+use punctual_core::seat::Source;
 
 use crate::ffi::{self, Failure};
 use crate::process;

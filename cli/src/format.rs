@@ -3,7 +3,7 @@
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 
 /// Columns of a page.
 pub(crate) const WIDTH: usize = 80;

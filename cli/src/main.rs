@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         return command::load::run(&words[2..]);
     }
     // A file beyond a limit is an error to report, not an end.
-    punctual::os::signal::ignore_file_size();
+    punctual_os::signal::ignore_file_size();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(why) => return refuse(&why),

@@ -5,8 +5,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use punctual::core::time::Span;
 use punctual_analysis::claim::rounded_up;
+use punctual_core::time::Span;
 use punctual_lab::experiment::{ExperimentEvent, ExperimentProgress, Observer, Standing};
 
 use crate::format;

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::samples::FileEnding;
+use punctual_core::file::FILE_MAGIC;
 use serde::Deserialize;
 
 use crate::report::{Report, Run, SCHEMA};

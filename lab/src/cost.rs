@@ -6,11 +6,11 @@
 use std::sync::atomic::AtomicU64;
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
+use punctual_core::clock::Clock;
 
-use punctual::core::ring::{split, words};
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::Span;
+use punctual_core::ring::{split, words};
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
 
 /// Costs of one recorded sample, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,10 +5,10 @@
 use std::io;
 
 use punctual::clocks::MachineClock;
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
 use punctual::quiet::{Gap, Quiet, listen, place};
 use punctual::session::ThreadSession;
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::SchedPolicy;
 
 /// How long to listen: 75 ticks at 250 Hz, 30 at 100 Hz.
 const LISTEN: Span = Span::from_ms(300);

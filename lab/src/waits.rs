@@ -2,9 +2,9 @@
 //!
 //! A new way is its row here; help, errors and the rows of `measure wait` come from it.
 
-use punctual::core::time::{Period, Span};
-use punctual::core::wait::Spin;
 use punctual::wait_policy::Way;
+use punctual_core::time::{Period, Span};
+use punctual_core::wait::Spin;
 
 /// One way to wait.
 pub struct WaitRow {

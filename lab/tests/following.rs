@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::{Instant, Period, Span};
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{ClockReading, Reference};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::{Instant, Period, Span};
 use punctual_lab::experiment::{BackgroundLoads, ExperimentProgress};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, follow, interleave,
 };
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
 
 /// How far a made-up clock is ahead of CLOCK_MONOTONIC before it does anything.
 const AHEAD_NS: u64 = 1 << 55;

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::{Period, Span};
 use punctual::disturbance::Disturbance;
 use punctual::drain::Sink;
-use punctual::os::affinity;
-use punctual::os::scheduler::SchedPolicy;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::{Period, Span};
 use punctual_lab::experiment::{BackgroundLoads, ExperimentEnd};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
 };
+use punctual_os::affinity;
+use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 #[derive(Default)]
@@ -129,7 +129,7 @@ fn pinned(cpu: u32) -> Vec<i32> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("procfs").flatten();
     tasks
         .filter_map(|task| task.file_name().to_string_lossy().parse().ok())
-        .filter(|&tid| tid != punctual::os::process::tid())
+        .filter(|&tid| tid != punctual_os::process::tid())
         .filter(|&tid| affinity::get(tid) == Ok(affinity::CpuMask::one(cpu)))
         .collect()
 }

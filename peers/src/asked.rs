@@ -1,6 +1,6 @@
 //! What was asked for on the command line.
 
-use punctual::core::time::{Period, Span};
+use punctual_core::time::{Period, Span};
 use punctual_analysis::quantity;
 use punctual_lab::load::LoadSpec;
 

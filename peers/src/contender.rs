@@ -1,6 +1,6 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
-use punctual::core::wait::Spin;
+use punctual_core::wait::Spin;
 use punctual::wait_policy::Way;
 
 /// One that is compared.

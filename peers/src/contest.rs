@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use punctual::core::time::Span;
-use punctual::os::affinity;
-use punctual::os::scheduler::SchedPolicy;
+use punctual_core::time::Span;
+use punctual_os::affinity;
+use punctual_os::scheduler::SchedPolicy;
 use punctual::wait_policy::Way;
 use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 

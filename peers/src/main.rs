@@ -17,10 +17,10 @@ mod turn;
 use std::process::ExitCode;
 
 use punctual::clocks::MachineClock;
-use punctual::core::releases::Releases;
-use punctual::core::time::{Instant, Period};
-use punctual::os::affinity;
-use punctual::os::clock::{ClockId, now_ns};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period};
+use punctual_os::affinity;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual::session::ProcessSession;
 use punctual_lab::load::{Reexec, run_child};
 use punctual_lab::quiet;

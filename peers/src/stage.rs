@@ -8,20 +8,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use punctual::clocks::{MachineClock, wake_cost};
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::{Job, Overruns};
-use punctual::core::executive::many::Observe;
-use punctual::core::gate::Gate;
-use punctual::core::page::Missed;
-use punctual::core::releases::Releases;
-use punctual::core::sample::{Beginning, Flags, Sample};
-use punctual::core::time::{Instant, Span};
-use punctual::core::wait::{Adaptive, Wait};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns};
+use punctual_core::executive::many::Observe;
+use punctual_core::gate::Gate;
+use punctual_core::page::Missed;
+use punctual_core::releases::Releases;
+use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::{Adaptive, Wait};
 use punctual::monitor::{Progress, Watched, watch};
-use punctual::os::affinity::{self, CpuMask};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::process;
-use punctual::os::scheduler::{self, SchedPolicy};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::process;
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::histogram::Histogram;
 
@@ -252,7 +252,7 @@ impl Observe for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual::core::time::Period;
+    use punctual_core::time::Period;
     use punctual::wait_policy::Way;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 
 use crate::result::{Quantiles, Ratios, Report, Row, Table};
 

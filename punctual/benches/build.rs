@@ -5,8 +5,8 @@
 
 #![expect(clippy::disallowed_macros, reason = "a bench is for a person to read")]
 
-use punctual::os::clock::{ClockId, now_ns};
 use punctual::periodic::{Period, Periodic, Task};
+use punctual_os::clock::{ClockId, now_ns};
 
 /// Builds of each set.
 const TURNS: usize = 11;

@@ -11,12 +11,12 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::time::{Instant, Span};
-use punctual::core::wait::spin_exit::{FINE, SpinExit, plain};
-use punctual::os::affinity;
-use punctual::os::scheduler::SchedPolicy;
 use punctual::session;
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::spin_exit::{FINE, SpinExit, plain};
+use punctual_os::affinity;
+use punctual_os::scheduler::SchedPolicy;
 
 const WAYS: [&str; 3] = ["polling with the hint", "polling alone", "corrected"];
 /// Exits in a block, and how many of its first ones are left out.

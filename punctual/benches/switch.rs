@@ -9,13 +9,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use punctual::core::clock::Clock;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::time::Instant;
-use punctual::core::wait::Sleep;
 use punctual::handover::{Change, Handover, RunningPlan, Stretch};
-use punctual::os::clock::{ClockId, now_ns};
 use punctual::periodic::{Period, Periodic, Plan, Successor, Task};
+use punctual_core::clock::Clock;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::time::Instant;
+use punctual_core::wait::Sleep;
+use punctual_os::clock::{ClockId, now_ns};
 
 const TURNS: usize = 31;
 const EPOCH: Instant = Instant::from_ns(0);

@@ -9,16 +9,16 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use punctual::core::seat::Source;
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
-use punctual::os::affinity::{self, CpuMask};
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::os::{pidfd, process};
 use punctual::periodic::{Period, Task};
 use punctual::process::{
     Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What, When,
 };
+use punctual_core::seat::Source;
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::{pidfd, process};
 
 /// Ends of the task.
 const TURNS: usize = 200;

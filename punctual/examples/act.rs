@@ -4,8 +4,8 @@
 //! task's output by the supervisor's name; when `sense` is gone it sees the safe value, and knows
 //! that it is one.
 
-use punctual::core::seat::Source;
 use punctual::process::{RegisterError, Registration, Watch};
+use punctual_core::seat::Source;
 
 fn main() -> Result<(), RegisterError> {
     let mut task = Registration::from_env(None)?;

@@ -6,10 +6,10 @@
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use punctual::core::ring::{split, words};
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::Span;
 use punctual::drain::{Drainage, SampleFile, Sink};
+use punctual_core::ring::{split, words};
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
 
 struct Nowhere;
 

@@ -115,15 +115,11 @@ pub use executive::{
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, LoopPhase};
-#[doc(hidden)]
-pub use punctual_core as core;
 pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::page::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
-#[doc(hidden)]
-pub use punctual_os as os;
 pub use punctual_os::Errno;
 pub use punctual_os::scheduler::SchedPolicy;
 pub use quiet::Quiet;

@@ -1,6 +1,6 @@
 //! Tasks that run elsewhere, behind the ranks of an executive: it posts, it does not run.
 //!
-//! For executives of workers and of processes. In the loop of [`crate::core::executive::many`]:
+//! For executives of workers and of processes. In the loop of [`punctual_core::executive::many`]:
 //! takes the results of a task's last cycles onto its page, posts the next, wakes it. No system
 //! call but futex; an overrun is noted for whoever watches.
 

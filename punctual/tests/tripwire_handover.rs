@@ -7,10 +7,10 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::os::affinity;
-use punctual::os::tripwire::Counting;
-use punctual::os::usage;
 use punctual::{Cycle, End, Executive, LoopPhase, Period, RtThread, Task, WaitPolicy, session};
+use punctual_os::affinity;
+use punctual_os::tripwire::Counting;
+use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use std::time::Duration;
 
-use punctual::os::tripwire::Counting;
-use punctual::os::usage;
 use punctual::{Loop, LoopPhase, Period, RtThread, WaitPolicy};
+use punctual_os::tripwire::Counting;
+use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);

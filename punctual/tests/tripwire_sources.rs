@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use punctual::calendar::{Beside, CalendarBuilder, Unit};
 use punctual::clocks::MachineClock;
-use punctual::core::calendar::CalendarState;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::TableState;
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Target;
-use punctual::core::wait::{Adaptive, Sleep, Wait};
 use punctual::follow::{ClockReading, Follow, Follower, Reference};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::tripwire::Counting;
-use punctual::os::usage;
 use punctual::periodic::{Periodic, Task};
 use punctual::session::{ProcessSession, ThreadSession};
+use punctual_core::calendar::CalendarState;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::{Adaptive, Sleep, Wait};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::tripwire::Counting;
+use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);

@@ -7,11 +7,11 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::os::tripwire::Counting;
-use punctual::os::usage;
 use punctual::{
     End, Executive, Flow, LoopPhase, Period, Placement, RtThread, Task, WaitPolicy, session,
 };
+use punctual_os::tripwire::Counting;
+use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);

@@ -7,23 +7,23 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::TableState;
-use punctual::core::dispatch::{Job, Overruns};
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual::core::gate::Gate;
-use punctual::core::releases::Releases;
-use punctual::core::ring::{Ring, split, words};
-use punctual::core::sample::{Beginning, Sample};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Target;
-use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::tripwire::Counting;
-use punctual::os::usage;
 use punctual::periodic::{OnOverrun as Overrun, Periodic, Task};
 use punctual::session;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::TableState;
+use punctual_core::dispatch::{Job, Overruns};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::ring::{Ring, split, words};
+use punctual_core::sample::{Beginning, Sample};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::tripwire::Counting;
+use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);

@@ -3,13 +3,13 @@
 use std::alloc::System;
 use std::collections::BTreeMap;
 
-use punctual::os::tripwire::Weighing;
 use punctual_analysis::campaign::file::TOTAL_BYTES_MAX;
 use punctual_analysis::campaign::{
     Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, WatchedThresholds,
 };
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
+use punctual_os::tripwire::Weighing;
 
 #[global_allocator]
 static HEAP: Weighing<System> = Weighing::new(System);

@@ -5,16 +5,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::{Job, Overruns};
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::Observe;
-use punctual::core::gate::Gate;
-use punctual::core::page::Missed;
-use punctual::core::releases::Releases;
-use punctual::core::sample::{Beginning, Flags, Sample};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::{Sleep, Spin, Wait};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::Observe;
+use punctual_core::gate::Gate;
+use punctual_core::page::Missed;
+use punctual_core::releases::Releases;
+use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::{Sleep, Spin, Wait};
 use punctual_testkit::sim::{SimClock, SleepNoise};
 
 #[derive(Debug)]

@@ -12,13 +12,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::core::dispatch::TableState;
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Target;
-use punctual::core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual::periodic::{OnOverrun, Periodic, Task};
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};
 use punctual_testkit::sim::{SimClock, SleepNoise};
 
 struct Runs(u64);
@@ -51,7 +51,7 @@ type Loop<W> = Many<SimClock<Late>, W, Runs, ()>;
 #[inline(never)]
 fn in_loop<W: Wait<SimClock<Late>>>(
     many: &mut Loop<W>,
-    table: &punctual::core::table::Table<'_>,
+    table: &punctual_core::table::Table<'_>,
     state: &mut TableState<'_>,
     stop: &AtomicBool,
 ) -> Ended {

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use punctual::calendar::{Beside, CalendarBuilder, Unit};
 use punctual::clocks::MachineClock;
-use punctual::core::calendar::CalendarState;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::TableState;
-use punctual::core::executive::Ended;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Target;
-use punctual::core::wait::{Adaptive, Sleep, Wait};
 use punctual::follow::{ClockReading, Follow, Reference};
 use punctual::handover::{Change, Handover, RunningPlan, Stretch};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::usage;
 use punctual::periodic::{OnOverrun, Periodic, Task};
+use punctual_core::calendar::CalendarState;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::{Adaptive, Sleep, Wait};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::usage;
 use punctual_testkit::skip;
 
 /// What a loop that runs its tasks to their end may call (none of it where it only spins).

@@ -9,10 +9,10 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
 use punctual::follow::FollowedClock;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::{ExecutiveBuilder, Handle, Summary, TaskId, WaitPolicy};
+use punctual_core::clock::Clock;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::outcome::{Last, Outcome};
 use super::specs::{Built, Specs};

@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::core::executive::many::Cycle;
 use punctual::{Calendar, Executive, ExecutiveBuilder, Flow, Handle, Period, TaskId, Trigger};
+use punctual_core::executive::many::Cycle;
 
 use super::outcome::Outcome;
 use crate::callback::{Body, Callback, Plain};

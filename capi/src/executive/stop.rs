@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 
 use punctual::StopHandle;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 /// How often the end of a run looks whether nobody stops it any more, ns.
 const LOOK_NS: u64 = 100_000;

@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{ProcessEnd, Spec, Supervisor, Watch, What};
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::built::{compile, need, program};
 use crate::programs::source;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::waits::{WAITS, WaitRow};
+use punctual_os::scheduler::SchedPolicy;
 
 /// Scheduling policies that a loop can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -13,9 +13,9 @@ mod source;
 use std::io::{self, Read};
 
 use anyhow::{Context, Result, bail};
-use punctual::core::file::FILE_MAGIC;
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
 use punctual_analysis::import::formats;
+use punctual_core::file::FILE_MAGIC;
 
 use crate::args::AnalyseArgs;
 use crate::exit::Exit;

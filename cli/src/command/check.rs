@@ -9,14 +9,14 @@ use std::slice;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
+use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, interleave};
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;

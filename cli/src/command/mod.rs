@@ -17,7 +17,7 @@ pub(crate) mod schema;
 pub(crate) mod soak;
 
 use anyhow::Result;
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 
 use crate::exit::Exit;
 use crate::experiment::{self, root};

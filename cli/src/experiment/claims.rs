@@ -2,7 +2,7 @@
 //!
 //! For the measuring subcommands. The figures are `punctual_lab::periodic::plans`'.
 
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
 
 use super::loops::watch;
@@ -84,10 +84,10 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
 
 #[cfg(test)]
 mod tests {
-    use punctual::core::time::Period;
-    use punctual::os::scheduler::SchedPolicy;
     use punctual_analysis::claim::ask::Ask;
+    use punctual_core::time::Period;
     use punctual_lab::periodic::{Condition, Stream, WaitKind, interleave};
+    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
 

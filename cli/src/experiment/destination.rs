@@ -8,11 +8,11 @@ use std::io;
 
 use anyhow::Result;
 use punctual::drain::SampleFile;
-use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Standing, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
+use punctual_os::scheduler::SchedPolicy;
 
 use super::runs::{UNDER_LOAD, length_ns, run_name};
 use crate::output::Opened;

@@ -7,7 +7,7 @@ use std::io;
 
 use anyhow::{Error, Result, anyhow, bail};
 use punctual::follow::{FollowError, PtpClock, Reference};
-use punctual::os::clock::{ClockId, now_ns};
+use punctual_os::clock::{ClockId, now_ns};
 
 use crate::format;
 use crate::parse::{FollowName, Phase};

@@ -194,8 +194,8 @@ fn unmeasured(runs: &[Run]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use punctual::core::sample::Sample;
     use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
 
     use super::*;
 

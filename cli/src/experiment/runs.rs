@@ -2,11 +2,11 @@
 //!
 //! Where conditions count as one, that one stands in their place, and a row for each.
 
-use punctual::core::time::Span;
-use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::recording::{Recording, RunFigures};
+use punctual_core::time::Span;
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{PeriodicOutcome, PeriodicPlan, Recordings, RunOutcome, Stream};
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::format;
 use crate::report::{Approach, LoadRow, Run, Setup, loads, policy_words};

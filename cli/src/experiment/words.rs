@@ -142,7 +142,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use punctual::core::time::{Period, Span};
+    use punctual_core::time::{Period, Span};
     use punctual_lab::experiment::Throttling;
 
     use super::*;

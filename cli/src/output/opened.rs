@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::os::process;
+use punctual_os::process;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, StatxAttributes};
 use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
 use rustix::io::Errno;

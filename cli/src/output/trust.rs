@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
-use punctual::os::process;
+use punctual_os::process;
 use rustix::fs::Stat;
 
 /// Set once by `main`; unit tests use the default, as without the option.

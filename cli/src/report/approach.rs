@@ -2,7 +2,7 @@
 //!
 //! For `report`. Plain data, made from what the experiment says.
 
-use punctual::core::wait::spin_exit::{Trial, Uncorrected};
+use punctual_core::wait::spin_exit::{Trial, Uncorrected};
 use punctual_lab::periodic::RunOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

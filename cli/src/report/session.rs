@@ -2,8 +2,8 @@
 //!
 //! For `report`. Plain data.
 
-use punctual::os::scheduler::SchedPolicy;
 use punctual_host::explain::Explanation;
+use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,10 +4,10 @@
 //! `punctual_analysis::page`'s.
 
 use punctual::monitor::Force;
-use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
 use punctual_analysis::page;
 use punctual_analysis::summary::SummaryStats;
+use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual::core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
-use punctual::core::sample::Sample;
-use punctual::core::time::Span;
+use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
+use punctual_core::sample::Sample;
+use punctual_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use punctual::os::process::EndSignal;
+use punctual_os::process::EndSignal;
 
 use crate::support::{Dir, json, punctual, run, signal, stdout, until};
 

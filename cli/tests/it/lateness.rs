@@ -3,8 +3,8 @@
 //! The recording has late wakes that took releases with them, a body that ran too long and releases
 //! that no wake followed. What is right is worked out here, release by release.
 
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::Span;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
 use serde_json::Value;
 
 use crate::export::made::{PERIOD_NS, recording_of};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use punctual::os::affinity;
-use punctual::os::process::EndSignal;
+use punctual_os::affinity;
+use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use punctual::core::seat::Source;
-use punctual::os::process::{EndSignal, alarm_s};
 use punctual::process::{Registration, TASK_VARIABLE, Watch, socket};
+use punctual_core::seat::Source;
+use punctual_os::process::{EndSignal, alarm_s};
 
 use crate::support::{Dir, json_file, punctual, signal, until};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use punctual::os::process::EndSignal;
+use punctual_os::process::EndSignal;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use punctual::os::process::{EndSignal, end};
+use punctual_os::process::{EndSignal, end};
 use serde_json::Value;
 
 /// The program under test.

@@ -9,7 +9,7 @@ use punctual_testkit::skip;
 
 #[test]
 fn works_as_sched_other_and_says_so() {
-    let root = punctual::os::process::euid() == 0;
+    let root = punctual_os::process::euid() == 0;
     let setpriv = Command::new("setpriv").arg("--version").output().is_ok();
     if !skip::need("setpriv (util-linux), to give privileges up", !root || setpriv) {
         return;

@@ -1,6 +1,6 @@
 //! What every way to keep periodic tasks is: the contract, and what all of them share.
 
-pub use ::punctual::core::parts::Visit;
+pub use punctual_core::parts::Visit;
 
 /// Priorities of the baselines: one word of a bitmap.
 pub const LEVELS: usize = 64;

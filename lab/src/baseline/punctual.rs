@@ -4,10 +4,10 @@
 //! one and what was missed; `wait` judges lateness, budget, deadline and overrun and counts them.
 //! The baselines know nothing of that.
 
-use ::punctual::core::dispatch::{Decision, Job, TableState, finish, step};
-use ::punctual::core::table::Table;
-use ::punctual::core::time::{Instant, Span};
 use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
+use punctual_core::dispatch::{Decision, Job, TableState, finish, step};
+use punctual_core::table::Table;
+use punctual_core::time::{Instant, Span};
 
 use super::design::{BaselineTask, Design, Visit};
 

@@ -1,7 +1,7 @@
 //! All designs with one number of tasks, warm or cold, in turns.
 
-use punctual::core::time::Span;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_core::time::Span;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
 use punctual::session::{Refusal, ThreadSession};
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::SchedPolicy;
 
 use super::cell::{Cell, ExecutiveRow, RESTS};
 use super::loop_overhead::LoopOverhead;

@@ -7,14 +7,14 @@
 use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::dispatch::TableState;
-use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual::core::releases::Releases;
-use punctual::core::time::{Instant, Period, Span};
-use punctual::core::wait::adaptive::Target;
-use punctual::core::wait::{Adaptive, Wait};
 use punctual::periodic::{Periodic, Phase, Task};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::adaptive::Target;
+use punctual_core::wait::{Adaptive, Wait};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

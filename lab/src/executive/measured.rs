@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use punctual::os::cache;
+use punctual_os::cache;
 
 use super::stamps::Stamps;
 use crate::baseline::{Design, Visit};

@@ -4,9 +4,9 @@
 //! between two stamps happens between them.
 
 use punctual::clocks::MachineClock;
-use punctual::core::time::Span;
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::cycles;
+use punctual_core::time::Span;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::cycles;
 
 /// Takes stamps.
 #[derive(Clone, Copy, Debug)]

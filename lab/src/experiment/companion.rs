@@ -9,8 +9,8 @@ use std::thread::{Builder, Scope};
 
 use punctual::disturbance::{Disturbance, Observation, compare};
 use punctual::monitor::{Progress, watch};
-use punctual::os::affinity::{self, CpuMask};
-use punctual::os::scheduler::{self, SchedPolicy};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 /// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.
 pub(crate) fn keep_to(cpus: &[u32]) {

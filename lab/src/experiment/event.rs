@@ -1,6 +1,6 @@
 //! What an experiment reports while it runs.
 
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 
 use super::standing::Standing;
 

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use punctual::core::time::Span;
-use punctual::os::affinity;
+use punctual_core::time::Span;
 use punctual_host::facts::MachineFacts;
+use punctual_os::affinity;
 
 use super::event::{ExperimentEvent, ExperimentProgress, Observer};
 use super::standing::Standing;

@@ -19,10 +19,10 @@ use std::sync::atomic::AtomicBool;
 use punctual::disturbance::Disturbance;
 use punctual::follow::FollowError;
 use punctual::monitor::Force;
-use punctual::os::Errno;
-use punctual::os::signal;
 use punctual::session::{ProcessSession, Refusal};
 use punctual_host::facts::MachineFacts;
+use punctual_os::Errno;
+use punctual_os::signal;
 
 use crate::load::{Launcher, LoadReport, LoadSpec};
 

@@ -2,10 +2,10 @@
 //!
 //! Before and after each experiment. Judges by the facts of the machine that runs it. Pure.
 
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
+use punctual_core::time::{Period, Span};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
+use punctual_os::scheduler::SchedPolicy;
 
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.

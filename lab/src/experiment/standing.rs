@@ -100,9 +100,9 @@ impl StandingsWriter {
 
 #[cfg(test)]
 mod tests {
-    use punctual::core::sample::{Flags, Sample};
-    use punctual::core::time::Span;
     use punctual_analysis::recording::RecordingConfig;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::Span;
 
     use super::*;
 

@@ -146,7 +146,7 @@ mod tests {
         let root = Root::live();
         let before = Accounts::read(&root, None);
         let after = Accounts::read(&root, None);
-        let cpu = punctual::os::affinity::get(0).expect("own").iter().next().expect("one");
+        let cpu = punctual_os::affinity::get(0).expect("own").iter().next().expect("one");
         assert!(after.steal_ns(&before, cpu).is_some());
         assert_eq!(after.smi(&before), None);
     }

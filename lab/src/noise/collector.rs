@@ -5,14 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::releases::Releases;
-use punctual::core::ring::Drain;
-use punctual::core::time::{Instant, Span};
 use punctual::monitor::Force;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::os::scheduler::{self, SchedPolicy};
 use punctual::quiet::Gap;
 use punctual_analysis::summary::Distribution;
+use punctual_core::releases::Releases;
+use punctual_core::ring::Drain;
+use punctual_core::time::{Instant, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::at_once::Tally;
 use super::spinner::Seen;
@@ -117,7 +117,7 @@ impl Collector<'_> {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use punctual::os::process;
+    use punctual_os::process;
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
-use punctual::core::time::Span;
-use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::histogram::display::HistogramView;
 use punctual_analysis::summary::Distribution;
+use punctual_core::time::Span;
 use punctual_host::root::Root;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::accounts::Accounts;
 use super::collector::Collected;

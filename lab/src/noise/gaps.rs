@@ -5,9 +5,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::clock::Clock;
-use punctual::core::time::{Instant, Span};
 use punctual::quiet::Gap;
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
 
 /// What a window was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::releases::Releases;
-use punctual::core::ring::Ring;
-use punctual::core::sample::{Flags, Sample};
-use punctual::core::time::Span;
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::process;
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::usage::{self, Usage};
 use punctual::session::{Refusal, ThreadSession};
+use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
+use punctual_core::ring::Ring;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::process;
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::usage::{self, Usage};
 
 use super::gaps::{Spun, spin};
 use super::windows::Windows;

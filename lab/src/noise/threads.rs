@@ -10,13 +10,13 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
-use punctual::core::releases::Releases;
-use punctual::core::ring::{self, Drain, Ring, RingView};
-use punctual::core::time::{Instant, Span};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::signal;
 use punctual::session::ThreadSession;
+use punctual_core::releases::Releases;
+use punctual_core::ring::{self, Drain, Ring, RingView};
+use punctual_core::time::{Instant, Span};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use super::at_once::Tally;
 use super::collector::{Collected, Collector, LOOKS_MAX};

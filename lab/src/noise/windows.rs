@@ -3,8 +3,8 @@
 //!
 //! Pure arithmetic.
 
-use punctual::core::releases::Releases;
-use punctual::core::time::{Instant, Period, Span};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
 
 /// From one window to the next. Long enough for any usual gap; short enough that other work waits
 /// no longer than a window; and no round number, so that what comes every second, or at each tick,

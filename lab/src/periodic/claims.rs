@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use punctual::core::time::Span;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::plan::Planned;
+use punctual_core::time::Span;
 
 use super::plan::PeriodicPlan;
 use super::recordings::EvaluationConfig;
@@ -113,8 +113,8 @@ const LENGTH_MAX_NS: f64 = 3.2e18;
 
 #[cfg(test)]
 mod tests {
-    use punctual::core::time::Period;
-    use punctual::os::scheduler::SchedPolicy;
+    use punctual_core::time::Period;
+    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
     use crate::periodic::{Condition, Stream, WaitKind, interleave};

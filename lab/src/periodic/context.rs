@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 
 use punctual::clocks::MachineClock;
-use punctual::core::releases::Releases;
 use punctual::follow::Follower;
 use punctual::monitor::Watched;
+use punctual_core::releases::Releases;
 
 use super::plan::PeriodicPlan;
 

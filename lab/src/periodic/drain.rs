@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::core::ring::RingView;
-use punctual::core::time::Span;
 use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
 use punctual::monitor::{Progress, Watched};
+use punctual_core::ring::RingView;
+use punctual_core::time::Span;
 
 use super::context::RunContext;
 use super::plan::Stream;

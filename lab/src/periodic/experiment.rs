@@ -7,12 +7,12 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use punctual::clocks::MachineClock;
-use punctual::core::releases::Releases;
-use punctual::core::time::Span;
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::Reference;
-use punctual::os::scheduler::SchedPolicy;
 use punctual::session::ThreadSession;
+use punctual_core::releases::Releases;
+use punctual_core::time::Span;
+use punctual_os::scheduler::SchedPolicy;
 
 use super::followed::{FollowedFigures, follow};
 use super::outcome::{LoopsOutcome, RunOutcome};

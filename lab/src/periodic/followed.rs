@@ -3,10 +3,10 @@
 //! For whoever sets one up. The steering itself is `punctual::follow`.
 
 use punctual::clocks::Vdso;
-use punctual::core::time::{Instant, Span};
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
-use punctual::os::affinity::CpuMask;
-use punctual::os::clock::{ClockId, now_ns};
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::CpuMask;
+use punctual_os::clock::{ClockId, now_ns};
 
 use super::plan::PeriodicPlan;
 

@@ -4,12 +4,12 @@
 
 use std::io;
 
-use punctual::core::wait::spin_exit::Trial;
-use punctual::core::wait::{Learned, Stalls, WakePlan};
 use punctual::disturbance::Disturbance;
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::usage::Usage;
 use punctual::session::Refusal;
+use punctual_core::wait::spin_exit::Trial;
+use punctual_core::wait::{Learned, Stalls, WakePlan};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::usage::Usage;
 
 use super::followed::FollowedFigures;
 use crate::experiment::{ClockFacts, ExperimentEnd};

@@ -2,9 +2,9 @@
 //!
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::experiment::{Demand, Risk};
 use crate::load::LoadSpec;

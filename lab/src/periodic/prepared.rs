@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
-use punctual::core::clock::Clock;
-use punctual::core::releases::Releases;
-use punctual::core::ring::{self, Drain, Ring, RingView, split};
-use punctual::core::time::Instant;
 use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
 use punctual::monitor::Watched;
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::signal;
 use punctual::session::ThreadSession;
+use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
+use punctual_core::ring::{self, Drain, Ring, RingView, split};
+use punctual_core::time::Instant;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use super::context::RunContext;
 use super::drain::{drain_thread, watchdog_thread};

@@ -2,12 +2,12 @@
 //!
 //! For the drain's thread, as they come. Constant memory; touches no file.
 
-use punctual::core::releases;
-use punctual::core::sample::Sample;
 use punctual::drain::Sink;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
+use punctual_core::releases;
+use punctual_core::sample::Sample;
 
 use crate::experiment::{Standings, StandingsWriter};
 

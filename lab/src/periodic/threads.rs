@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
-use punctual::core::executive::Ended;
-use punctual::core::ring::{Ring, RingView};
-use punctual::core::time::{Instant, Span};
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::signal;
 use punctual::session::Refusal;
+use punctual_core::executive::Ended;
+use punctual_core::ring::{Ring, RingView};
+use punctual_core::time::{Instant, Span};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use super::context::RunContext;
 use super::drain::DrainHandle;

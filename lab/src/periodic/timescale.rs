@@ -3,9 +3,9 @@
 //! For the streams. Pure but for the clocks themselves.
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::time::Instant;
 use punctual::follow::Following;
+use punctual_core::clock::Clock;
+use punctual_core::time::Instant;
 
 /// The clock of a loop. All its instants are on one timescale, which is the grid's.
 pub(super) trait Timescale: Clock + Clone + Send {

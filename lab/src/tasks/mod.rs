@@ -9,9 +9,9 @@ mod keys;
 mod text;
 mod values;
 
-use punctual::core::time::{Instant, Period};
 use punctual::process::{Supervisor, is_name};
 use punctual::wait_policy::Way;
+use punctual_core::time::{Instant, Period};
 use toml::Spanned;
 
 use entry::Entry;

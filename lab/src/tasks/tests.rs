@@ -1,8 +1,8 @@
 //! Files as people write them, and as they should not.
 
-use punctual::core::time::Span;
 use punctual::periodic::OnOverrun;
 use punctual::process::When;
+use punctual_core::time::Span;
 
 use super::*;
 use crate::waits::WAITS;

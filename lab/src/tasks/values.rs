@@ -2,12 +2,12 @@
 //!
 //! Pure; the grammar of durations is that of the command line.
 
-use punctual::core::time::Span;
-use punctual::os::affinity::CPUS_MAX;
 use punctual::periodic::{OnOverrun, Period};
 use punctual::process::{Spec, When};
 use punctual::wait_policy::Way;
 use punctual_analysis::quantity;
+use punctual_core::time::Span;
+use punctual_os::affinity::CPUS_MAX;
 
 use super::error::TaskFileError;
 use super::keys::{Keys, Word};

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::time::{Instant, Period};
-use punctual::core::wait::Wait;
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Period};
+use punctual_core::wait::Wait;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{MissedTickBehavior, interval_at};
 

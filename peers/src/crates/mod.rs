@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
-use punctual::core::time::{Instant, Period};
-use punctual::core::wait::{Wait, WaitStatus};
-use punctual::os::clock::{ClockId, now_ns};
+use punctual_core::time::{Instant, Period};
+use punctual_core::wait::{Wait, WaitStatus};
+use punctual_os::clock::{ClockId, now_ns};
 
 pub(crate) use interval::Interval;
 pub(crate) use plain::Plain;
@@ -78,9 +78,9 @@ fn std_period(period: Period) -> Duration {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use punctual::core::clock::Clock;
-    use punctual::core::time::Span;
-    use punctual::os::cycles;
+    use punctual_core::clock::Clock;
+    use punctual_core::time::Span;
+    use punctual_os::cycles;
 
     /// No way to wait is back before its release, but for what two clocks differ by.
     pub(crate) fn is_there_at_each_release(mut wait: impl Wait<MachineClock>, period: Period) {

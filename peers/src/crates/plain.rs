@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::clocks::MachineClock;
-use punctual::core::clock::Clock;
-use punctual::core::time::Instant;
-use punctual::core::wait::Wait;
-use punctual::os::clock::sleep_until_ns;
+use punctual_core::clock::Clock;
+use punctual_core::time::Instant;
+use punctual_core::wait::Wait;
+use punctual_os::clock::sleep_until_ns;
 
 /// One absolute sleep a cycle.
 pub(crate) struct Plain;
@@ -31,7 +31,7 @@ impl Wait<MachineClock> for Plain {
 mod tests {
     use super::*;
     use crate::crates::tests::is_there_at_each_release;
-    use punctual::core::time::Period;
+    use punctual_core::time::Period;
 
     #[test]
     fn it_is_there() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 use punctual_analysis::histogram::Histogram;
 use serde_json::Value;
 

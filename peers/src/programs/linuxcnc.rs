@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use punctual::core::time::Span;
-use punctual::os::process::euid;
-use punctual::os::scheduler;
+use punctual_core::time::Span;
+use punctual_os::process::euid;
+use punctual_os::scheduler;
 use punctual_analysis::histogram::Histogram;
 
 use super::{Folder, Readings, last_line, run, threads};

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use punctual::clocks::Vdso;
-//! use punctual::core::clock::Clock;
+//! use punctual_core::clock::Clock;
 //! use punctual::follow::{Follow, Reference};
 //!
 //! let follower = Follow::new(Reference::Tai).start()?;

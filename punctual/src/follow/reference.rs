@@ -33,9 +33,9 @@ pub enum Reference {
     /// gives both at once: the frames that were played, and when that was so.
     ///
     /// ```
-    /// use punctual::core::time::{Instant, Span};
+    /// use punctual_core::time::{Instant, Span};
     /// use punctual::follow::{Follow, ClockReading, Reference};
-    /// # use punctual::os::clock::{ClockId, now_ns};
+    /// # use punctual_os::clock::{ClockId, now_ns};
     /// # struct Status { frames_played: u64, stamp_ns: u64 }
     /// # struct Card;
     /// # impl Card { fn status(&self) -> Option<Status> {
@@ -68,8 +68,8 @@ pub enum Reference {
     /// use std::sync::Arc;
     ///
     /// use punctual::clocks::Vdso;
-    /// use punctual::core::clock::Clock;
-    /// use punctual::core::time::{Instant, Span};
+    /// use punctual_core::clock::Clock;
+    /// use punctual_core::time::{Instant, Span};
     /// use punctual::follow::{Follow, Last, ClockReading, Reference};
     /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
     ///

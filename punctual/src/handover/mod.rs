@@ -18,8 +18,8 @@
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 //! use punctual::clocks::MachineClock;
-//! use punctual::core::executive::many::{Cycle, Dispatch, Flow, Many};
-//! use punctual::core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
+//! use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+//! use punctual_core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
 //! use punctual::handover::{Exchange, Change, Handover, RunningPlan, Stretch};
 //! use punctual::periodic::{Periodic, Period, Task};
 //!

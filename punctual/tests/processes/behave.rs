@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
-use punctual::os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual::os::mapping::{Access, Mapping};
-use punctual::os::{process, scheduler, threads};
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
     BLOCK_VARIABLE, Event, Finished, RegisterError, Registration, Spec, Supervisor, TASK_VARIABLE,
     What,
 };
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::mapping::{Access, Mapping};
+use punctual_os::{process, scheduler, threads};
 
 /// A task ends at the latest by its alarm, so that a test that fails leaves nothing that runs on.
 const AT_MOST_S: u32 = 300;

@@ -4,17 +4,17 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::core::seat::Source;
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
-use punctual::os::child::{self, Program, Status, Text};
-use punctual::os::scheduler::{self, SchedPolicy as Scheduling};
-use punctual::os::{process, signal, threads};
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
     Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch,
     What,
 };
+use punctual_core::seat::Source;
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
+use punctual_os::child::{self, Program, Status, Text};
+use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
+use punctual_os::{process, signal, threads};
 use punctual_testkit::skip;
 
 use crate::behave::{PERIOD_NS, WORKS, count, notes, pause_ms, policy, run, spec};

@@ -9,14 +9,14 @@ mod left;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use punctual::core::seat::Source;
-use punctual::core::time::Span;
-use punctual::core::wait::Sleep;
 use punctual::periodic::OnOverrun;
 use punctual::process::{
     Cause, Event, Over, ProcessEnd, RegisterError, Registration, Restart, Spec, Supervisor,
     WaitError, Watch, What, When,
 };
+use punctual_core::seat::Source;
+use punctual_core::time::Span;
+use punctual_core::wait::Sleep;
 use punctual_testkit::skip;
 
 use behave::{WORKS, count, policy, run, spec};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
-use punctual::os::scheduler::{self, SchedPolicy};
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::*;
 use crate::callback::Body;
@@ -167,13 +167,13 @@ fn one_that_goes_on_after_its_grace_is_demoted_where_it_had_a_priority() {
 static SEEN: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
 
 unsafe extern "C" fn here<const AT: usize>(_: *mut c_void, _: *const Cycle) -> c_int {
-    SEEN[AT].store(punctual::os::affinity::current_cpu().into(), Ordering::Relaxed);
+    SEEN[AT].store(punctual_os::affinity::current_cpu().into(), Ordering::Relaxed);
     c_int::from(SEEN.iter().all(|cpu| cpu.load(Ordering::Relaxed) != u64::MAX))
 }
 
 #[test]
 fn tasks_run_on_the_cpu_that_they_were_laid_out_for() {
-    let allowed = punctual::os::affinity::get(0).expect("own");
+    let allowed = punctual_os::affinity::get(0).expect("own");
     let cpus: Vec<i32> = allowed.iter().take(2).map(|cpu| cpu as i32).collect();
     let last = *cpus.last().expect("one at least");
     let made = Made::new();

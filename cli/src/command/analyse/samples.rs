@@ -5,10 +5,10 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual::core::time::{Instant, Period};
 use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFileReader;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
+use punctual_core::time::{Instant, Period};
 
 use super::data::RecordedData;
 use crate::args::ReportArgs;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
-use punctual::core::time::Span;
 use punctual_analysis::impact::MODELS;
 use punctual_analysis::impact::model::Model;
 use punctual_analysis::impact::parameter::{Described, Presence, Values};
 use punctual_analysis::quantity::duration;
+use punctual_core::time::Span;
 
 use super::stepper::StepperArgs;
 

@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use punctual::os::scheduler::SchedPolicy;
 use punctual_lab::executive::ExecutiveExperiment;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::command;
 use crate::exit::Exit;

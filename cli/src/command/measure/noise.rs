@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use punctual::os::affinity;
 use punctual_host::choose::{check_cpus, helper_cpu};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::noise::NoiseExperiment;
+use punctual_os::affinity;
 
 use super::periodic::condition_name;
 use crate::args::{PolicyName, RootArgs};

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use punctual::core::time::Span;
+use punctual_core::time::Span;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;

@@ -4,14 +4,14 @@
 //! Each is a run of the report, and a row of `strategies`.
 
 use anyhow::{Result, bail};
-use punctual::core::time::{Period, Span};
-use punctual::os::scheduler::SchedPolicy;
 use punctual::wait_policy::SPIN_PERIOD_MIN;
+use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
 use crate::command;

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use punctual::os::Errno;
-use punctual::os::affinity::{self, CpuMask};
 use punctual_lab::tasks::TaskFile;
+use punctual_os::Errno;
+use punctual_os::affinity::{self, CpuMask};
 
 /// Refuses the first CPU that cannot be used, with the place in the file that names it.
 pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use punctual::monitor::Force;
-use punctual::os::scheduler::SchedPolicy;
 use punctual::process::{Cause, Event, Finished, Over, ProcessEnd, What};
 use punctual::session::{Attempt, Refusal};
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::format as show;
 

@@ -15,13 +15,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual::clocks::{MachineClock, wake_cost};
-use punctual::core::time::Period;
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::signal;
 use punctual::process::Supervisor;
 use punctual::process::{Event, Stop};
+use punctual_core::time::Period;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use crate::args::RunArgs;
 use crate::exit::Exit;

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::os::affinity::{self, CpuMask};
-use punctual::os::signal;
 use punctual_analysis::campaign::plain;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::signal;
 
 use super::config::CampaignConfig;
 use super::directory::Directory;

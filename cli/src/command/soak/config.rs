@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use punctual::core::time::Span;
 use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
+use punctual_core::time::Span;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 

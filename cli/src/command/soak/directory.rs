@@ -11,9 +11,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::os::{Errno, lock};
 use punctual_analysis::campaign::Campaign;
 use punctual_analysis::campaign::file::FILE_BYTES_MAX;
+use punctual_os::{Errno, lock};
 
 use crate::output::Dir;
 use crate::stored::{LOCK, STATES, regular};

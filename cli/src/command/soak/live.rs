@@ -4,11 +4,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use punctual::core::sample::Sample;
-use punctual::core::time::Span;
 use punctual::drain::Sink;
-use punctual::os::clock::{ClockId, now_ns};
 use punctual_analysis::campaign::{Batch, Campaign, Effort, Extent, RunSetup};
+use punctual_core::sample::Sample;
+use punctual_core::time::Span;
+use punctual_os::clock::{ClockId, now_ns};
 
 /// The campaign, and the batch that runs.
 pub(crate) struct Live {

@@ -20,13 +20,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use punctual::os::signal;
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::PeriodicPlan;
+use punctual_os::signal;
 
 use crate::command::measure::PlannedLoops;
 use crate::exit::Exit;

@@ -13,19 +13,19 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use punctual::core::time::Span;
-use punctual::os::clock::{ClockId, now_ns};
-use punctual::os::scheduler::SchedPolicy;
-use punctual::os::signal;
 use punctual_analysis::campaign::{
     BatchRow, Effort, Extent, RunSetup, Start, WatchedThresholds, plain,
 };
+use punctual_core::time::Span;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
 use punctual_lab::periodic::{
     Begun, Destination, PeriodicExperiment, PeriodicPlan, Prepared, RunOutcome,
 };
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use super::checkpointer::Checkpointer;
 use super::live::{Feed, Running, time_of_day_ns, unix_s};

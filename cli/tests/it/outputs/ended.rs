@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use punctual::os::process::EndSignal;
+use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
 use super::{names, result, text};

@@ -43,7 +43,7 @@ pub struct Finished {
 pub struct Figures {
     /// Its counters.
     pub counts: Counts,
-    /// Its histogram, by [`crate::core::bucket`].
+    /// Its histogram, by [`punctual_core::bucket`].
     pub buckets: Vec<u64>,
 }
 

@@ -49,7 +49,7 @@ pub struct Pace {
     pub(super) run: u32,
 }
 
-/// Storage of a [`super::State`], all of it prepared before the loop.
+/// Storage of a [`super::TableState`], all of it prepared before the loop.
 #[derive(Debug)]
 pub struct Storage<'s> {
     /// One a class.

@@ -7,7 +7,6 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::many::{Cycle, Dispatch, Flow};
 use crate::time::Instant;
 
 /// Cancels the cycle that runs, whichever it is.
@@ -23,7 +22,7 @@ pub struct Token {
     /// When the cycle is to be cancelled, ns.
     until_ns: AtomicU64,
     /// The last cycle that was cancelled.
-    cancelled: AtomicU64,
+    pub(super) cancelled: AtomicU64,
 }
 
 impl Default for Token {
@@ -46,7 +45,7 @@ impl Token {
 
     /// A cycle begins, to be cancelled at `until`; its number.
     #[inline]
-    fn begin(&self, until: Instant) -> u64 {
+    pub(super) fn begin(&self, until: Instant) -> u64 {
         // One writer, so that no locked instruction is needed.
         let turn = self.begun.load(Ordering::Relaxed) + 1;
         // Release: a thread that sees this cycle sees that the one before is over.
@@ -57,7 +56,7 @@ impl Token {
 
     /// The cycle is over.
     #[inline]
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.until_ns.store(NEVER_NS, Ordering::Release);
     }
 
@@ -89,34 +88,6 @@ impl Cancel<'_> {
     pub(crate) fn is_set(&self) -> bool {
         let cancelled = self.word.load(Ordering::Relaxed);
         cancelled == self.turn || cancelled == ALL
-    }
-}
-
-/// Tasks whose cycles hold the cancel token, where their policy is to be terminated.
-#[derive(Debug)]
-pub struct Cancelling<'t, D> {
-    /// The tasks.
-    pub tasks: D,
-    /// Shared with the watchdog.
-    pub token: &'t Token,
-}
-
-impl<D: Dispatch> Dispatch for Cancelling<'_, D> {
-    #[inline]
-    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
-        if !cycle.terminates() {
-            return self.tasks.run(rank, cycle);
-        }
-        let turn = self.token.begin(cycle.next);
-        let cancel = Cancel { word: &self.token.cancelled, turn };
-        let flow = self.tasks.run(rank, &mut cycle.with_cancel(cancel));
-        self.token.end();
-        flow
-    }
-
-    #[inline]
-    fn warm(&mut self, rank: usize) {
-        self.tasks.warm(rank);
     }
 }
 

@@ -6,6 +6,7 @@
 //! the clock, the wait, the tasks and the observer that it is given.
 
 pub mod cancel;
+pub mod cancelling;
 mod cycle;
 pub mod many;
 pub mod paced;

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_core::executive::cancel::Cancelling;
+use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow};
 use punctual_core::time::Span;
 

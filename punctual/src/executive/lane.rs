@@ -7,7 +7,7 @@ use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
-use punctual_core::executive::cancel::Cancelling;
+use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::Many;
 use punctual_core::executive::schedule::Schedule;
 use punctual_core::releases::Releases;

@@ -2,7 +2,7 @@
 //! the loop takes it between two jobs.
 //!
 //! For whoever runs [`Many`] over a [`Plan`] and wants to change the tasks meanwhile, whatever it
-//! keeps beside them (bodies, pages: [`Beside`]). The publishing thread makes a [`Change`] and
+//! keeps with them (bodies, statistics: [`Exchange`]). The publishing thread makes a [`Change`] and
 //! waits until the loop has taken it; what was there before comes back to it, and is freed by it.
 //! The loop neither allocates nor frees nor waits; it pays one load a turn, and the switch itself
 //! (`cargo bench -p punctual --bench switch`).

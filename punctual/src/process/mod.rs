@@ -5,8 +5,8 @@
 //! A process says three things (AnT, *Sophisticated periodic execution control*, §2): register
 //! ([`Registration::from_env`] where a [`Supervisor`] started it, [`Registration::join`] where it
 //! was started by hand), wait ([`Registration::wait`]), unregister. It shares one seat
-//! ([`punctual_core::seat`]) with its supervisor, over memory that is handed to it, and nothing else;
-//! it is released by futex. What it gives out ([`Registration::commit`]) others read whole
+//! ([`punctual_core::seat`]) with its supervisor, over memory that is handed to it, and nothing
+//! else; it is released by futex. What it gives out ([`Registration::commit`]) others read whole
 //! ([`Watch`]); when its process is gone, the safe value takes over.
 //!
 //! A process that a supervisor started ends with it, by the kernel where the supervisor is killed,

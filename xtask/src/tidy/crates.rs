@@ -44,7 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-lab",
         ],
     ),
-    ("punctual-capi", &["punctual"]),
+    ("punctual-capi", &["punctual", "punctual-core", "punctual-os"]),
     ("xtask", &[]),
 ];
 /// What tests of any crate may use beside.

@@ -62,7 +62,7 @@ fn head(campaign: &Campaign) -> String {
         "Campaign {}: {}{of} measured in {batches} batch{} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
-        if batches == 1 { "" } else { "s" },
+        if batches == 1 { "" } else { "es" },
         if boots == 1 { "" } else { "s" }
     )
 }

@@ -10,7 +10,7 @@ const SHOWN: usize = 5;
 
 /// The lines of a campaign.
 pub(super) fn lines(campaign: &Campaign) -> String {
-    let mut page = format!("\n{}\n", head(campaign));
+    let mut page = format!("\n{}\n", format::plain(&head(campaign)));
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(

@@ -77,7 +77,9 @@ pub(super) fn limits(report: &Report) -> String {
 
 /// Commands that work when pasted, for the results in this directory.
 pub(super) fn next(results: &str) -> String {
-    let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
+    let program = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+    let program = format::plain(program.as_deref().unwrap_or("punctual"));
+    let results = format::plain(results);
     format!(
         "\nNext steps\n\x20 1. open the page in a browser, or send it:\n\x20      \
          {results}/report.html\n\x20 2. every claim, from the samples of this run:\n\x20      \

@@ -6,10 +6,11 @@ use std::error::Error;
 use std::fs::File;
 use std::io;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use punctual::drain::SampleFile;
 use punctual::os::scheduler::SchedPolicy;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Standing, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
@@ -58,8 +59,11 @@ impl<'a> Samples<'a> {
         granted: &[SchedPolicy],
     ) -> Result<Option<SampleFile<File>>> {
         let Some(opened) = &self.file else { return Ok(None) };
-        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
         let runs = prepared.plan().runs();
+        if runs > RUNS_MAX {
+            bail!("{runs} runs: a sample file has at most {RUNS_MAX}; use fewer CPUs or loads");
+        }
+        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
         let (file, place) = opened.begin(|to| SampleFile::begin(to, &info, runs))?;
         Ok(Some(file.at_first_samples(place)))
     }

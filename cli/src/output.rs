@@ -5,6 +5,7 @@
 //! are complete. Never reads a result.
 
 mod dir;
+mod growing;
 mod inputs;
 mod messages;
 mod opened;
@@ -20,6 +21,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 pub(crate) use dir::Dir;
+pub(crate) use growing::GrowingFile;
 pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use messages::{line, message, page};
 pub(crate) use opened::Opened;

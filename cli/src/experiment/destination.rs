@@ -3,7 +3,6 @@
 //! Writes what the file says of itself, before the first sample.
 
 use std::error::Error;
-use std::fs::File;
 use std::io;
 
 use anyhow::{Result, bail};
@@ -16,7 +15,7 @@ use punctual_lab::experiment::{Standing, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
 
 use super::runs::{UNDER_LOAD, length_ns, run_name};
-use crate::output::Opened;
+use crate::output::{GrowingFile, Opened};
 use crate::report::policy_words;
 
 /// The destination of samples.
@@ -57,7 +56,7 @@ impl<'a> Samples<'a> {
         &self,
         prepared: &Prepared,
         granted: &[SchedPolicy],
-    ) -> Result<Option<SampleFile<File>>> {
+    ) -> Result<Option<SampleFile<GrowingFile>>> {
         let Some(opened) = &self.file else { return Ok(None) };
         let runs = prepared.plan().runs();
         if runs > RUNS_MAX {
@@ -107,13 +106,13 @@ impl<'a> Samples<'a> {
 
 impl Destination for Samples<'_> {
     type Sink = Recordings;
-    type File = File;
+    type File = GrowingFile;
 
     fn begin(
         &mut self,
         prepared: &Prepared,
         granted: &[SchedPolicy],
-    ) -> Result<Begun<Recordings, File>, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Begun<Recordings, GrowingFile>, Box<dyn Error + Send + Sync>> {
         let file = self.begin_file(prepared, granted)?;
         let conditions = prepared.plan().conditions.len();
         let standings = Standings::new(&self.watch.claims, prepared.plan().runs());

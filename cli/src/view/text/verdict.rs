@@ -3,7 +3,7 @@
 use punctual_analysis::claim::Level;
 
 use crate::format;
-use crate::report::{Answer, Report};
+use crate::report::{Answer, ENDED_EARLY, Report};
 
 /// What a reader should know before believing the numbers.
 pub(super) fn warnings(report: &Report) -> String {
@@ -68,8 +68,7 @@ pub(super) fn limits(report: &Report) -> String {
         );
         page += &(format::wrap(&text, 10) + "\n");
     }
-    if report.envelope.incomplete {
-        let reason = report.envelope.verdict.reasons.first().map_or("", String::as_str);
+    for reason in report.envelope.verdict.reasons.iter().filter(|&reason| reason == ENDED_EARLY) {
         page += &(format::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page

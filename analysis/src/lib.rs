@@ -19,6 +19,7 @@
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`page`] | the numbers of a live page |
+//! | [`plain`] | text from elsewhere, made safe to show |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
 #![forbid(unsafe_code)]
@@ -34,6 +35,7 @@ pub mod import;
 pub mod jitters;
 pub mod limit;
 pub mod page;
+pub mod plain;
 pub mod plot;
 pub mod quantile;
 pub mod quantity;

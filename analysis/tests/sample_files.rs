@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
+use punctual_analysis::import::samples::{
+    FileEnding, OpenError, RUNS_MAX, SampleFileReader, count_samples,
+};
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
@@ -175,4 +177,13 @@ proptest! {
         spoiled.splice(at.min(spoiled.len()).., bytes.iter().copied());
         let _ = (count_samples(&bytes), count_samples(&spoiled));
     }
+}
+
+#[test]
+fn more_runs_than_are_read_are_refused_with_their_number() {
+    let file = |runs| [head(&info(runs), FILE_VERSION), end()].concat();
+    assert_eq!(count_samples(&file(RUNS_MAX)).unwrap(), (0, FileEnding::Complete));
+    let why = count_samples(&file(RUNS_MAX + 1)).unwrap_err();
+    assert!(matches!(why, OpenError::Runs(1025)), "{why}");
+    assert_eq!(why.to_string(), "the file describes 1025 runs; at most 1024 are read");
 }

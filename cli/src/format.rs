@@ -3,6 +3,7 @@
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 
+pub(crate) use punctual_analysis::plain::plain;
 use punctual_core::time::Span;
 
 /// Columns of a page.
@@ -111,18 +112,10 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
-/// `text` without what would steer a terminal: control characters are escaped.
-pub(crate) fn plain(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
-}
-
-/// `text` in lines of at most [`WIDTH`] columns, each after the first behind `indent` spaces.
-/// Spaces at the start stay.
+/// `text`, made plain, in lines of at most [`WIDTH`] columns, each after the first behind `indent`
+/// spaces. Spaces at the start stay.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
+    let text = plain(text);
     let words = text.trim_start_matches(' ');
     let mut column = text.len() - words.len();
     let mut lines = " ".repeat(column);
@@ -182,5 +175,6 @@ mod tests {
         assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    word")));
         assert_eq!(wrapped.split_whitespace().count(), 60);
         assert_eq!(wrap("  two  inside", 0), "  two  inside");
+        assert_eq!(wrap("  a\nb\u{1b}[2J", 0), "  a\\nb\\u{1b}[2J", "only this breaks lines");
     }
 }

@@ -5,6 +5,7 @@
 //! are complete. Never reads a result.
 
 mod dir;
+mod growing;
 mod inputs;
 mod messages;
 mod opened;
@@ -20,8 +21,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 pub(crate) use dir::Dir;
+pub(crate) use growing::GrowingFile;
 pub(crate) use inputs::{distinct, spare, spare_tree};
-pub(crate) use messages::message;
+pub(crate) use messages::{line, message, page};
 pub(crate) use opened::Opened;
 pub(crate) use trust::Trust;
 
@@ -58,12 +60,7 @@ impl Json {
             }
         };
         // The page is shown also where the file could not be written.
-        let shown =
-            match io::stdout().write_all(stdout.as_bytes()).and_then(|()| io::stdout().flush()) {
-                // Whoever reads has seen enough.
-                Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                other => other.context("cannot write to standard output"),
-            };
+        let shown = page(stdout).context("cannot write to standard output");
         kept.and(shown)
     }
 }

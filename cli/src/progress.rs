@@ -31,6 +31,7 @@ impl Line {
     /// Shows how far the experiment is; `condition` names what runs.
     fn show(&mut self, progress: &ExperimentProgress, condition: &str, claim: Option<&Standing>) {
         let text = text(progress, condition) + &claim.map(standing).unwrap_or_default();
+        let text = format::plain(&text);
         // A standard error that is gone costs the line, not the measurement.
         let _gone = if self.terminal {
             self.shown = true;

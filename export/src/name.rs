@@ -1,24 +1,22 @@
 //! Names of runs, made safe to print: a name can never change the layout of a file.
 //!
-//! For every format here. A name keeps its letters; control characters are escaped, and long names
-//! are cut.
+//! For every format here. A name keeps its letters; what steers a terminal or a reader is escaped,
+//! and long names are cut.
 
 use std::collections::BTreeSet;
+
+use punctual_analysis::plain;
 
 /// The most characters of a name that are kept: it stands in every row of a table.
 pub const NAME_CHARS_MAX: usize = 200;
 
-/// A name as one plain line: control characters escaped as in Rust (`\n`, `\u{1b}`), at most
+/// A name as one plain line: what steers a reader escaped as in Rust (`\n`, `\u{1b}`), at most
 /// [`NAME_CHARS_MAX`] characters of it, the last one "…" when it was longer.
 pub fn plain(name: &str) -> String {
     let mut kept = String::new();
     let mut chars = 0;
     for c in name.chars() {
-        let shown = if steers(c) { c.escape_unicode().collect() } else { String::from(c) };
-        let shown = match c {
-            '\n' | '\r' | '\t' => c.escape_default().collect(),
-            _ => shown,
-        };
+        let shown = plain::plain(c.encode_utf8(&mut [0; 4]));
         let more = shown.chars().count();
         if chars + more > NAME_CHARS_MAX - 1 {
             kept.push('…');
@@ -28,13 +26,6 @@ pub fn plain(name: &str) -> String {
         kept.push_str(&shown);
     }
     kept
-}
-
-/// Control characters, and those that turn the direction of writing around or are line ends to
-/// some readers.
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Names that differ: a later one that stood before gets a number.
@@ -60,6 +51,7 @@ impl Distinct {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plain::steers;
     use proptest::prelude::*;
 
     #[test]

@@ -122,8 +122,9 @@ fn short(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Words as they may stand in XML and HTML, between tags and in quoted attributes; what steers a
-/// terminal or is no character of XML becomes a box.
+/// Words as they may stand in XML and HTML, between tags and in quoted attributes. What steers a
+/// terminal or a reader (controls, marks of direction, what has no width) is shown as an escape;
+/// what is no character of XML becomes a box.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,15 +135,29 @@ pub fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' => escaped.push(' '),
-            c if c.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&c) => {
-                escaped.push('\u{fffd}');
-            }
-            // Marks that turn the direction of what follows.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escaped.push('\u{fffd}'),
+            '\u{fffe}'..='\u{ffff}' => escaped.push('\u{fffd}'),
+            c if steers(c) => escaped.extend(c.escape_unicode()),
             c => escaped.push(c),
         }
     }
     escaped
+}
+
+/// The same characters as in `punctual_analysis::plain`, which this crate does not know.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]
@@ -177,6 +192,7 @@ mod tests {
         for svg in [inline(&chart(hostile).scene(), "a"), file(&chart(hostile).scene())] {
             assert!(!svg.contains("<script") && !svg.contains("<img"), "{svg}");
             assert!(!svg.contains('\u{1b}') && !svg.contains('\u{202e}'));
+            assert!(svg.contains("\\u{1b}[2J\\u{202e}"), "{svg}");
         }
     }
 

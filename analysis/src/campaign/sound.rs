@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Campaign, Pool, RUNS_MAX, RunSetup, Setup, TOTALS_MAX, Total};
+use crate::plain::steers;
 
 /// The longest text in a campaign, in characters; what is longer is cut.
 const TEXT_MAX: usize = 400;
@@ -10,9 +11,9 @@ const TEXT_MAX: usize = 400;
 /// The most names, loads or broken limits of a campaign.
 const LIST_MAX: usize = 64;
 
-/// Text as a campaign keeps it: without control characters, and not too long.
+/// Text as a campaign keeps it: without what steers a reader, and not too long.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_MAX).collect()
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).take(TEXT_MAX).collect()
 }
 
 fn map(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -34,18 +34,12 @@ pub(super) struct Extremes {
 }
 
 /// Both halves of the hull.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hull {
     block: Vec<Point>,
     upper: Half,
     /// Of the mirrored points, so that the code is the same.
     lower: Half,
-}
-
-impl Default for Hull {
-    fn default() -> Self {
-        Self { block: Vec::with_capacity(BLOCK), upper: Half::default(), lower: Half::default() }
-    }
 }
 
 impl Hull {

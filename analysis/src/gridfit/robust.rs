@@ -36,11 +36,7 @@ pub(super) struct Blocks {
 
 impl Default for Blocks {
     fn default() -> Self {
-        Self {
-            done: Vec::with_capacity(BLOCKS_MAX),
-            level: 0,
-            pending: [Pending::default(); LEVELS_MAX],
-        }
+        Self { done: Vec::new(), level: 0, pending: [Pending::default(); LEVELS_MAX] }
     }
 }
 

@@ -5,9 +5,7 @@
 
 use super::error::ImportError;
 use super::run::{RunBuilder, Source};
-
-/// The most runs of a file: each takes about 300 KiB.
-pub(super) const RUNS_MAX: usize = 1024;
+pub(super) use super::samples::RUNS_MAX;
 
 /// What is requested of a file.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,13 @@ use punctual_core::file::{
 };
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use super::info::FileInfo;
+
+/// The most runs of a file, of the project's own as of another program's.
+pub const RUNS_MAX: usize = 1024;
 
 /// Why a file could not be opened as a sample file.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +31,9 @@ pub enum OpenError {
     /// It ends, or is damaged, before the first block.
     #[error("a punctual sample file with a damaged header: {0}")]
     Damaged(String),
+    /// It describes more runs than are read.
+    #[error("the file describes {0} runs; at most {RUNS_MAX} are read")]
+    Runs(usize),
     /// A later version wrote it.
     #[error("written by a newer punctual (layout {0}); this one reads layout {FILE_VERSION}")]
     Newer(u32),
@@ -73,6 +82,12 @@ struct Progress {
     unrecorded: u64,
 }
 
+/// How many runs a file describes: the elements take no memory.
+#[derive(Deserialize)]
+struct Described {
+    runs: Vec<IgnoredAny>,
+}
+
 /// A sample file being read.
 #[derive(Debug)]
 pub struct SampleFileReader<R> {
@@ -89,7 +104,8 @@ impl<R: Read> SampleFileReader<R> {
     /// Reads the head of a file.
     ///
     /// # Errors
-    /// Not a sample file, a newer one, one whose head is damaged, or a reader that fails.
+    /// Not a sample file, a newer one, one whose head is damaged or describes more than
+    /// [`RUNS_MAX`] runs, or a reader that fails.
     pub fn open(mut reader: R) -> Result<Self, OpenError> {
         let mut head = [0; FILE_HEADER_BYTES];
         let got = read_up_to(&mut reader, &mut head)?;
@@ -117,9 +133,15 @@ impl<R: Read> SampleFileReader<R> {
         if crc32fast::hash(&bytes) != header.json_crc {
             return damaged("the checksum of the description does not match");
         }
-        let info: FileInfo = serde_json::from_slice(&bytes).map_err(|error| {
+        let unreadable = |error: serde_json::Error| {
             OpenError::Damaged(format!("the description cannot be read: {error}"))
-        })?;
+        };
+        // Counted first: a run takes more memory than its text.
+        let described: Described = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        if described.runs.len() > RUNS_MAX {
+            return Err(OpenError::Runs(described.runs.len()));
+        }
+        let info: FileInfo = serde_json::from_slice(&bytes).map_err(unreadable)?;
         if info.runs.iter().any(|run| run.period_ns == 0) {
             return damaged("the description has a period of 0");
         }

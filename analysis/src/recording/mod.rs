@@ -1,7 +1,8 @@
 //! The one streaming pass over one run: samples in, [`RunFigures`] out.
 //!
-//! Feeds every accumulator of this crate. Constant memory (about 1.6 MiB), no allocation per
-//! sample. Never reads a clock or a file; never drops a sample without counting it.
+//! Feeds every accumulator of this crate. Constant memory (about 1.6 MiB; before the first sample
+//! some KiB), no allocation per sample. Never reads a clock or a file; never drops a sample without
+//! counting it.
 
 mod block;
 mod outcome;

@@ -33,7 +33,8 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {
 fn list(store: &Store) -> Result<String> {
     let names = store.names()?;
     if names.is_empty() {
-        return Ok(format!("no baselines in {}\n", store.dir().display()));
+        let dir = format::plain(&store.dir().display().to_string());
+        return Ok(format!("no baselines in {dir}\n"));
     }
     let mut page = format!("{:20} {:20} {:24} {:12}\n", "name", "kept at", "kernel", "setup");
     for name in names {
@@ -62,7 +63,7 @@ fn shown(baseline: &Baseline, store: &Store) -> String {
         "baseline {} · kept at {}\n  {}\n  machine {}\n  setup   {}\n",
         baseline.name.as_str(),
         format::plain(&baseline.kept_at),
-        store.path(&baseline.name).display(),
+        format::plain(&store.path(&baseline.name).display().to_string()),
         format::plain(&baseline.machine_digest),
         format::plain(&baseline.setup_digest),
     );

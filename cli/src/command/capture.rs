@@ -8,6 +8,7 @@ use punctual_host::scrub::Scrub;
 
 use crate::args::CaptureArgs;
 use crate::exit::Exit;
+use crate::format;
 use crate::output::{Dir, Json};
 
 /// Environment variables that name a user.
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Exit> {
         "{} files in {}; its MANIFEST lists {} absent and {} unreadable files. Check the files \
          before you send them: names that no rule covers may remain.\n",
         captured.files,
-        args.out.display(),
+        format::plain(&args.out.display().to_string()),
         captured.absent,
         captured.unreadable,
     );

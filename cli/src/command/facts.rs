@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::args::FactsArgs;
 use crate::exit::Exit;
+use crate::format;
 use crate::output::{self, Json};
 use crate::view;
 
@@ -33,7 +34,8 @@ fn page(facts: &Value) -> String {
             Some(Value::Null) | None => format!("unreadable: {}", text("why")),
             Some(value) => value.to_string(),
         };
-        page += &format!("{name:24} {value}\n{:24}   {}\n", "", text("origin"));
+        let (value, origin) = (format::plain(&value), format::plain(text("origin")));
+        page += &format!("{name:24} {value}\n{:24}   {origin}\n", "");
     }
     page
 }

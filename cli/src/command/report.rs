@@ -7,12 +7,13 @@ mod gather;
 mod plots;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::args::ReportPageArgs;
 use crate::exit::Exit;
+use crate::format;
 use crate::output::{self, Dir, Opened};
 use crate::pages::Page;
 use crate::report::Report;
@@ -34,14 +35,14 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     let links = gather::links(&found.stored, out.path());
     let page = Page::of(found.stored, links)?;
     out.write(|file| Ok(file.write_all(view::html::page(&page).as_bytes())?))?;
-    let mut said = format!("{}\n", out.path().display());
+    let shown = |path: &Path| format::plain(&path.display().to_string()) + "\n";
+    let mut said = shown(out.path());
     if let Some(dir) = &plots {
         for file in plots::write(&page, dir)? {
-            said += &format!("{}\n", file.display());
+            said += &shown(&file);
         }
     }
-    // Whoever reads has seen enough.
-    let _closed = std::io::stdout().write_all(said.as_bytes());
+    let _closed = output::page(&said);
     Ok(Exit::Fine)
 }
 

@@ -108,7 +108,7 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            bail!("not saved as baseline {}: the run ended early", name.as_str());
+            bail!("not saved as baseline {}: the run or its file ended early", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         store.refuse_taken(name, *force)?;

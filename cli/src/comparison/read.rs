@@ -51,9 +51,6 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     file.rewind().with_context(|| format!("cannot read {shown}"))?;
     let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
-    if info.runs.len() > RUNS_MAX {
-        bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", info.runs.len());
-    }
     let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
     while let Some(block) = file.next_block() {
         let period_ns = info.runs[block.run].period_ns;

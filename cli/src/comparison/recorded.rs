@@ -1,13 +1,11 @@
 //! A result, as far as a comparison needs it.
 
 use punctual_analysis::compare::series::LatenessSeries;
+pub(crate) use punctual_analysis::import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Report, Session, Setup};
-
-/// The most runs of a result that is compared.
-pub(crate) const RUNS_MAX: usize = 1_024;
 
 /// A result, as far as a comparison needs it: bounded in size, however long it ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,19 +3,19 @@
 //! Writes what the file says of itself, before the first sample.
 
 use std::error::Error;
-use std::fs::File;
 use std::io;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use punctual::drain::SampleFile;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Standing, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::runs::{UNDER_LOAD, length_ns, run_name};
-use crate::output::Opened;
+use crate::output::{GrowingFile, Opened};
 use crate::report::policy_words;
 
 /// The destination of samples.
@@ -56,10 +56,13 @@ impl<'a> Samples<'a> {
         &self,
         prepared: &Prepared,
         granted: &[SchedPolicy],
-    ) -> Result<Option<SampleFile<File>>> {
+    ) -> Result<Option<SampleFile<GrowingFile>>> {
         let Some(opened) = &self.file else { return Ok(None) };
-        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
         let runs = prepared.plan().runs();
+        if runs > RUNS_MAX {
+            bail!("{runs} runs: a sample file has at most {RUNS_MAX}; use fewer CPUs or loads");
+        }
+        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
         let (file, place) = opened.begin(|to| SampleFile::begin(to, &info, runs))?;
         Ok(Some(file.at_first_samples(place)))
     }
@@ -103,13 +106,13 @@ impl<'a> Samples<'a> {
 
 impl Destination for Samples<'_> {
     type Sink = Recordings;
-    type File = File;
+    type File = GrowingFile;
 
     fn begin(
         &mut self,
         prepared: &Prepared,
         granted: &[SchedPolicy],
-    ) -> Result<Begun<Recordings, File>, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Begun<Recordings, GrowingFile>, Box<dyn Error + Send + Sync>> {
         let file = self.begin_file(prepared, granted)?;
         let conditions = prepared.plan().conditions.len();
         let standings = Standings::new(&self.watch.claims, prepared.plan().runs());

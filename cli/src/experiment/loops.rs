@@ -97,7 +97,12 @@ impl LoopExperiment<'_> {
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warnings.splice(0..0, notes);
-        let measured = made(envelope, finished, followed, plans, (args, merge));
+        let mut measured = made(envelope, finished, followed, plans, (args, merge));
+        // After the limits were judged: the figures are those of the whole run.
+        if let Some(why) = &trouble {
+            measured.envelope.incomplete = true;
+            measured.envelope.warnings.push(format!("{why:#}"));
+        }
         Ok(MeasuredLoops { trouble, ..measured })
     }
 }

@@ -1,30 +1,31 @@
-//! Messages on standard error: errors, warnings, notes.
+//! Where text leaves the program: pages on standard output, messages on standard error.
 //!
-//! Results and pages go to standard output; the line of progress has a module of its own.
+//! All of it goes through here and is made plain: no text that came from a file, an argument or
+//! another machine can steer a terminal. A foreign text in a page is made plain by the view too,
+//! so that it breaks no line. Never adds anything but the name of the program.
 
 use std::io::{self, Write};
+
+use punctual_analysis::plain::{plain, plain_lines};
 
 /// Writes one line to standard error, whatever the text holds. Where standard error is closed, the
 /// line is dropped.
 pub(crate) fn message(text: &str) {
-    let line: String = text.chars().flat_map(plain).collect();
-    let _closed = writeln!(io::stderr(), "punctual: {line}");
+    line(&format!("punctual: {text}"));
 }
 
-/// A character as it is, or escaped where it would steer a terminal or break the line.
-fn plain(c: char) -> impl Iterator<Item = char> {
-    let (kept, escaped) =
-        if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
-    kept.into_iter().chain(escaped.into_iter().flatten())
+/// As [`message`], without the name of the program.
+pub(crate) fn line(text: &str) {
+    let _closed = writeln!(io::stderr(), "{}", plain(text));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_typed_cannot_steer_the_terminal() {
-        let shown: String = "a\n\u{1b}[2J µ".chars().flat_map(plain).collect();
-        assert_eq!(shown, "a\\n\\u{1b}[2J µ");
+/// Writes a page of lines to standard output.
+///
+/// # Errors
+/// It cannot be written; a reader that has seen enough is none.
+pub(crate) fn page(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(plain_lines(text).as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }

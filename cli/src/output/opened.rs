@@ -22,6 +22,7 @@ use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
 use rustix::io::Errno;
 
 use super::dir::Dir;
+use super::growing::{GrowingFile, Length};
 use super::messages;
 use super::pending::Pending;
 
@@ -41,6 +42,7 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 struct Begun {
     file: File,
+    length: Length,
     placed: Arc<AtomicBool>,
 }
 
@@ -105,11 +107,14 @@ impl Opened {
 
     /// Begins a file that is written bit by bit: gives what `head` made of it, and what puts it in
     /// its place once it holds something. If that is dropped uncalled, everything stays as it was.
-    pub(crate) fn begin<T>(&self, head: impl FnOnce(File) -> io::Result<T>) -> Result<(T, Place)> {
+    pub(crate) fn begin<T>(
+        &self,
+        head: impl FnOnce(GrowingFile) -> io::Result<T>,
+    ) -> Result<(T, Place)> {
         let begun = match &self.to {
             To::Stream(stream) => stream.try_clone().and_then(|file| {
                 let in_place = || Ok(());
-                Ok((head(file)?, Box::new(in_place) as Place))
+                Ok((head(GrowingFile::stream(file))?, Box::new(in_place) as Place))
             }),
             To::Name(dir, name) => self.begin_as(dir, name, head),
         };
@@ -120,14 +125,15 @@ impl Opened {
         &self,
         dir: &Dir,
         name: &OsStr,
-        head: impl FnOnce(File) -> io::Result<T>,
+        head: impl FnOnce(GrowingFile) -> io::Result<T>,
     ) -> io::Result<(T, Place)> {
         let new = Pending::create(dir, name)?;
-        let begun = head(new.file().try_clone()?)?;
+        let length = Length::default();
+        let begun = head(GrowingFile::new(new.file().try_clone()?, length.clone()))?;
         // Synced now: a slow disk must not keep the drain from its samples later.
         new.file().sync_all()?;
         let (name, placed) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
-        let kept = Begun { file: new.file().try_clone()?, placed: Arc::clone(&placed) };
+        let kept = Begun { file: new.file().try_clone()?, length, placed: Arc::clone(&placed) };
         let _once = self.begun.set(kept);
         let place = move || {
             new.rename(&name)?;
@@ -141,7 +147,7 @@ impl Opened {
     pub(crate) fn cut_off(&self, why: &io::Error) -> anyhow::Error {
         let in_place = self.begun.get().is_none_or(|begun| begun.placed.load(Ordering::Acquire));
         let left = if in_place {
-            "the file ends early and is readable up to there"
+            "the file ends early, and is readable up to there unless it was changed"
         } else {
             "not written, because writing the first samples failed"
         };
@@ -152,7 +158,7 @@ impl Opened {
     /// reported elsewhere, a message says that it never took its place.
     ///
     /// # Errors
-    /// When it was removed or replaced meanwhile, or the disk did not take it.
+    /// When it was removed, replaced or changed meanwhile, or the disk did not take it.
     pub(crate) fn finish(&self, failed: bool) -> Result<()> {
         let Some(begun) = self.begun.get() else { return Ok(()) };
         let shown = self.path.display();
@@ -169,7 +175,7 @@ impl Opened {
         if begun.file.metadata().is_ok_and(|meta| meta.nlink() == 0) {
             bail!("{shown}: it was removed or replaced while it was written: its samples are lost");
         }
-        Ok(())
+        begun.length.check(&begun.file).with_context(|| format!("{shown}: samples are lost"))
     }
 }
 
@@ -307,6 +313,12 @@ mod tests {
         place().expect("it takes its place");
         file.write_all(b"samples").expect("writable");
         opened.finish(false).expect("it is there");
+        let cut = OpenOptions::new().write(true).open(dir.path("old")).expect("writable");
+        cut.set_len(5).expect("ours");
+        let why = format!("{:#}", opened.finish(false).expect_err("noticed"));
+        assert!(why.contains("5 bytes long, 16 were written"), "{why}");
+        let why = file.write_all(b"more").expect_err("noticed").to_string();
+        assert!(why.contains("another program changed it"), "{why}");
         assert_eq!((read(&dir.path("old")).as_str(), dir.names().len()), ("head and samples", 1));
         fs::remove_file(dir.path("old")).expect("there");
         let why = opened.finish(false).expect_err("noticed").to_string();

@@ -35,6 +35,10 @@ pub(crate) struct JudgedLimit {
     pub(crate) judgement: Judgement,
 }
 
+/// The reason for which the limits of a run fail that ended before its time.
+pub(crate) const ENDED_EARLY: &str =
+    "the run ended early: conditions that did not run were not checked against limits";
+
 /// Holds every run to every limit. A run that ended before its time did not show that one holds.
 pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
     let judged: Vec<JudgedLimit> = runs
@@ -46,10 +50,7 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
             })
         })
         .collect();
-    let cut = (incomplete && !limits.is_empty()).then(|| {
-        "the run ended early: conditions that did not run were not checked against limits"
-            .to_owned()
-    });
+    let cut = (incomplete && !limits.is_empty()).then(|| ENDED_EARLY.to_owned());
     let failed = judged.iter().filter(|limit| !limit.judgement.ok);
     let failed = failed.map(|limit| {
         format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason)

@@ -31,7 +31,7 @@ pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{JudgedClaim, PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use follow::Follow;
-pub(crate) use judge::{Overall, judge};
+pub(crate) use judge::{ENDED_EARLY, Overall, judge};
 pub(crate) use run::{Load, LoadRow, Run, Setup, loads};
 pub(crate) use session::{Refused, Session, policy_words};
 pub(crate) use strategies::of as strategies;

@@ -1,14 +1,15 @@
 //! A report as JSON, and the schema of it.
 
 use anyhow::Result;
+use punctual_analysis::plain::plain_json;
 use schemars::schema_for;
 use serde::Serialize;
 
 use crate::report::Report;
 
-/// Any report as JSON text, with a line end.
+/// Any report as JSON text, with a line end; what steers a reader of the text is escaped in it.
 pub(crate) fn of(report: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(report)? + "\n")
+    Ok(plain_json(&serde_json::to_string_pretty(report)?) + "\n")
 }
 
 /// The schema of results, as JSON text.

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use crate::support::{Dir, json, punctual, refused, run, stderr};
+use crate::support::{Dir, json, punctual, refused, run, sample_file, stderr};
 
 fn recorded(dir: &Dir) -> String {
     let file = dir.path("samples");
@@ -104,4 +104,31 @@ fn reads_standard_input() {
     child.stdin.take().expect("piped").write_all(b"10\n20\n30\n").expect("it reads");
     let out = child.wait_with_output().expect("it ends");
     assert_eq!(json(&out)["runs"][0]["lateness_ns"]["max"], 30.0);
+}
+
+/// What the program may take for 1024 runs without samples, in KiB: itself, and some 32 KiB a run.
+const MEMORY_KIB: u32 = 64 << 10;
+
+#[test]
+fn many_runs_are_refused_and_as_many_as_are_read_take_little_memory() {
+    let dir = Dir::new("analyse-runs");
+    let file = |runs: usize| {
+        let run = |n| serde_json::json!({ "name": format!("run {n}"), "period_ns": 1_000_000 });
+        let info = serde_json::json!({ "runs": (0..runs).map(run).collect::<Vec<_>>() });
+        sample_file(&dir.path("samples"), &info, &[])
+    };
+    let many = file(1_025);
+    for command in [&["analyse", &many][..], &["export", "--csv", &many], &["report", &many]] {
+        refused(&run(command), &[&many]);
+    }
+    refused(&run(["analyse", &many]), &["describes 1025 runs; at most 1024 are read"]);
+    let compared = run(["compare", &many, &many, "--anyway"]);
+    refused(&compared, &["describes 1025 runs; at most 1024 are read"]);
+    let most = file(1_024);
+    let program = punctual().get_program().to_owned();
+    let limited = format!("ulimit -v {MEMORY_KIB} && exec \"$0\" analyse \"$1\" --json -");
+    let out = Command::new("sh").args(["-c", &limited]).arg(program).arg(&most).output();
+    let out = out.expect("sh starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(1_024));
 }

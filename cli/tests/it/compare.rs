@@ -3,12 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
-use punctual_core::sample::Sample;
-use punctual_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+use crate::support::{Dir, json, json_file, punctual, refused, run, sample_file, stderr, stdout};
 
 /// One run of a sample file that is made here.
 struct Made<'a> {
@@ -44,32 +41,8 @@ fn samples(path: &Path, started_at: &str, runs: &[Made<'_>]) -> String {
         "tool": "punctual", "version": "0.1.0", "started_at": started_at,
         "runs": runs.iter().map(described).collect::<Vec<_>>()
     });
-    let info = info.to_string();
-    let header = FileHeader {
-        version: FILE_VERSION,
-        json_bytes: info.len() as u32,
-        json_crc: crc32fast::hash(info.as_bytes()),
-    };
-    let mut bytes = [&header.to_bytes()[..], info.as_bytes()].concat();
-    for (run, made) in runs.iter().enumerate() {
-        let sample = |(cycle, &ns): (u64, &i64)| {
-            let lateness = Span::from_ns(ns);
-            Sample { cycle, lateness, ..Sample::default() }.to_bytes()
-        };
-        let payload: Vec<u8> = (0..).zip(&made.latenesses).flat_map(sample).collect();
-        bytes.extend(block(BlockKind::Data, run as u32, made.latenesses.len() as u32, &payload));
-        bytes.extend(payload);
-    }
-    bytes.extend(block(BlockKind::End, 0, 0, &[]));
-    fs::write(path, bytes).expect("writable");
-    path.to_str().expect("UTF-8").to_owned()
-}
-
-fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
-    let payload_crc = crc32fast::hash(payload);
-    let (first, missed, unrecorded) = (0, 0, 0);
-    let header = BlockHeader { kind, run, samples, first, missed, unrecorded, payload_crc };
-    header.to_bytes(crc32fast::hash).to_vec()
+    let latenesses: Vec<&[i64]> = runs.iter().map(|run| &run.latenesses[..]).collect();
+    sample_file(path, &info, &latenesses)
 }
 
 /// A page without its line ends.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use punctual_os::process::EndSignal;
 
-use crate::support::{Dir, json, punctual, run, signal, stdout, until};
+use crate::support::{Dir, json, json_file, punctual, run, signal, stderr, stdout, until};
 
 fn start(samples: &Path, load: &str) -> Child {
     punctual()
@@ -128,4 +128,72 @@ fn a_later_signal_ends_what_does_not_end_by_itself() {
         status.is_some()
     });
     assert_eq!(status.and_then(|status| status.signal()), Some(EndSignal::Interrupt as i32));
+}
+
+fn cut_in_half(path: &Path) {
+    let file = fs::OpenOptions::new().write(true).open(path).expect("there");
+    file.set_len(file.metadata().expect("there").len() / 2).expect("ours");
+}
+
+#[test]
+fn a_sample_file_that_is_removed_or_cut_off_meanwhile_is_noticed_and_all_else_is_written() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change, &str); 3] = [
+        ("remove", |path| fs::remove_file(path).expect("there"), "removed or replaced"),
+        (
+            "replace",
+            |path| {
+                let new = path.with_extension("new");
+                fs::write(&new, "x").expect("writable");
+                fs::rename(new, path).expect("ours");
+            },
+            "removed or replaced",
+        ),
+        ("truncate", cut_in_half, "another program changed it"),
+    ];
+    for (how, change, words) in changes {
+        let dir = Dir::new(&format!("changed-{how}"));
+        let (file, result) = (dir.path("samples"), dir.path("result.json"));
+        let child = punctual()
+            .args(["measure", "periodic", "--duration", "3s", "--limit", "max<10s", "--json"])
+            .arg(&result)
+            .arg("--samples")
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        until("samples", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 8_000));
+        change(&file);
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(2), "{how}: {}", stderr(&out));
+        let page = stdout(&out).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(stderr(&out).contains(words), "{how}: {}", stderr(&out));
+        assert!(page.contains("incomplete") && page.contains(words), "{how}: {page}");
+        let result = json_file(&result);
+        assert_eq!(result["incomplete"], true, "{how}");
+        assert!(result["warnings"].to_string().contains(words), "{how}: {result}");
+        // What was measured is whole.
+        assert_eq!(result["verdict"]["ok"], true, "{how}");
+        assert!(result["runs"][0]["cycles"].as_u64() > Some(2_000), "{how}");
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_is_said_in_the_result_and_all_else_is_written() {
+    let dir = Dir::new("full-disk");
+    let (file, result) = (dir.path("samples"), dir.path("result.json"));
+    // A limit on the length of files stands for the disk; in blocks of 512 bytes.
+    let limited = "ulimit -f 128 && exec \"$0\" measure periodic --period 100us --duration 2s \
+                   --samples \"$1\" --json \"$2\"";
+    let program = punctual().get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    let out = shell.args(["-c", limited]).arg(program).arg(&file).arg(&result).output();
+    let out = out.expect("sh starts");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("ends early"), "{}", stderr(&out));
+    assert!(stdout(&out).contains("incomplete"), "{}", stdout(&out));
+    let result = json_file(&result);
+    assert_eq!(result["incomplete"], true);
+    assert!(result["warnings"].to_string().contains("ends early"), "{result}");
 }

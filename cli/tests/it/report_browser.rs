@@ -233,7 +233,7 @@ fn harmless(browser: &Browser, page: &Path, results: usize) {
     browser.open(page);
     let title = browser.run("return document.title");
     let title = title.as_str().unwrap_or_default();
-    assert!(title.contains("how punctual") && title != "owned", "{title}");
+    assert!(title.contains("Punctuality of") && title != "owned", "{title}");
     let found = "return [document.querySelectorAll('img, iframe, object, [onerror], \
          [onmouseover]').length, document.scripts.length, punctual.plots.length > 0]";
     assert_eq!(browser.run(found), json!([0, 3, true]), "{results} results");

@@ -1,4 +1,4 @@
-//! What the tests share: the program, a directory that goes away, JSON by path.
+//! What the tests share: the program, a directory that goes away, JSON by path, sample files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
+use punctual_core::sample::Sample;
+use punctual_core::time::Span;
 use punctual_os::process::{EndSignal, end};
 use serde_json::Value;
 
@@ -88,4 +91,34 @@ pub(crate) fn refused(output: &Output, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "{word:?} in {said:?}");
     }
+}
+
+/// Writes a sample file with this description, and each run's latenesses in ns.
+pub(crate) fn sample_file(path: &Path, info: &Value, latenesses: &[&[i64]]) -> String {
+    let info = info.to_string();
+    let header = FileHeader {
+        version: FILE_VERSION,
+        json_bytes: info.len() as u32,
+        json_crc: crc32fast::hash(info.as_bytes()),
+    };
+    let mut bytes = [&header.to_bytes()[..], info.as_bytes()].concat();
+    for (run, latenesses) in latenesses.iter().enumerate() {
+        let sample = |(cycle, &ns): (u64, &i64)| {
+            let lateness = Span::from_ns(ns);
+            Sample { cycle, lateness, ..Sample::default() }.to_bytes()
+        };
+        let payload: Vec<u8> = (0..).zip(*latenesses).flat_map(sample).collect();
+        bytes.extend(block(BlockKind::Data, run as u32, latenesses.len() as u32, &payload));
+        bytes.extend(payload);
+    }
+    bytes.extend(block(BlockKind::End, 0, 0, &[]));
+    fs::write(path, bytes).expect("writable");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
+    let payload_crc = crc32fast::hash(payload);
+    let (first, missed, unrecorded) = (0, 0, 0);
+    let header = BlockHeader { kind, run, samples, first, missed, unrecorded, payload_crc };
+    header.to_bytes(crc32fast::hash).to_vec()
 }

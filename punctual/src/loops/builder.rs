@@ -59,7 +59,7 @@ impl LoopBuilder {
 
     /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads; a file
     /// of that name is replaced. A companion thread writes it, so that a kill costs no more
-    /// than half a second of samples.
+    /// than half a second of samples. It is not synced: a power cut may cost all of them.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {

@@ -71,7 +71,7 @@ impl Exceedances {
             index: 0,
             recorded: 0,
             gap_longest: 0,
-            warm_up: Vec::with_capacity(WARM_UP),
+            warm_up: Vec::new(),
             warm: false,
             period_ns,
         }

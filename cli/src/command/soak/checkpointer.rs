@@ -3,13 +3,13 @@
 //! A thread of its own, on the housekeeping CPUs. A disk that cannot be written ends nothing: it is
 //! reported once, the campaign goes on in memory, and each time it is tried again.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual_analysis::campaign::plain;
+use punctual_analysis::plain::plain;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::signal;
 
@@ -18,6 +18,7 @@ use super::directory::Directory;
 use super::limits;
 use super::live::{Shared, unix_s};
 use super::pages::{self, Here};
+use crate::output;
 use crate::stored::RESULT;
 use crate::view;
 
@@ -66,11 +67,11 @@ impl<'a> Checkpointer<'a> {
 
     /// Prints one line where lines go. A closed output is no error.
     pub(crate) fn print(&self, line: &str) {
-        let _nobody = if self.aside {
-            writeln!(io::stderr(), "{line}")
+        if self.aside {
+            output::line(line);
         } else {
-            writeln!(io::stdout(), "{line}").and_then(|()| io::stdout().flush())
-        };
+            let _nobody = output::page(&(plain(line) + "\n"));
+        }
     }
 
     /// Prints what happened, and keeps it.
@@ -81,7 +82,7 @@ impl<'a> Checkpointer<'a> {
         drop(live);
         let now =
             jiff::Timestamp::from_second(unix_s()).map_or_else(|_| "-".into(), |t| t.to_string());
-        self.print(&format!("{now} {name}: {}", plain(what)));
+        self.print(&format!("{now} {name}: {what}"));
     }
 
     /// Checks the limits, and saves.

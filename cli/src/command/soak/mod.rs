@@ -214,7 +214,7 @@ fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignC
         None => "without end".to_owned(),
     };
     let measured = format::long(measured_ns as f64);
-    let shown: String = path.display().to_string().chars().filter(|c| !c.is_control()).collect();
+    let shown = path.display();
     checkpointer.print(&format!(
         "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
          continue later: punctual soak --resume {shown}"

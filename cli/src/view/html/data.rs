@@ -2,6 +2,7 @@
 //!
 //! The same as in the drawings, finer where that helps a zoom.
 
+use punctual_analysis::plain::plain_json;
 use punctual_analysis::plot::curve::curve;
 use punctual_plot::axis::Axis;
 use serde_json::{Value, json};
@@ -21,12 +22,12 @@ pub(super) fn json(source: &Source<'_>) -> String {
     safe(&json!({ "edges": source.page.bins.edges_ns, "charts": charts }).to_string())
 }
 
-/// JSON in which no markup can begin or end.
+/// JSON in which no markup can begin or end, and nothing steers a reader.
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
-    for c in json.chars() {
+    for c in plain_json(json).chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+            '<' | '>' | '&' => {
                 safe += &format!("\\u{:04x}", u32::from(c));
             }
             c => safe.push(c),

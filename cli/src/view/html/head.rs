@@ -68,7 +68,7 @@ fn origin(shown: &Shown, labelled: bool) -> String {
     let cut = match report.envelope.incomplete {
         true => paragraph(
             "banner bad",
-            "Incomplete: the run ended early; these are the results so far.",
+            "Incomplete: the run or its file ended early; these are the results so far.",
         ),
         false => String::new(),
     };
@@ -149,7 +149,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
         };
         let report = &shown.report;
         if results.len() > 2 && report.envelope.incomplete {
-            add("incomplete:", "it ended early");
+            add("incomplete:", "it or its file ended early");
         }
         for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
             let words = format!(

@@ -66,6 +66,15 @@ mod tests {
     }
 
     #[test]
+    fn what_steers_a_reader_is_escaped_in_the_page_as_in_text() {
+        for c in (char::MIN..=char::MAX).filter(|&c| punctual_analysis::plain::steers(c)) {
+            let shown = escape(&c.to_string());
+            let space = matches!(c, '\n' | '\t');
+            assert!(if space { shown == " " } else { shown.starts_with("\\u{") }, "{shown:?}");
+        }
+    }
+
+    #[test]
     fn cells_and_captions_are_words() {
         let hostile = "</table><script>".to_owned();
         let html = table("a \"b\"", &["name", ">n"], &[vec![hostile, "<1>".to_owned()]]);

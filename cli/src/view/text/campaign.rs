@@ -10,7 +10,7 @@ const SHOWN: usize = 5;
 
 /// The lines of a campaign.
 pub(super) fn lines(campaign: &Campaign) -> String {
-    let mut page = format!("\n{}\n", head(campaign));
+    let mut page = format!("\n{}\n", format::plain(&head(campaign)));
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(
@@ -62,7 +62,7 @@ fn head(campaign: &Campaign) -> String {
         "Campaign {}: {}{of} measured in {batches} batch{} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
-        if batches == 1 { "" } else { "s" },
+        if batches == 1 { "" } else { "es" },
         if boots == 1 { "" } else { "s" }
     )
 }

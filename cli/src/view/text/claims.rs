@@ -16,7 +16,7 @@ pub(crate) fn plans(report: &Report, reached: &[String]) -> String {
             claim = Some((&planned.statement, planned.period_ns));
             page += &format!(
                 "{} (confidence {}, extremal index {})\n  {:>11} {:>24} {:>14}\n",
-                planned.statement,
+                format::plain(&planned.statement),
                 planned.confidence,
                 planned.theta,
                 "exceedances",

@@ -43,7 +43,7 @@ fn side(side: &ComparedSide) -> String {
             started.unwrap_or_default(),
             kernel.unwrap_or_default()
         );
-        page += &(format::wrap(&format::plain(&text), 5) + "\n");
+        page += &(format::wrap(&text, 5) + "\n");
     }
     page
 }
@@ -53,16 +53,16 @@ fn of_pair(pair: &Pair) -> String {
         format!("\n{} compared with {}\n", format::plain(&pair.b), format::plain(&pair.a));
     for difference in &pair.differences {
         let text = format!("  differs: {}: {} → {}", difference.what, difference.a, difference.b);
-        page += &(format::wrap(&format::plain(&text), 4) + "\n");
+        page += &(format::wrap(&text, 4) + "\n");
     }
     for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
         if !only.is_empty() {
             let text = format!("  not compared, only in {side}: {}", only.join(", "));
-            page += &(format::wrap(&format::plain(&text), 4) + "\n");
+            page += &(format::wrap(&text, 4) + "\n");
         }
     }
     for note in &pair.notes {
-        page += &(format::wrap(&format::plain(&format!("  note: {note}")), 4) + "\n");
+        page += &(format::wrap(&format!("  note: {note}"), 4) + "\n");
     }
     pair.runs.iter().for_each(|run| page += &of_run(run));
     page
@@ -70,7 +70,7 @@ fn of_pair(pair: &Pair) -> String {
 
 fn of_run(run: &RunComparison) -> String {
     let text = format!("  {}: {}", run.name, run.statement);
-    let mut page = format!("\n{}\n", format::wrap(&format::plain(&text), 4));
+    let mut page = format!("\n{}\n", format::wrap(&text, 4));
     if !run.rates.is_empty() {
         page += &format!(
             "  {:>9} {:>8} {:>8}  {:<22} {}\n",

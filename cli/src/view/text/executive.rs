@@ -42,7 +42,7 @@ fn head(row: &ExecutiveRow) -> String {
 fn line(row: &ExecutiveRow) -> String {
     format!(
         "    {:20}{:>10} {:>10} {:>10} {:>10} {:>9}\n",
-        row.design,
+        format::plain(&row.design),
         format::ns(Some(row.release_ns)),
         format::ns(Some(row.dispatch_ns)),
         format::ns(Some(row.wait_ns)),
@@ -52,7 +52,7 @@ fn line(row: &ExecutiveRow) -> String {
 }
 
 fn ratio(ratio: &Ratio) -> String {
-    let name = executive::name(ratio);
+    let name = format::plain(&executive::name(ratio));
     let less = ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate);
     let (aim, reached) = (executive::aim(ratio), executive::reached(ratio.reached));
     format!("    {name:34}{:>8} {less:>8}   aim {aim}: {reached}\n", format::rate(ratio.raw))

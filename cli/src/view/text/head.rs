@@ -27,7 +27,9 @@ pub(super) fn of(report: &Report) -> String {
         page.push(format::wrap(&text, 2));
     }
     if report.envelope.incomplete {
-        page.push("incomplete: the run ended early; these are the results so far".to_owned());
+        page.push(
+            "incomplete: the run or its file ended early; these are the results so far".to_owned(),
+        );
     }
     page.join("\n") + "\n"
 }

@@ -37,7 +37,8 @@ pub(super) fn lines(report: &Report) -> String {
         if let Some(last) = drawn.last() {
             line += &format!(" {}", edge(last.upper_ns));
         }
-        page += &format!("\n  lateness, {} (log)\n   {line}\n{}", run.name, clusters(run));
+        let name = format::plain(&run.name);
+        page += &format!("\n  lateness, {name} (log)\n   {line}\n{}", clusters(run));
     }
     page
 }
@@ -55,7 +56,8 @@ pub(super) fn drawn(report: &Report) -> String {
         let Some(first) = filled.iter().position(|&full| full) else { continue };
         let last = filled.iter().rposition(|&full| full).unwrap_or(first);
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
-        page += &format!("\n  lateness, {} (bars: log of the count)\n", run.name);
+        let name = format::plain(&run.name);
+        page += &format!("\n  lateness, {name} (bars: log of the count)\n");
         let mut empty = 0;
         for row in &rows[first..=last] {
             empty = if row.count == 0 { empty + 1 } else { 0 };

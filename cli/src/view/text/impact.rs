@@ -53,7 +53,7 @@ fn application(impact: &Application) -> String {
     };
     let mut page = format::wrap(&format!("{answer}{}", impact.statement), 2) + "\n";
     for figure in &impact.figures {
-        page += &format!("  {:30} {:>14}\n", figure.name, value(figure));
+        page += &format!("  {:30} {:>14}\n", format::plain(&figure.name), value(figure));
     }
     if let Some(margin) = impact.margin {
         page += &format!("  {:30} {:>12.1} %\n", "margin left", margin * 100.0);
@@ -63,7 +63,7 @@ fn application(impact: &Application) -> String {
         page += &(format::wrap(&format!("{rests}{}", basis.words()), 11) + "\n");
     }
     if let Some(run) = &impact.run {
-        page += &format!("  of the run {run:?}\n");
+        page += &format!("  of the run \"{}\"\n", format::plain(run));
     }
     page + &format::wrap(&format!("  by {}", impact.source), 5) + "\n"
 }

@@ -25,7 +25,9 @@ pub(super) fn of(shown: &Shown) -> String {
 
 /// A table; one that is too wide is cut between columns, and each piece has the first one.
 fn table(of: &Table) -> String {
-    let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
+    let cell = |row: &[String], column: usize| {
+        row.get(column).map(|cell| format::plain(cell)).unwrap_or_default()
+    };
     let width = |column: usize| {
         let cells = of.rows.iter().map(|row| cell(row, column).chars().count());
         let head = of.heads[column].trim_start_matches('>').chars().count();

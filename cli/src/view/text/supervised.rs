@@ -36,7 +36,7 @@ pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
         page += &(format::wrap(&format!("  {warning}"), 4) + "\n");
     }
     for reason in &report.envelope.verdict.reasons {
-        page += &(format::wrap(&format!("FAILED: {}", format::plain(reason)), 2) + "\n");
+        page += &(format::wrap(&format!("FAILED: {reason}"), 2) + "\n");
     }
     page
 }
@@ -77,7 +77,7 @@ fn notes(task: &TaskRow) -> Option<String> {
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{} {what}", format::count(*n)))
         .collect();
-    let name = format::plain(&task.name);
+    let name = &task.name;
     (!parts.is_empty())
         .then(|| format::wrap(&format!("    {name}: {}", parts.join(" · ")), 6) + "\n")
 }

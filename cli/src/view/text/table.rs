@@ -32,6 +32,7 @@ pub(super) fn of(report: &Report) -> String {
             Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),
         };
+        let name = format::plain(&name);
         // Writing to a String cannot fail.
         let _infallible = writeln!(
             page,
@@ -81,7 +82,7 @@ fn notes(report: &Report) -> String {
         if follow.is_none()
             && let Some(clock) = &run.setup.follows
         {
-            parts.push(format!("the grid follows {}", format::plain(clock)));
+            parts.push(format!("the grid follows {clock}"));
         }
         if let Some(stalled) = run.stalled.filter(|&stalled| stalled > 0) {
             parts.push(format!(
@@ -221,7 +222,7 @@ pub(super) fn other_names(report: &Report) -> String {
 }
 
 fn cut(name: &str) -> String {
-    name.chars().take(13).collect()
+    format::plain(name).chars().take(13).collect()
 }
 
 fn variance(ns2: Option<f64>) -> String {

@@ -3,7 +3,7 @@
 use punctual_analysis::claim::Level;
 
 use crate::format;
-use crate::report::{Answer, Report};
+use crate::report::{Answer, ENDED_EARLY, Report};
 
 /// What a reader should know before believing the numbers.
 pub(super) fn warnings(report: &Report) -> String {
@@ -68,8 +68,7 @@ pub(super) fn limits(report: &Report) -> String {
         );
         page += &(format::wrap(&text, 10) + "\n");
     }
-    if report.envelope.incomplete {
-        let reason = report.envelope.verdict.reasons.first().map_or("", String::as_str);
+    for reason in report.envelope.verdict.reasons.iter().filter(|&reason| reason == ENDED_EARLY) {
         page += &(format::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page
@@ -77,7 +76,9 @@ pub(super) fn limits(report: &Report) -> String {
 
 /// Commands that work when pasted, for the results in this directory.
 pub(super) fn next(results: &str) -> String {
-    let program = std::env::args().next().unwrap_or_else(|| "punctual".to_owned());
+    let program = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+    let program = format::plain(program.as_deref().unwrap_or("punctual"));
+    let results = format::plain(results);
     format!(
         "\nNext steps\n\x20 1. open the page in a browser, or send it:\n\x20      \
          {results}/report.html\n\x20 2. every claim, from the samples of this run:\n\x20      \

@@ -1,0 +1,82 @@
+//! Text from files and from other machines, made safe to show.
+//!
+//! For every output that a person reads. May touch nothing but the text. Never cuts or removes:
+//! what could act on a terminal or change the order of what is read is shown as an escape.
+
+/// Whether a character acts on a terminal or a reader instead of being seen: controls (C0, DEL,
+/// C1), line ends that only some readers know, marks of direction, and what has no width.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// `text` as one plain line: what [`steers`] is escaped as in Rust (`\n`, `\u{1b}`).
+pub fn plain(text: &str) -> String {
+    escaped(text, steers)
+}
+
+/// As [`plain`], for a page of several lines: line ends stay.
+pub fn plain_lines(text: &str) -> String {
+    escaped(text, |c| c != '\n' && steers(c))
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_escaped(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// JSON text in which no string holds what [`steers`]: it is escaped as JSON does (`\u202e`), so
+/// that the text means the same. Line ends between values stay.
+pub fn plain_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && steers(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                shown += &format!("\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_steers_is_shown_and_words_stay() {
+        assert_eq!(plain("CPU 1, 25.0 µs · größer → 学"), "CPU 1, 25.0 µs · größer → 学");
+        let shown = plain("a\n\u{1b}]0;x\u{7}\u{9b}2J\u{202e}b\u{2066}\u{200b}c");
+        assert_eq!(shown, "a\\n\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}b\\u{2066}\\u{200b}c");
+        assert_eq!(plain_lines("a\n\tb"), "a\n\\tb");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_becomes_plain_and_any_json_stays_the_same(text in any::<String>()) {
+            let text = text + "\u{202e}\u{1b}\u{9b}\u{e0041}";
+            prop_assert!(!plain(&text).chars().any(steers));
+            let json = serde_json::to_string(&text).expect("JSON");
+            let shown = plain_json(&json);
+            prop_assert!(!shown.chars().any(steers));
+            prop_assert_eq!(serde_json::from_str::<String>(&shown).expect("JSON"), text);
+        }
+    }
+}

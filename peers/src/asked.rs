@@ -1,7 +1,7 @@
 //! What was asked for on the command line.
 
-use punctual_core::time::{Period, Span};
 use punctual_analysis::quantity;
+use punctual_core::time::{Period, Span};
 use punctual_lab::load::LoadSpec;
 
 use crate::contender::{BUDGET, Contender};

@@ -1,7 +1,7 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
-use punctual_core::wait::Spin;
 use punctual::wait_policy::Way;
+use punctual_core::wait::Spin;
 
 /// One that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
+use punctual::wait_policy::Way;
 use punctual_core::time::Span;
+use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
-use punctual::wait_policy::Way;
-use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 
 use crate::contender::Contender;
 use crate::programs::{Folder, cyclictest, linuxcnc};

@@ -17,13 +17,13 @@ mod turn;
 use std::process::ExitCode;
 
 use punctual::clocks::MachineClock;
+use punctual::session::ProcessSession;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period};
-use punctual_os::affinity;
-use punctual_os::clock::{ClockId, now_ns};
-use punctual::session::ProcessSession;
 use punctual_lab::load::{Reexec, run_child};
 use punctual_lab::quiet;
+use punctual_os::affinity;
+use punctual_os::clock::{ClockId, now_ns};
 
 use asked::{Asked, USAGE};
 use contest::{Contest, LOAD, against_first, at_equal_cpu};

@@ -8,6 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use punctual::clocks::{MachineClock, wake_cost};
+use punctual::monitor::{Progress, Watched, watch};
+use punctual::session::{Refusal, ThreadSession};
+use punctual_analysis::histogram::Histogram;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
@@ -17,13 +20,10 @@ use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Adaptive, Wait};
-use punctual::monitor::{Progress, Watched, watch};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual::session::{Refusal, ThreadSession};
-use punctual_analysis::histogram::Histogram;
 
 use crate::contender::Contender;
 use crate::crates::{Any, Interval, Plain, SpinSleep, Std};
@@ -252,8 +252,8 @@ impl Observe for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::time::Period;
     use punctual::wait_policy::Way;
+    use punctual_core::time::Period;
 
     #[test]
     fn each_contender_has_its_turn_and_every_release_is_a_cycle_or_missed() {

@@ -5,8 +5,8 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use punctual_core::time::Span;
 use punctual_analysis::histogram::Histogram;
+use punctual_core::time::Span;
 use serde_json::Value;
 
 use super::{Folder, Readings, last_line, run, threads};

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_analysis::histogram::Histogram;
 use punctual_core::time::Span;
 use punctual_os::process::euid;
 use punctual_os::scheduler;
-use punctual_analysis::histogram::Histogram;
 
 use super::{Folder, Readings, last_line, run, threads};
 use crate::stage::Site;

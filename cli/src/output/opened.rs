@@ -313,13 +313,13 @@ mod tests {
         place().expect("it takes its place");
         file.write_all(b"samples").expect("writable");
         opened.finish(false).expect("it is there");
+        assert_eq!((read(&dir.path("old")).as_str(), dir.names().len()), ("head and samples", 1));
         let cut = OpenOptions::new().write(true).open(dir.path("old")).expect("writable");
         cut.set_len(5).expect("ours");
         let why = format!("{:#}", opened.finish(false).expect_err("noticed"));
         assert!(why.contains("5 bytes long, 16 were written"), "{why}");
         let why = file.write_all(b"more").expect_err("noticed").to_string();
         assert!(why.contains("another program changed it"), "{why}");
-        assert_eq!((read(&dir.path("old")).as_str(), dir.names().len()), ("head and samples", 1));
         fs::remove_file(dir.path("old")).expect("there");
         let why = opened.finish(false).expect_err("noticed").to_string();
         assert!(why.contains("removed or replaced"), "{why}");

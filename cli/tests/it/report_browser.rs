@@ -179,7 +179,7 @@ fn before_and_after_and_without_scripts() {
     );
     assert_eq!(browser.run("return typeof punctual"), "undefined", "no script ran");
     let text = browser.run("return document.body.innerText");
-    assert!(text.as_str().is_some_and(|text| text.contains("How late a wake is")));
+    assert!(text.as_str().is_some_and(|text| text.contains("Lateness of releases")));
 }
 
 /// Every string of a result, hostile.

@@ -68,7 +68,7 @@ fn origin(shown: &Shown, labelled: bool) -> String {
     let cut = match report.envelope.incomplete {
         true => paragraph(
             "banner bad",
-            "Incomplete: the run or its file ended early; these are the results so far.",
+            "Incomplete: the run ended early, or its file did; these are the results so far.",
         ),
         false => String::new(),
     };

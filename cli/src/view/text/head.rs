@@ -28,7 +28,8 @@ pub(super) fn of(report: &Report) -> String {
     }
     if report.envelope.incomplete {
         page.push(
-            "incomplete: the run or its file ended early; these are the results so far".to_owned(),
+            "incomplete: the run ended early, or its file did; these are the results so far"
+                .to_owned(),
         );
     }
     page.join("\n") + "\n"

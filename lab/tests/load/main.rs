@@ -31,7 +31,12 @@ fn be_middle(list: &str) -> ExitCode {
 }
 
 /// Runs loads for a while and writes what they did.
+///
+/// Catches SIGINT as the tool does, so that a program that it starts gets the default action. Where
+/// tests run in the background of a script SIGINT is ignored, and a shell cannot trap a signal that
+/// was ignored when it started.
 fn be_reporter(list: &str) -> ExitCode {
+    punctual_os::signal::catch_stop().expect("a handler");
     for report in run_for_a_while(list) {
         println!("{}", programs::write_report(&report));
     }

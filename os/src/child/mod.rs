@@ -288,9 +288,18 @@ mod tests {
     #[test]
     fn it_ends_with_the_thread_that_started_it() {
         let (path, output) = file("thread");
-        std::fs::remove_file(&path).expect("made here");
-        let thread = std::thread::spawn(move || shell("exec sleep 60", &output, u64::MAX));
+        let started = path.clone();
+        let thread = std::thread::spawn(move || {
+            let pid = shell("echo started; exec sleep 60", &output, u64::MAX);
+            // An emulator of user space copies where the kernel shares, so that `start` returns
+            // before the child has asked for its end.
+            while std::fs::metadata(&started).expect("made here").len() == 0 {
+                std::thread::yield_now();
+            }
+            pid
+        });
         let pid = thread.join().expect("no panic");
+        std::fs::remove_file(&path).expect("made here");
         assert_eq!(ended(pid), Status::Killed(libc::SIGKILL));
         reap(pid).expect("ours");
     }

@@ -41,7 +41,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
         good.figures.buckets.iter().sum::<u64>()
             + good.figures.counts.below
             + good.figures.counts.above,
-        good.figures.counts.ran
+        good.figures.counts.ran + good.figures.counts.missed
     );
     assert_eq!(task("crashes").exit, Some(ProcessEnd::Signal(6)));
     assert_eq!(task("crashes").figures.counts.ran, 2, "the third was never over");

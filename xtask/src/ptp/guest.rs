@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::system::System;
 
-/// What the first process does: drivers, the tests, off.
+/// What the first process does: drivers, the tests, off. Nothing is mounted on /tmp: the command
+/// under test lies there when the clone does, and the root is in memory anyway.
 pub(super) const INIT: &str = "#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp
 /bin/busybox mount -t proc proc /proc
@@ -17,7 +18,6 @@ pub(super) const INIT: &str = "#!/bin/busybox sh
 export PATH=/bin
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
-mount -t tmpfs tmpfs /tmp
 for driver in /drivers/*; do insmod $driver; done
 sleep 1
 echo \"clock: $(cat /sys/class/ptp/ptp0/clock_name)\"
@@ -87,6 +87,9 @@ fn judge(said: &str) -> Result<(), String> {
             return Err(format!("the tests {tests} failed"));
         }
     }
+    if said.contains("test result: ok. 0 passed") {
+        return Err("no test of that name ran".to_owned());
+    }
     match said.lines().find(|line| line.contains("SKIPPED") && line.contains("PTP")) {
         Some(skipped) => Err(format!("no PTP clock: {}", skipped.trim())),
         None => Ok(()),
@@ -103,6 +106,8 @@ mod tests {
         assert_eq!(judge(fine), Ok(()));
         assert!(judge(&fine.replace("commands 0", "commands 101")).is_err());
         assert!(judge("").is_err());
+        let none = format!("test result: ok. 0 passed; 0 failed; 130 filtered out\r\n{fine}");
+        assert!(judge(&none).is_err());
         let skipped = format!("SKIPPED a::b (c.rs): a PTP clock, /dev/ptp0\n{fine}");
         assert!(judge(&skipped).expect_err("no clock").contains("no PTP clock"));
     }

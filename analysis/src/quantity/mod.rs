@@ -196,7 +196,7 @@ pub fn duration(text: &str) -> Result<Span, QuantityError> {
 /// Reads a period; as [`duration`].
 ///
 /// # Errors
-/// As [`duration`].
+/// As [`duration`], and above [`Period::MAX_NS`], 146 years.
 pub fn period(text: &str) -> Result<Period, QuantityError> {
     let ns = u64::try_from(duration(text)?.as_ns()).ok();
     ns.and_then(Period::from_ns).ok_or_else(|| QuantityError::too_large(text))

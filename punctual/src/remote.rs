@@ -1,7 +1,7 @@
-//! Tasks that run elsewhere, behind the ranks of an executive: it posts, it does not run.
+//! Tasks that run elsewhere, behind the ranks of an executive: it remotes, it does not run.
 //!
 //! For executives of workers and of processes. In the loop of [`punctual_core::executive::many`]:
-//! takes the results of a task's last cycles onto its page, posts the next, wakes it. No system
+//! takes the results of a task's last cycles onto its page, remotes the next, wakes it. No system
 //! call but futex; an overrun is noted for whoever watches.
 
 use std::sync::atomic::{AtomicU64, Ordering};

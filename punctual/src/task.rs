@@ -193,7 +193,7 @@ impl Task {
 
     /// The task as the table of its executive has it where its body runs elsewhere: to release it
     /// is done at once, and what it does wrong is judged by what it reports.
-    pub(crate) fn posted(&self, phase_ns: u64) -> Self {
+    pub(crate) fn remote(&self, phase_ns: u64) -> Self {
         let task = self.clone().on_overrun(OnOverrun::Skip).phase(Phase::At(phase_ns));
         Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     }

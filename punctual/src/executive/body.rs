@@ -36,7 +36,7 @@ pub(super) enum Ranked<'env> {
     /// Here.
     Here(Body<'env>),
     /// Elsewhere: released by the post of this number.
-    Posted(usize),
+    Remote(usize),
 }
 
 /// Runs a body's cycle; one that panics ends the executive, which goes on to its end in order.
@@ -67,7 +67,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 pub(super) struct Bodies<'r, 'env> {
     pub(super) ranked: Vec<Ranked<'env>>,
     pub(super) names: Vec<String>,
-    pub(super) posts: Vec<RemoteTask<'r, Counting>>,
+    pub(super) remotes: Vec<RemoteTask<'r, Counting>>,
     pub(super) watched: &'r Watched,
     pub(super) ending: &'r Ending,
 }
@@ -80,8 +80,8 @@ impl Dispatch for Bodies<'_, '_> {
             Some(Ranked::Here(body)) => {
                 guarded(body, cycle, || self.names[rank].clone(), self.ending)
             }
-            Some(Ranked::Posted(at)) => {
-                let Some(post) = self.posts.get_mut(*at) else { return Flow::Continue };
+            Some(Ranked::Remote(at)) => {
+                let Some(post) = self.remotes.get_mut(*at) else { return Flow::Continue };
                 let flow = post.post(cycle.n, cycle.release + cycle.lateness);
                 if flow == Flow::Stop {
                     self.ending.overran(&self.names[rank]);

@@ -102,7 +102,7 @@ impl<'env, C> Executive<'env, C> {
         }
         for (of, _) in &self.threads {
             let phase_ns = match &of.pace {
-                Pace::Posted { .. } => continue,
+                Pace::Remote { .. } => continue,
                 Pace::Own(plan) => Some(plan.phase_ns(0)),
                 Pace::Triggered => None,
             };

@@ -39,7 +39,7 @@ pub(super) fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, 
     }
     for of in threads {
         let phase_ns = match &of.pace {
-            Pace::Posted { phase_ns, .. } => *phase_ns,
+            Pace::Remote { phase_ns, .. } => *phase_ns,
             Pace::Own(plan) => plan.phase_ns(0),
             Pace::Triggered => continue,
         };

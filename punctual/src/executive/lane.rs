@@ -91,13 +91,13 @@ impl<'env> Lane<'env> {
         periods.chain(self.calendar.iter().map(|(plan, _)| plan.frame()))
     }
 
-    /// Runs it to its end, on the calling thread. The main loop, which has the `posts`, says when
+    /// Runs it to its end, on the calling thread. The main loop, which has the `remotes`, says when
     /// all begin.
     pub(super) fn run<'r, C: Clock + Clone + Send>(
         self,
         run: &'r Run<'_, 'env, C>,
         (mut clock, epoch, quiet): (C, Instant, Option<Quiet>),
-        posts: Vec<RemoteTask<'r, Counting>>,
+        remotes: Vec<RemoteTask<'r, Counting>>,
         session: ThreadSession,
     ) -> LaneEnd<'r> {
         let period = self.adapts_to();
@@ -115,7 +115,7 @@ impl<'env> Lane<'env> {
         }
         let ending = &run.shared.ending;
         let wait = Filling { wait, idle, counts: &run.shared.idle, ending };
-        let bodies = Bodies { ranked, names, posts, watched: &shared.watched, ending };
+        let bodies = Bodies { ranked, names, remotes, watched: &shared.watched, ending };
         let tasks = Cancelling { tasks: bodies, token: &shared.token };
         let mut many = Many { clock, wait, tasks, observe: ByRank(counting) };
         run.ready();
@@ -141,7 +141,7 @@ impl<'env> Lane<'env> {
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
         let wait = Wait::<C>::status(&many.wait);
-        (LoopEnd { policy, wait, quiet }, many.tasks.tasks.posts)
+        (LoopEnd { policy, wait, quiet }, many.tasks.tasks.remotes)
     }
 }
 

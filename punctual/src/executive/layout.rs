@@ -67,9 +67,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let at = places(&bodies, &cpus, most);
         bodies.into_iter().zip(at).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
-        let (threads, posted) = main.threads(threads, grace, &mut entries, &rules)?;
+        let (threads, remote) = main.threads(threads, grace, &mut entries, &rules)?;
 
-        let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &posted), &rules)?;
+        let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &remote), &rules)?;
         lanes[0].idle = idle;
         let is_cancelled = |task: &Task| task.policy == OnOverrun::Terminate;
         let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
@@ -139,7 +139,7 @@ impl Main {
         entries: &mut [Entry],
         rules: &Rules,
     ) -> Result<Threads<'env>, Error> {
-        let (mut threads, mut posted) = (Vec::new(), Vec::new());
+        let (mut threads, mut remote) = (Vec::new(), Vec::new());
         for (entry, task, work) in all {
             let phase_ns = self.phase_ns(&task);
             let pace = match &work {
@@ -148,8 +148,8 @@ impl Main {
                     Pace::Own(Box::new(rules.periodic([self.fixed(&task)]).build()?))
                 }
                 _ => {
-                    posted.push(task.posted(phase_ns));
-                    Pace::posted(&task, phase_ns, grace)
+                    remote.push(task.remote(phase_ns));
+                    Pace::remote(&task, phase_ns, grace)
                 }
             };
             let rank = self.rank(&task);
@@ -157,21 +157,21 @@ impl Main {
             entries[entry].stats = Some(Memory::Own(blank(of.kind())));
             threads.push((of, work));
         }
-        Ok((threads, posted))
+        Ok((threads, remote))
     }
 
     /// The main loop.
     fn lane<'env>(
         &self,
         bodies: Vec<Own<'env>>,
-        posted: &[Task],
+        remote: &[Task],
         thread: RtThread,
         rules: &Rules,
     ) -> Result<(Lane<'env>, LaneTasks), Error> {
         let own = bodies.iter().map(|(_, task, _)| self.fixed(task));
-        let tasks = own.chain(posted.iter().cloned()).collect();
+        let tasks = own.chain(remote.iter().cloned()).collect();
         // Its load was checked, with what else runs on its CPU.
-        lane((0, thread), tasks, bodies, posted, Rules { overload: true, ..rules.clone() })
+        lane((0, thread), tasks, bodies, remote, Rules { overload: true, ..rules.clone() })
     }
 }
 
@@ -179,14 +179,14 @@ impl Main {
 fn lanes<'env>(
     of_lane: Vec<Vec<Own<'env>>>,
     cpus: &[Option<u32>],
-    (main, posted): (&Main, &[Task]),
+    (main, remote): (&Main, &[Task]),
     rules: &Rules,
 ) -> Result<(Vec<Lane<'env>>, Vec<LaneTasks>), Error> {
     let (mut lanes, mut all) = (Vec::new(), Vec::new());
     for (at, (bodies, cpu)) in of_lane.into_iter().zip(cpus).enumerate() {
         let thread = RtThread { cpu: *cpu, ..rules.thread.clone() };
         let (lane, tasks) = match at {
-            0 => main.lane(bodies, posted, thread, rules)?,
+            0 => main.lane(bodies, remote, thread, rules)?,
             _ => {
                 let tasks = bodies.iter().map(|(_, task, _)| task.clone()).collect();
                 lane((at, thread), tasks, bodies, &[], rules.clone())?
@@ -203,7 +203,7 @@ fn lane<'env>(
     (at, thread): (usize, RtThread),
     tasks: Vec<Task>,
     bodies: Vec<Own<'env>>,
-    posted: &[Task],
+    remote: &[Task],
     rules: Rules,
 ) -> Result<(Lane<'env>, LaneTasks), Error> {
     let plan = rules.periodic(tasks.iter().cloned()).build()?;
@@ -215,8 +215,8 @@ fn lane<'env>(
         match by_name.remove(name) {
             Some((entry, body)) => lane.push(name, Ranked::Here(body), Some(entry)),
             None => {
-                let at = posted.iter().position(|task| task.name == name).unwrap_or(0);
-                lane.push(name, Ranked::Posted(at), None);
+                let at = remote.iter().position(|task| task.name == name).unwrap_or(0);
+                lane.push(name, Ranked::Remote(at), None);
             }
         }
     }

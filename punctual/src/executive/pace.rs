@@ -13,7 +13,7 @@ use crate::task::Task;
 #[derive(Debug)]
 pub(super) enum Pace {
     /// The main loop releases it, in the order of those that it releases.
-    Posted { phase_ns: u64, burst: u32, on_overrun: RemoteOverrun, grace: Span, limits: Limits },
+    Remote { phase_ns: u64, burst: u32, on_overrun: RemoteOverrun, grace: Span, limits: Limits },
     /// It waits for its releases itself: its phase may move.
     Own(Box<Plan>),
     /// Its device does.
@@ -22,7 +22,7 @@ pub(super) enum Pace {
 
 impl Pace {
     /// Released by the main loop.
-    pub(super) fn posted(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
+    pub(super) fn remote(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
         let period = Span::from_ns(i64::try_from(task.period.as_ns()).unwrap_or(i64::MAX));
         let (burst, on_overrun) = RemoteOverrun::of(task.policy);
         let grace = match on_overrun {
@@ -30,6 +30,6 @@ impl Pace {
             _ => hang_bound(task.period.as_ns()),
         };
         let limits = Limits::of(task);
-        Pace::Posted { phase_ns, burst, on_overrun, grace, limits }
+        Pace::Remote { phase_ns, burst, on_overrun, grace, limits }
     }
 }

@@ -86,13 +86,14 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         }
         let stopped = run.shared.ending.stopped();
         run.shared.ending.stop();
-        let (main, mut posts) = main.map_or((None, Vec::new()), |(end, posts)| (Some(end), posts));
-        thread::end(&posts);
+        let (main, mut remotes) =
+            main.map_or((None, Vec::new()), |(end, remotes)| (Some(end), remotes));
+        thread::end(&remotes);
         // What panicked there was caught there.
         tasks.into_iter().for_each(|task| drop(task.join()));
         if let Some((mut clock, _)) = run.await_settled() {
             let now = clock.now();
-            posts.iter_mut().for_each(|post| post.close(now));
+            remotes.iter_mut().for_each(|post| post.close(now));
         }
         let processes = external.and_then(|external| external.join().ok()).flatten();
         run.done.store(true, Ordering::Release);
@@ -136,15 +137,15 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
         let all = self.threads.iter().zip(self.released);
-        let posts =
+        let remotes =
             all.filter_map(|(of, released)| released.post(of, epoch, run.counting(of.entry)?));
-        let posts: Vec<_> = posts.collect();
+        let remotes: Vec<_> = remotes.collect();
         self.released.iter().for_each(Released::open);
         if let Some(recording) = self.recording {
             recording.begin(epoch);
         }
         run.settle(clock.clone(), epoch);
-        lane.run(run, (clock, epoch, quiet), posts, session)
+        lane.run(run, (clock, epoch, quiet), remotes, session)
     }
 }
 

@@ -103,7 +103,7 @@ impl Released {
         epoch: Instant,
         kept: Counting,
     ) -> Option<RemoteTask<'_, Counting>> {
-        let Pace::Posted { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
+        let Pace::Remote { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
         let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
         Some(RemoteTask {
             server: TaskServer::new(&self.memory, terms)?,
@@ -118,7 +118,7 @@ impl Released {
 
     /// As its monitor sees it.
     pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
-        let Pace::Posted { phase_ns, grace, .. } = of.pace else { return None };
+        let Pace::Remote { phase_ns, grace, .. } = of.pace else { return None };
         let releases = of.task.releases(epoch, phase_ns);
         Some(RunawayRule::new(&self.memory, releases, grace, of.policy, &self.guarded))
     }
@@ -177,10 +177,10 @@ impl ThreadTask {
                 self.triggered(trigger, clock, only, &counting);
             }
             _ => {
-                if let Ok(mut sitter) = TaskClient::open(&released.memory) {
-                    sitter.ask(process::tid().unsigned_abs().into());
-                    released_by_post(&mut sitter, &mut clock, only);
-                    sitter.leave();
+                if let Ok(mut client) = TaskClient::open(&released.memory) {
+                    client.ask(process::tid().unsigned_abs().into());
+                    released_remotely(&mut client, &mut clock, only);
+                    client.leave();
                 }
             }
         }
@@ -232,15 +232,15 @@ fn own<C: Clock>(
 /// all.
 ///
 /// # Real-time: in loop, waits
-fn released_by_post(sitter: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
+fn released_remotely(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
     loop {
-        match sitter.turn() {
+        match client.turn() {
             ClientStep::Ended => return,
-            ClientStep::Wait(seen) => futex::wait(sitter.bell(), seen, Scope::Process),
+            ClientStep::Wait(seen) => futex::wait(client.bell(), seen, Scope::Process),
             ClientStep::Run => {
                 let start = clock.wake();
-                let flow = only.run(0, &mut sitter.begin(start));
-                sitter.done(clock.now());
+                let flow = only.run(0, &mut client.begin(start));
+                client.done(clock.now());
                 if flow == Flow::Stop {
                     return only.ending.stop();
                 }
@@ -281,7 +281,7 @@ pub(super) fn work<C: Clock + Clone + Send>(
     released: &Released,
 ) {
     let watched = match of.pace {
-        Pace::Posted { .. } => None,
+        Pace::Remote { .. } => None,
         _ => run.shared.threads.get(at),
     };
     let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, watched)));
@@ -292,8 +292,8 @@ pub(super) fn work<C: Clock + Clone + Send>(
 
 /// Ends the loops of all released tasks and wakes them. One that is to be cancelled at an overrun
 /// is cancelled now too, for it may go on until it is.
-pub(super) fn end(posts: &[RemoteTask<'_, Counting>]) {
-    for post in posts {
+pub(super) fn end(remotes: &[RemoteTask<'_, Counting>]) {
+    for post in remotes {
         if post.on_overrun == RemoteOverrun::Cancel {
             post.server.cancel();
         }

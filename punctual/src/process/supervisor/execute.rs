@@ -1,6 +1,6 @@
 //! The executive of a supervisor, in its thread, and who watches it.
 //!
-//! The loop of many tasks with posts behind its ranks; nothing else is in it.
+//! The loop of many tasks with remotes behind its ranks; nothing else is in it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ pub(super) struct Executed<'s> {
     pub(super) ended: Ended,
     pub(super) policy: SchedPolicy,
     pub(super) refused: Vec<Refusal>,
-    pub(super) posts: RemoteTasks<'s, Page<'s>>,
+    pub(super) remotes: RemoteTasks<'s, Page<'s>>,
 }
 
 impl Stage<'_> {
@@ -77,7 +77,7 @@ impl Stage<'_> {
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
-            return Executed { ended, policy, refused, posts: tasks };
+            return Executed { ended, policy, refused, remotes: tasks };
         };
         let mut starts = vec![None; ready.plan.tasks()];
         let observe = Aggregate::new(page, &mut starts);
@@ -96,7 +96,7 @@ impl Stage<'_> {
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         drop(session);
         many.tasks.end();
-        Executed { ended, policy, refused, posts: many.tasks }
+        Executed { ended, policy, refused, remotes: many.tasks }
     }
 }
 

@@ -192,8 +192,8 @@ impl Supervisor {
             let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name);
             rank.map_or(0, |rank| joint.phase_ns(rank))
         };
-        let posted = |spec: &Spec| spec.task.posted(phase_ns(&spec.task));
-        self.specs.iter().map(posted).fold(Periodic::new(), Periodic::task).build()
+        let remote = |spec: &Spec| spec.task.remote(phase_ns(&spec.task));
+        self.specs.iter().map(remote).fold(Periodic::new(), Periodic::task).build()
     }
 
     fn block(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<TaskBlock, SetupError> {

@@ -70,7 +70,7 @@ impl Ready {
             // Also where `say` panics: then the processes end with their occupants.
             let _end = End(stage);
             scope.spawn(move || stage.monitor(ready));
-            let tasks = posts(ready, &stage.beats);
+            let tasks = remotes(ready, &stage.beats);
             let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
             let _beside_them = affinity::set(0, &stage.aside);
             let (poller, home) = (Poller::new(), Home::find());
@@ -83,9 +83,9 @@ impl Ready {
                 looped.rest(None);
             }
             let mut executed = executive.join().expect("the loop never panics");
-            executed.posts.stopped_by = executed.posts.stopped_by.or(looped.stopped_by);
+            executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
             looped.wind_down();
-            executed.posts.all.iter_mut().for_each(|post| post.close(now()));
+            executed.remotes.all.iter_mut().for_each(|post| post.close(now()));
             (ready.over(&executed, gone), executed.policy, executed.refused)
         });
         if let Some(before) = before {
@@ -98,7 +98,7 @@ impl Ready {
 
     /// Why it ended; `gone`: because nobody was left.
     fn over(&self, executed: &Executed<'_>, gone: bool) -> Over {
-        match (executed.posts.stopped_by, executed.ended) {
+        match (executed.remotes.stopped_by, executed.ended) {
             (Some(rank), _) => Over::Overran(self.plan.name(rank).to_owned()),
             (None, _) if gone => Over::AllGone,
             (None, Ended::Finished) => Over::Finished,
@@ -139,8 +139,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// All posts, by rank; outputs begin as the safe values.
-fn posts<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
+/// All remotes, by rank; outputs begin as the safe values.
+fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
     let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
     ready.blocks.iter().for_each(TaskBlock::take_over);
     RemoteTasks { all, beats, stopped_by: None }

@@ -62,7 +62,7 @@ impl SingleLoop {
         let started = match follow {
             None => builder.start().map(AnyLoop::Machine),
             Some(follow) => {
-                let clock = FollowedClock::new(MachineClock::best(), &follow);
+                let clock = follow.shared_clock(MachineClock::best());
                 builder.start_on(clock).map(AnyLoop::Followed)
             }
         };

@@ -8,22 +8,22 @@ use super::shared::Shared;
 use crate::clock::Clock;
 use crate::time::Instant;
 
-/// A clock that runs on a shared map.
+/// A clock that runs on a shared map, which it borrows or has a share in.
 #[derive(Clone, Debug)]
-pub struct Following<'f, C> {
+pub struct Following<S, C> {
     clock: C,
-    shared: &'f Shared,
+    shared: S,
     turn: u64,
     map: Map,
 }
 
-impl<'f, C: Clock> Following<'f, C> {
+impl<S: AsRef<Shared>, C: Clock> Following<S, C> {
     /// The machine's clock through the map that is shared; `None` where none is yet.
     ///
     /// # Real-time: setup only
-    pub fn new(clock: C, shared: &'f Shared) -> Option<Self> {
-        let turn = shared.turn();
-        let map = shared.view()?.map;
+    pub fn new(clock: C, shared: S) -> Option<Self> {
+        let turn = shared.as_ref().turn();
+        let map = shared.as_ref().view()?.map;
         Some(Self { clock, shared, turn, map })
     }
 
@@ -45,16 +45,17 @@ impl<'f, C: Clock> Following<'f, C> {
     /// continuous for readers that look before.
     #[inline]
     fn refresh(&mut self) {
-        let turn = self.shared.turn();
+        let shared = self.shared.as_ref();
+        let turn = shared.turn();
         if turn != self.turn
-            && let Some(view) = self.shared.view()
+            && let Some(view) = shared.view()
         {
             (self.turn, self.map) = (turn, view.map);
         }
     }
 }
 
-impl<C: Clock> Clock for Following<'_, C> {
+impl<S: AsRef<Shared>, C: Clock> Clock for Following<S, C> {
     #[inline]
     fn now(&mut self) -> Instant {
         self.map.grid(self.clock.now())

@@ -38,6 +38,12 @@ pub struct MapView {
     pub status: ServoStatus,
 }
 
+impl AsRef<Self> for Shared {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Shared {
     /// Shares what a servo has. By one thread alone.
     ///

@@ -5,6 +5,7 @@
 use punctual::clocks::MachineClock;
 use punctual::follow::Following;
 use punctual_core::clock::Clock;
+use punctual_core::follow::Shared;
 use punctual_core::time::Instant;
 
 /// The clock of a loop. All its instants are on one timescale, which is the grid's.
@@ -26,7 +27,7 @@ impl Timescale for MachineClock {
     }
 }
 
-impl Timescale for Following<'_, MachineClock> {
+impl Timescale for Following<&Shared, MachineClock> {
     fn discipline(&mut self) {
         self.clock_mut().discipline();
         // A wake takes the latest map, which may have been bent while no loop ran.

@@ -42,7 +42,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 pub use error::FollowError;
-pub use followed::FollowedClock;
+pub use followed::{FollowedClock, FollowerShare};
 pub use ptp::PtpClock;
 pub use reference::Reference;
 
@@ -218,9 +218,23 @@ impl Follower {
     /// calendar is then laid out on that timescale too.
     ///
     /// # Real-time: setup only
-    pub fn clock<C: Clock + Clone>(&self, clock: C) -> Following<'_, C> {
+    pub fn clock<C: Clock + Clone>(&self, clock: C) -> Following<&Shared, C> {
         loop {
             if let Some(following) = Following::new(clock.clone(), &self.common.shared) {
+                return following;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The same with a share in the follower, for loops that outlive the scope in which it was
+    /// started: the reference is followed until the last share is dropped.
+    ///
+    /// # Real-time: setup only
+    pub fn shared_clock<C: Clock + Clone>(self: &Arc<Self>, clock: C) -> FollowedClock<C> {
+        loop {
+            if let Some(following) = Following::new(clock.clone(), FollowerShare(Arc::clone(self)))
+            {
                 return following;
             }
             std::hint::spin_loop();

@@ -4,7 +4,7 @@
 //! page holds no squares, so there is no standard deviation.
 
 use punctual_core::bucket;
-use punctual_core::page::Counts;
+use punctual_core::stats::Counts;
 
 use crate::quantile::Probability;
 use crate::summary::SummaryStats;

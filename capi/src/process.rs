@@ -33,7 +33,7 @@ pub(crate) fn errno(why: &RegisterError) -> c_int {
         RegisterError::Supervisor(_, why) => why.raw_os_error().unwrap_or(libc::EINVAL),
         RegisterError::Stranger(_) => libc::EACCES,
         RegisterError::Refused(_) => libc::ECONNREFUSED,
-        // No seat or no page of this version, and whatever comes.
+        // No block or no page of this version, and whatever comes.
         _ => libc::EPROTO,
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use punctual::monitor::Force;
 use punctual_core::executive::many;
-use punctual_core::page::Counts;
+use punctual_core::stats::Counts;
 use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
 
@@ -149,7 +149,7 @@ impl Stats {
         let forced = match forced {
             None => 0,
             Some(Force::Demoted) => 1,
-            Some(Force::Told) => 2,
+            Some(Force::NotDemoted) => 2,
             Some(Force::Starved) => 3,
         };
         Self { forced, ..self }

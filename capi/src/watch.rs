@@ -7,8 +7,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use punctual::process::Watch;
 use punctual::quantile;
-use punctual_core::page::View;
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
+use punctual_core::stats::View;
 
 use crate::ffi::{self, Failure};
 use crate::process;

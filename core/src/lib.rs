@@ -13,6 +13,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod block;
 pub mod bucket;
 pub mod calendar;
 pub mod clock;
@@ -22,13 +23,12 @@ pub mod executive;
 pub mod file;
 pub mod follow;
 pub mod gate;
-pub mod page;
 pub mod parts;
 pub mod ready;
 pub mod releases;
 pub mod ring;
 pub mod sample;
-pub mod seat;
+pub mod stats;
 pub mod table;
 pub mod time;
 pub mod wait;

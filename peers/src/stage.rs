@@ -15,7 +15,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
 use punctual_core::gate::Gate;
-use punctual_core::page::Missed;
+use punctual_core::stats::Missed;
 use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::time::{Instant, Span};

@@ -13,7 +13,7 @@ use punctual::periodic::{Period, Task};
 use punctual::process::{
     Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What, When,
 };
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
 use punctual_os::affinity::{self, CpuMask};

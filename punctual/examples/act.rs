@@ -5,7 +5,7 @@
 //! that it is one.
 
 use punctual::process::{RegisterError, Registration, Watch};
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
 
 fn main() -> Result<(), RegisterError> {
     let mut task = Registration::from_env(None)?;

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
-use punctual_core::page::{self, At, Missed, Page, PageKind, View};
 use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::stats::{self, At, Missed, Page, PageKind, View};
 use punctual_core::time::{Instant, Span};
 
 use crate::process::Memory;
@@ -33,7 +33,7 @@ pub(crate) struct Counting {
 
 /// Memory for the counts and the histogram of one task, empty.
 pub(crate) fn blank(kind: PageKind) -> Words {
-    let stats = words(page::WORDS);
+    let stats = words(stats::WORDS);
     let _page = Page::new(&stats, kind);
     stats
 }

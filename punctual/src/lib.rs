@@ -117,7 +117,7 @@ pub use executive::{
 pub use loops::{Loop, LoopBuilder, LoopHandle, LoopPhase};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
-pub use punctual_core::page::Counts;
+pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
 pub use punctual_os::Errno;

@@ -4,7 +4,7 @@
 //! which confidence, is analysis's to say.
 
 use punctual_core::bucket;
-use punctual_core::page::View;
+use punctual_core::stats::View;
 use punctual_core::time::Span;
 
 /// A lateness that at least `share` of the cycles did not exceed: the upper end of a bucket, so at
@@ -41,7 +41,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use punctual_core::dispatch::Overruns;
-    use punctual_core::page::{At, Page, PageKind, WORDS};
+    use punctual_core::stats::{At, Page, PageKind, WORDS};
 
     use super::*;
 

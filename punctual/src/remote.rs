@@ -6,10 +6,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use punctual_core::block::{Done, Entered, TaskGate, TaskServer};
 use punctual_core::dispatch::Overruns;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow};
-use punctual_core::page::At;
-use punctual_core::seat::{Done, Entered, TaskGate, TaskServer};
+use punctual_core::stats::At;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Span};
 use punctual_os::futex::{self, Scope};
@@ -55,7 +55,7 @@ impl Limits {
     }
 }
 
-/// What an overrun does to a task elsewhere, as far as its releaser does it.
+/// What an overrun does to a task elsewhere, as far as its server does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemoteOverrun {
     /// Nothing: the task misses or catches up by itself.
@@ -67,7 +67,7 @@ pub(crate) enum RemoteOverrun {
 }
 
 impl RemoteOverrun {
-    /// How many cycles a task with this policy may catch up with, and what its releaser does.
+    /// How many cycles a task with this policy may catch up with, and what its server does.
     pub(crate) fn of(policy: OnOverrun) -> (u32, Self) {
         match policy {
             OnOverrun::Burst(most) => (most, Self::Nothing),
@@ -78,14 +78,14 @@ impl RemoteOverrun {
     }
 }
 
-/// What a releaser tells of a task to other threads.
+/// What a server tells of a task to other threads.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteCounts {
     /// Releases that were posted.
     posted: AtomicU64,
     /// Releases that found the task still running an earlier cycle.
     overran: AtomicU64,
-    /// Releases at which nobody sat on the seat.
+    /// Releases at which nobody was registered.
     unattended: AtomicU64,
     /// Results that cannot be.
     invalid: AtomicU64,
@@ -106,7 +106,7 @@ impl RemoteCounts {
         self.overran.load(Ordering::Relaxed)
     }
 
-    /// Releases at which nobody sat on the seat.
+    /// Releases at which nobody was registered.
     ///
     /// # Real-time: reader side
     pub(crate) fn unattended(&self) -> u64 {
@@ -124,7 +124,7 @@ impl RemoteCounts {
 /// One task elsewhere; `K` keeps its cycles.
 #[derive(Debug)]
 pub(crate) struct RemoteTask<'a, K> {
-    /// Its seat.
+    /// Its block.
     pub(crate) server: TaskServer<'a>,
     /// What is kept of its cycles.
     pub(crate) kept: K,

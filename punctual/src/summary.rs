@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use punctual_core::page::{Counts, PageKind, View};
+use punctual_core::stats::{Counts, PageKind, View};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::WaitStatus;
 use punctual_os::scheduler::SchedPolicy;
@@ -23,7 +23,7 @@ use crate::session::Refusal;
 pub enum End {
     /// Its time was up.
     Finished,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// The watchdog stopped it.
     Forced(Force),

@@ -11,7 +11,7 @@ use punctual_core::executive::cancel::Token;
 use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual_core::executive::schedule::Schedule;
-use punctual_core::page::Missed;
+use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_testkit::sim::{SimClock, SleepNoise};

@@ -41,7 +41,7 @@ impl Stop {
         self.requested.load(SeqCst) || self.over.load(SeqCst) || ends()
     }
 
-    /// Runs `run`, which `handle` stops; at once where it is told to stop.
+    /// Runs `run`, which `handle` stops; at once where it is asked to stop.
     pub(super) fn during<R>(&self, handle: &StopHandle, run: impl FnOnce() -> R) -> R {
         /// Takes the handle back on every way out, a panic's too.
         struct End<'s>(&'s Stop);

@@ -74,7 +74,7 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
         Force::Demoted => {
             "the watchdog ended a loop that did not yield: it was set to SCHED_OTHER and stopped"
         }
-        Force::Told => {
+        Force::NotDemoted => {
             "the watchdog stopped a loop that did not yield; the kernel refused to set it to \
              SCHED_OTHER"
         }

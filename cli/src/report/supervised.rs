@@ -35,7 +35,7 @@ pub(crate) struct ExecutiveRow {
     pub(crate) wait: String,
     /// Offset of the whole grid on CLOCK_MONOTONIC.
     pub(crate) phase_ns: u64,
-    /// How its watchdog ended it: "demoted", "told", "starved"; null where it did not.
+    /// How its watchdog ended it: "demoted", "not_demoted", "starved"; null where it did not.
     pub(crate) forced: Option<String>,
     /// Releases that it posted.
     pub(crate) cycles: u64,
@@ -115,7 +115,7 @@ pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
     let (policy, priority) = policy(finished.policy);
     let forced = finished.forced.map(|force| match force {
         Force::Demoted => "demoted".to_owned(),
-        Force::Told => "told".to_owned(),
+        Force::NotDemoted => "not_demoted".to_owned(),
         Force::Starved => "starved".to_owned(),
     });
     Supervised {

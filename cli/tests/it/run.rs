@@ -77,7 +77,7 @@ fn programs_that_never_register_are_ended_and_counted() {
 }
 
 #[test]
-fn a_page_has_a_row_for_each_task_and_a_free_seat_is_no_failure() {
+fn a_page_has_a_row_for_each_task_and_a_free_block_is_no_failure() {
     let dir = Dir::new("run-page");
     let output = run_file(&dir, &task(""), &["--duration", "100ms"]);
     let page = stdout(&output);

@@ -1,7 +1,7 @@
 //! `punctual run` with a task in an endless cycle, and the signals that come in pairs: what is
 //! written and taken back whatever comes, and what the kernel does where nobody can.
 //!
-//! This program is the task: started with a seat, the test `a_task` hangs in its third cycle.
+//! This program is the task: started with a task block, the test `a_task` hangs in its third cycle.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use punctual::process::{Registration, TASK_VARIABLE, Watch, socket};
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
 use punctual_os::process::{EndSignal, alarm_s};
 
 use crate::support::{Dir, json_file, punctual, signal, until};

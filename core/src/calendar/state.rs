@@ -10,8 +10,8 @@
 use super::{UnitSlot, UnitTable};
 use crate::dispatch::{Decision, Job, Overruns};
 use crate::executive::many::Flow;
-use crate::page::Missed;
 use crate::releases::Releases;
+use crate::stats::Missed;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 

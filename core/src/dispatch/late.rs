@@ -6,8 +6,8 @@
 use super::cursor::Cursor;
 use super::storage::UNTOLD;
 use super::{Job, Overruns, TableState};
-use crate::page::Missed;
 use crate::releases::Releases;
+use crate::stats::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::Instant;
 

@@ -11,9 +11,9 @@ mod succession;
 pub(crate) mod warm_up;
 
 use crate::earliest::Earliest;
-use crate::page::Missed;
 use crate::ready::ReadySet;
 use crate::releases::Releases;
+use crate::stats::Missed;
 use crate::table::Table;
 use crate::time::{Instant, Period, Span};
 

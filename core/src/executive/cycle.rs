@@ -65,7 +65,7 @@ impl<'c> Cycle<'c> {
     /// A cycle of a task that runs elsewhere: its number, (release, lateness), (missed, dt), the
     /// next release.
     #[inline]
-    pub(crate) fn seated(
+    pub(crate) fn served(
         n: u64,
         (release, lateness): (Instant, Span),
         (missed, dt): (u64, Span),

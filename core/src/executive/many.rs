@@ -11,7 +11,7 @@ use super::Ended;
 use super::schedule::Schedule;
 use crate::clock::Clock;
 use crate::dispatch::{Decision, Job, Overruns, TableState};
-use crate::page::Missed;
+use crate::stats::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;

@@ -10,7 +10,7 @@ use super::Ended;
 use super::many::{Cycle, Dispatch, Flow, Observe};
 use crate::clock::Clock;
 use crate::dispatch::{Job, Overruns};
-use crate::page::{At, Page};
+use crate::stats::{At, Page};
 use crate::time::{Instant, Period, Span};
 
 /// What paces a loop.
@@ -82,7 +82,7 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     }
 }
 
-/// Keeps the distance of starts on a page of [`crate::page::PageKind::Distance`]: one value less
+/// Keeps the distance of starts on a page of [`crate::stats::PageKind::Distance`]: one value less
 /// than cycles.
 #[derive(Debug)]
 pub struct Distances<'a> {
@@ -116,7 +116,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::page::{PageKind, View, WORDS};
+    use crate::stats::{PageKind, View, WORDS};
 
     struct Now<'c>(&'c Cell<u64>);
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::many::Flow;
 use crate::calendar::{self, TaskProgress, UnitTable};
 use crate::dispatch::{self, Decision, Job, Overruns, TableState};
-use crate::page::Missed;
+use crate::stats::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 

@@ -15,8 +15,8 @@ use crate::clock::Clock;
 use crate::dispatch::{Job, Overruns};
 use crate::executive::Ended;
 use crate::executive::many::{Cycle, Observe};
-use crate::page::Missed;
 use crate::releases::Releases;
+use crate::stats::Missed;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::bucket::{self, Place};
-use crate::page::{Page, PageKind, View, WORDS};
+use crate::stats::{Page, PageKind, View, WORDS};
 use crate::time::Period;
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;

@@ -6,7 +6,7 @@
 //!
 //! What cannot be done: there is one writer and one drain; the ring never overwrites what was not
 //! drained; a reader sees each number whole, yet two numbers may be one push apart. Counters of
-//! cycles and their histogram are those of a [`crate::page`].
+//! cycles and their histogram are those of a [`crate::stats`].
 //!
 //! Split it with [`split`]: the [`Ring`] goes to the loop, the [`Drain`] to the thread that writes
 //! samples away, and any number of [`RingView`]s to other readers.

@@ -87,7 +87,7 @@ impl Collector<'_> {
         for tid in stuck.map(|seen| seen.tid.load(Ordering::Acquire)).filter(|&tid| tid > 0) {
             demoted &= scheduler::set(tid, SchedPolicy::Other).is_ok();
         }
-        Some(if demoted { Force::Demoted } else { Force::Told })
+        Some(if demoted { Force::Demoted } else { Force::NotDemoted })
     }
 
     /// Takes the gaps out of the rings.

@@ -35,7 +35,7 @@ use crate::session::ThreadSession;
 pub(super) struct RankOf<'env> {
     pub(super) name: String,
     pub(super) body: Ranked<'env>,
-    /// The task whose cycles the loop counts; none where its releaser does.
+    /// The task whose cycles the loop counts; none where its server does.
     pub(super) entry: Option<usize>,
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use punctual_core::clock::Clock;
-use punctual_core::page::PageKind;
+use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 

@@ -6,13 +6,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 
+use punctual_core::block::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
-use punctual_core::page::{Page, PageKind};
-use punctual_core::seat::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
+use punctual_core::stats::{Page, PageKind};
 use punctual_core::time::Instant;
 use punctual_core::wait::Strategy;
 use punctual_os::futex::{self, Scope};
@@ -81,7 +81,7 @@ impl ThreadTask {
     }
 }
 
-/// What the thread of a released task shares with its releaser and its monitor.
+/// What the thread of a released task shares with its server and its monitor.
 #[derive(Debug, Default)]
 pub(super) struct Released {
     memory: Vec<AtomicU64>,
@@ -228,7 +228,7 @@ fn own<C: Clock>(
     }
 }
 
-/// The cycles that the executive releases, until its seat is ended; a body that says stop stops
+/// The cycles that the executive releases, until its block is ended; a body that says stop stops
 /// all.
 ///
 /// # Real-time: in loop, waits

@@ -2,7 +2,7 @@
 //!
 //! For other threads. Never disturbs the loop.
 
-use punctual_core::page::{Counts, View};
+use punctual_core::stats::{Counts, View};
 use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
 

@@ -7,8 +7,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use punctual_core::block::{TaskState, look};
 use punctual_core::releases::Releases;
-use punctual_core::seat::{TaskState, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -152,7 +152,7 @@ impl<'a> RunawayRule<'a> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::seat::{ClientStep, TaskClient, TaskServer, Terms, words};
+    use punctual_core::block::{ClientStep, TaskClient, TaskServer, Terms, words};
     use punctual_core::time::Period;
 
     use super::*;
@@ -166,21 +166,21 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
         let terms = Terms { releases, burst: 0, output_words: 0 };
-        let mut releaser = TaskServer::new(&memory, terms).expect("large enough");
-        let mut sitter = TaskClient::open(&memory).expect("a seat");
+        let mut server = TaskServer::new(&memory, terms).expect("large enough");
+        let mut client = TaskClient::open(&memory).expect("a task block");
         let guarded = Guarded::default();
         let policy = SchedPolicy::Fifo(5);
         let mut guard = RunawayRule::new(&memory, releases, Span::from_ms(3), policy, &guarded);
-        sitter.ask(1);
-        releaser.post(0, false);
-        assert_eq!(sitter.turn(), ClientStep::Run);
-        let _cycle = sitter.begin(at(0));
+        client.ask(1);
+        server.post(0, false);
+        assert_eq!(client.turn(), ClientStep::Run);
+        let _cycle = client.begin(at(0));
         let mut tick = |ms| guard.tick(at(ms), TICK);
         assert!((0..10).all(|ms| tick(ms) == Act::Nothing), "it may");
         // Seen at 10; 3 ms of grace by ticks of 2 ms are over at the third look.
         assert_eq!([tick(10), tick(12), tick(14)], [Act::Nothing, Act::Nothing, Act::Demote]);
         assert_eq!(tick(16), Act::Nothing, "once");
-        sitter.done(at(17));
+        client.done(at(17));
         assert_eq!([tick(18), tick(20)], [Act::Restore, Act::Nothing]);
         assert_eq!((guarded.demotions(), guarded.restored()), (0, 0), "nothing was done here");
     }
@@ -189,16 +189,16 @@ mod tests {
     fn time_in_which_the_guard_slept_too_is_no_fault() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
-        let mut releaser =
+        let mut server =
             TaskServer::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
-        let mut sitter = TaskClient::open(&memory).expect("a seat");
+        let mut client = TaskClient::open(&memory).expect("a task block");
         let guarded = Guarded::default();
         let bound = hang_bound(10_000_000);
         let mut guard = RunawayRule::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
-        sitter.ask(1);
-        releaser.post(0, false);
-        assert_eq!(sitter.turn(), ClientStep::Run);
-        let _cycle = sitter.begin(at(0));
+        client.ask(1);
+        server.post(0, false);
+        assert_eq!(client.turn(), ClientStep::Run);
+        let _cycle = client.begin(at(0));
         let hour = Span::from_ms(3_600_000);
         assert_eq!(guard.tick(at(3_600_000), hour), Act::Nothing);
         assert_eq!(guard.tick(at(7_200_000), hour), Act::Nothing);

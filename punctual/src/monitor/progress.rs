@@ -30,11 +30,11 @@ pub struct Watched {
 /// How a loop was ended by force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It had the CPU and did not yield: it was made SCHED_OTHER and told to stop.
+    /// It had the CPU and did not yield: it was made SCHED_OTHER and asked to stop.
     Demoted,
-    /// As before, but the kernel refused to demote it: it was told to stop.
-    Told,
-    /// It did not get the CPU: all watched loops were made SCHED_OTHER and told to stop.
+    /// As before, but the kernel refused to demote it: it was asked to stop.
+    NotDemoted,
+    /// It did not get the CPU: all watched loops were made SCHED_OTHER and asked to stop.
     Starved,
 }
 
@@ -96,7 +96,7 @@ impl Watched {
     pub fn ended(&self) -> Option<Force> {
         match self.ended.load(Ordering::Acquire) {
             1 => Some(Force::Demoted),
-            2 => Some(Force::Told),
+            2 => Some(Force::NotDemoted),
             3 => Some(Force::Starved),
             _ => None,
         }
@@ -105,7 +105,7 @@ impl Watched {
     fn end(&self, force: Force) {
         let number = match force {
             Force::Demoted => 1,
-            Force::Told => 2,
+            Force::NotDemoted => 2,
             Force::Starved => 3,
         };
         self.ended.store(number, Ordering::Release);
@@ -168,7 +168,7 @@ pub(super) fn look<P: Fn() -> u64>(
             let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
                 let demoted =
                     tid.is_some_and(|tid| scheduler::set(tid, SchedPolicy::Other).is_ok());
-                if demoted { Force::Demoted } else { Force::Told }
+                if demoted { Force::Demoted } else { Force::NotDemoted }
             } else {
                 for thread in charges.iter().filter_map(|charge| charge.watched.thread()) {
                     // One that is gone needs no demotion.

@@ -1,4 +1,4 @@
-//! A seat or a page in memory of its own, with the descriptors by which others get it.
+//! A task block or a page in memory of its own, with the descriptors by which others get it.
 //!
 //! For supervisors. Sealed in size, so that nobody can make an access fail.
 

@@ -4,8 +4,8 @@
 //! For code that is not trusted, in any language, and for the only true termination that Linux has.
 //! A process says three things (AnT, *Sophisticated periodic execution control*, §2): register
 //! ([`Registration::from_env`] where a [`Supervisor`] started it, [`Registration::join`] where it
-//! was started by hand), wait ([`Registration::wait`]), unregister. It shares one seat
-//! ([`punctual_core::seat`]) with its supervisor, over memory that is handed to it, and nothing
+//! was started by hand), wait ([`Registration::wait`]), unregister. It shares one block
+//! ([`punctual_core::block`]) with its supervisor, over memory that is handed to it, and nothing
 //! else; it is released by futex. What it gives out ([`Registration::commit`]) others read whole
 //! ([`Watch`]); when its process is gone, the safe value takes over.
 //!
@@ -14,7 +14,7 @@
 //!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
-//! keeps its memory, and could write into the seat of who comes after it.
+//! keeps its memory, and could write into the block of who comes after it.
 
 mod cgroup;
 mod error;
@@ -35,8 +35,8 @@ mod watch;
 use std::fmt;
 use std::io;
 
-use punctual_core::page::PageError;
-use punctual_core::seat::TaskBlockError;
+use punctual_core::block::TaskBlockError;
+use punctual_core::stats::PageError;
 use punctual_os::Errno;
 
 pub use error::SetupError;
@@ -71,8 +71,8 @@ pub enum RegisterError {
     OtherTask(String, String),
     /// The descriptor is no memory of a supervisor's.
     Memory(Errno),
-    /// The memory is no seat.
-    Seat(TaskBlockError),
+    /// The memory is no task block.
+    Block(TaskBlockError),
     /// The memory is no page.
     Page(PageError),
     /// Somebody sits there already.
@@ -103,7 +103,7 @@ impl fmt::Display for RegisterError {
                 write!(f, "this process was started as task {is:?}, not as {wanted:?}")
             }
             Self::Memory(why) => write!(f, "{BLOCK_VARIABLE} does not name shared memory: {why}"),
-            Self::Seat(why) => why.fmt(f),
+            Self::Block(why) => why.fmt(f),
             Self::Page(why) => why.fmt(f),
             Self::Taken => f.write_str("the task is registered already: it registers once"),
             Self::Supervisor(name, why) => write!(f, "supervisor {name:?}: {why}"),

@@ -8,11 +8,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
-use punctual_core::clock::Clock;
-use punctual_core::executive::many::Cycle;
-use punctual_core::seat::{
+use punctual_core::block::{
     ClientStep, OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, TaskState, Terms, look,
 };
+use punctual_core::clock::Clock;
+use punctual_core::executive::many::Cycle;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
@@ -61,7 +61,7 @@ impl std::error::Error for WaitError {}
 #[derive(Debug)]
 pub struct Registration {
     task: String,
-    sitter: TaskClient<'static>,
+    client: TaskClient<'static>,
     outputs: Option<Outputs<'static>>,
     clock: MachineClock,
     tie: Tie,
@@ -76,12 +76,12 @@ impl Registration {
     /// Registers with the supervisor that started this process. `task` is the name that the caller
     /// takes itself for; `None` for whatever it was started as.
     ///
-    /// Takes about 50 ms where the counter's rate has to be measured. The memory of the seat stays
+    /// Takes about 50 ms where the counter's rate has to be measured. The memory of the block stays
     /// mapped until the process ends.
     ///
     /// # Errors
     ///
-    /// When no supervisor started it, or what it handed over is no seat.
+    /// When no supervisor started it, or what it handed over is no task block.
     ///
     /// # Real-time: setup only
     pub fn from_env(task: Option<&str>) -> Result<Self, RegisterError> {
@@ -100,10 +100,10 @@ impl Registration {
         if process::parent() != supervisor {
             return Err(RegisterError::NotChild(supervisor));
         }
-        let seat = descriptor::duplicate(number).map_err(RegisterError::Memory)?;
+        let block = descriptor::duplicate(number).map_err(RegisterError::Memory)?;
         // What this process starts is not the task.
         descriptor::keep_from_children(number).map_err(RegisterError::Memory)?;
-        Self::sit(is, &seat, Tie::Parent(supervisor))
+        Self::attach(is, &block, Tie::Parent(supervisor))
     }
 
     /// Joins the running supervisor of this name as one of its tasks that has no program.
@@ -115,18 +115,18 @@ impl Registration {
     /// # Real-time: setup only
     pub fn join(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
         let request = Request::Join(task.to_owned());
-        let (connection, [seat, _]) = ask(supervisor, &request)?;
-        let seat = seat.ok_or_else(|| RegisterError::Refused("no seat came".to_owned()))?;
-        Self::sit(task.to_owned(), &seat, Tie::Connection(connection))
+        let (connection, [block, _]) = ask(supervisor, &request)?;
+        let block = block.ok_or_else(|| RegisterError::Refused("no task block came".to_owned()))?;
+        Self::attach(task.to_owned(), &block, Tie::Connection(connection))
     }
 
-    fn sit(task: String, seat: &Descriptor, tie: Tie) -> Result<Self, RegisterError> {
+    fn attach(task: String, block: &Descriptor, tie: Tie) -> Result<Self, RegisterError> {
         let mapping =
-            Mapping::of(seat.number(), None, Access::Write).map_err(RegisterError::Memory)?;
+            Mapping::of(block.number(), None, Access::Write).map_err(RegisterError::Memory)?;
         // For as long as the process: a cycle borrows from it.
         let mapping: &'static Mapping = Box::leak(Box::new(mapping));
         let words = mapping.words();
-        let mut sitter = TaskClient::open(words).map_err(RegisterError::Seat)?;
+        let mut client = TaskClient::open(words).map_err(RegisterError::Block)?;
         if look(words).is_none_or(|seen| seen.state != TaskState::Empty) {
             return Err(RegisterError::Taken);
         }
@@ -134,12 +134,12 @@ impl Registration {
         let mut clock = MachineClock::best();
         let (_first, rested) = (clock.wake(), clock.now());
         memory::prefault_stack();
-        let period_ns = sitter.terms().releases.period().as_ns();
-        let outputs = sitter.outputs().filter(|outputs| outputs.words() > 0);
-        sitter.ask(process::tid().unsigned_abs().into());
+        let period_ns = client.terms().releases.period().as_ns();
+        let outputs = client.outputs().filter(|outputs| outputs.words() > 0);
+        client.ask(process::tid().unsigned_abs().into());
         Ok(Self {
             task,
-            sitter,
+            client,
             outputs,
             clock,
             tie,
@@ -161,7 +161,7 @@ impl Registration {
     ///
     /// # Real-time: in loop
     pub fn terms(&self) -> &Terms {
-        self.sitter.terms()
+        self.client.terms()
     }
 
     /// Now, by the clock that cycles are stamped with.
@@ -184,19 +184,19 @@ impl Registration {
         }
         let mut waited = false;
         loop {
-            match self.sitter.turn() {
+            match self.client.turn() {
                 ClientStep::Run => {
                     let start = self.clock.wake();
                     if waited {
                         self.rested = start;
                     }
                     self.running = true;
-                    return Ok(self.sitter.begin(start));
+                    return Ok(self.client.begin(start));
                 }
                 ClientStep::Ended => return Err(WaitError::Ended),
                 ClientStep::Wait(seen) => {
                     let until_ns = now_ns(ClockId::Monotonic).saturating_add(self.patience_ns);
-                    futex::wait_until(self.sitter.bell(), seen, Scope::Machine, until_ns);
+                    futex::wait_until(self.client.bell(), seen, Scope::Machine, until_ns);
                     waited = true;
                     if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
                         // The priority was the supervisor's to give, as long as it guards it.
@@ -213,7 +213,7 @@ impl Registration {
     ///
     /// # Real-time: in loop
     pub fn cancelled(&self) -> bool {
-        self.running && self.sitter.cancelled()
+        self.running && self.client.cancelled()
     }
 
     /// Ends the cycle that runs; when, if there is one.
@@ -222,7 +222,7 @@ impl Registration {
             return None;
         }
         let finish = self.clock.now();
-        self.sitter.done(finish);
+        self.client.done(finish);
         self.running = false;
         Some(finish)
     }
@@ -267,6 +267,6 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.done();
-        self.sitter.leave();
+        self.client.leave();
     }
 }

@@ -11,7 +11,7 @@ pub const LINE_MAX: usize = 256;
 /// What somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To sit on the seat of this task.
+    /// To register as this task.
     Join(String),
     /// To read the page and the outputs of this task.
     Watch(String),

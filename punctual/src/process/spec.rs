@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use punctual_core::seat::OUTPUT_WORDS_MAX;
+use punctual_core::block::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
 
 use super::error::SetupError;
@@ -33,7 +33,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The longest burst: its results fit in the seat until they are taken.
+    /// The longest burst: its results fit in the block until they are taken.
     pub const BURST_MAX: u32 = 16;
     /// How long a process may take to register where nothing else is said.
     pub const REGISTER_WITHIN: Span = Span::from_ms(5_000);

@@ -5,8 +5,8 @@
 
 use std::os::fd::AsRawFd;
 
-use punctual_core::page::View;
-use punctual_core::seat::{OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, Terms};
+use punctual_core::block::{OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, Terms};
+use punctual_core::stats::View;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{Errno, local, pidfd};
@@ -18,7 +18,7 @@ use super::tie::ask;
 /// A task as others see it.
 #[derive(Debug)]
 pub struct Watch {
-    seat: Mapping,
+    block: Mapping,
     page: Mapping,
     terms: Terms,
     supervisor: Descriptor,
@@ -42,16 +42,16 @@ impl Watch {
         let gone = |why: Errno| std::io::Error::from_raw_os_error(why.0);
         let process =
             process.map_err(|why| RegisterError::Supervisor(supervisor.to_owned(), gone(why)))?;
-        let [Some(seat), Some(page)] = descriptors else {
+        let [Some(block), Some(page)] = descriptors else {
             return Err(RegisterError::Refused("no memory came".to_owned()));
         };
         let map = |descriptor: &Descriptor| {
             Mapping::of(descriptor.number(), None, Access::Read).map_err(RegisterError::Memory)
         };
-        let (seat, page) = (map(&seat)?, map(&page)?);
-        let terms = *TaskClient::open(seat.words()).map_err(RegisterError::Seat)?.terms();
+        let (block, page) = (map(&block)?, map(&page)?);
+        let terms = *TaskClient::open(block.words()).map_err(RegisterError::Block)?.terms();
         View::open(page.words()).map_err(RegisterError::Page)?;
-        Ok(Self { seat, page, terms, supervisor: process })
+        Ok(Self { block, page, terms, supervisor: process })
     }
 
     /// Whether the supervisor still runs. Once it does not, nobody releases the task, counts its
@@ -81,7 +81,7 @@ impl Watch {
     ///
     /// # Real-time: reader side
     pub fn output(&self, bytes: &mut [u8]) -> Option<Source> {
-        let outputs = Outputs::of(self.seat.words(), self.terms.output_words)?;
+        let outputs = Outputs::of(self.block.words(), self.terms.output_words)?;
         let mut words = [0u64; OUTPUT_WORDS_MAX];
         let source = outputs.read(&mut words[..self.terms.output_words])?;
         for (bytes, word) in bytes.chunks_mut(8).zip(words) {

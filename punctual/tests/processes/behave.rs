@@ -1,6 +1,6 @@
 //! What the tasks of the tests do, and how a supervisor runs them.
 //!
-//! This program is its own tasks: started with a seat, the test `a_task` behaves as the task's name
+//! This program is its own tasks: started with a task block, `a_task` behaves as the task's name
 //! says.
 
 use std::cell::{Cell, RefCell};
@@ -192,10 +192,10 @@ fn is_always_behind(name: &str) {
     });
 }
 
-/// Fills its own seat, again and again.
+/// Fills its own block, again and again.
 fn rubbish() {
-    let number = std::env::var(BLOCK_VARIABLE).expect("a seat").parse().expect("a number");
-    let memory = Mapping::of(number, None, Access::Write).expect("a seat");
+    let number = std::env::var(BLOCK_VARIABLE).expect("a task block").parse().expect("a number");
+    let memory = Mapping::of(number, None, Access::Write).expect("a task block");
     let mut seed = 7u64;
     loop {
         for word in memory.words() {

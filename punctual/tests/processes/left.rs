@@ -9,7 +9,7 @@ use punctual::process::{
     Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch,
     What,
 };
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
 use punctual_os::child::{self, Program, Status, Text};

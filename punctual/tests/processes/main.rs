@@ -14,7 +14,7 @@ use punctual::process::{
     Cause, Event, Over, ProcessEnd, RegisterError, Registration, Restart, Spec, Supervisor,
     WaitError, Watch, What, When,
 };
-use punctual_core::seat::Source;
+use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
 use punctual_testkit::skip;
@@ -150,7 +150,7 @@ fn others_join_by_name_and_read_what_is_given_out() {
             assert_eq!(watch.output(&mut bytes), Some(Source::Task));
             assert_eq!(u64::from_ne_bytes(bytes), 5);
             task.unregister();
-            // The safe value takes over, and the seat is free again.
+            // The safe value takes over, and the block is free again.
             while watch.output(&mut bytes) != Some(Source::Safe) {
                 std::thread::yield_now();
             }

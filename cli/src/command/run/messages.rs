@@ -124,7 +124,7 @@ pub(super) fn reasons(finished: &Finished) -> Vec<String> {
     }
     reasons.extend(finished.forced.map(|force| {
         let how = match force {
-            Force::Demoted | Force::Told => "it did not yield",
+            Force::Demoted | Force::NotDemoted => "it did not yield",
             Force::Starved => "it did not get the CPU",
         };
         format!("the watchdog ended the releases: {how}")

@@ -231,7 +231,7 @@ fn samples_replace_older_ones_only_once_there_are_some() {
     let out = failed.env("TMPDIR", dir.path("missing")).output().expect("it starts");
     refused(&out, &["disk", "missing"]);
     assert_eq!(old(), ["the old one", "the old one"]);
-    // An end before the first sample: the program was told to stop before it began to measure.
+    // An end before the first sample: the program was asked to stop before it began to measure.
     let child = measure(&samples, &json, "none").spawn().expect("it starts");
     until("the signal to be caught", || catches_stop(child.id()));
     signal(&child, EndSignal::Interrupt);

@@ -9,7 +9,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::executive::Ended;
 use crate::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use crate::page::Missed;
+use crate::stats::Missed;
 use crate::wait::Wait;
 use core::sync::atomic::AtomicBool;
 

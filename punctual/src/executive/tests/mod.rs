@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_core::executive::many::{Cycle, Flow};
-use punctual_core::page::Counts;
+use punctual_core::stats::Counts;
 use punctual_core::time::Period;
 use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};

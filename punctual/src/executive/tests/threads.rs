@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use punctual_core::page::PageKind;
+use punctual_core::stats::PageKind;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 

@@ -3,16 +3,16 @@
 //! Plain data between the supervising thread, which looks and acts, and [`super::Lifecycle`], which
 //! decides.
 
-use punctual_core::seat::TaskState;
+use punctual_core::block::TaskState;
 
 use super::end::{Cause, ProcessEnd};
 
-/// What the supervisor sees of a seat.
+/// What the supervisor sees of a task block.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Seen {
     /// How the process ended, if it did.
     pub(in super::super) ended: Option<ProcessEnd>,
-    /// What its seat says.
+    /// What its block says.
     pub(in super::super) state: TaskState,
     /// Releases so far that found it still running.
     pub(in super::super) overran: u64,
@@ -29,10 +29,10 @@ pub(in super::super) struct Seen {
 pub(in super::super) enum Act {
     /// Nothing.
     Nothing,
-    /// Clear the seat, and start the program.
+    /// Clear the block, and start the program.
     Start,
     /// Give its thread its place, and open the door.
-    Seat,
+    Admit,
     /// Say that it takes no releases.
     Note,
     /// End everything: it takes no releases, and that is its policy.
@@ -43,6 +43,6 @@ pub(in super::super) enum Act {
     Kill(Cause),
     /// Close the door; the process is gone, and its outputs are the safe value's.
     Bury(ProcessEnd),
-    /// Clear the seat for whoever comes by name.
+    /// Clear the block for whoever comes by name.
     Free,
 }

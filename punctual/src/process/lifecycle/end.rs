@@ -11,7 +11,7 @@ pub enum Cause {
     Overran,
     /// It took none of the releases of a second, ten at least, and its policy is to be terminated.
     Silent,
-    /// Its seat holds what no task writes there.
+    /// Its block holds what no task writes there.
     Rubbish,
     /// It registered a thread that is not its own.
     ForeignThread,

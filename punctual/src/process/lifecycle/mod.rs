@@ -1,4 +1,4 @@
-//! The lifecycle of a seat as its supervisor leads it: started, seated, ended, left, started again.
+//! The lifecycle of a task block: started, registered, ended, left, started again.
 //!
 //! Pure: what was seen goes in, what is to be done comes out; runs on made-up clocks. Each thing is
 //! done once: the state changes with it.
@@ -6,7 +6,7 @@
 mod act;
 mod end;
 
-use punctual_core::seat::TaskState;
+use punctual_core::block::TaskState;
 use punctual_core::time::{Instant, Span};
 
 use super::restart::{Count, Restart};
@@ -15,7 +15,7 @@ use crate::periodic::OnOverrun;
 pub(super) use act::{Act, Seen};
 pub use end::{Cause, ProcessEnd};
 
-/// Where a seat is in its lifecycle.
+/// Where a task block is in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifecycleState {
     /// Free for who joins by name.
@@ -25,18 +25,18 @@ pub(super) enum LifecycleState {
     /// Started at this instant; has not registered.
     Started(Instant),
     /// Released since this instant.
-    Seated(Instant),
+    Registered(Instant),
     /// Unregistered, or sent away for a reason; its process may go on.
     Dismissed(Instant, Option<Cause>),
     /// To be ended, which was asked for.
     Ending(Instant, Cause),
-    /// The process is gone; the loop has not left the seat. Whether it failed, and how long it ran.
+    /// The process is gone, its loop has not left the block: whether it failed, how long it ran.
     Leaving(bool, Span),
     /// For good.
     Over,
 }
 
-/// The lifecycle of one seat.
+/// The lifecycle of one block.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     pub(super) stage: LifecycleState,
@@ -56,7 +56,7 @@ pub(super) struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A seat whose program, if it has one, is to be started at once.
+    /// A task block whose program, if it has one, is to be started at once.
     pub(super) fn new(
         program: bool,
         (policy, silent_after): (OnOverrun, u64),
@@ -80,7 +80,7 @@ impl Lifecycle {
         }
     }
 
-    /// Somebody has joined; only a free seat is given.
+    /// Somebody has joined; only a free block is given.
     pub(super) fn join(&mut self, now: Instant) -> bool {
         let free = self.stage == LifecycleState::Free;
         if free {
@@ -106,7 +106,7 @@ impl Lifecycle {
             }
             LifecycleState::Due(_) => Act::Nothing,
             LifecycleState::Started(since) => self.started(seen, since, now),
-            LifecycleState::Seated(since) => self.seated(seen, since, now, overran),
+            LifecycleState::Registered(since) => self.registered(seen, since, now, overran),
             LifecycleState::Dismissed(since, _) => match seen.ended {
                 // One that was joined may go on for ever, and is nothing to us.
                 None if self.program => Act::Nothing,
@@ -126,9 +126,9 @@ impl Lifecycle {
         match (seen.ended, seen.state) {
             (Some(exit), _) => self.reap(exit, true, Span::ZERO),
             (None, TaskState::Asking) => {
-                self.stage = LifecycleState::Seated(now);
+                self.stage = LifecycleState::Registered(now);
                 (self.heard, self.silent) = ((seen.taken, seen.posted), false);
-                Act::Seat
+                Act::Admit
             }
             (None, TaskState::Empty) if now - since <= self.register_within => Act::Nothing,
             (None, TaskState::Empty) => self.kill(Cause::NeverRegistered, now),
@@ -136,7 +136,7 @@ impl Lifecycle {
         }
     }
 
-    fn seated(&mut self, seen: &Seen, since: Instant, now: Instant, overran: bool) -> Act {
+    fn registered(&mut self, seen: &Seen, since: Instant, now: Instant, overran: bool) -> Act {
         if let Some(exit) = seen.ended {
             // One that says so before it goes has not failed.
             let failed = seen.state != TaskState::Gone || exit != ProcessEnd::Status(0);
@@ -184,7 +184,7 @@ impl Lifecycle {
         // How long it ran counts, not how long it takes to end.
         let since = match self.stage {
             LifecycleState::Started(_) => now,
-            LifecycleState::Seated(since) | LifecycleState::Dismissed(since, _) => since,
+            LifecycleState::Registered(since) | LifecycleState::Dismissed(since, _) => since,
             _ => return Act::Nothing,
         };
         if self.program || matches!(cause, Cause::Overran | Cause::Silent) {

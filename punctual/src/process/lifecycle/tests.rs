@@ -28,7 +28,7 @@ fn a_whole_life() {
     let mut lifecycle = lifecycle(When::OnFailure);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
     assert_eq!(lifecycle.tick(&ALIVE, at(5)), Act::Nothing);
-    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(10)), Act::Seat);
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(10)), Act::Admit);
     assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(15)), Act::Nothing);
     assert_eq!(lifecycle.tick(&is(TaskState::Running), at(20)), Act::Nothing);
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(25)), Act::Dismiss);
@@ -45,7 +45,7 @@ fn a_whole_life() {
 fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
     let mut lifecycle = lifecycle(When::OnFailure);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
-    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(1)), Act::Seat);
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(1)), Act::Admit);
     let over = Seen { overran: 1, ..is(TaskState::Running) };
     assert_eq!(lifecycle.tick(&over, at(2)), Act::Kill(Cause::Overran));
     assert_eq!(lifecycle.tick(&over, at(3)), Act::Nothing);
@@ -91,13 +91,13 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
 }
 
 #[test]
-fn a_seat_without_a_program_is_given_once_and_free_again() {
+fn a_block_without_a_program_is_given_once_and_free_again() {
     let restart = Restart::default();
     let mut lifecycle =
         Lifecycle::new(false, (OnOverrun::Skip, 10), Span::from_ms(1_000), restart, at(0));
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Nothing);
     assert!(lifecycle.join(at(1)) && !lifecycle.join(at(1)), "one at a time");
-    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(2)), Act::Seat);
+    assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(2)), Act::Admit);
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(3)), Act::Dismiss);
     // It goes on without us.
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(4)), Act::Bury(ProcessEnd::Unknown));

@@ -8,7 +8,7 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
-use punctual_core::page::{Aggregate, Page, PageKind};
+use punctual_core::stats::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::affinity::CpuMask;

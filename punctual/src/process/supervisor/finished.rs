@@ -2,7 +2,7 @@
 //!
 //! Plain data; whoever ran it says it to a person.
 
-use punctual_core::page::Counts;
+use punctual_core::stats::Counts;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::super::lifecycle::ProcessEnd;
@@ -13,7 +13,7 @@ use crate::session::Refusal;
 pub enum Over {
     /// Its time was up.
     Finished,
-    /// It was told to stop, or its watchdog did.
+    /// It was asked to stop, or its watchdog did.
     Stopped,
     /// No task is left that could run.
     AllGone,

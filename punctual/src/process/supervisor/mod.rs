@@ -21,8 +21,8 @@ mod wind_down;
 
 use std::sync::Arc;
 
-use punctual_core::page;
-use punctual_core::seat::{OUTPUT_WORDS_MAX, TaskServer, Terms, words};
+use punctual_core::block::{OUTPUT_WORDS_MAX, TaskServer, Terms, words};
+use punctual_core::stats;
 use punctual_core::time::{Instant, Span};
 
 use super::error::SetupError;
@@ -161,7 +161,7 @@ impl Supervisor {
             let spec = spec.ok_or(BuildError::NoName)?.clone();
             blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
         }
-        let page = Memory::new("releases", page::WORDS)
+        let page = Memory::new("releases", stats::WORDS)
             .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
         let Self { cpu, priority, epoch, .. } = self;
         Ok(Ready { plan, blocks, listener, page, cpu, priority, epoch })
@@ -204,9 +204,9 @@ impl Supervisor {
         let terms = Terms { releases, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
         let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
-        let page = Memory::new(&spec.task.name, page::WORDS).map_err(failed)?;
+        let page = Memory::new(&spec.task.name, stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
-        let _seat = TaskServer::new(memory.mapping.words(), terms);
+        let _block = TaskServer::new(memory.mapping.words(), terms);
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
@@ -228,7 +228,7 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            door: punctual_core::seat::TaskGate::new(),
+            door: punctual_core::block::TaskGate::new(),
             counts: RemoteCounts::default(),
             guarded: Guarded::default(),
             others: Others::default(),

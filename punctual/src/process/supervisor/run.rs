@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::bucket;
 use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
-use punctual_core::page::{Page, View};
+use punctual_core::stats::{Page, View};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 use punctual_os::{affinity, signal};

@@ -4,7 +4,7 @@
 //! called, and every few milliseconds; does what [`super::super::lifecycle`] says, and decides
 //! nothing itself.
 
-use punctual_core::seat::{TaskState, clear, look};
+use punctual_core::block::{TaskState, clear, look};
 use punctual_core::time::Instant;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
@@ -88,11 +88,11 @@ impl SupervisorLoop<'_, '_> {
         let one = &mut self.all[rank];
         // Before the block: what is taken after this was posted.
         let posted = block.counts.posted();
-        let on_seat = look(block.memory.mapping.words());
+        let on_block = look(block.memory.mapping.words());
         let seen = Seen {
             ended: one.has_ended(),
-            state: on_seat.map_or(TaskState::Unknown, |seen| seen.state),
-            taken: on_seat.and_then(|seen| seen.cycle),
+            state: on_block.map_or(TaskState::Unknown, |seen| seen.state),
+            taken: on_block.and_then(|seen| seen.cycle),
             posted,
             overran: block.counts.overran(),
             left: block.door.is_left(one.number),
@@ -133,7 +133,7 @@ impl SupervisorLoop<'_, '_> {
                 let what = one.start(block, self.home.as_ref());
                 self.say(rank, what);
             }
-            Act::Seat => self.block(rank),
+            Act::Admit => self.block(rank),
             Act::Note => self.say(rank, What::Silent),
             Act::Stop => {
                 self.stopped_by = Some(rank);

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_core::page::{Page, PageKind};
-use punctual_core::seat::{Outputs, Source, TaskGate, TaskServer, Terms};
+use punctual_core::block::{Outputs, Source, TaskGate, TaskServer, Terms};
+use punctual_core::stats::{Page, PageKind};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
 use punctual_os::scheduler::SchedPolicy;

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 
-use punctual_core::seat::look;
+use punctual_core::block::look;
 use punctual_core::time::Instant;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::pidfd;

@@ -10,7 +10,7 @@ use super::{
     TaskState, Terms, Words, clear, words,
 };
 use crate::executive::cancel::ALL;
-use crate::page::Missed;
+use crate::stats::Missed;
 use crate::time::{Instant, Span};
 
 /// How far the clocks of a task and its server may be apart: both follow CLOCK_MONOTONIC by

@@ -1,4 +1,4 @@
-//! Seats with made-up clocks: the same cycles as in the executive, and nothing to be had by
+//! Task blocks with made-up clocks: the same cycles as in the executive, and nothing to be had by
 //! rubbish.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,44 +29,44 @@ fn missed_of(done: &Done) -> u64 {
     done.missed.map_or(0, |missed| missed.count)
 }
 
-/// A cycle as the task was told of it: its number, start, missed, dt.
-type Told = (u64, u64, u64, i64);
+/// A cycle as the task was seen of it: its number, start, missed, dt.
+type Seen = (u64, u64, u64, i64);
 
-/// Runs cycles of these lengths on a seat, as if each was taken at once; what the task was told,
-/// and what the releaser was.
-fn seated(burst: u32, lengths_ns: &[u64]) -> (Vec<Told>, Vec<Done>) {
+/// Runs cycles of these lengths through a block, each taken at once; what the task saw,
+/// and what the server was.
+fn through_block(burst: u32, lengths_ns: &[u64]) -> (Vec<Seen>, Vec<Done>) {
     stalled(burst, lengths_ns, &[], true)
 }
 
-/// The same with stalls before the starts of some cycles, of the task alone or of the releaser too.
+/// The same with stalls before the starts of some cycles, of the task alone or of the server too.
 fn stalled(
     burst: u32,
     lengths_ns: &[u64],
     stalls_ns: &[u64],
     alone: bool,
-) -> (Vec<Told>, Vec<Done>) {
+) -> (Vec<Seen>, Vec<Done>) {
     let memory = memory(words(2));
-    let mut releaser = TaskServer::new(&memory, terms(burst)).expect("large enough");
-    let mut sitter = TaskClient::open(&memory).expect("a seat");
-    sitter.ask(7);
+    let mut server = TaskServer::new(&memory, terms(burst)).expect("large enough");
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
     let releases = terms(burst).releases;
-    let (mut told, mut done) = (Vec::new(), Vec::new());
+    let (mut seen, mut done) = (Vec::new(), Vec::new());
     let (mut now, mut posted) = (at(0), 0);
     for (at_cycle, length_ns) in lengths_ns.iter().enumerate() {
         let stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);
-        while sitter.turn() != ClientStep::Run {
+        while client.turn() != ClientStep::Run {
             now = now.max(releases.release(posted));
-            releaser.harvest(now, |cycle| done.push(cycle));
-            assert!(releaser.post(posted, false).wake, "it sleeps");
+            server.harvest(now, |cycle| done.push(cycle));
+            assert!(server.post(posted, false).wake, "it sleeps");
             posted += 1;
             now = at(now.as_ns() + stall_ns);
             while alone && releases.release(posted) <= now {
-                releaser.post(posted, false);
+                server.post(posted, false);
                 posted += 1;
             }
         }
-        let cycle = sitter.begin(now);
-        told.push((cycle.n, now.as_ns(), cycle.missed, cycle.dt.as_ns()));
+        let cycle = client.begin(now);
+        seen.push((cycle.n, now.as_ns(), cycle.missed, cycle.dt.as_ns()));
         assert_eq!(cycle.lateness, now - releases.release(cycle.n));
         let running = cycle.n;
         now = at(now.as_ns() + length_ns);
@@ -74,21 +74,21 @@ fn stalled(
             posted = posted.max(releases.released(at(now.as_ns() - length_ns)));
         }
         while releases.release(posted) <= now {
-            let posting = releaser.post(posted, false);
+            let posting = server.post(posted, false);
             assert_eq!((posting.wake, posting.overran), (false, Some(running)));
             posted += 1;
         }
-        sitter.done(now);
-        releaser.harvest(now, |cycle| done.push(cycle));
+        client.done(now);
+        server.harvest(now, |cycle| done.push(cycle));
     }
-    assert_eq!((releaser.invalid(), look(&memory).expect("a seat").dropped), (0, 0));
-    (told, done)
+    assert_eq!((server.invalid(), look(&memory).expect("a task block").dropped), (0, 0));
+    (seen, done)
 }
 
 #[test]
 fn a_task_that_keeps_up_runs_each_cycle() {
-    let (told, done) = seated(0, &[10, 999, 500]);
-    assert_eq!(told, [(0, 5_000, 0, 0), (1, 6_000, 0, 1_000), (2, 7_000, 0, 1_000)]);
+    let (seen, done) = through_block(0, &[10, 999, 500]);
+    assert_eq!(seen, [(0, 5_000, 0, 0), (1, 6_000, 0, 1_000), (2, 7_000, 0, 1_000)]);
     assert_eq!(
         done.iter().map(|done| done.finish.as_ns()).collect::<Vec<_>>(),
         [5_010, 6_999, 7_500]
@@ -98,7 +98,7 @@ fn a_task_that_keeps_up_runs_each_cycle() {
 
 #[test]
 fn what_passes_during_a_cycle_is_missed_and_told_exactly() {
-    let (told, done) = seated(0, &[10, 2_500, 10, 1_000, 10]);
+    let (seen, done) = through_block(0, &[10, 2_500, 10, 1_000, 10]);
     let expected = [
         (0, 5_000, 0, 0),
         (1, 6_000, 0, 1_000),
@@ -106,72 +106,72 @@ fn what_passes_during_a_cycle_is_missed_and_told_exactly() {
         (5, 10_000, 0, 1_000),
         (7, 12_000, 1, 2_000),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(seen, expected);
     assert_eq!(done.iter().map(missed_of).sum::<u64>(), 3);
 }
 
 #[test]
 fn a_burst_catches_up_as_far_as_it_may() {
-    let (told, _) = seated(2, &[3_500, 10, 10, 10]);
+    let (seen, _) = through_block(2, &[3_500, 10, 10, 10]);
     // Cycles 1, 2 and 3 passed; the last two of them run at once.
-    assert_eq!(told[0], (0, 5_000, 0, 0));
-    assert_eq!(told[1], (2, 8_500, 1, 2_000));
-    assert_eq!(told[2], (3, 8_510, 0, 1_000));
-    assert_eq!(told[3], (4, 9_000, 0, 1_000));
+    assert_eq!(seen[0], (0, 5_000, 0, 0));
+    assert_eq!(seen[1], (2, 8_500, 1, 2_000));
+    assert_eq!(seen[2], (3, 8_510, 0, 1_000));
+    assert_eq!(seen[3], (4, 9_000, 0, 1_000));
 }
 
 #[test]
 fn only_the_cycle_that_overran_is_cancelled() {
     let memory = memory(words(2));
-    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
-    let mut sitter = TaskClient::open(&memory).expect("a seat");
-    sitter.ask(7);
-    assert_eq!(releaser.post(3, true), Posted { wake: true, overran: None });
-    assert_eq!(sitter.turn(), ClientStep::Run);
-    let cycle = sitter.begin(at(8_000));
-    assert!(!cycle.cancelled() && !sitter.cancelled());
-    assert_eq!(releaser.post(4, true).overran, Some(3));
-    assert!(cycle.cancelled() && sitter.cancelled());
-    sitter.done(at(9_100));
-    assert_eq!(sitter.turn(), ClientStep::Wait(5), "cycle 4 is missed, and told with the next");
-    releaser.post(5, true);
-    assert_eq!(sitter.turn(), ClientStep::Run);
-    let cycle = sitter.begin(at(10_000));
+    let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
+    assert_eq!(server.post(3, true), Posted { wake: true, overran: None });
+    assert_eq!(client.turn(), ClientStep::Run);
+    let cycle = client.begin(at(8_000));
+    assert!(!cycle.cancelled() && !client.cancelled());
+    assert_eq!(server.post(4, true).overran, Some(3));
+    assert!(cycle.cancelled() && client.cancelled());
+    client.done(at(9_100));
+    assert_eq!(client.turn(), ClientStep::Wait(5), "cycle 4 is missed, and seen with the next");
+    server.post(5, true);
+    assert_eq!(client.turn(), ClientStep::Run);
+    let cycle = client.begin(at(10_000));
     assert_eq!((cycle.n, cycle.missed, cycle.cancelled()), (5, 1, false));
-    assert!(!sitter.cancelled());
-    sitter.done(at(10_001));
-    releaser.end();
-    assert_eq!(sitter.turn(), ClientStep::Ended);
-    sitter.leave();
-    assert_eq!(look(&memory).expect("a seat").state, TaskState::Gone);
+    assert!(!client.cancelled());
+    client.done(at(10_001));
+    server.end();
+    assert_eq!(client.turn(), ClientStep::Ended);
+    client.leave();
+    assert_eq!(look(&memory).expect("a task block").state, TaskState::Gone);
 }
 
 #[test]
 fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     let memory = memory(words(2));
     let (door, mut all) = (TaskGate::new(), Vec::new());
-    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
-    let mut enter = |releaser: &mut TaskServer<'_>, now| {
-        releaser.enter(&door, at(now), |done| all.push(done.cycle))
+    let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut enter = |server: &mut TaskServer<'_>, now| {
+        server.enter(&door, at(now), |done| all.push(done.cycle))
     };
-    assert_eq!(enter(&mut releaser, 0), Entered::Closed);
+    assert_eq!(enter(&mut server, 0), Entered::Closed);
     door.open(1);
-    assert_eq!(enter(&mut releaser, 0), Entered::Open);
-    let mut sitter = TaskClient::open(&memory).expect("a seat");
-    sitter.ask(7);
-    releaser.post(0, false);
-    assert_eq!(sitter.turn(), ClientStep::Run);
-    let _cycle = sitter.begin(at(5_000));
-    sitter.done(at(5_100));
-    releaser.post(1, false);
-    assert_eq!(sitter.turn(), ClientStep::Run);
-    let _cycle = sitter.begin(at(6_000));
-    releaser.post(2, false);
-    releaser.post(3, false);
+    assert_eq!(enter(&mut server, 0), Entered::Open);
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
+    server.post(0, false);
+    assert_eq!(client.turn(), ClientStep::Run);
+    let _cycle = client.begin(at(5_000));
+    client.done(at(5_100));
+    server.post(1, false);
+    assert_eq!(client.turn(), ClientStep::Run);
+    let _cycle = client.begin(at(6_000));
+    server.post(2, false);
+    server.post(3, false);
     // It ends in the middle of cycle 1; 2 and 3 never ran.
     door.close(1);
     assert!(!door.is_left(1));
-    let Entered::Left(Some(left)) = enter(&mut releaser, 9_000) else { panic!("two were posted") };
+    let Entered::Left(Some(left)) = enter(&mut server, 9_000) else { panic!("two were posted") };
     assert_eq!(left.count, 2);
     assert!(door.is_left(1));
     clear(&memory, &terms(0));
@@ -179,15 +179,15 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     door.open(2);
     door.close(2);
     assert!(!door.is_left(2));
-    assert_eq!(enter(&mut releaser, 9_500), Entered::Left(None));
+    assert_eq!(enter(&mut server, 9_500), Entered::Left(None));
     assert!(door.is_left(2));
     door.open(3);
-    assert_eq!(enter(&mut releaser, 10_000), Entered::Open);
-    let mut sitter = TaskClient::open(&memory).expect("a seat");
-    sitter.ask(8);
-    releaser.post(5, false);
-    assert_eq!(sitter.turn(), ClientStep::Run);
-    assert_eq!(sitter.begin(at(10_000)).missed, 0, "what was before it is not its own");
+    assert_eq!(enter(&mut server, 10_000), Entered::Open);
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(8);
+    server.post(5, false);
+    assert_eq!(client.turn(), ClientStep::Run);
+    assert_eq!(client.begin(at(10_000)).missed, 0, "what was before it is not its own");
     assert_eq!(all, [0]);
 }
 
@@ -195,34 +195,34 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
 fn at_the_end_whichever_cycle_runs_or_is_about_to_is_cancelled() {
     for begun_before in [true, false] {
         let memory = memory(words(2));
-        let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
-        let mut sitter = TaskClient::open(&memory).expect("a seat");
-        sitter.ask(7);
-        releaser.post(3, true);
-        assert_eq!(sitter.turn(), ClientStep::Run);
+        let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+        let mut client = TaskClient::open(&memory).expect("a task block");
+        client.ask(7);
+        server.post(3, true);
+        assert_eq!(client.turn(), ClientStep::Run);
         if !begun_before {
-            releaser.cancel();
+            server.cancel();
         }
-        let cycle = sitter.begin(at(8_000));
+        let cycle = client.begin(at(8_000));
         if begun_before {
             assert!(!cycle.cancelled());
-            releaser.cancel();
+            server.cancel();
         }
-        releaser.end();
-        assert!(cycle.cancelled() && sitter.cancelled());
-        sitter.done(at(8_100));
-        assert_eq!(sitter.turn(), ClientStep::Ended);
+        server.end();
+        assert!(cycle.cancelled() && client.cancelled());
+        client.done(at(8_100));
+        assert_eq!(client.turn(), ClientStep::Ended);
     }
 }
 
 #[test]
-fn rubbish_in_a_seat_is_counted_and_nothing_else() {
+fn garbage_in_a_block_is_counted_and_nothing_else() {
     let memory = memory(words(2));
-    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
     let mut seed = 5u64;
     let mut all = 0;
     for cycle in 0..2_000u64 {
-        releaser.post(cycle, true);
+        server.post(cycle, true);
         for word in memory.iter().skip(3) {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let near = [0, 1, cycle, cycle + 1, 5_000 + cycle * PERIOD_NS, u64::MAX];
@@ -230,56 +230,56 @@ fn rubbish_in_a_seat_is_counted_and_nothing_else() {
             word.store(value, Ordering::Relaxed);
         }
         let now = terms(0).releases.release(cycle + 1);
-        releaser.harvest(now, |done| {
+        server.harvest(now, |done| {
             all += missed_of(&done) + 1;
             assert!(done.cycle <= cycle && done.finish >= done.start, "{done:?}");
         });
-        assert!(all + releaser.unclaimed().map_or(0, |missed| missed.count) <= cycle + 1);
+        assert!(all + server.unclaimed().map_or(0, |missed| missed.count) <= cycle + 1);
         let _seen = look(&memory).expect("large enough");
-        if let Ok(mut sitter) = TaskClient::open(&memory) {
+        if let Ok(mut client) = TaskClient::open(&memory) {
             // Whatever the task finds, it goes on.
-            if sitter.turn() == ClientStep::Run {
-                let _cycle = sitter.begin(now);
-                sitter.done(now);
+            if client.turn() == ClientStep::Run {
+                let _cycle = client.begin(now);
+                client.done(now);
             }
         }
     }
-    assert!(releaser.invalid() > 1_000);
+    assert!(server.invalid() > 1_000);
 }
 
 #[test]
 fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
     let memory = memory(words(2));
-    let mut releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
-    let mut sitter = TaskClient::open(&memory).expect("a seat");
-    sitter.ask(7);
-    let mut cycle = |releaser: &mut TaskServer<'_>, n: u64, finish: Instant| {
-        releaser.post(n, false);
-        assert_eq!(sitter.turn(), ClientStep::Run);
-        let _cycle = sitter.begin(terms(0).releases.release(n));
-        sitter.done(finish);
+    let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
+    let mut cycle = |server: &mut TaskServer<'_>, n: u64, finish: Instant| {
+        server.post(n, false);
+        assert_eq!(client.turn(), ClientStep::Run);
+        let _cycle = client.begin(terms(0).releases.release(n));
+        client.done(finish);
     };
-    let harvest = |releaser: &mut TaskServer<'_>, now: Instant| {
+    let harvest = |server: &mut TaskServer<'_>, now: Instant| {
         let mut done = Vec::new();
-        releaser.harvest(now, |result| done.push(result.cycle));
-        (done, releaser.invalid())
+        server.harvest(now, |result| done.push(result.cycle));
+        (done, server.invalid())
     };
     let now = terms(0).releases.release(3);
     let later = now + Span::from_ms(1);
-    cycle(&mut releaser, 3, later);
+    cycle(&mut server, 3, later);
     // Twice at one stamp, as where its task leaves.
-    assert_eq!(harvest(&mut releaser, now), (vec![], 0));
-    assert_eq!(harvest(&mut releaser, now), (vec![], 0));
-    assert_eq!(releaser.unclaimed().map(|missed| (missed.first, missed.count)), Some((3, 1)));
-    assert_eq!(harvest(&mut releaser, later), (vec![3], 0));
+    assert_eq!(harvest(&mut server, now), (vec![], 0));
+    assert_eq!(harvest(&mut server, now), (vec![], 0));
+    assert_eq!(server.unclaimed().map(|missed| (missed.first, missed.count)), Some((3, 1)));
+    assert_eq!(harvest(&mut server, later), (vec![3], 0));
     let never = later + Span::from_ms(60_000);
-    cycle(&mut releaser, 2_000, never);
-    assert_eq!(harvest(&mut releaser, later), (vec![], 0));
-    assert_eq!(harvest(&mut releaser, later + Span::from_ns(1)), (vec![], 1));
+    cycle(&mut server, 2_000, never);
+    assert_eq!(harvest(&mut server, later), (vec![], 0));
+    assert_eq!(harvest(&mut server, later + Span::from_ns(1)), (vec![], 1));
 }
 
 #[test]
-fn what_is_no_seat_is_refused() {
+fn what_is_no_block_is_refused() {
     let open = |memory: &[AtomicU64]| TaskClient::open(memory).err();
     let memory = memory(words(2));
     assert_eq!(open(&memory), Some(TaskBlockError::NoBlock));

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::*;
 
 #[test]
-fn a_seat_agrees_with_the_executive_whatever_the_lengths() {
+fn a_block_agrees_with_the_executive_whatever_the_lengths() {
     for burst in [0, 1, 3] {
         let mut seed = 9u64 + u64::from(burst);
         let lengths: Vec<u64> = (0..500)
@@ -14,9 +14,9 @@ fn a_seat_agrees_with_the_executive_whatever_the_lengths() {
                 if seed >> 62 == 0 { (seed >> 40) % 5_000 } else { (seed >> 40) % 1_000 }
             })
             .collect();
-        let (told, done) = seated(burst, &lengths);
+        let (seen, done) = through_block(burst, &lengths);
         let slow = executive(burst, &lengths, &[]);
-        assert_eq!(told.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{burst}");
+        assert_eq!(seen.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{burst}");
         let missed = |cycles: &[(u64, u64, u64)]| cycles.iter().map(|c| c.2).sum::<u64>();
         let harvested = done.iter().map(missed_of).sum::<u64>();
         assert_eq!(harvested, missed(&slow), "{burst}");
@@ -36,8 +36,8 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
         (0..500).map(|_| if random(4) == 0 { random(6_000) } else { 0 }).collect();
     let slow = executive(0, &lengths, &stalls);
     for alone in [true, false] {
-        let (told, done) = stalled(0, &lengths, &stalls, alone);
-        assert_eq!(told.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{alone}");
+        let (seen, done) = stalled(0, &lengths, &stalls, alone);
+        assert_eq!(seen.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{alone}");
         let missed = slow.iter().map(|c| c.2).sum::<u64>();
         assert_eq!(done.iter().map(missed_of).sum::<u64>(), missed);
     }
@@ -77,7 +77,7 @@ fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64
         counters: &mut counters,
     };
     let mut state = TableState::begin(&table, storage, at(0)).expect("large enough");
-    let (mut now, mut told) = (at(0), Vec::new());
+    let (mut now, mut seen) = (at(0), Vec::new());
     for (at_cycle, length_ns) in lengths_ns.iter().enumerate() {
         let mut stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);
         let job = loop {
@@ -88,10 +88,10 @@ fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64
                 Decision::Run(job) => break job,
             }
         };
-        told.push((job.cycle, now.as_ns(), job.missed));
+        seen.push((job.cycle, now.as_ns(), job.missed));
         let start = now;
         now = at(now.as_ns() + length_ns);
         let _overruns = finish(&table, &mut state, &job, start, now);
     }
-    told
+    seen
 }

@@ -195,7 +195,7 @@ impl<'a> TaskClient<'a> {
         let release = releases.release(cycle);
         let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
         let cancel = self.cancel();
-        Cycle::seated(
+        Cycle::served(
             cycle,
             (release, start - release),
             (self.missed, release - releases.release(before)),

@@ -62,7 +62,7 @@ impl Contender {
         match self {
             Self::Cyclictest => "lateness, by its own stamps",
             Self::LinuxCnc => {
-                "lateness above that of its earliest wake in a turn, by its own stamps"
+                "lateness above that of its earliest wake in a block, by its own stamps"
             }
             _ => "lateness",
         }

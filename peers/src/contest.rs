@@ -1,4 +1,4 @@
-//! One table: contenders in turns, on one grid, under one load or none.
+//! One table: contenders in blocks, on one grid, under one load or none.
 //!
 //! Each round begins with another contender, so that none always follows the same one.
 
@@ -10,11 +10,11 @@ use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
 
+use crate::block::{Block, Score};
 use crate::contender::Contender;
 use crate::programs::{Folder, cyclictest, linuxcnc};
 use crate::result::{Period, Row, Table, compare};
-use crate::stage::{self, Site, Stage};
-use crate::turn::{Score, Turn};
+use crate::runner::{self, RunContext, Runner};
 
 /// The word that makes this program a load.
 pub(crate) const LOAD: &str = "__load";
@@ -23,7 +23,7 @@ const LOAD_GRACE: Duration = Duration::from_secs(600);
 
 /// What a table is about.
 pub(crate) struct Contest<'a> {
-    pub(crate) site: &'a Site,
+    pub(crate) context: &'a RunContext,
     /// Who takes part, with the place of the one that it is held against.
     pub(crate) entries: Vec<(Contender, Option<usize>)>,
     pub(crate) rounds: usize,
@@ -54,29 +54,29 @@ pub(crate) fn at_equal_cpu(rows: &[(Contender, Row)]) -> Vec<(Contender, Option<
 }
 
 impl Contest<'_> {
-    /// Runs it; `said` hears how far it is.
+    /// Runs it; `output` hears how far it is.
     ///
     /// # Errors
     /// The loads do not start, or the loops do not run.
-    pub(crate) fn run(&self, said: &mut dyn FnMut(&str)) -> Result<Table, String> {
+    pub(crate) fn run(&self, output: &mut dyn FnMut(&str)) -> Result<Table, String> {
         let crates: Vec<Contender> =
             self.entries.iter().map(|entry| entry.0).filter(|one| !one.is_program()).collect();
         let folder = Folder::new()?;
         let running = self.load()?;
         let mut scores = vec![Score::default(); self.entries.len()];
         let mut warnings = Vec::new();
-        let policy = stage::with(self.site, &crates, |stage| {
-            for refusal in &stage.refused {
+        let policy = runner::with(self.context, &crates, |runner| {
+            for refusal in &runner.refused {
                 warnings.push(format!("refused: {} ({})", refusal.attempt, refusal.errno));
             }
             for round in 0..self.rounds {
-                said(&format!("round {} of {}", round + 1, self.rounds));
+                output(&format!("round {} of {}", round + 1, self.rounds));
                 for step in 0..self.entries.len() {
                     let place = (round + step) % self.entries.len();
-                    self.play(place, stage, &folder, &mut scores[place], &mut warnings)?;
+                    self.play(place, runner, &folder, &mut scores[place], &mut warnings)?;
                 }
             }
-            Ok(policy_name(stage.policy))
+            Ok(policy_name(runner.policy))
         })?;
         let loads = running.map_or_else(Vec::new, |running| running.stop());
         let mut rows: Vec<Row> = Vec::new();
@@ -85,9 +85,9 @@ impl Contest<'_> {
         }
         compare(&mut rows);
         Ok(Table {
-            period_ns: self.site.grid.period().as_ns(),
+            period_ns: self.context.grid.period().as_ns(),
             phase: if self.quiet { "quiet" } else { "zero" },
-            phase_ns: self.site.grid.phase_ns(),
+            phase_ns: self.context.grid.phase_ns(),
             load: self.load.map(|(text, _)| text.clone()),
             equal_cpu: self.equal_cpu,
             policy,
@@ -114,11 +114,11 @@ impl Contest<'_> {
         }
     }
 
-    /// One turn. A program that fails has no turn any more; a loop of ours that fails ends it all.
+    /// One block. A program that fails has no more blocks; one of our loops ends it all.
     fn play(
         &self,
         place: usize,
-        stage: &Stage,
+        runner: &Runner,
         folder: &Folder,
         score: &mut Score,
         warnings: &mut Vec<String>,
@@ -127,22 +127,22 @@ impl Contest<'_> {
             return Ok(());
         }
         let contender = self.entries[place].0;
-        let turn: Result<Turn, String> = match contender {
-            Contender::Cyclictest => cyclictest::turn(self.site, self.block, folder),
+        let block: Result<Block, String> = match contender {
+            Contender::Cyclictest => cyclictest::block(self.context, self.block, folder),
             Contender::LinuxCnc => {
-                linuxcnc::turn(self.site, self.block, folder).map(|(turn, note)| {
+                linuxcnc::block(self.context, self.block, folder).map(|(block, note)| {
                     let note = note.map(|note| format!("{}: {note}", contender.name()));
                     warnings.extend(note.filter(|note| !warnings.contains(note)));
-                    turn
+                    block
                 })
             }
             _ => {
                 let before = self.entries[..place].iter().filter(|entry| !entry.0.is_program());
-                Ok(stage.turn(before.count(), self.block)?)
+                Ok(runner.block(before.count(), self.block)?)
             }
         };
-        match turn {
-            Ok(turn) => score.add(&turn),
+        match block {
+            Ok(block) => score.add(&block),
             Err(why) => score.left_out = Some(why),
         }
         Ok(())
@@ -151,9 +151,9 @@ impl Contest<'_> {
     fn load(&self) -> Result<Option<RunningLoads>, String> {
         let Some((_, specs)) = self.load else { return Ok(None) };
         let cpus = affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_default();
-        let turns = self.rounds as u64 * self.entries.len() as u64;
+        let blocks = self.rounds as u64 * self.entries.len() as u64;
         let once = Duration::from_nanos(self.block.as_ns().unsigned_abs()) + Duration::from_secs(2);
-        let limit = once * u32::try_from(turns).unwrap_or(u32::MAX) + LOAD_GRACE;
+        let limit = once * u32::try_from(blocks).unwrap_or(u32::MAX) + LOAD_GRACE;
         let running =
             RunningLoads::start(specs, &Reexec::new(&[LOAD]), &LoadBounds::new(limit, cpus));
         running.map(Some).map_err(|why| why.to_string())

@@ -1,18 +1,18 @@
-//! Holds punctual's ways to wait against other crates and programs, in turns on one CPU and one
+//! Holds punctual's ways to wait against other crates and programs, in blocks on one CPU and one
 //! grid. `cargo xtask peers` builds and runs it; docs/peers.md says what is compared with what.
 //!
 //! Prints, and exits: 0 when it ran, 2 when it could not. No figure is right or wrong.
 #![forbid(unsafe_code)]
 
-mod asked;
+mod block;
 mod contender;
 mod contest;
 mod crates;
+mod options;
 mod programs;
 mod result;
-mod stage;
+mod runner;
 mod text;
-mod turn;
 
 use std::process::ExitCode;
 
@@ -25,11 +25,11 @@ use punctual_lab::quiet;
 use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns};
 
-use asked::{Asked, USAGE};
 use contest::{Contest, LOAD, against_first, at_equal_cpu};
+use options::{Options, USAGE};
 use programs::{cyclictest, linuxcnc};
 use result::{Report, Table, Version};
-use stage::Site;
+use runner::RunContext;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let done = Asked::parse(&words).and_then(|asked| {
-        let report = run(&asked)?;
-        write(&asked, &report)
+    let done = Options::parse(&words).and_then(|options| {
+        let report = run(&options)?;
+        write(&options, &report)
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,9 +58,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs all tables.
-fn run(asked: &Asked) -> Result<Report, String> {
+fn run(options: &Options) -> Result<Report, String> {
     let allowed = affinity::get(0).map_err(|errno| format!("own affinity: {errno}"))?;
-    let cpu = asked.cpu.or_else(|| allowed.iter().last()).ok_or("no CPU is allowed")?;
+    let cpu = options.cpu.or_else(|| allowed.iter().last()).ok_or("no CPU is allowed")?;
     if !allowed.contains(cpu) {
         return Err(format!("--cpu: CPU {cpu} is not one of those allowed here"));
     }
@@ -70,30 +70,30 @@ fn run(asked: &Asked) -> Result<Report, String> {
     let clock = MachineClock::best();
     let clock_name = clock.name();
     let mut tables: Vec<Table> = Vec::new();
-    let loads: Vec<_> = [None].into_iter().chain(asked.load.as_ref().map(Some)).collect();
-    for &period in &asked.periods {
-        for &quiet in &asked.quiet {
+    let loads: Vec<_> = [None].into_iter().chain(options.load.as_ref().map(Some)).collect();
+    for &period in &options.periods {
+        for &quiet in &options.quiet {
             let (grid, warning) = grid(cpu, period, quiet)?;
-            let site = Site { cpu, helper, grid, clock: clock.clone() };
+            let context = RunContext { cpu, helper, grid, clock: clock.clone() };
             for &load in &loads {
                 let contest = Contest {
-                    site: &site,
-                    entries: against_first(asked.contenders()),
-                    rounds: asked.rounds(asked.contenders().len()),
-                    block: asked.block,
+                    context: &context,
+                    entries: against_first(options.contenders()),
+                    rounds: options.rounds(options.contenders().len()),
+                    block: options.block,
                     quiet,
                     load,
                     equal_cpu: false,
                 };
                 let first = tables.len();
-                play(asked, &contest, &mut tables)?;
-                if asked.equal {
+                play(options, &contest, &mut tables)?;
+                if options.equal {
                     let rows = contest.entries.iter().map(|entry| entry.0);
                     let rows: Vec<_> = rows.zip(tables[first].rows.iter().cloned()).collect();
                     let entries = at_equal_cpu(&rows);
-                    let rounds = asked.rounds(entries.len());
+                    let rounds = options.rounds(entries.len());
                     play(
-                        asked,
+                        options,
                         &Contest { entries, rounds, equal_cpu: true, ..contest },
                         &mut tables,
                     )?;
@@ -110,13 +110,13 @@ fn run(asked: &Asked) -> Result<Report, String> {
         clock: clock_name,
         load_average,
         cpu,
-        block_ns: asked.block.as_ns(),
+        block_ns: options.block.as_ns(),
         tables,
     })
 }
 
-fn play(asked: &Asked, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result<(), String> {
-    let (number, of) = (tables.len() + 1, asked.tables());
+fn play(options: &Options, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result<(), String> {
+    let (number, of) = (tables.len() + 1, options.tables());
     tables.push(contest.run(&mut |what| eprintln!("peers: table {number} of {of}, {what}"))?);
     Ok(())
 }
@@ -132,7 +132,8 @@ fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Releases, Option<Strin
     }
     let mut found = None;
     for _ in 0..LISTEN_TRIES {
-        found = quiet::find(Some(cpu), Site::POLICY, period).map_err(|why| why.to_string())?;
+        found =
+            quiet::find(Some(cpu), RunContext::POLICY, period).map_err(|why| why.to_string())?;
         if found.is_some() {
             break;
         }
@@ -145,8 +146,8 @@ fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Releases, Option<Strin
     Ok((Releases::aligned(now, period, phase_ns), warning))
 }
 
-fn write(asked: &Asked, report: &Report) -> Result<(), String> {
-    let Some(file) = &asked.json else {
+fn write(options: &Options, report: &Report) -> Result<(), String> {
+    let Some(file) = &options.json else {
         print!("{report}");
         return Ok(());
     };

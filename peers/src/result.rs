@@ -16,12 +16,12 @@ pub(crate) struct Report {
     pub(crate) versions: Vec<Version>,
     /// What stamps: `tsc`, `cntvct` or `vdso`.
     pub(crate) clock: &'static str,
-    /// The machine's load average over the minute before the first turn: what others did; null
+    /// The machine's load average over the minute before the first block: what others did; null
     /// where it cannot be read. "idle" is no load of ours.
     pub(crate) load_average: Option<f64>,
     /// The CPU that all ran on.
     pub(crate) cpu: u32,
-    /// The length of one turn, ns.
+    /// The length of one block, ns.
     pub(crate) block_ns: i64,
     /// One for each period, phase and load.
     pub(crate) tables: Vec<Table>,
@@ -36,7 +36,7 @@ pub(crate) struct Version {
     pub(crate) version: String,
 }
 
-/// One comparison: all in turns on one grid.
+/// One comparison: all in blocks on one grid.
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     /// The period, ns.
@@ -79,8 +79,8 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// What the figures are, and who took them.
     pub(crate) figures: &'static str,
-    /// How many turns it had.
-    pub(crate) turns: u32,
+    /// How many blocks it had.
+    pub(crate) blocks: u32,
     /// How many wakes are counted.
     pub(crate) n: u64,
     /// Quantiles, ns; null where n is too small.
@@ -91,9 +91,9 @@ pub(crate) struct Row {
     pub(crate) p99_9_ns: Option<i64>,
     /// The latest of the n.
     pub(crate) max_ns: Option<i64>,
-    /// The median turn: a burst of the host's stalls is in a few turns of everyone, and in all
+    /// The median block: a burst of the host's stalls is in a few blocks of everyone, and in all
     /// figures of the whole.
-    pub(crate) turn: Quantiles,
+    pub(crate) block: Quantiles,
     /// CPU time of the loop's thread over wall time, in 0..1; null where it could not be seen.
     pub(crate) cpu_load: Option<f64>,
     /// Releases that never ran; null where that is not counted.
@@ -102,8 +102,8 @@ pub(crate) struct Row {
     pub(crate) against: Option<usize>,
     /// Its figures over those of that row: above 1 where that row is better.
     pub(crate) ratios: Ratios,
-    /// The same of the median turns.
-    pub(crate) turn_ratios: Ratios,
+    /// The same of the median blocks.
+    pub(crate) block_ratios: Ratios,
     /// Why it did not run, or not to the end.
     pub(crate) left_out: Option<String>,
 }
@@ -134,7 +134,7 @@ pub(crate) fn compare(rows: &mut [Row]) {
         let row = &mut rows[place];
         let cpu = quotient(row.cpu_load, other.cpu_load);
         row.ratios = row.whole().over(other.whole(), cpu);
-        row.turn_ratios = row.turn.over(other.turn, cpu);
+        row.block_ratios = row.block.over(other.block, cpu);
     }
 }
 
@@ -173,18 +173,18 @@ pub(crate) mod tests {
         Row {
             name: name.to_owned(),
             figures: "lateness",
-            turns: 3,
+            blocks: 3,
             n: 3_000,
             p50_ns,
             p99_ns: Some(2_000),
             p99_9_ns: None,
             max_ns: Some(30_000),
-            turn: Quantiles { p50_ns, p99_ns: Some(1_000), p99_9_ns: None },
+            block: Quantiles { p50_ns, p99_ns: Some(1_000), p99_9_ns: None },
             cpu_load: Some(0.05),
             missed: Some(0),
             against,
             ratios: Ratios::default(),
-            turn_ratios: Ratios::default(),
+            block_ratios: Ratios::default(),
             left_out: None,
         }
     }
@@ -197,11 +197,11 @@ pub(crate) mod tests {
             row("away", None, Some(9)),
         ];
         rows[1].cpu_load = Some(0.1);
-        rows[1].turn.p99_ns = Some(500);
+        rows[1].block.p99_ns = Some(500);
         compare(&mut rows);
         let ratios = Ratios { p50: Some(2.0), p99: Some(1.0), p99_9: None, cpu: Some(2.0) };
         assert_eq!(rows[1].ratios, ratios);
-        assert_eq!(rows[1].turn_ratios, Ratios { p99: Some(0.5), ..ratios });
+        assert_eq!(rows[1].block_ratios, Ratios { p99: Some(0.5), ..ratios });
         assert_eq!((rows[0].ratios, rows[2].ratios), (Ratios::default(), Ratios::default()));
         assert_eq!(quotient(Some(1.0), Some(0.0)), None);
         assert_eq!(quotient(Some(1.0), Some(-3.0)), None, "of an early wake there is no ratio");

@@ -27,7 +27,7 @@ impl Table {
         let span = |ns: u64| Span::from_ns(ns.try_into().unwrap_or(i64::MAX)).to_string();
         let load = self.load.as_deref().unwrap_or("idle");
         let mut page = format!(
-            "every {}, {} phase ({}), {load}, {}, turns of {}{}\n",
+            "every {}, {} phase ({}), {load}, {}, blocks of {}{}\n",
             span(self.period_ns),
             self.phase,
             span(self.phase_ns),
@@ -55,12 +55,12 @@ impl Table {
         for row in &self.rows {
             let _ = writeln!(page, "  {}", line(row));
         }
-        let told = |row: &&Row| row.turn != Quantiles::default();
-        for (at, row) in self.rows.iter().filter(told).enumerate() {
+        let known = |row: &&Row| row.block != Quantiles::default();
+        for (at, row) in self.rows.iter().filter(known).enumerate() {
             if at == 0 {
-                let _ = writeln!(page, "  the median turn of each:");
+                let _ = writeln!(page, "  the median block of each:");
             }
-            let _ = writeln!(page, "  {}", median_turn(row));
+            let _ = writeln!(page, "  {}", median_block(row));
         }
         for row in self.rows.iter().filter(|row| row.figures != "lateness" && row.n > 0) {
             let _ = writeln!(page, "  {}: {}", row.name, row.figures);
@@ -107,12 +107,12 @@ fn line(row: &Row) -> String {
     line
 }
 
-fn median_turn(row: &Row) -> String {
+fn median_block(row: &Row) -> String {
     let ns = |ns: Option<i64>| ns.map_or_else(none, |ns| Span::from_ns(ns).to_string());
-    let [p50, p99, p99_9] = [row.turn.p50_ns, row.turn.p99_ns, row.turn.p99_9_ns].map(ns);
-    let mut line = format!("{:24}{:>9}{p50:>10}{p99:>10}{p99_9:>10}", row.name, row.turns);
+    let [p50, p99, p99_9] = [row.block.p50_ns, row.block.p99_ns, row.block.p99_9_ns].map(ns);
+    let mut line = format!("{:24}{:>9}{p50:>10}{p99:>10}{p99_9:>10}", row.name, row.blocks);
     if row.against.is_some() {
-        let Ratios { p50, p99, p99_9, .. } = row.turn_ratios;
+        let Ratios { p50, p99, p99_9, .. } = row.block_ratios;
         let [p50, p99, p99_9] = [p50, p99, p99_9].map(|ratio| ratio.map_or_else(none, figures));
         let _ = write!(line, "{:26}{p50:>18}{p99:>8}{p99_9:>8}", "");
     }
@@ -153,8 +153,8 @@ mod tests {
         for part in ["105 ns", "2.00 µs", "30.0 µs", "—", "1.50", "1.00"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        assert!(median_turn(&rows[1]).contains("1.00 µs"), "{}", median_turn(&rows[1]));
-        assert!(median_turn(&rows[1]).ends_with("1.50    1.00       —"));
+        assert!(median_block(&rows[1]).contains("1.00 µs"), "{}", median_block(&rows[1]));
+        assert!(median_block(&rows[1]).ends_with("1.50    1.00       —"));
         let mut gone = row("cyclictest", None, Some(0));
         (gone.n, gone.left_out) = (0, Some("not installed".to_owned()));
         assert!(line(&gone).ends_with("left out: not installed"));

@@ -10,20 +10,20 @@ use punctual_core::time::Span;
 use serde_json::Value;
 
 use super::{Folder, Readings, last_line, run, threads};
-use crate::stage::{PRIORITY, Site};
-use crate::turn::Turn;
+use crate::block::Block;
+use crate::runner::{PRIORITY, RunContext};
 
 /// What lies beyond 2 ms has no bucket; it is counted as 2 ms, but for the largest.
 const BEYOND_NS: i64 = 2_000_000;
-/// Beside its turn: it starts, waits for the next full second, and writes its result.
+/// Beside its block: it starts, waits for the next full second, and writes its result.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// One turn of it.
+/// One block of it.
 ///
 /// # Errors
 /// It is not installed, or ended badly.
-pub(crate) fn turn(site: &Site, length: Span, folder: &Folder) -> Result<Turn, String> {
-    let period_ns = site.grid.period().as_ns();
+pub(crate) fn block(context: &RunContext, length: Span, folder: &Folder) -> Result<Block, String> {
+    let period_ns = context.grid.period().as_ns();
     if !period_ns.is_multiple_of(1_000) {
         return Err("its periods are whole microseconds".to_owned());
     }
@@ -32,27 +32,27 @@ pub(crate) fn turn(site: &Site, length: Span, folder: &Folder) -> Result<Turn, S
     let file = folder.path("cyclictest.json");
     let mut command = Command::new(program);
     command.args(["-t1", "-m", "-q", "-N"]);
-    command.arg(format!("--affinity={}", site.cpu)).arg(format!("--priority={PRIORITY}"));
+    command.arg(format!("--affinity={}", context.cpu)).arg(format!("--priority={PRIORITY}"));
     command.arg(format!("--interval={}", period_ns / 1_000));
     command.arg(format!("--loops={}", (length_ns / period_ns).max(1)));
     command.arg(format!("--histogram={BEYOND_NS}"));
-    command.arg(format!("--secaligned={}", site.grid.phase_ns() / 1_000));
+    command.arg(format!("--secaligned={}", context.grid.phase_ns() / 1_000));
     command.arg(format!("--json={}", file.display()));
     let begun = Instant::now();
     let mut cpu = Readings::default();
     let every = Duration::from_nanos((3 * period_ns).max(20_000_000));
     let limit = Duration::from_nanos(length_ns) + GRACE;
-    let said = run(&mut command, folder, (limit, every), |pid| {
+    let output = run(&mut command, folder, (limit, every), |pid| {
         threads(pid).iter().for_each(|&tid| cpu.read(pid, tid, begun));
     })?;
-    if !said.well {
-        return Err(format!("cyclictest: {}", last_line(&said.errors)));
+    if !output.well {
+        return Err(format!("cyclictest: {}", last_line(&output.errors)));
     }
     let text = fs::read_to_string(&file).map_err(|why| format!("cyclictest's result: {why}"))?;
     let result: Value =
         serde_json::from_str(&text).map_err(|why| format!("cyclictest's result: {why}"))?;
     let lateness_ns = histogram(&result["thread"]["0"])?;
-    Ok(Turn { lateness_ns, missed: None, cpu_load: cpu.load() })
+    Ok(Block { lateness_ns, missed: None, cpu_load: cpu.load() })
 }
 
 /// One thread's histogram. What has no bucket is put at its end, and the largest where it was.

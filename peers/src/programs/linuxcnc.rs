@@ -2,7 +2,7 @@
 //! and `halsampler` hand each value out.
 //!
 //! `timedelta.0.err` is the sum of its intervals' deviations: lateness, but for a constant that
-//! nobody knows. The earliest wake of a turn is taken as on time, which flatters. Its grid begins
+//! nobody knows. The earliest wake of a block is taken as on time, which flatters. Its grid begins
 //! when it is started; a thread that is late catches up, so that no release is missed. Where it
 //! says "POSIX non-realtime" its thread is made SCHED_FIFO from here, so that all have the same
 //! policy.
@@ -20,54 +20,61 @@ use punctual_os::process::euid;
 use punctual_os::scheduler;
 
 use super::{Folder, Readings, last_line, run, threads};
-use crate::stage::Site;
-use crate::turn::Turn;
+use crate::block::Block;
+use crate::runner::RunContext;
 
-/// Wakes that are not counted at the start of a turn: until the policy is set.
+/// Wakes that are not counted at the start of a block: until the policy is set.
 const WARM: Duration = Duration::from_millis(1_000);
-/// Beside its turn: it starts and ends.
+/// Beside its block: it starts and ends.
 const GRACE: Duration = Duration::from_secs(15);
 /// The process of its threads, and the name of the first of them.
 const PROCESS: &str = "rtapi_app";
 const THREAD: &str = "rtapi_app:T#0";
 
-/// One turn of it, and what to say of it.
+/// One block of it, and what to say of it.
 ///
 /// # Errors
 /// It is not installed, runs already, or ended badly.
-pub(crate) fn turn(
-    site: &Site,
+pub(crate) fn block(
+    context: &RunContext,
     length: Span,
     folder: &Folder,
-) -> Result<(Turn, Option<String>), String> {
+) -> Result<(Block, Option<String>), String> {
     let program = super::find("halrun").ok_or("not installed (Debian: linuxcnc-uspace)")?;
     if running().is_some() {
         return Err("LinuxCNC is at work on this machine already".to_owned());
     }
-    let period_ns = site.grid.period().as_ns();
+    let period_ns = context.grid.period().as_ns();
     let length = Duration::from_nanos(length.as_ns().unsigned_abs());
     let warm = (WARM.as_nanos() as u64 / period_ns) as usize;
     let wakes = (length.as_nanos() as u64 / period_ns) as usize;
     let script = folder.path("peer.hal");
     fs::write(&script, hal(period_ns, warm + wakes)).map_err(|why| why.to_string())?;
     let mut command = Command::new(&program);
-    surroundings(&mut command, site, folder).arg("-f").arg(&script);
-    let _guard = Guard::set(&program, site, folder)?;
+    surroundings(&mut command, context, folder).arg("-f").arg(&script);
+    let _guard = Cleanup::set(&program, context, folder)?;
     let mut seen =
         Seen { readings: Readings::default(), since: Instant::now(), note: None, set: false };
     let every = Duration::from_nanos((3 * period_ns).max(20_000_000));
     let limit = length + WARM + GRACE;
-    let said = run(&mut command, folder, (limit, every), |_| seen.look())?;
-    let lateness_ns = lateness(&said.out, warm).ok_or_else(|| {
-        format!("halrun gave no samples; {}", last_line(&format!("{}{}", said.out, said.errors)))
+    let output = run(&mut command, folder, (limit, every), |_| seen.look())?;
+    let lateness_ns = lateness(&output.out, warm).ok_or_else(|| {
+        format!(
+            "halrun gave no samples; {}",
+            last_line(&format!("{}{}", output.out, output.errors))
+        )
     })?;
-    let turn = Turn { lateness_ns, missed: None, cpu_load: seen.readings.load() };
-    Ok((turn, seen.note))
+    let block = Block { lateness_ns, missed: None, cpu_load: seen.readings.load() };
+    Ok((block, seen.note))
 }
 
 /// What it reads from its environment: the CPU, a user for what needs no root, its own socket.
-fn surroundings<'a>(command: &'a mut Command, site: &Site, folder: &Folder) -> &'a mut Command {
-    command.env("RTAPI_CPU_NUMBER", site.cpu.to_string());
+fn surroundings<'a>(
+    command: &'a mut Command,
+    context: &RunContext,
+    folder: &Folder,
+) -> &'a mut Command {
+    command.env("RTAPI_CPU_NUMBER", context.cpu.to_string());
     command.env("LINUXCNC_FORCE_REALTIME", "1");
     if euid() == 0 {
         command.env("RTAPI_UID", "65534").env("RTAPI_FIFO_PATH", folder.path("fifo"));
@@ -77,22 +84,22 @@ fn surroundings<'a>(command: &'a mut Command, site: &Site, folder: &Folder) -> &
 
 /// Ends what halrun leaves behind, which is in no process group of ours: a shell that waits for
 /// the end of its input, which comes with the end of this process too, however that ends.
-struct Guard(Child);
+struct Cleanup(Child);
 
 /// $1 is halrun; `-U` ends everything of rtapi, within 20 s. A line says that nothing is left.
-const GUARD: &str = r#"read -r over || exec timeout 20 "$1" -U"#;
+const CLEANUP: &str = r#"read -r over || exec timeout 20 "$1" -U"#;
 
-impl Guard {
-    fn set(program: &Path, site: &Site, folder: &Folder) -> Result<Self, String> {
+impl Cleanup {
+    fn set(program: &Path, context: &RunContext, folder: &Folder) -> Result<Self, String> {
         let mut shell = Command::new("sh");
-        surroundings(&mut shell, site, folder).args(["-c", GUARD, "guard"]).arg(program);
+        surroundings(&mut shell, context, folder).args(["-c", CLEANUP, "guard"]).arg(program);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // In a group of its own: what ends us from a terminal must not end it first.
         shell.process_group(0).spawn().map(Self).map_err(|why| format!("sh: {why}"))
     }
 }
 
-impl Drop for Guard {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.0.stdin.take()
             && running().is_none()
@@ -100,7 +107,7 @@ impl Drop for Guard {
             // One that does not listen any more has ended.
             let _gone = writeln!(pipe, "over");
         }
-        let _buried = self.0.wait();
+        let _reaped = self.0.wait();
     }
 }
 
@@ -139,10 +146,10 @@ impl Seen {
             return;
         }
         let thread = tid.cast_signed();
-        if scheduler::get(thread).is_ok_and(|policy| policy == Site::POLICY) {
+        if scheduler::get(thread).is_ok_and(|policy| policy == RunContext::POLICY) {
             return;
         }
-        self.note = Some(match scheduler::set(thread, Site::POLICY) {
+        self.note = Some(match scheduler::set(thread, RunContext::POLICY) {
             Ok(()) => "it found no real-time kernel and ran SCHED_OTHER; its thread was given the \
                        others' policy from outside"
                 .to_owned(),
@@ -165,10 +172,10 @@ fn running() -> Option<u32> {
 
 /// The lateness of each wake after the first `warm`, above that of the earliest; lines of
 /// `NUMBER VALUE` among others. `None` without any, or when a number is left out.
-fn lateness(said: &str, warm: usize) -> Option<Histogram> {
+fn lateness(output: &str, warm: usize) -> Option<Histogram> {
     let mut values: Vec<i64> = Vec::new();
     let mut last = None;
-    for line in said.lines() {
+    for line in output.lines() {
         let mut words = line.split_ascii_whitespace();
         let (Some(number), Some(value), None) = (words.next(), words.next(), words.next()) else {
             continue;
@@ -203,8 +210,8 @@ mod tests {
 
     #[test]
     fn lateness_is_above_the_earliest_of_those_that_count() {
-        let said = "Note: Using POSIX non-realtime\n0 -90000 \n1 7524 \n2 -3990 \n3 10 \n\n";
-        let all = lateness(said, 1).expect("samples");
+        let output = "Note: Using POSIX non-realtime\n0 -90000 \n1 7524 \n2 -3990 \n3 10 \n\n";
+        let all = lateness(output, 1).expect("samples");
         assert_eq!((all.count(), all.min(), all.max()), (3, Some(0), Some(11_514)));
     }
 

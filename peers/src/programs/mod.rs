@@ -1,7 +1,7 @@
-//! Peers that are programs: started for each turn, with their own loop and their own figures.
+//! Peers that are programs: started for each block, with their own loop and their own figures.
 //!
 //! Here only what both need: a child that ends in time, a folder, and the CPU time of a thread of
-//! another process. A program's turn costs its start beside its length.
+//! another process. A program's block costs its start beside its length.
 
 pub(crate) mod cyclictest;
 pub(crate) mod linuxcnc;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a program ended, and all that it said.
-pub(crate) struct Said {
+/// How a program ended, and all that it output.
+pub(crate) struct Output {
     pub(crate) well: bool,
     pub(crate) out: String,
     pub(crate) errors: String,
@@ -27,7 +27,7 @@ pub(crate) fn run(
     folder: &Folder,
     (limit, every): (Duration, Duration),
     mut look: impl FnMut(u32),
-) -> Result<Said, String> {
+) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |why: std::io::Error| format!("{name}: {why}");
     // Files, as a pipe that nobody reads while it runs would hold it up.
@@ -43,7 +43,7 @@ pub(crate) fn run(
         if Instant::now() > deadline {
             // It may have ended by itself just now.
             let _ended = child.kill();
-            let _buried = child.wait();
+            let _reaped = child.wait();
             return Err(format!("{name} did not end within {} s", limit.as_secs()));
         }
         look(child.id());
@@ -52,7 +52,7 @@ pub(crate) fn run(
     };
     let read = |path: &Path| fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned());
     let (out, errors) = (read(&out).map_err(failed)?, read(&errors).map_err(failed)?);
-    Ok(Said { well: status.success(), out, errors })
+    Ok(Output { well: status.success(), out, errors })
 }
 
 /// The last line that is not empty, cut to what a line can show.
@@ -150,11 +150,11 @@ mod tests {
         let folder = Folder::new().expect("a folder");
         let times = |limit| (Duration::from_millis(limit), Duration::from_millis(5));
         let mut shell = Command::new("sh");
-        let said =
+        let output =
             run(shell.args(["-c", "echo a; echo b >&2; exit 3"]), &folder, times(60_000), |_| ());
-        let said = said.expect("it ran");
+        let output = output.expect("it ran");
         assert_eq!(
-            (said.well, said.out.as_str(), last_line(&said.errors).as_str()),
+            (output.well, output.out.as_str(), last_line(&output.errors).as_str()),
             (false, "a\n", "b")
         );
         let ended = run(Command::new("sleep").arg("60"), &folder, times(20), |_| ());

@@ -57,7 +57,9 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
     for mask in masks {
         for (phrase, instead, at) in refused(mask) {
-            if !rust.is_test(at) {
+            if !rust.is_test(at)
+                && !is_name(file.text.get(at.saturating_sub(1)..).unwrap_or(""), phrase)
+            {
                 let what = format!("the phrase \"{phrase}\"");
                 let why = "a message says what is wrong, the value, and what is accepted";
                 let instead = format!("for instance \"{instead}\"");
@@ -65,6 +67,12 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// Whether `text` begins with a string that is this word alone: a name, such as the user `nobody`.
+fn is_name(text: &str, phrase: &str) -> bool {
+    let rest = text.strip_prefix('"').and_then(|text| text.strip_prefix(phrase));
+    rest.is_some_and(|rest| rest.starts_with('"')) && !phrase.contains(' ')
 }
 
 /// Each refused phrase in `text` and where it begins; of several at one place the first.
@@ -128,6 +136,12 @@ mod tests {
         assert_eq!(whats("a/src/b.rs", text), ["1: the phrase \"in good order\""]);
         assert!(whats("a/src/b.rs", "f(\"it is of\", \"nothing\");\n").is_empty());
         assert!(whats("a/src/b.rs", "f(\"It is of. Nothing.\");\n").is_empty());
+    }
+
+    #[test]
+    fn a_string_of_one_word_is_a_name() {
+        assert!(whats("a/src/b.rs", "f([\"root\", \"nobody\"]);\n").is_empty());
+        assert_eq!(whats("a/src/b.rs", "f(\"nobody.\");\n"), ["1: the phrase \"nobody\""]);
     }
 
     #[test]

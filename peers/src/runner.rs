@@ -1,4 +1,4 @@
-//! The thread on which all contenders that are crates run, in turns, and its watchdog.
+//! The thread on which all contenders that are crates run, in blocks, and its watchdog.
 //!
 //! One thread on one CPU under one policy, so that none has what another has not. Runs orders and
 //! answers them; decides nothing.
@@ -15,9 +15,9 @@ use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::many::Observe;
 use punctual_core::gate::Gate;
-use punctual_core::stats::Missed;
 use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Adaptive, Wait};
 use punctual_os::affinity::{self, CpuMask};
@@ -25,22 +25,22 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 
+use crate::block::Block;
 use crate::contender::Contender;
 use crate::crates::{Any, Interval, Plain, SpinSleep, Std};
-use crate::turn::Turn;
 
 /// The priority that all have, as `punctual measure` does.
 pub(crate) const PRIORITY: u8 = 90;
 /// From an order to the first release.
 const LEAD: Span = Span::from_ms(1);
-/// Cycles at the start of each turn that are not counted.
+/// Cycles at the start of each block that are not counted.
 const COLD: u32 = 10;
 /// A loop that gets nowhere for so long is ended.
 const BOUND: Span = Span::from_ms(2_000);
 
 /// Where and on which grid all run.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct RunContext {
     /// The CPU of the loops.
     pub(crate) cpu: u32,
     /// Another one for the watchdog, where there is one.
@@ -51,7 +51,7 @@ pub(crate) struct Site {
     pub(crate) clock: MachineClock,
 }
 
-impl Site {
+impl RunContext {
     /// The policy to ask for.
     pub(crate) const POLICY: SchedPolicy = SchedPolicy::Fifo(PRIORITY);
 }
@@ -59,51 +59,51 @@ impl Site {
 /// An order: which contender, and for how long.
 struct Order(usize, Span);
 
-/// The stage as its owner sees it.
-pub(crate) struct Stage {
+/// The runner as its owner sees it.
+pub(crate) struct Runner {
     orders: Sender<Order>,
-    turns: Receiver<Turn>,
+    blocks: Receiver<Block>,
     /// What the kernel refused, and the policy that was granted.
     pub(crate) refused: Vec<Refusal>,
     /// The policy that the thread has.
     pub(crate) policy: SchedPolicy,
 }
 
-impl Stage {
-    /// Lets contender `which` (its place among those that the stage was set for) run for `length`.
+impl Runner {
+    /// Lets contender `which` (its place among those that the runner was set for) run for `length`.
     ///
     /// # Errors
     /// The thread is gone, or the watchdog ended its loop.
-    pub(crate) fn turn(&self, which: usize, length: Span) -> Result<Turn, String> {
+    pub(crate) fn block(&self, which: usize, length: Span) -> Result<Block, String> {
         let gone = || "the thread of the loops ended".to_owned();
         self.orders.send(Order(which, length)).map_err(|_| gone())?;
-        self.turns.recv().map_err(|_| gone())
+        self.blocks.recv().map_err(|_| gone())
     }
 }
 
-/// Sets the stage for `contenders`, of which none is a program, and lets `play` use it.
+/// Sets the runner for `contenders`, of which none is a program, and lets `play` use it.
 ///
 /// # Errors
 /// What `play` says, or that the watchdog ended a loop.
 pub(crate) fn with<T>(
-    site: &Site,
+    context: &RunContext,
     contenders: &[Contender],
-    play: impl FnOnce(&Stage) -> Result<T, String>,
+    play: impl FnOnce(&Runner) -> Result<T, String>,
 ) -> Result<T, String> {
     let (watched, stop, done) =
         (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
     let result = thread::scope(|scope| {
         let _over = Over { done: &done, stop: &stop };
         let (orders, orders_there) = channel();
-        let (turns_there, turns) = channel();
+        let (blocks_there, blocks) = channel();
         let (ready_there, ready) = channel();
-        scope.spawn(|| guard(site, &watched, &stop, &done));
+        scope.spawn(|| guard(context, &watched, &stop, &done));
         let performer =
-            Performer { site: site.clone(), contenders, watched: &watched, stop: &stop };
-        scope.spawn(move || performer.run(&ready_there, &orders_there, &turns_there));
+            Performer { context: context.clone(), contenders, watched: &watched, stop: &stop };
+        scope.spawn(move || performer.run(&ready_there, &orders_there, &blocks_there));
         let (policy, refused) =
             ready.recv().map_err(|_| "the loops could not be set up".to_owned())??;
-        play(&Stage { orders, turns, refused, policy })
+        play(&Runner { orders, blocks, refused, policy })
     });
     match watched.ended() {
         Some(force) => Err(format!("the watchdog ended a loop ({force:?})")),
@@ -111,7 +111,7 @@ pub(crate) fn with<T>(
     }
 }
 
-/// Ends the watchdog, and any loop, when the stage is left by whichever way.
+/// Ends the watchdog, and any loop, when the runner is left by whichever way.
 struct Over<'a> {
     done: &'a AtomicBool,
     stop: &'a AtomicBool,
@@ -125,8 +125,8 @@ impl Drop for Over<'_> {
 }
 
 /// The watchdog, above the loops where permitted and beside them where there is another CPU.
-fn guard(site: &Site, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
-    if let Some(helper) = site.helper {
+fn guard(context: &RunContext, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
+    if let Some(helper) = context.helper {
         let _anywhere = affinity::set(0, &CpuMask::one(helper));
     }
     let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
@@ -136,7 +136,7 @@ fn guard(site: &Site, watched: &Watched, stop: &AtomicBool, done: &AtomicBool) {
 
 /// The thread of the loops.
 struct Performer<'a> {
-    site: Site,
+    context: RunContext,
     contenders: &'a [Contender],
     watched: &'a Watched,
     stop: &'a AtomicBool,
@@ -146,8 +146,8 @@ struct Performer<'a> {
 type Ready = Result<(SchedPolicy, Vec<Refusal>), String>;
 
 impl Performer<'_> {
-    fn run(mut self, ready: &Sender<Ready>, orders: &Receiver<Order>, turns: &Sender<Turn>) {
-        let session = ThreadSession::enter(Some(self.site.cpu), Site::POLICY);
+    fn run(mut self, ready: &Sender<Ready>, orders: &Receiver<Order>, blocks: &Sender<Block>) {
+        let session = ThreadSession::enter(Some(self.context.cpu), RunContext::POLICY);
         let mut waits = match self.waits() {
             Ok(waits) => waits,
             Err(why) => return drop(ready.send(Err(why))),
@@ -156,8 +156,8 @@ impl Performer<'_> {
         let _gone = ready.send(Ok((session.policy(), session.refused().to_vec())));
         while let Ok(Order(which, length)) = orders.recv() {
             let Some(wait) = waits.get_mut(which) else { break };
-            let turn = self.perform(wait, length);
-            if turns.send(turn).is_err() {
+            let block = self.perform(wait, length);
+            if blocks.send(block).is_err() {
                 break;
             }
         }
@@ -166,12 +166,12 @@ impl Performer<'_> {
     /// How each waits; one that learns has learned.
     fn waits(&mut self) -> Result<Vec<Any>, String> {
         let std = Std::new();
-        let period = self.site.grid.period();
+        let period = self.context.grid.period();
         let mut waits = Vec::new();
         for &contender in self.contenders {
             let mut wait = match contender {
                 Contender::Ours(way) => {
-                    Any::new(way.strategy(period, || wake_cost(&mut self.site.clock)))
+                    Any::new(way.strategy(period, || wake_cost(&mut self.context.clock)))
                 }
                 Contender::SpinSleep => Any::new(SpinSleep(std)),
                 Contender::Tokio => {
@@ -190,8 +190,8 @@ impl Performer<'_> {
         Ok(waits)
     }
 
-    fn perform(&mut self, wait: &mut Any, length: Span) -> Turn {
-        let Site { grid, clock, .. } = &mut self.site;
+    fn perform(&mut self, wait: &mut Any, length: Span) -> Block {
+        let RunContext { grid, clock, .. } = &mut self.context;
         clock.discipline();
         let now = clock.now();
         let first = grid.at_or_after(now + LEAD);
@@ -204,11 +204,11 @@ impl Performer<'_> {
         self.watched.disarm();
         let cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(before_ns);
         let wall_ns = (clock.now() - now).as_ns().unsigned_abs();
-        gate.observe.turn(cpu_ns, wall_ns)
+        gate.observe.block(cpu_ns, wall_ns)
     }
 }
 
-/// Samples of one turn, in memory that is there before it.
+/// Samples of one block, in memory that is there before it.
 struct Kept<'a> {
     samples: Vec<Sample>,
     missed: u64,
@@ -225,19 +225,19 @@ impl<'a> Kept<'a> {
         Self { samples, missed: 0, beginning: Beginning::new(COLD), watched }
     }
 
-    fn turn(&self, cpu_ns: u64, wall_ns: u64) -> Turn {
+    fn block(&self, cpu_ns: u64, wall_ns: u64) -> Block {
         let mut lateness_ns = Histogram::new();
         let warm = self.samples.iter().filter(|sample| !sample.flags.has(Flags::COLD));
         warm.for_each(|sample| lateness_ns.push(sample.lateness.as_ns()));
         let cpu_load = (wall_ns > 0).then(|| cpu_ns as f64 / wall_ns as f64);
-        Turn { lateness_ns, missed: Some(self.missed), cpu_load }
+        Block { lateness_ns, missed: Some(self.missed), cpu_load }
     }
 }
 
 impl Observe for Kept<'_> {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         self.missed += job.missed;
-        // A turn has no more releases than there is room for.
+        // A block has no more releases than there is room for.
         if self.samples.len() < self.samples.capacity() {
             self.samples.push(Sample::of(job, start, self.beginning.flags()));
         }
@@ -260,23 +260,25 @@ mod tests {
         let period = Period::from_ns(1_000_000).expect("positive");
         let cpu = affinity::get(0).expect("own").iter().next().expect("one");
         let now = Instant::from_ns(now_ns(ClockId::Monotonic));
-        let site = Site {
+        let context = RunContext {
             cpu,
             helper: None,
             grid: Releases::aligned(now, period, 0),
             clock: MachineClock::best(),
         };
         let contenders = [Contender::Ours(Way::Sleep), Contender::SpinSleep, Contender::Tokio];
-        let turns = with(&site, &contenders, |stage| {
-            (0..3).map(|which| stage.turn(which, Span::from_ms(100))).collect::<Result<Vec<_>, _>>()
+        let blocks = with(&context, &contenders, |runner| {
+            (0..3)
+                .map(|which| runner.block(which, Span::from_ms(100)))
+                .collect::<Result<Vec<_>, _>>()
         });
-        for turn in turns.expect("all ran") {
-            let releases = turn.lateness_ns.count() + turn.missed.expect("counted");
+        for block in blocks.expect("all ran") {
+            let releases = block.lateness_ns.count() + block.missed.expect("counted");
             // 100 ms, but for the lead and what is cold.
             assert!((80..=100).contains(&releases), "{releases}");
-            assert!(turn.cpu_load.is_some_and(|load| load > 0.0 && load <= 1.0));
+            assert!(block.cpu_load.is_some_and(|load| load > 0.0 && load <= 1.0));
         }
-        let program = with(&site, &[Contender::Cyclictest], |_| Ok(()));
+        let program = with(&context, &[Contender::Cyclictest], |_| Ok(()));
         assert!(program.is_err_and(|why| why.contains("cyclictest")));
     }
 }

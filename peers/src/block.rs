@@ -1,4 +1,4 @@
-//! What a contender did, in one turn and in all.
+//! What a contender did, in one block and in all.
 
 use punctual_analysis::histogram::Histogram;
 use punctual_analysis::quantile::Probability;
@@ -6,9 +6,9 @@ use punctual_analysis::quantile::Probability;
 use crate::contender::Contender;
 use crate::result::{Quantiles, Ratios, Row};
 
-/// One turn.
+/// One block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct Block {
     /// How late each wake was, ns.
     pub(crate) lateness_ns: Histogram,
     /// Releases that never ran; `None` where that is not counted.
@@ -17,53 +17,53 @@ pub(crate) struct Turn {
     pub(crate) cpu_load: Option<f64>,
 }
 
-/// All turns of one.
+/// All blocks of one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Score {
     lateness_ns: Histogram,
     missed: Option<u64>,
-    /// Shares of the CPU, one a turn.
+    /// Shares of the CPU, one a block.
     loads: Vec<f64>,
-    /// One a turn.
+    /// One a block.
     quantiles: Vec<Quantiles>,
-    turns: u32,
-    /// Why it has no turn any more.
+    blocks: u32,
+    /// Why it has no block any more.
     pub(crate) left_out: Option<String>,
 }
 
 impl Score {
-    /// One turn more.
-    pub(crate) fn add(&mut self, turn: &Turn) {
-        self.lateness_ns.merge(&turn.lateness_ns);
-        self.missed = match (self.turns, self.missed, turn.missed) {
+    /// One block more.
+    pub(crate) fn add(&mut self, block: &Block) {
+        self.lateness_ns.merge(&block.lateness_ns);
+        self.missed = match (self.blocks, self.missed, block.missed) {
             (0, _, first) => first,
             (_, Some(so_far), Some(more)) => Some(so_far + more),
             _ => None,
         };
-        self.loads.extend(turn.cpu_load);
-        self.quantiles.push(quantiles(&turn.lateness_ns));
-        self.turns += 1;
+        self.loads.extend(block.cpu_load);
+        self.quantiles.push(quantiles(&block.lateness_ns));
+        self.blocks += 1;
     }
 
-    /// The share of the CPU, the mean over turns of equal length; `None` when never seen.
+    /// The share of the CPU, the mean over blocks of equal length; `None` when never seen.
     pub(crate) fn cpu_load(&self) -> Option<f64> {
         let n = self.loads.len();
         (n > 0).then(|| self.loads.iter().sum::<f64>() / n as f64)
     }
 
-    /// Each quantile of its middle turn; of an even number, the lower one of the two.
-    fn median_turn(&self) -> Quantiles {
+    /// Each quantile of its middle block; of an even number, the lower one of the two.
+    fn median_block(&self) -> Quantiles {
         let of = |quantile: fn(&Quantiles) -> Option<i64>| {
             let mut all: Vec<i64> = self.quantiles.iter().filter_map(quantile).collect();
             all.sort_unstable();
-            // A turn that is too short to tell leaves nothing to take the middle of.
-            let told = all.len() == self.quantiles.len();
-            all.get(all.len().saturating_sub(1) / 2).copied().filter(|_| told)
+            // A block that is too short to tell leaves nothing to take the middle of.
+            let known = all.len() == self.quantiles.len();
+            all.get(all.len().saturating_sub(1) / 2).copied().filter(|_| known)
         };
         Quantiles {
-            p50_ns: of(|turn| turn.p50_ns),
-            p99_ns: of(|turn| turn.p99_ns),
-            p99_9_ns: of(|turn| turn.p99_9_ns),
+            p50_ns: of(|block| block.p50_ns),
+            p99_ns: of(|block| block.p99_ns),
+            p99_9_ns: of(|block| block.p99_9_ns),
         }
     }
 
@@ -73,18 +73,18 @@ impl Score {
         Row {
             name,
             figures: contender.figures(),
-            turns: self.turns,
+            blocks: self.blocks,
             n: self.lateness_ns.count(),
             p50_ns,
             p99_ns,
             p99_9_ns,
             max_ns: self.lateness_ns.max(),
-            turn: self.median_turn(),
+            block: self.median_block(),
             cpu_load: self.cpu_load(),
             missed: self.missed,
             against: None,
             ratios: Ratios::default(),
-            turn_ratios: Ratios::default(),
+            block_ratios: Ratios::default(),
             left_out: self.left_out.clone(),
         }
     }
@@ -103,43 +103,43 @@ fn quantiles(lateness_ns: &Histogram) -> Quantiles {
 mod tests {
     use super::*;
 
-    fn turn(values: &[i64], missed: Option<u64>, cpu_load: Option<f64>) -> Turn {
-        let mut turn = Turn { missed, cpu_load, ..Turn::default() };
-        values.iter().for_each(|&value| turn.lateness_ns.push(value));
-        turn
+    fn block(values: &[i64], missed: Option<u64>, cpu_load: Option<f64>) -> Block {
+        let mut block = Block { missed, cpu_load, ..Block::default() };
+        values.iter().for_each(|&value| block.lateness_ns.push(value));
+        block
     }
 
     #[test]
-    fn turns_add_up() {
+    fn blocks_add_up() {
         let mut score = Score::default();
-        score.add(&turn(&[1, 2], Some(1), Some(0.1)));
-        score.add(&turn(&[3, 9], Some(2), Some(0.3)));
+        score.add(&block(&[1, 2], Some(1), Some(0.1)));
+        score.add(&block(&[3, 9], Some(2), Some(0.3)));
         let row = score.row(Contender::SpinSleep, "x".to_owned());
-        assert_eq!((row.n, row.turns, row.missed, row.max_ns), (4, 2, Some(3), Some(9)));
+        assert_eq!((row.n, row.blocks, row.missed, row.max_ns), (4, 2, Some(3), Some(9)));
         assert!((row.cpu_load.expect("seen") - 0.2).abs() < 1e-12);
         assert_eq!(row.p99_9_ns, None, "four cannot support it");
     }
 
     #[test]
-    fn the_median_turn_is_not_the_one_in_the_burst() {
+    fn the_median_block_is_not_the_one_in_the_burst() {
         let mut score = Score::default();
         for late in [40, 9_000, 50] {
-            score.add(&turn(&[late; 200], Some(0), None));
+            score.add(&block(&[late; 200], Some(0), None));
         }
         let row = score.row(Contender::SpinSleep, "x".to_owned());
         let near = |ns: Option<i64>, right: i64| ns.is_some_and(|ns| (ns - right).abs() <= 1);
-        assert!(near(row.turn.p50_ns, 50) && row.turn.p99_ns != row.p99_ns, "{row:?}");
-        score.add(&turn(&[1], Some(0), None));
+        assert!(near(row.block.p50_ns, 50) && row.block.p99_ns != row.p99_ns, "{row:?}");
+        score.add(&block(&[1], Some(0), None));
         let row = score.row(Contender::SpinSleep, "x".to_owned());
-        assert_eq!(row.turn.p99_ns, None, "one of them is too short");
+        assert_eq!(row.block.p99_ns, None, "one of them is too short");
     }
 
     #[test]
-    fn what_one_turn_cannot_say_the_sum_cannot_either() {
+    fn what_one_block_cannot_say_the_sum_cannot_either() {
         let mut score = Score::default();
         assert_eq!(score.cpu_load(), None);
-        score.add(&turn(&[1], None, None));
-        score.add(&turn(&[1], Some(2), None));
+        score.add(&block(&[1], None, None));
+        score.add(&block(&[1], Some(2), None));
         assert_eq!((score.missed, score.cpu_load()), (None, None));
     }
 }

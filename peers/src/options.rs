@@ -1,4 +1,4 @@
-//! What was asked for on the command line.
+//! What was options for on the command line.
 
 use punctual_analysis::quantity;
 use punctual_core::time::{Period, Span};
@@ -12,7 +12,7 @@ Usage: cargo xtask peers [OPTION…]
   --period LIST    periods, one table each (500us,1ms)
   --phase LIST     quiet (away from the kernel's tick), zero, or both (quiet,zero)
   --duration TIME  of everything together (8min)
-  --block TIME     one turn (1s); from 200ms to 10s
+  --block TIME     one block (1s); from 200ms to 10s
   --cpu N          the CPU of all loops (the last one allowed)
   --load LIST      tables under these loads too, as `punctual measure --load`
   --budget SHARE   of adaptive, 0.01 to 0.9 or 1% to 90% (10%)
@@ -23,7 +23,7 @@ Usage: cargo xtask peers [OPTION…]
 
 /// The options.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct Options {
     pub(crate) periods: Vec<Period>,
     /// Whether quiet, for each phase.
     pub(crate) quiet: Vec<bool>,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     pub(crate) json: Option<String>,
 }
 
-impl Default for Asked {
+impl Default for Options {
     fn default() -> Self {
         let period = |us: u64| Period::from_ns(us * 1_000);
         Self {
@@ -60,23 +60,23 @@ impl Default for Asked {
 /// The longest that it may take, ns: 12 hours.
 const LONGEST: Span = Span::from_ms(12 * 3_600_000);
 
-impl Asked {
+impl Options {
     /// Reads the words of a command line.
     ///
     /// # Errors
     /// In one line, the option and what is wrong with it.
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
-        let mut asked = Self::default();
+        let mut options = Self::default();
         let mut words = words.iter();
         while let Some(option) = words.next() {
             if option == "--equal" {
-                asked.equal = true;
+                options.equal = true;
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{option}: its value is missing"))?;
-            asked.set(option, value).map_err(|why| format!("{option}: {why}"))?;
+            options.set(option, value).map_err(|why| format!("{option}: {why}"))?;
         }
-        asked.check()
+        options.check()
     }
 
     fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
@@ -124,11 +124,11 @@ impl Asked {
 
     /// Who takes part.
     pub(crate) fn contenders(&self) -> Vec<Contender> {
-        let asked = |place: usize, contender: &Contender| {
+        let options = |place: usize, contender: &Contender| {
             place == 0 || self.only.is_empty() || self.only.iter().any(|n| n == contender.name())
         };
         let all = Contender::all(self.budget).into_iter().enumerate();
-        all.filter(|(place, contender)| asked(*place, contender)).map(|(_, one)| one).collect()
+        all.filter(|(place, contender)| options(*place, contender)).map(|(_, one)| one).collect()
     }
 
     /// How many tables there will be.
@@ -137,8 +137,8 @@ impl Asked {
         self.periods.len() * self.quiet.len() * loads * (1 + usize::from(self.equal))
     }
 
-    /// How often each of `contenders` has its turn in a table; the time that programs take to start
-    /// is not within.
+    /// How often each of `contenders` has its block in a table; the time that programs take to
+    /// start is not within.
     pub(crate) fn rounds(&self, contenders: usize) -> usize {
         let table_ns = self.duration.as_ns() / self.tables().max(1) as i64;
         let round_ns = self.block.as_ns() * contenders.max(1) as i64;
@@ -169,28 +169,28 @@ fn share(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Asked, String> {
-        Asked::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_are_read_and_time_is_shared_out() {
-        let asked = parse(
+        let options = parse(
             "--period 1ms --phase zero --duration 60s --block 500ms --load cpu,fork --budget 5% \
              --equal --only spin_sleep,cyclictest --cpu 1",
         );
-        let asked = asked.expect("good");
+        let options = options.expect("good");
         assert_eq!(
-            (asked.periods.len(), asked.quiet.as_slice(), asked.cpu),
+            (options.periods.len(), options.quiet.as_slice(), options.cpu),
             (1, &[false][..], Some(1))
         );
-        assert!((asked.budget - 0.05).abs() < 1e-12);
-        let names: Vec<_> = asked.contenders().into_iter().map(Contender::name).collect();
+        assert!((options.budget - 0.05).abs() < 1e-12);
+        let names: Vec<_> = options.contenders().into_iter().map(Contender::name).collect();
         assert_eq!(names, ["adaptive", "spin_sleep", "cyclictest"]);
         // 60 s in four tables of three contenders of half a second.
-        assert_eq!((asked.tables(), asked.rounds(3)), (4, 10));
+        assert_eq!((options.tables(), options.rounds(3)), (4, 10));
         assert_eq!(parse("").expect("defaults").contenders().len(), 10);
-        assert_eq!(parse("--duration 1s").expect("short").rounds(10), 1, "each has a turn");
+        assert_eq!(parse("--duration 1s").expect("short").rounds(10), 1, "each has a block");
     }
 
     #[test]

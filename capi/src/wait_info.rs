@@ -27,7 +27,7 @@ pub(crate) struct WaitInfo {
     cpu_share: f64,
     priority: i32,
     hops: u32,
-    corrected: u32,
+    trials_late: u32,
     quiet: u32,
     learns: u32,
     calibrating: u32,
@@ -54,7 +54,7 @@ unsafe impl Record for WaitInfo {
             cpu_share: 0.0,
             priority: 0,
             hops: 0,
-            corrected: 0,
+            trials_late: 0,
             quiet: 0,
             learns: 0,
             calibrating: 0,
@@ -77,7 +77,6 @@ impl WaitInfo {
             hop_ns: plan.hop_ns,
             margin_ns: plan.margin_ns,
             hops: plan.hops,
-            corrected: u32::from(plan.corrected),
             priority: match policy {
                 SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
                     i32::from(priority)
@@ -92,6 +91,7 @@ impl WaitInfo {
         if let Some(learned) = learned {
             info.learns = 1;
             info.learned_cycles = learned.cycles;
+            info.trials_late = u32::try_from(learned.trials_late).unwrap_or(u32::MAX);
             (info.late_share, info.cpu_share) = (learned.late, learned.cpu);
             info.calibrating = u32::from(learned.phase == LearnPhase::Calibrating);
             info.reachable = u32::from(learned.reachable);

@@ -131,7 +131,6 @@ pub use wait_policy::WaitPolicy;
 /// How a wait approaches its releases, and what it learned: what a [`Summary`] says of it.
 pub mod wait {
     pub use punctual_core::wait::adaptive::LearnPhase;
-    pub use punctual_core::wait::spin_exit::Trial;
     pub use punctual_core::wait::{Learned, Stalls, WaitStatus, WakePlan};
 }
 

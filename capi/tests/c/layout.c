@@ -52,7 +52,7 @@ int main(void)
     CHECK(stats.stalled_ns == 0 && stats.demoted == 0 && stats.consistent == 1 && stats.forced == 0);
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
     CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.priority == 0);
-    CHECK(info.hops == 0 && info.corrected == 0 && info.quiet == 0 && info.extrapolated == 0);
+    CHECK(info.hops == 0 && info.trials_late == 0 && info.quiet == 0 && info.extrapolated == 0);
 
     CHECK(punctual_unit_init(&unit, sizeof unit) == 0);
     CHECK(unit.size == sizeof unit && unit.name == NULL && unit.of == NULL && unit.run == NULL);

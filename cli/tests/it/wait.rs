@@ -32,11 +32,6 @@ fn the_adaptive_way_learns_before_it_is_recorded_and_keeps_its_budget() {
     let approach = &run["approach"];
     assert!(approach["margin_ns"].as_u64().is_some_and(|ns| ns >= 2_000), "{approach}");
     assert!(approach["late_share"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));
-    let exit = &approach["exit"];
-    let verdict = exit["verdict"].as_str().expect("it was tried");
-    assert!(["corrected", "no_gain", "unsteady"].contains(&verdict), "{exit}");
-    assert_eq!(approach["exit_corrected"].as_bool(), Some(verdict == "corrected"));
-    assert_eq!(exit["polled_ns"].is_null(), verdict == "unsteady", "{exit}");
     assert!(approach["reachable"].is_boolean() && approach["extrapolated"].is_boolean());
     assert_eq!(run["setup"]["wait"], "adaptive");
 }

@@ -14,7 +14,6 @@ use crate::time::{Instant, Span};
 pub mod adaptive;
 mod rearm;
 mod spin;
-pub mod spin_exit;
 mod strategy;
 
 pub use adaptive::{Adaptive, Learned};
@@ -60,8 +59,6 @@ pub trait Wait<C: Clock> {
 pub struct WaitStatus {
     /// The sleeps before a release.
     pub plan: WakePlan,
-    /// The result of trying a corrected exit of its spins; `None` where none was tried.
-    pub exit: Option<spin_exit::Trial>,
     /// What it learned of this machine; `None` for a wait that learns nothing.
     pub learned: Option<Learned>,
 }
@@ -76,8 +73,6 @@ pub struct WakePlan {
     pub hops: u32,
     /// How long before the release the last sleep ends, ns.
     pub margin_ns: u64,
-    /// Whether the spin's exit is corrected ([`spin_exit`]).
-    pub corrected: bool,
 }
 
 impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {

@@ -5,7 +5,6 @@
 
 use core::sync::atomic::AtomicBool;
 
-use super::spin_exit::Trial;
 use super::{Adaptive, Rearm, Sleep, Spin, Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::Instant;
@@ -23,21 +22,6 @@ pub enum Strategy {
     Rearm(Rearm),
     /// Learned hops and margin, then a spin.
     Adaptive(Adaptive),
-}
-
-impl Strategy {
-    /// The same with the exit of its spins that was tried; no change for those that do not spin,
-    /// and for NIST's, which polls.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn with_exit(self, tried: Trial) -> Self {
-        match self {
-            Self::Spin(wait) => Self::Spin(wait.with_exit(tried)),
-            Self::Adaptive(wait) => Self::Adaptive(wait.with_exit(tried)),
-            other => other,
-        }
-    }
 }
 
 impl<C: Clock> Wait<C> for Strategy {

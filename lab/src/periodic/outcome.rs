@@ -6,7 +6,6 @@ use std::io;
 
 use punctual::disturbance::Disturbance;
 use punctual::session::Refusal;
-use punctual_core::wait::spin_exit::Trial;
 use punctual_core::wait::{Learned, Stalls, WakePlan};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::Usage;
@@ -35,8 +34,6 @@ pub struct RunOutcome {
     pub policy: SchedPolicy,
     /// How the wait approached releases at the end.
     pub approach: WakePlan,
-    /// What came of trying a corrected exit of its spins, where that was tried.
-    pub exit: Option<Trial>,
     /// What the wait learned, as far as it does.
     pub learned: Option<Learned>,
 }

@@ -232,7 +232,6 @@ fn outcomes(
             unrecorded: view.unrecorded(),
             stalls: tally.stalls,
             approach: tally.approach,
-            exit: tally.exit,
             learned: tally.learned,
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,

@@ -18,7 +18,6 @@ use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::spin_exit::{SpinExit, Trial};
 use punctual_core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
@@ -64,8 +63,6 @@ pub(super) struct Tally {
     pub(super) usage: Usage,
     /// How the wait approached releases at the end.
     pub(super) approach: WakePlan,
-    /// What came of trying a corrected exit of its spins, where that was tried.
-    pub(super) exit: Option<Trial>,
     /// What the wait learned, as far as it does.
     pub(super) learned: Option<Learned>,
 }
@@ -83,7 +80,6 @@ impl Tally {
         self.usage.voluntary_switches += other.usage.voluntary_switches;
         self.usage.involuntary_switches += other.usage.involuntary_switches;
         self.approach = other.approach;
-        self.exit = other.exit;
         self.learned = other.learned.or(self.learned);
     }
 }
@@ -152,7 +148,6 @@ impl Worker<'_> {
                 stalls: Wait::<C>::take_stalls(gate.wait),
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
                 approach: status.plan,
-                exit: status.exit,
                 learned: status.learned,
             });
             let done =
@@ -171,9 +166,6 @@ impl Worker<'_> {
         let strategy = |kind: &WaitKind| {
             let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
             if Wait::<C>::status(&wait).learned.is_some() {
-                // The library's own wait leaves its spins as well as it can; the others stay as
-                // what they are compared with.
-                wait = wait.with_exit(SpinExit::calibrate(clock));
                 self.warm_up(clock, &mut wait, tid);
             }
             wait

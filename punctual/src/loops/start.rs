@@ -7,7 +7,6 @@ use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
-use punctual_core::wait::spin_exit::SpinExit;
 use punctual_core::wait::{Adaptive, Strategy};
 
 use super::Loop;
@@ -152,6 +151,6 @@ pub fn strategy<C: Clock>(
             budget * 100.0
         )
     });
-    let strategy = Strategy::Adaptive(Adaptive::new(aim).with_exit(SpinExit::calibrate(clock)));
+    let strategy = Strategy::Adaptive(Adaptive::new(aim));
     (strategy, warnings.into_iter().collect())
 }

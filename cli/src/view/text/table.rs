@@ -118,15 +118,6 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
     if let Some(load) = cpu_load {
         text += &format!(", costs {} of the CPU", format::share(load));
     }
-    match &approach.exit {
-        _ if approach.exit_corrected => text += ", ends its spin by a computed delay",
-        Some(trial) if trial.verdict == "unsteady" => {
-            text += ", ends its spin by polling (the machine is too unsteady for a computed \
-                     delay)";
-        }
-        Some(_) => text += ", ends its spin by polling (a computed delay gained nothing)",
-        None => {}
-    }
     if approach.reachable == Some(false) {
         text += "; its target exceeds its budget on this machine";
     }
@@ -250,8 +241,6 @@ mod tests {
             hop_ns: Some(141_449),
             hops: None,
             margin_ns: 20_000,
-            exit_corrected: false,
-            exit: None,
             late_share: None,
             reachable: None,
             extrapolated: None,

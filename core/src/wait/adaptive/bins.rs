@@ -86,32 +86,30 @@ impl Bins {
         })
     }
 
+    /// A lateness that a share `p` of the sleeps is known to exceed at most, ns: the upper end of a
+    /// bin, one sleep more than came back later allowed for. `None` before `1/p` sleeps.
+    pub(super) fn bound_ns(&self, p: f64) -> Option<u64> {
+        let allowed = (p * f64::from(self.n)) as u32;
+        allowed.checked_sub(1).map(|most| self.upper_ns(most))
+    }
+
     /// A lateness that no more than a share `p` of the sleeps exceeded, ns: the upper end of a bin.
-    /// Beyond what the count can tell, a decade of `p` is as far as the last one before it was.
     pub(super) fn exceeded_by_ns(&self, p: f64) -> u64 {
-        let floor = 10.0 / f64::from(self.n.max(1));
-        if p >= floor {
-            return self.upper_ns(p);
-        }
-        let (known, before) = (self.upper_ns(floor), self.upper_ns((floor * 10.0).min(1.0)));
-        let mut decades = 0;
-        let mut at = floor;
-        while at > p && decades < 20 {
-            at /= 10.0;
-            decades += 1;
-        }
-        let beyond = known.saturating_add((known - before).saturating_mul(decades));
-        beyond.max(self.upper_ns(0.0))
+        self.upper_ns((p * f64::from(self.n)) as u32)
     }
 
     /// The share of sleeps that came back later than `ns`, as far as the bins tell.
     pub(super) fn share_above(&self, ns: u64) -> f64 {
-        let above: u32 = self.counts[bin(ns) + 1..].iter().sum();
-        f64::from(above) / f64::from(self.n.max(1))
+        f64::from(self.above(ns)) / f64::from(self.n.max(1))
     }
 
-    fn upper_ns(&self, p: f64) -> u64 {
-        let most = (p * f64::from(self.n)) as u32;
+    /// How many sleeps came back later than `ns`.
+    pub(super) fn above(&self, ns: u64) -> u32 {
+        self.counts[bin(ns) + 1..].iter().sum()
+    }
+
+    /// The upper end of the last bin that `most` sleeps at most exceeded, ns.
+    fn upper_ns(&self, most: u32) -> u64 {
         let mut above = 0;
         for bin in (0..BINS).rev() {
             above += self.counts[bin];
@@ -169,12 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_record_is_extrapolated_never_below_its_largest() {
+    fn a_bound_waits_for_enough_sleeps_and_allows_for_one_more() {
         let mut bins = Bins::new();
-        (0..1_000).for_each(|i| bins.push(1_000 + i));
-        assert!(bins.exceeded_by_ns(1e-4) >= bins.exceeded_by_ns(1e-2));
+        (0..999).for_each(|_| bins.push(1_000));
+        assert_eq!(bins.bound_ns(1e-3), None);
         bins.push(500_000);
-        assert!(bins.exceeded_by_ns(1e-4) >= 500_000);
+        assert!(bins.bound_ns(1e-3).is_some_and(|ns| ns >= 500_000));
+        (0..1_000).for_each(|_| bins.push(1_000));
+        assert!(bins.bound_ns(1e-3).is_some_and(|ns| ns < 1_200));
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct Learned {
     pub cpu: f64,
     /// Whether the aim is within the budget on this machine, as far as is known.
     pub reachable: bool,
-    /// Whether the margin rests on more than was seen: the record is too short for the aim.
+    /// Whether too few sleeps were seen for the aim: until then the margin is as wide as a fixed
+    /// one ([`Spin::FIXED`](crate::wait::Spin::FIXED)), or as the budget pays.
     pub extrapolated: bool,
+    /// Late wakes since the last calibration while another approach was tried.
+    pub trials_late: u64,
 }

@@ -1,17 +1,19 @@
 //! Which approach suits this machine: tried, chosen, followed and doubted.
 //!
 //! For the adaptive wait. First each approach is tried, at the widest margin that the budget pays;
-//! then the cheapest that reaches the aim is kept. Where none does, the target becomes nearly what
-//! the best of them reaches, and the status reports that: more spinning would not help. Its margin
-//! follows a decayed histogram of its own wakes and an integrator of late ones: online quantile
-//! tracking, whose share of late wakes converges for any sequence (Gibbs & Candès 2021;
-//! Angelopoulos, Barber & Bates 2024). Never allocates, reads no clock.
+//! then the cheapest is kept, all compared at a quantile that as many sleeps of each show: a tail
+//! beyond it would be chance. Its margin begins as wide as a fixed one and shrinks as sleeps show
+//! that less suffices; then it follows a decayed histogram of its own wakes and an integrator of
+//! late ones: online quantile tracking, whose share of late wakes converges for any sequence (Gibbs
+//! & Candès 2021; Angelopoulos, Barber & Bates 2024). Where the aim is out of reach, the target
+//! becomes nearly what can be had, and the status reports that: more spinning would not help. Never
+//! allocates, reads no clock.
 
 use super::Target;
 use super::bins::Bins;
 use super::learned::{LearnPhase, Learned};
 use super::levels::{HOPS, LEVELS, samples, sleeps};
-use crate::wait::WakePlan;
+use crate::wait::{Spin, WakePlan};
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
 const MARGIN_MIN_NS: u64 = 2_000;
@@ -19,11 +21,23 @@ const MARGIN_MIN_NS: u64 = 2_000;
 const REVIEW: u32 = 64;
 /// Cycles after which it checks whether the target was met.
 const DOUBT: u32 = 4_096;
-/// Cycles after which another approach is tried again, and for how many: a cheaper one, and at the
-/// default aim all of them may be late; each in turn, and more often, where the aim is missed.
-const PROBE_EVERY: u32 = 1 << 16;
-const PROBE_EVERY_SHORT: u32 = 1 << 13;
+/// Cycles after which another approach is tried again, at first and at last, and for how many: each
+/// in turn, at the widest margin that the budget pays.
+const PROBE_FIRST: u32 = 1 << 10;
+const PROBE_LAST: u32 = 1 << 16;
 const PROBE: u32 = 64;
+/// Sleeps of another approach above which a trial makes those before count half.
+const KNOWN: u32 = 512;
+/// The share of all late wakes that may come while another approach is tried.
+const TRIALS: f64 = 0.1;
+/// Approaches are compared at a quantile that this many sleeps of each exceeded.
+const BEYOND: f64 = 5.0;
+/// A later approach in the list must be cheaper than an earlier one by this factor, which keeps the
+/// choice of one start from the next's where two cost the same.
+const CLOSE: f64 = 0.9;
+/// Another approach must be cheaper than the one that is followed by this factor: closer ones swap
+/// places by chance.
+const CHEAPER: f64 = 0.85;
 /// The cycles of an approach's turn in a calibration, and of those the first, after which the
 /// machine is as the approach makes it.
 const TURN: u32 = 25;
@@ -66,10 +80,12 @@ pub(super) struct Learner {
     /// Since the last calibration.
     cycles: u64,
     late: u64,
+    trials_late: u64,
     /// Since the last doubt.
     doubted_late: u32,
     since_doubt: u32,
     since_probe: u32,
+    probe_every: u32,
     /// Doubts to be let pass before calibrating anew; doubles each time.
     patience: u32,
     patient: u32,
@@ -102,9 +118,11 @@ impl Learner {
             target: aim.late,
             cycles: 0,
             late: 0,
+            trials_late: 0,
             doubted_late: 0,
             since_doubt: 0,
             since_probe: 0,
+            probe_every: PROBE_FIRST,
             patience: 1,
             patient: 0,
         };
@@ -114,7 +132,7 @@ impl Learner {
 
     pub(super) fn approach(&self) -> WakePlan {
         let (hop_ns, hops) = HOPS[self.level];
-        WakePlan { hop_ns, hops, margin_ns: self.margin_ns, corrected: false }
+        WakePlan { hop_ns, hops, margin_ns: self.margin_ns }
     }
 
     pub(super) fn learned(&self) -> Learned {
@@ -126,7 +144,8 @@ impl Learner {
             cycles: self.cycles,
             cpu: self.cost_ns(self.home, self.margin_ns) / self.period_ns as f64,
             reachable: self.reachable,
-            extrapolated: f64::from(bins.n()) * self.aim.late < 10.0,
+            extrapolated: bins.bound_ns(self.target).is_none(),
+            trials_late: self.trials_late,
         }
     }
 
@@ -142,11 +161,13 @@ impl Learner {
             self.cycles += 1;
             self.late += u64::from(late);
             self.since_probe += 1;
+            let tried = self.phase == LearnPhase::Probing;
+            self.trials_late += u64::from(late && tried);
         }
         match self.phase {
             LearnPhase::Calibrating if self.left == 0 => self.calibrated(),
             LearnPhase::Following => self.follow(late),
-            LearnPhase::Probing if self.left == 0 => self.choose(),
+            LearnPhase::Probing if self.left == 0 => self.choose(Some(self.home)),
             _ => {}
         }
     }
@@ -197,38 +218,39 @@ impl Learner {
         if self.rounds > 0 {
             return self.attempt(0, TURN);
         }
-        (self.cycles, self.late) = (0, 0);
+        (self.cycles, self.late, self.trials_late) = (0, 0, 0);
         (self.since_doubt, self.doubted_late, self.since_probe) = (0, 0, 0);
-        self.choose();
+        self.probe_every = PROBE_FIRST;
+        self.choose(None);
     }
 
-    /// Takes the cheapest approach that reaches the aim, or what of it can be had.
-    fn choose(&mut self) {
+    /// Takes the cheapest approach that reaches the aim, or what of it can be had; stays with the
+    /// one that is followed where no other is clearly cheaper.
+    fn choose(&mut self, followed: Option<usize>) {
+        let least = self.levels().map(|level| self.bins[level].n()).min().unwrap_or(0);
         let had = self.levels().map(|level| self.late_at_best(level)).fold(1.0, f64::min);
-        let reachable = self.levels().any(|level| self.reaches(level));
-        self.reachable = reachable;
-        self.target = match self.reachable {
-            true => self.aim.late,
-            false => (NEAR * had).clamp(self.aim.late, 1.0),
-        };
+        let share = self.aim.late.max(BEYOND / f64::from(least.max(1))).max(NEAR * had);
         let price = |level: usize| {
-            let (needed, most) = (self.needed_ns(level), self.margin_max_ns(level));
-            let short = !self.reaches(level) && self.late_at_best(level) > self.target;
-            (short, self.cost_ns(level, needed.min(most)))
+            let most = self.margin_max_ns(level);
+            let needed = self.bins[level].exceeded_by_ns(share).saturating_add(MARGIN_MIN_NS);
+            let reduction = if followed == Some(level) { CHEAPER } else { 1.0 };
+            (
+                needed > most && self.late_at_best(level) > share,
+                self.cost_ns(level, needed.min(most)) * reduction,
+            )
         };
-        let cheapest = self.levels().map(|level| (price(level), level));
-        let chosen = cheapest.reduce(|best, other| if other.0 < best.0 { other } else { best });
+        let prices = self.levels().map(|level| (price(level), level));
+        let chosen = prices.reduce(|best, other| {
+            let ((short, cost), (best_short, best_cost)) = (other.0, best.0);
+            let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
+            if better { other } else { best }
+        });
         self.level = chosen.map_or(0, |(_, level)| level);
         self.home = self.level;
         self.phase = LearnPhase::Following;
         self.left = REVIEW;
+        self.set_target();
         self.set_margin();
-    }
-
-    /// Whether an approach reaches the aim within the budget.
-    fn reaches(&self, level: usize) -> bool {
-        let needed = self.bins[level].exceeded_by_ns(self.aim.late).saturating_add(MARGIN_MIN_NS);
-        needed <= self.margin_max_ns(level) && self.wakes_ns(level) <= self.budget_ns
     }
 
     /// The share of late wakes with the widest margin that the budget pays.
@@ -236,14 +258,29 @@ impl Learner {
         self.bins[level].share_above(self.margin_max_ns(level))
     }
 
-    fn needed_ns(&self, level: usize) -> u64 {
-        self.bins[level].exceeded_by_ns(self.target).saturating_add(MARGIN_MIN_NS)
+    /// The aim, or what can be had where more sleeps than chance explains came back later than the
+    /// widest margin of the approach that is followed.
+    fn set_target(&mut self) {
+        let bins = &self.bins[self.home];
+        let above = f64::from(bins.above(self.margin_max_ns(self.home)));
+        let expected = self.aim.late * f64::from(bins.n());
+        // Two standard deviations of a Poisson count, and one more.
+        let more = (above - expected - 1.0).max(0.0);
+        self.reachable =
+            more * more <= 4.0 * expected && self.wakes_ns(self.home) <= self.budget_ns;
+        self.target = match self.reachable {
+            true => self.aim.late,
+            false => (NEAR * above / f64::from(bins.n().max(1))).clamp(self.aim.late, 1.0),
+        };
     }
 
     fn set_margin(&mut self) {
-        let wanted = self.needed_ns(self.level).saturating_add(self.integral_ns as u64);
         let most = self.margin_max_ns(self.level);
-        self.margin_ns = wanted.min(most);
+        let wanted = match self.bins[self.level].bound_ns(self.target) {
+            Some(bound_ns) => bound_ns.saturating_add(MARGIN_MIN_NS),
+            None => Spin::FIXED.as_ns().unsigned_abs(),
+        };
+        self.margin_ns = wanted.saturating_add(self.integral_ns as u64).min(most);
     }
 
     fn follow(&mut self, late: bool) {
@@ -254,12 +291,12 @@ impl Learner {
         self.doubted_late += u32::from(late);
         if self.left == 0 {
             self.left = REVIEW;
+            self.set_target();
             self.set_margin();
         }
-        let probe_every = if self.reachable { PROBE_EVERY } else { PROBE_EVERY_SHORT };
         if self.since_doubt >= DOUBT {
             self.doubt();
-        } else if self.since_probe >= probe_every {
+        } else if self.since_probe >= self.probe_every {
             self.probe();
         }
     }
@@ -284,16 +321,29 @@ impl Learner {
         }
     }
 
-    /// A few cycles of another approach, with what was known of it counted for less.
+    /// A few cycles of another approach, at a margin that is safe; not while trials have had their
+    /// share of the late wakes.
     fn probe(&mut self) {
         self.since_probe = 0;
-        let (home, reachable) = (self.home, self.reachable);
-        let may = |level: &usize| if reachable { *level < home } else { *level != home };
-        let after = self.levels().filter(may).find(|&level| level > self.probed);
-        let Some(other) = after.or_else(|| self.levels().find(may)) else { return };
-        self.probed = other;
+        if self.trials_late as f64 > TRIALS * self.target * self.cycles as f64 {
+            return;
+        }
+        let home = self.home;
+        let other = |level: &usize| *level != home;
+        let after = self.levels().filter(other).find(|&level| level > self.probed);
+        let Some(level) = after.or_else(|| self.levels().find(other)) else { return };
+        if level <= self.probed {
+            // All had their turn.
+            self.probe_every = (2 * self.probe_every).min(PROBE_LAST);
+        }
+        self.probed = level;
         self.phase = LearnPhase::Probing;
-        self.bins[other].halve();
-        self.attempt(other, PROBE);
+        // What was known counts for less; for little where a burst of stalls may have met it.
+        let forgotten = match self.late_at_best(level) > NEAR * self.late_at_best(home) {
+            true => 2,
+            false => u32::from(self.bins[level].n() > KNOWN),
+        };
+        (0..forgotten).for_each(|_| self.bins[level].halve());
+        self.attempt(level, PROBE);
     }
 }

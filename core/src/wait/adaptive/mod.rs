@@ -16,7 +16,6 @@ mod levels;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::spin::Spinner;
-use super::spin_exit::Trial;
 use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
@@ -80,15 +79,6 @@ impl Adaptive {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
     }
 
-    /// The same with the exit of its spins that was tried, where the trial succeeded.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn with_exit(mut self, tried: Trial) -> Self {
-        self.spinner.exit = Some(tried);
-        self
-    }
-
     /// About how long it learns: before that its wakes are not representative.
     ///
     /// # Real-time: setup only
@@ -123,6 +113,7 @@ impl<C: Clock> Wait<C> for Adaptive {
         Some(now)
     }
 
+    #[inline]
     fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
         let now = self.near(clock, release, stop)?;
         if now >= release {
@@ -136,11 +127,7 @@ impl<C: Clock> Wait<C> for Adaptive {
     }
 
     fn status(&self) -> WaitStatus {
-        WaitStatus {
-            plan: WakePlan { corrected: self.spinner.corrects(), ..self.learner.approach() },
-            exit: self.spinner.exit,
-            learned: Some(self.learner.learned()),
-        }
+        WaitStatus { plan: self.learner.approach(), learned: Some(self.learner.learned()) }
     }
 }
 

@@ -1,19 +1,20 @@
 //! The exit of a spin, corrected: off the polling loop a little early, and over the rest by a
 //! computed delay.
 //!
-//! For the waits that spin. A loop that polls can only leave at one of its polls, so that its exit
-//! scatters by a poll and by the counter's step. Maruti (*Temporal accuracy on the Pentium Pro*,
-//! §4) removed that by a look-up table of delays, made by hand and invalid after any change of the
-//! code; here the delay is arithmetic on the time left, a chain of dependent multiplications, and
-//! [`SpinExit::calibrate`] measures all parameters. A counter of coarse step is read with a finer
-//! resolution than its step, from the polls between two steps. Calibration tries whether the delay
-//! helps; where it does not, it returns why and the plain loop stays. Never allocates; calls only
-//! the clock.
+//! An experiment: loops poll. On a KVM guest's Xeon polling without the processor's hint in the
+//! last microsecond left at p50 5, p99 9 to 18 ns, this at 0, 38 (n 2 312 each, in turns). A loop
+//! that polls can only leave at one of its polls, so that its exit scatters by a poll and by the
+//! counter's step. Maruti (*Temporal accuracy on the Pentium Pro*, §4) removed that by a look-up
+//! table of delays, made by hand and invalid after any change of the code; here the delay is
+//! arithmetic on the time left, a chain of dependent multiplications, and [`SpinExit::calibrate`]
+//! measures all parameters. A counter of coarse step is read with a finer resolution than its step,
+//! from the polls between two steps. Calibration tries whether the delay helps; where it does not,
+//! it returns why and the plain loop stays. Never allocates; calls only the clock.
 
-use core::hint::black_box;
+use std::hint::black_box;
 
-use crate::clock::Clock;
-use crate::time::{Instant, Span};
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
 
 /// Units of [`Clock::fine`] in a nanosecond.
 pub const FINE: u64 = 256;

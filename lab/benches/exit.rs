@@ -1,4 +1,4 @@
-//! How sharply a spin ends: `cargo bench -p punctual --bench exit [-- ROUNDS]`.
+//! How sharply a spin ends: `cargo bench -p punctual-lab --bench exit [-- ROUNDS]`.
 //!
 //! Three ways to leave a spin at targets that sweep all offsets, interleaved: polling with the
 //! processor's hint for spins, polling alone (Maruti's TSC loop), and corrected. Where the counter
@@ -14,7 +14,7 @@ use punctual::clocks::MachineClock;
 use punctual::session;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::spin_exit::{FINE, SpinExit, plain};
+use punctual_lab::spin_exit::{FINE, SpinExit, plain};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
 

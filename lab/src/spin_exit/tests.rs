@@ -1,8 +1,6 @@
 //! The corrected exit in clocks that are made up: counters of coarse steps, and stalls.
 
 use super::*;
-use crate::wait::{Spin, Wait};
-use core::sync::atomic::AtomicBool;
 
 /// A clock that shows each `step`th unit only, and moves on by `poll` at each look.
 struct Steps {
@@ -80,31 +78,4 @@ fn a_coarse_counter_is_read_sharper_than_its_step_and_never_ahead() {
 fn a_clock_that_the_delay_does_not_move_cannot_be_calibrated() {
     let mut clock = Steps::new(1 << 40, 2_560, 1);
     assert_eq!(SpinExit::calibrate(&mut clock), Err(Uncorrected::Unsteady));
-}
-
-#[test]
-fn an_exit_that_comes_early_is_spun_again_and_a_stall_is_seen() {
-    let release = Instant::from_ns(2_000_000_000);
-    let stop = AtomicBool::new(false);
-    let wait = |clock: &mut Steps, quantum: u64| {
-        let exit = exit(2_500, quantum, 20_000);
-        let mut wait = Spin::new(Span::from_us(50)).with_exit(Ok(exit));
-        assert!(Wait::<Steps>::status(&wait).plan.corrected);
-        let wake = wait.until(clock, release, &stop).expect("not stopped");
-        (wake, Wait::<Steps>::take_stalls(&mut wait))
-    };
-    // The delay takes no time in this clock, so that each exit is a reach too early.
-    let mut clock = Steps::new(1_999_000_000 * FINE, 2_560, 1);
-    let (wake, stalls) = wait(&mut clock, 0);
-    assert!((wake - release).as_ns() < 20 && wake >= release, "{wake:?}");
-    assert_eq!(stalls.count, 0);
-    // Within the counter's step of the release, it is over for all that one can tell.
-    let mut clock = Steps::new(1_999_000_000 * FINE, 2_560, 100 * FINE);
-    assert_eq!(wait(&mut clock, 100 * FINE).0, release);
-    // A stall in the last microsecond: late, and counted.
-    let mut clock = Steps::new(1_999_000_000 * FINE, 2_560, 1);
-    clock.stall = (4_950, 5_000 * FINE);
-    let (wake, stalls) = wait(&mut clock, 0);
-    assert!((wake - release).as_ns() > 4_000, "{wake:?}");
-    assert_eq!(stalls.count, 1);
 }

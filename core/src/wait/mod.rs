@@ -12,11 +12,13 @@ use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 pub mod adaptive;
+mod plan;
 mod rearm;
 mod spin;
 mod strategy;
 
 pub use adaptive::{Adaptive, Learned};
+pub use plan::WakePlan;
 pub use rearm::Rearm;
 pub use spin::Spin;
 pub use strategy::Strategy;
@@ -61,18 +63,6 @@ pub struct WaitStatus {
     pub plan: WakePlan,
     /// What it learned of this machine; `None` for a wait that learns nothing.
     pub learned: Option<Learned>,
-}
-
-/// The sleeps before a release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WakePlan {
-    /// A short sleep, ns; 0 for one sleep however long it is.
-    pub hop_ns: u64,
-    /// How many short sleeps there are at the end, after one as long as it may be: `u32::MAX` for
-    /// short ones all the way.
-    pub hops: u32,
-    /// How long before the release the last sleep ends, ns.
-    pub margin_ns: u64,
 }
 
 impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {

@@ -1,4 +1,4 @@
-//! A sleep that ends a constant time early, then a spin.
+//! A sleep that ends a constant time early, also by way of a short one, then a spin.
 //!
 //! For the executive, and for the waits that spin at their end. Distinguishes gaps in the spin, in
 //! which the CPU was elsewhere, from a late wake.
@@ -9,14 +9,15 @@ use super::{Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
-/// The last of a spin, in which the processor gets no hint that it spins: that takes it longer than
-/// a poll (140 cycles of a Skylake Xeon, 47 ns; a poll 10 ns), and the exit scatters by it.
+/// The last of a spin, in which the processor gets no hint that it spins: the hint takes tens of
+/// ns, a poll about 10, and the exit scatters by what lies between two polls.
 const NEAR: Span = Span::from_us(1);
 
-/// A sleep that ends `margin` before the release, then a spin up to it.
+/// A sleep that ends `margin` before the release, or a long one and a short one that does, then a
+/// spin up to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Spin {
-    margin: Span,
+    plan: WakePlan,
     spinner: Spinner,
 }
 
@@ -45,7 +46,20 @@ impl Spin {
     /// # Real-time: setup only
     pub const fn new(margin: Span) -> Self {
         let stalls = Stalls { count: 0, longest: Span::ZERO, sum: Span::ZERO };
-        Self { margin, spinner: Spinner { stalls } }
+        let margin_ns = if margin.as_ns() > 0 { margin.as_ns().unsigned_abs() } else { 0 };
+        let plan = WakePlan { hop_ns: 0, hops: 0, margin_ns };
+        Self { plan, spinner: Spinner { stalls } }
+    }
+
+    /// The same with a long sleep and a short one of `hop`, from which a CPU in deep idle comes
+    /// back sooner; none where that is not positive.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn hop(mut self, hop: Span) -> Self {
+        let hop_ns = if hop.as_ns() > 0 { hop.as_ns().unsigned_abs() } else { 0 };
+        self.plan = WakePlan { hop_ns, hops: (hop_ns > 0) as u32, ..self.plan };
+        self
     }
 }
 
@@ -92,13 +106,9 @@ impl Spinner {
 
 impl<C: Clock> Wait<C> for Spin {
     #[inline]
-    fn near(&mut self, clock: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
-        let sleep_return = release - self.margin;
-        if clock.poll() < sleep_return {
-            clock.sleep_until(sleep_return);
-        }
-        // Anchored here, in time to spare, so that the stamp after the spin costs nothing.
-        Some(clock.wake())
+    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+        let (now, _) = self.plan.sleep(clock, release, stop)?;
+        Some(now)
     }
 
     #[inline]
@@ -111,9 +121,7 @@ impl<C: Clock> Wait<C> for Spin {
     }
 
     fn status(&self) -> WaitStatus {
-        let margin_ns = self.margin.as_ns().max(0).unsigned_abs();
-        let plan = WakePlan { margin_ns, ..WakePlan::default() };
-        WaitStatus { plan, learned: None }
+        WaitStatus { plan: self.plan, learned: None }
     }
 
     fn take_stalls(&mut self) -> Stalls {

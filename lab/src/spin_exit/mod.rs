@@ -1,7 +1,7 @@
 //! The exit of a spin, corrected: off the polling loop a little early, and over the rest by a
 //! computed delay.
 //!
-//! An experiment: loops poll. On a KVM guest's Xeon polling without the processor's hint in the
+//! An experiment: loops poll. On a KVM guest (EPYC) polling without the processor's hint in the
 //! last microsecond left at p50 5, p99 9 to 18 ns, this at 0, 38 (n 2 312 each, in turns). A loop
 //! that polls can only leave at one of its polls, so that its exit scatters by a poll and by the
 //! counter's step. Maruti (*Temporal accuracy on the Pentium Pro*, §4) removed that by a look-up

@@ -11,16 +11,19 @@
 
 use super::Target;
 use super::bins::Bins;
+use super::choice::NEAR;
 use super::learned::{LearnPhase, Learned};
 use super::levels::{HOPS, LEVELS, samples, sleeps};
 use crate::wait::{Spin, WakePlan};
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
-const MARGIN_MIN_NS: u64 = 2_000;
+pub(super) const MARGIN_MIN_NS: u64 = 2_000;
 /// Cycles between two settings of the margin.
-const REVIEW: u32 = 64;
+pub(super) const REVIEW: u32 = 64;
 /// Cycles after which it checks whether the target was met.
 const DOUBT: u32 = 4_096;
+/// The same after a start with what another one learned.
+const DOUBT_FIRST: u32 = 256;
 /// Cycles after which another approach is tried again, at first and at last, and for how many: each
 /// in turn, at the widest margin that the budget pays.
 const PROBE_FIRST: u32 = 1 << 10;
@@ -30,65 +33,56 @@ const PROBE: u32 = 64;
 const KNOWN: u32 = 512;
 /// The share of all late wakes that may come while another approach is tried.
 const TRIALS: f64 = 0.1;
-/// Approaches are compared at a quantile that this many sleeps of each exceeded.
-const BEYOND: f64 = 5.0;
-/// A later approach in the list must be cheaper than an earlier one by this factor, which keeps the
-/// choice of one start from the next's where two cost the same.
-const CLOSE: f64 = 0.9;
-/// Another approach must be cheaper than the one that is followed by this factor: closer ones swap
-/// places by chance.
-const CHEAPER: f64 = 0.85;
 /// The cycles of an approach's turn in a calibration, and of those the first, after which the
 /// machine is as the approach makes it.
 const TURN: u32 = 25;
 const SETTLE: u32 = 2;
 /// So many times as many late wakes as were expected are another machine's.
 const DOUBTFUL: f64 = 8.0;
-/// Where the aim is out of reach, so much more than the least share of late wakes is as good: what
-/// a calibration can tell apart, and where the price of the next late wake avoided soars.
-const NEAR: f64 = 1.5;
 /// Nanoseconds that the integrator moves by for a late wake.
 const STEP_NS: f64 = 1_000.0;
 
 /// Learns from how late sleeps came back.
 #[derive(Clone, Debug)]
 pub(super) struct Learner {
-    aim: Target,
-    period_ns: u64,
-    budget_ns: f64,
+    pub(super) aim: Target,
+    pub(super) period_ns: u64,
+    pub(super) budget_ns: f64,
     /// What is known of each approach.
-    bins: [Bins; LEVELS],
+    pub(super) bins: [Bins; LEVELS],
     /// How often it sleeps a period, for each approach; 0 for one that does not fit, or whose
     /// wakes alone take more than the budget.
-    sleeps: [u64; LEVELS],
-    level: usize,
-    phase: LearnPhase,
+    pub(super) sleeps: [u64; LEVELS],
+    pub(super) level: usize,
+    pub(super) phase: LearnPhase,
     /// Cycles until this phase's next step, and how many of them only lead to what is asked: the
     /// sleeps before were another approach's.
-    left: u32,
-    settle: u32,
+    pub(super) left: u32,
+    pub(super) settle: u32,
     /// Turns that each approach has yet in a calibration.
-    rounds: u32,
+    pub(super) rounds: u32,
     /// The level that was chosen, and the one that was probed last.
-    home: usize,
-    probed: usize,
-    margin_ns: u64,
-    integral_ns: f64,
-    reachable: bool,
+    pub(super) home: usize,
+    pub(super) probed: usize,
+    pub(super) margin_ns: u64,
+    pub(super) integral_ns: f64,
+    pub(super) reachable: bool,
     /// The share of late wakes that is followed: the aim's, or what can be had.
-    target: f64,
+    pub(super) target: f64,
+    /// The margin until enough sleeps were seen, ns.
+    pub(super) start_ns: u64,
     /// Since the last calibration.
-    cycles: u64,
-    late: u64,
-    trials_late: u64,
+    pub(super) cycles: u64,
+    pub(super) late: u64,
+    pub(super) trials_late: u64,
     /// Since the last doubt.
-    doubted_late: u32,
-    since_doubt: u32,
-    since_probe: u32,
-    probe_every: u32,
+    pub(super) doubted_late: u32,
+    pub(super) since_doubt: u32,
+    pub(super) since_probe: u32,
+    pub(super) probe_every: u32,
     /// Doubts to be let pass before calibrating anew; doubles each time.
-    patience: u32,
-    patient: u32,
+    pub(super) patience: u32,
+    pub(super) patient: u32,
 }
 
 impl Learner {
@@ -116,6 +110,7 @@ impl Learner {
             integral_ns: 0.0,
             reachable: true,
             target: aim.late,
+            start_ns: Spin::FIXED.as_ns().unsigned_abs(),
             cycles: 0,
             late: 0,
             trials_late: 0,
@@ -128,6 +123,19 @@ impl Learner {
         };
         learner.calibrate();
         learner
+    }
+
+    /// The same with what another start learned, where that fits: it is followed at once, at a
+    /// margin a quarter wider until this start's own sleeps show what suffices, and doubted soon.
+    pub(super) fn resume(mut self, known: &Learned) -> Self {
+        let plan = known.approach;
+        let same = |level: &usize| HOPS[*level] == (plan.hop_ns, plan.hops);
+        let Some(level) = self.levels().find(same) else { return self };
+        (self.level, self.home, self.phase) = (level, level, LearnPhase::Following);
+        self.start_ns = plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
+        (self.left, self.since_doubt, self.settle) = (REVIEW, DOUBT - DOUBT_FIRST, SETTLE);
+        self.set_margin();
+        self
     }
 
     pub(super) fn approach(&self) -> WakePlan {
@@ -172,32 +180,12 @@ impl Learner {
         }
     }
 
-    /// The approaches that fit into a period.
-    fn levels(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..LEVELS).filter(|&level| self.sleeps[level] > 0)
-    }
-
-    /// CPU time that an approach takes in a period, ns: its wakes and its spin.
-    fn cost_ns(&self, level: usize, margin_ns: u64) -> f64 {
-        self.wakes_ns(level) + self.bins[level].spin_ns(margin_ns)
-    }
-
-    fn wakes_ns(&self, level: usize) -> f64 {
-        self.sleeps[level] as f64 * self.aim.wake_cost.as_ns() as f64
-    }
-
-    /// The widest margin that the budget pays, ns; never more than half of the period.
-    fn margin_max_ns(&self, level: usize) -> u64 {
-        let left_ns = self.budget_ns - self.wakes_ns(level);
-        let widest = self.bins[level].margin_ns(left_ns.max(0.0));
-        widest.clamp(MARGIN_MIN_NS, (self.period_ns / 2).max(MARGIN_MIN_NS))
-    }
-
     /// All approaches, in turns: a burst of stalls then meets all of them alike.
     fn calibrate(&mut self) {
         // What was known was of another machine.
         self.bins = [const { Bins::new() }; LEVELS];
         self.integral_ns = 0.0;
+        self.start_ns = Spin::FIXED.as_ns().unsigned_abs();
         self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
         self.phase = LearnPhase::Calibrating;
         self.attempt(0, TURN);
@@ -224,65 +212,6 @@ impl Learner {
         self.choose(None);
     }
 
-    /// Takes the cheapest approach that reaches the aim, or what of it can be had; stays with the
-    /// one that is followed where no other is clearly cheaper.
-    fn choose(&mut self, followed: Option<usize>) {
-        let least = self.levels().map(|level| self.bins[level].n()).min().unwrap_or(0);
-        let had = self.levels().map(|level| self.late_at_best(level)).fold(1.0, f64::min);
-        let share = self.aim.late.max(BEYOND / f64::from(least.max(1))).max(NEAR * had);
-        let price = |level: usize| {
-            let most = self.margin_max_ns(level);
-            let needed = self.bins[level].exceeded_by_ns(share).saturating_add(MARGIN_MIN_NS);
-            let reduction = if followed == Some(level) { CHEAPER } else { 1.0 };
-            (
-                needed > most && self.late_at_best(level) > share,
-                self.cost_ns(level, needed.min(most)) * reduction,
-            )
-        };
-        let prices = self.levels().map(|level| (price(level), level));
-        let chosen = prices.reduce(|best, other| {
-            let ((short, cost), (best_short, best_cost)) = (other.0, best.0);
-            let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
-            if better { other } else { best }
-        });
-        self.level = chosen.map_or(0, |(_, level)| level);
-        self.home = self.level;
-        self.phase = LearnPhase::Following;
-        self.left = REVIEW;
-        self.set_target();
-        self.set_margin();
-    }
-
-    /// The share of late wakes with the widest margin that the budget pays.
-    fn late_at_best(&self, level: usize) -> f64 {
-        self.bins[level].share_above(self.margin_max_ns(level))
-    }
-
-    /// The aim, or what can be had where more sleeps than chance explains came back later than the
-    /// widest margin of the approach that is followed.
-    fn set_target(&mut self) {
-        let bins = &self.bins[self.home];
-        let above = f64::from(bins.above(self.margin_max_ns(self.home)));
-        let expected = self.aim.late * f64::from(bins.n());
-        // Two standard deviations of a Poisson count, and one more.
-        let more = (above - expected - 1.0).max(0.0);
-        self.reachable =
-            more * more <= 4.0 * expected && self.wakes_ns(self.home) <= self.budget_ns;
-        self.target = match self.reachable {
-            true => self.aim.late,
-            false => (NEAR * above / f64::from(bins.n().max(1))).clamp(self.aim.late, 1.0),
-        };
-    }
-
-    fn set_margin(&mut self) {
-        let most = self.margin_max_ns(self.level);
-        let wanted = match self.bins[self.level].bound_ns(self.target) {
-            Some(bound_ns) => bound_ns.saturating_add(MARGIN_MIN_NS),
-            None => Spin::FIXED.as_ns().unsigned_abs(),
-        };
-        self.margin_ns = wanted.saturating_add(self.integral_ns as u64).min(most);
-    }
-
     fn follow(&mut self, late: bool) {
         let most = self.margin_max_ns(self.level) as f64;
         let step = STEP_NS * (f64::from(u8::from(late)) - self.target);
@@ -304,11 +233,12 @@ impl Learner {
     /// Late far more often than could be had, or as seldom as was held out of reach: the machine is
     /// another one than it was, and all is learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
-        let expected = self.target * f64::from(DOUBT);
+        let expected = self.target.max(self.late_at_best(self.home)) * f64::from(DOUBT);
         let late = f64::from(self.doubted_late);
         (self.since_doubt, self.doubted_late) = (0, 0);
         let worse = late > (DOUBTFUL * expected).max(DOUBTFUL);
-        let better = !self.reachable && late <= self.aim.late * f64::from(DOUBT);
+        let better =
+            !self.reachable && self.aim.late > 0.0 && late <= self.aim.late * f64::from(DOUBT);
         if !worse && !better {
             (self.patience, self.patient) = (1, 0);
             return;
@@ -325,7 +255,8 @@ impl Learner {
     /// share of the late wakes.
     fn probe(&mut self) {
         self.since_probe = 0;
-        if self.trials_late as f64 > TRIALS * self.target * self.cycles as f64 {
+        let permitted = self.target.max(self.late_at_best(self.home));
+        if self.trials_late as f64 > TRIALS * permitted * self.cycles as f64 {
             return;
         }
         let home = self.home;

@@ -9,14 +9,15 @@
 //! then.
 
 mod bins;
+mod choice;
 mod learned;
 mod learner;
 mod levels;
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::AtomicBool;
 
 use super::spin::Spinner;
-use super::{Stalls, Wait, WaitStatus, WakePlan};
+use super::{Stalls, Wait, WaitStatus};
 use crate::clock::Clock;
 use crate::time::{Instant, Period, Span};
 
@@ -28,7 +29,8 @@ use learner::Learner;
 pub struct Target {
     /// The distance of two releases.
     pub period: Period,
-    /// The share of wakes that may be late, in (0, 1).
+    /// The share of wakes that may be late, below 1, for the least CPU that this takes; 0 for the
+    /// least lateness that the budget pays.
     pub late: f64,
     /// The share of the CPU that waiting may take, in (0, 1].
     pub budget: f64,
@@ -54,29 +56,22 @@ pub struct Adaptive {
     seen: Option<u64>,
 }
 
-impl WakePlan {
-    /// When the next sleep ends, from `now` on; `None` when the margin has begun.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    fn next(self, now: Instant, release: Instant) -> Option<Instant> {
-        let last = release.as_ns().saturating_sub(self.margin_ns);
-        let away = last.checked_sub(now.as_ns()).filter(|&ns| ns > 0)?;
-        if self.hop_ns == 0 {
-            return Some(Instant::from_ns(last));
-        }
-        // A first hop of less than a quarter is joined to the one after it.
-        let hops = (away - away.min(self.hop_ns / 4)) / self.hop_ns;
-        Some(Instant::from_ns(last - hops.min(u64::from(self.hops)) * self.hop_ns))
-    }
-}
-
 impl Adaptive {
     /// A wait without knowledge of the machine: it learns in its first two seconds or so.
     ///
     /// # Real-time: setup only
     pub fn new(aim: Target) -> Self {
         Self { learner: Learner::new(aim), spinner: Spinner::default(), seen: None }
+    }
+
+    /// The same with what another start learned of this machine: followed at once, checked, and
+    /// learned anew where it does not hold. What fits no approach or not this period is ignored.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn resume(mut self, known: &Learned) -> Self {
+        self.learner = self.learner.resume(known);
+        self
     }
 
     /// About how long it learns: before that its wakes are not representative.
@@ -92,24 +87,8 @@ impl<C: Clock> Wait<C> for Adaptive {
         if let Some(late_ns) = self.seen.take() {
             self.learner.learn(late_ns);
         }
-        let approach = self.learner.approach();
-        let last = release - Span::from_ns(i64::try_from(approach.margin_ns).unwrap_or(i64::MAX));
-        let mut now = clock.poll();
-        let mut slept = false;
-        while let Some(at) = approach.next(now, release) {
-            if stop.load(Ordering::Relaxed) {
-                return None;
-            }
-            clock.sleep_until(at);
-            now = clock.wake();
-            slept = true;
-        }
-        if slept {
-            self.seen = Some((now - last).as_ns().max(0).unsigned_abs());
-        } else {
-            // Nothing was slept, so nothing is anchored yet.
-            now = clock.wake();
-        }
+        let (now, late) = self.learner.approach().sleep(clock, release, stop)?;
+        self.seen = late.map(|late| late.as_ns().unsigned_abs());
         Some(now)
     }
 

@@ -63,13 +63,15 @@ impl Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             Kind::Cpu(_, why, _) => Some(why.0),
+            Kind::Follow(FollowError::Thread(why)) => why.raw_os_error(),
             _ => None,
         }
     }
 
-    /// What kind of thing it is, for programs that tell errors apart.
+    /// What kind of thing it is, for the C API and the command line.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn kind(&self) -> ErrorKind {
         match &self.kind {
             Kind::Thread(..) => ErrorKind::Thread,
@@ -86,6 +88,7 @@ impl Error {
                 ErrorKind::Unknown
             }
             Kind::Executive(why) => why.kind(),
+            Kind::Follow(why) => why.kind(),
             Kind::Tasks(BuildError::Overload(_))
             | Kind::Calendar(
                 CalendarError::Outside(..)
@@ -106,7 +109,7 @@ impl Error {
     ///
     /// # Real-time: setup only
     pub fn is_thread(&self) -> bool {
-        matches!(self.kind, Kind::Thread(..))
+        self.kind() == ErrorKind::Thread
     }
 
     /// Whether the kernel refused something that was to be strictly had.
@@ -194,8 +197,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot record samples in {}: {why}", path.display())
             }
             Kind::Refused(refused) => {
-                let text = |refusal: &Refusal| format!("{} ({})", refusal.attempt, refusal.errno);
-                let all: Vec<String> = refused.iter().map(text).collect();
+                let all: Vec<String> = refused.iter().map(Refusal::to_string).collect();
                 write!(f, "the kernel refused: {}", all.join(", "))
             }
             Kind::Tasks(why) => why.fmt(f),

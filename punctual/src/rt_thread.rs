@@ -155,6 +155,7 @@ impl RtThread {
     /// watchdog's bound below two periods, a CPU that is not there or not allowed.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn check(&self, period: Period) -> Result<(), Error> {
         match self.policy() {
             SchedPolicy::Fifo(1..=98) | SchedPolicy::RoundRobin(1..=98) | SchedPolicy::Other => {}

@@ -20,7 +20,7 @@ use super::process::Process;
 use super::trigger::Trigger;
 use super::work::{Given, Work};
 use crate::clocks::MachineClock;
-use crate::loops::LoopPhase;
+use crate::loops::Phase;
 use crate::rt_thread::{RtThread, span};
 use crate::task::Task;
 
@@ -32,7 +32,7 @@ pub struct ExecutiveBuilder<'env, C = MachineClock> {
     pub(super) idle: Option<Idle<'env>>,
     pub(super) thread: RtThread,
     pub(super) cpus: Vec<u32>,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     pub(super) tick: Option<Duration>,
     pub(super) grace: Option<Span>,
     pub(super) most: f64,
@@ -70,7 +70,7 @@ impl ExecutiveBuilder<'_> {
             idle: None,
             thread: RtThread::any(),
             cpus: Vec::new(),
-            phase: LoopPhase::Quiet,
+            phase: Phase::Quiet,
             tick: None,
             grace: None,
             most: 1.0,
@@ -170,11 +170,11 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets where the releases of all tasks lie: away from the kernel's tick ([`LoopPhase::Quiet`],
+    /// Sets where the releases of all tasks lie: away from the kernel's tick ([`Phase::Quiet`],
     /// the default), or with release 0 of phase 0 at zero or a given instant of the clock.
     ///
     /// # Real-time: setup only
-    pub fn phase(mut self, phase: LoopPhase) -> Self {
+    pub fn phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
         self
     }
@@ -225,7 +225,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
     /// Has all releases be on the time of this clock: one that is followed
     /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation.
-    /// [`LoopPhase::Quiet`] is zero there.
+    /// [`Phase::Quiet`] is zero there.
     ///
     /// # Real-time: setup only
     pub fn clock<D: Clock + Clone + Send + 'env>(self, clock: D) -> ExecutiveBuilder<'env, D> {

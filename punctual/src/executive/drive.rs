@@ -27,7 +27,7 @@ use crate::monitor::aside;
 use crate::recording::Recording;
 use crate::rt_thread::span;
 use crate::session::ProcessSession;
-use crate::summary::{Background, End, Samples, Summary};
+use crate::summary::{End, Samples, Summary};
 
 /// What runs beside an executive that nobody accompanies.
 type Nothing<'env> = fn(&Handle<'env>);
@@ -170,7 +170,7 @@ fn summary<C: Clock + Clone + Send>(
         return Err(why);
     }
     let end = match (shared.forced(), shared.ending.why()) {
-        (Some(force), _) => End::Forced(force),
+        (Some(force), _) => force.into(),
         (None, Some(why)) => why,
         (None, None) if stopped => End::Stopped,
         (None, None) => End::Finished,
@@ -179,8 +179,6 @@ fn summary<C: Clock + Clone + Send>(
     for (thread, released) in threads.iter().zip(released) {
         tasks[thread.entry].demotions = released.demotions();
     }
-    let (slices, over) = shared.idle.read();
-    let background = (slices > 0).then_some(Background { slices, over });
     let epoch = shared.epoch();
     Ok(Summary {
         end,
@@ -189,7 +187,7 @@ fn summary<C: Clock + Clone + Send>(
         refused,
         warnings,
         samples,
-        background,
+        idle_slices: shared.idle.read(),
         epoch,
         quiet,
         wait,

@@ -108,6 +108,7 @@ impl<'env> Handle<'env> {
     /// How the watchdog ended it, if it did.
     ///
     /// # Real-time: reader side
+    #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
         self.shared.forced()
     }

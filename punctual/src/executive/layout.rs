@@ -29,7 +29,7 @@ use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
 use crate::periodic::{BuildError, Plan};
 use crate::rt_thread::RtThread;
-use crate::task::{Phase, Task};
+use crate::task::{Offset, Task};
 
 /// A task of a loop, its number and its body.
 type Own<'env> = (usize, Task, Body<'env>);
@@ -128,7 +128,7 @@ impl Main {
 
     /// The task at its phase.
     fn fixed(&self, task: &Task) -> Task {
-        task.clone().phase(Phase::At(self.phase_ns(task)))
+        task.clone().phase(Offset::At(self.phase_ns(task)))
     }
 
     /// The tasks in threads of their own.

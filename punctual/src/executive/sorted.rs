@@ -13,7 +13,7 @@ use super::work::{Given, Work};
 use crate::error::Error;
 use crate::periodic::{BuildError, Periodic};
 use crate::rt_thread::RtThread;
-use crate::task::{Phase, Place, Task};
+use crate::task::{Offset, Place, Task};
 
 /// The tasks by who does their work.
 #[derive(Default)]
@@ -81,7 +81,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
         (OnOverrun::Delay, _) => Some("a device triggers it: it has no phase that could move"),
         (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
         (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
-        (_, Phase::At(_) | Phase::After(..)) => Some("a device triggers it: it has no phase"),
+        (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
         _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
             Some("a device triggers it: without a release nothing is late")
         }

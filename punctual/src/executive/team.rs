@@ -18,7 +18,7 @@ use super::thread::{self, Released, ThreadTask};
 use super::watch::watch;
 use super::work::Work;
 use crate::error::Kind;
-use crate::loops::LoopPhase;
+use crate::loops::Phase;
 use crate::monitor::above;
 use crate::process::{Supervisor, TaskOutcome};
 use crate::recording::Recording;
@@ -27,7 +27,7 @@ use crate::session::ThreadSession;
 /// What the main loop begins with.
 pub(super) struct MainStart<'env, C> {
     pub(super) clocking: Clocking<'env, C>,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     /// A divisor of all periods, as far as there is one.
     pub(super) common: Period,
 }
@@ -129,11 +129,11 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         run.refuse(session.refused());
         let mut clock = (clocking.make)();
         let quiet = match phase {
-            LoopPhase::Quiet => (clocking.quiet)(&mut clock, common),
+            Phase::Quiet => (clocking.quiet)(&mut clock, common),
             _ => None,
         };
         let epoch = Instant::from_ns(match (phase, quiet) {
-            (LoopPhase::At(ns), _) => ns,
+            (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
         let all = self.threads.iter().zip(self.released);

@@ -12,7 +12,7 @@ use crate::rt_thread::RtThread;
 
 /// Where releases lie within their period on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LoopPhase {
+pub enum Phase {
     /// Away from the kernel's tick, whose place is measured at the start; at multiples of the
     /// period where no tick is found, or where the period meets it at any phase.
     #[default]
@@ -28,7 +28,7 @@ pub enum LoopPhase {
 #[must_use = "a loop begins with `start`"]
 pub struct LoopBuilder {
     pub(super) period: Period,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     pub(super) thread: RtThread,
     pub(super) samples: Option<PathBuf>,
 }
@@ -37,14 +37,15 @@ impl LoopBuilder {
     /// A loop of this period at a quiet phase, on a thread with the defaults of [`RtThread`].
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn new(period: Period) -> Self {
-        Self { period, phase: LoopPhase::Quiet, thread: RtThread::any(), samples: None }
+        Self { period, phase: Phase::Quiet, thread: RtThread::any(), samples: None }
     }
 
     /// Sets where its releases lie.
     ///
     /// # Real-time: setup only
-    pub fn phase(mut self, phase: LoopPhase) -> Self {
+    pub fn phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
         self
     }
@@ -75,9 +76,7 @@ impl LoopBuilder {
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), Error> {
         match self.phase {
-            LoopPhase::At(ns) if ns >= self.period.as_ns() => {
-                Err(Kind::Phase(ns, self.period).into())
-            }
+            Phase::At(ns) if ns >= self.period.as_ns() => Err(Kind::Phase(ns, self.period).into()),
             _ => self.thread.check(self.period),
         }
     }

@@ -28,7 +28,7 @@ use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Summary};
 
 pub use crate::monitor::Watchdog;
-pub use builder::{LoopBuilder, LoopPhase};
+pub use builder::{LoopBuilder, Phase};
 pub use control::Control;
 pub use handle::LoopHandle;
 pub use punctual_core::executive::many::Cycle;
@@ -43,12 +43,12 @@ const LEAD: Span = Span::from_us(100);
 ///
 /// ```
 /// use punctual::{Loop, Period};
-/// # use punctual::{LoopPhase, RtThread, WaitPolicy};
+/// # use punctual::{Phase, RtThread, WaitPolicy};
 ///
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
 /// # // What the defaults take two seconds to find out.
 /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
-/// # let each_ms = each_ms.phase(LoopPhase::Zero).thread(thread);
+/// # let each_ms = each_ms.phase(Phase::Zero).thread(thread);
 /// let mut each_ms = each_ms.start()?;
 /// while let Some(cycle) = each_ms.wait() {
 ///     // What is to be done, for cycle.dt since it was done last.
@@ -63,7 +63,6 @@ const LEAD: Span = Span::from_us(100);
 /// On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
 ///
 /// ```
-/// use punctual::clocks::MachineClock;
 /// use punctual::follow::{Follow, Reference};
 /// use punctual::{Loop, Period};
 /// # use punctual::{RtThread, WaitPolicy};
@@ -71,10 +70,10 @@ const LEAD: Span = Span::from_us(100);
 /// let follower = Follow::new(Reference::Tai).start()?;
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
 /// # let each_ms = each_ms.thread(RtThread::any().wait(WaitPolicy::sleep()));
-/// let mut each_ms = each_ms.start_on(follower.clock(MachineClock::best()))?;
+/// let mut each_ms = each_ms.start_on(follower.clock())?;
 /// let cycle = each_ms.wait().expect("nobody stops it");
 /// assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), punctual::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Loop<C: Clock = MachineClock> {
@@ -107,6 +106,7 @@ impl Loop {
     /// What its stamps are taken with.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn clock_name(&self) -> &'static str {
         self.gate.clock.name()
     }
@@ -159,6 +159,7 @@ impl<C: Clock> Loop<C> {
     /// loop's own thread.
     ///
     /// # Real-time: in loop
+    #[doc(hidden)]
     pub fn count(&mut self) {
         self.gate.count();
     }
@@ -180,6 +181,7 @@ impl<C: Clock> Loop<C> {
     /// The quiet phase that it took; `None` where none was requested, or found.
     ///
     /// # Real-time: in loop
+    #[doc(hidden)]
     pub fn quiet(&self) -> Option<Quiet> {
         self.quiet
     }
@@ -187,6 +189,7 @@ impl<C: Clock> Loop<C> {
     /// What its wait does at present, and what it learned of this machine.
     ///
     /// # Real-time: in loop
+    #[doc(hidden)]
     pub fn wait_status(&self) -> WaitStatus {
         Wait::<C>::status(&self.gate.wait)
     }
@@ -223,7 +226,7 @@ impl<C: Clock> Loop<C> {
         self.gate.finish();
         self.handle.control.disarm();
         let end = match self.handle.forced() {
-            Some(force) => End::Forced(force),
+            Some(force) => force.into(),
             None => End::Stopped,
         };
         let samples = self.recording.take().map(Recording::finish);
@@ -238,7 +241,7 @@ impl<C: Clock> Loop<C> {
             refused,
             warnings,
             samples,
-            background: None,
+            idle_slices: (0, 0),
             epoch: self.first,
             quiet: self.quiet,
             wait: self.wait_status(),
@@ -249,6 +252,7 @@ impl<C: Clock> Loop<C> {
     /// Whether its memory is locked.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn memory_locked(&self) -> bool {
         self.process.memory_locked()
     }
@@ -256,6 +260,7 @@ impl<C: Clock> Loop<C> {
     /// Whether a watchdog looks after it.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn is_watched(&self) -> bool {
         self.watchdog.is_some()
     }

@@ -11,7 +11,7 @@ use punctual_core::wait::spin_exit::SpinExit;
 use punctual_core::wait::{Adaptive, Strategy};
 
 use super::Loop;
-use super::builder::{LoopBuilder, LoopPhase};
+use super::builder::{LoopBuilder, Phase};
 use super::control::Control;
 use super::handle::LoopHandle;
 use super::warm_up::ready;
@@ -44,7 +44,7 @@ impl LoopBuilder {
         let clock = |period: Period| {
             let mut clock = MachineClock::best();
             let quiet = match phase {
-                LoopPhase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
+                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
                 _ => None,
             };
             (clock, quiet)
@@ -54,7 +54,7 @@ impl LoopBuilder {
 
     /// The same on a clock of the caller's: one that is followed
     /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
-    /// on its time. [`LoopPhase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
+    /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
     /// and a grid that drifts against it passes through it wherever it begins.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl LoopBuilder {
         let (neighbour, beside) = Neighbour::enter(thread.cpu);
         let (mut clock, quiet) = clock(period);
         let phase_ns = match (phase, quiet) {
-            (LoopPhase::At(ns), _) => ns,
+            (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);

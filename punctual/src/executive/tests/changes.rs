@@ -144,7 +144,7 @@ fn one_that_runs_in_threads_of_its_own_is_stopped_and_joined() {
     let count = Arc::clone(&ran);
     let (plan, ids) = Executive::builder()
         .thread(sleeping())
-        .phase(LoopPhase::Zero)
+        .phase(Phase::Zero)
         .task(task("a", 1_000), move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         })

@@ -74,7 +74,7 @@ impl SingleLoop {
     fn finish(self) -> Result<(), Failure> {
         let summary = on_either!(self.own.into_inner(), own => own.finish());
         let Some(Samples { path, failed: Some(why), .. }) = summary.samples else { return Ok(()) };
-        Err(Failure::new(libc::EIO, format!("{}: writing stopped: {why}", path.display())))
+        Err(Failure::new(libc::EIO, format!("{}: the file is not whole: {why}", path.display())))
     }
 }
 

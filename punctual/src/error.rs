@@ -108,6 +108,7 @@ impl Error {
     /// Whether a thread could not be started.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn is_thread(&self) -> bool {
         self.kind() == ErrorKind::Thread
     }

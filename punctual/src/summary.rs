@@ -3,6 +3,7 @@
 //! Plain data and its text. For whoever ran it; decides nothing.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use punctual_core::stats::{Counts, PageKind, View};
@@ -73,7 +74,7 @@ impl Stats {
 }
 
 /// What became of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// The file.
     pub path: PathBuf,
@@ -81,7 +82,8 @@ pub struct Samples {
     pub written: u64,
     /// How many did not fit in memory until they could be written.
     pub unrecorded: u64,
-    /// Why writing stopped before the end, if it did.
+    /// Why the file is not whole: writing stopped before the end, or another program removed or
+    /// changed the file meanwhile.
     pub failed: Option<String>,
 }
 
@@ -99,7 +101,7 @@ pub struct Summary {
     pub refused: Vec<Refusal>,
     /// Which settings could not be kept on this machine, and why.
     pub warnings: Vec<String>,
-    /// What became of the sample file, where there is one.
+    /// What became of the sample file; `None` where nothing was recorded.
     pub samples: Option<Samples>,
     /// Slices of background work that ran, and those of them that took longer than a slice may.
     pub idle_slices: (u64, u64),
@@ -117,7 +119,7 @@ pub struct Summary {
 
 impl Summary {
     /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
-    /// overrun.
+    /// overrun, or where the sample file is not whole.
     ///
     /// # Errors
     /// How it ended.
@@ -125,7 +127,12 @@ impl Summary {
     /// # Real-time: setup only
     pub fn ok(self) -> Result<Self, Error> {
         match &self.end {
-            End::Finished | End::Stopped => Ok(self),
+            End::Finished | End::Stopped => match &self.samples {
+                Some(Samples { path, failed: Some(why), .. }) => {
+                    Err(Kind::Samples(path.clone(), io::Error::other(why.clone())).into())
+                }
+                _ => Ok(self),
+            },
             End::Starved => Err(Kind::Forced("it did not get the CPU").into()),
             End::Forced => Err(Kind::Forced("it did not yield").into()),
             End::Panicked { task, text } => Err(Kind::Panicked(task.clone(), text.clone()).into()),
@@ -211,7 +218,7 @@ impl fmt::Display for Summary {
                 write!(f, ", {} did not fit in memory", samples.unrecorded)?;
             }
             if let Some(why) = &samples.failed {
-                write!(f, "; writing stopped: {why}")?;
+                write!(f, "; the file is not whole: {why}")?;
             }
         }
         Ok(())

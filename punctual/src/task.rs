@@ -201,6 +201,7 @@ impl Task {
     /// Its name.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -208,6 +209,7 @@ impl Task {
     /// Its period.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn period(&self) -> Period {
         self.period
     }

@@ -206,8 +206,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Records the lateness of every cycle in a sample file, a run a task, which `punctual analyse`
-    /// reads; a file of that name is replaced. Tasks that are added later, that a device triggers
-    /// or that are processes are not in it.
+    /// reads. A file of that name stays until the first samples are written, and is replaced then.
+    /// Tasks that are added later, that a device triggers or that are processes are not in it.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {

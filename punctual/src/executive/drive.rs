@@ -124,7 +124,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)
         });
         drop(closing);
-        let samples = recording.map(Recording::finish);
+        let samples = recording.and_then(Recording::finish);
         let summary = summary(run, ends, (&threads, &released), samples);
         let said = said.map(|said| said.unwrap_or_else(|why| resume_unwind(why)));
         Ok((summary?, said))

@@ -58,9 +58,10 @@ impl LoopBuilder {
         self
     }
 
-    /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads; a file
-    /// of that name is replaced. A companion thread writes it, so that a kill costs no more
-    /// than half a second of samples. It is not synced: a power cut may cost all of them.
+    /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads. A file
+    /// of that name stays until the first samples are written, and is replaced then. A companion
+    /// thread writes them, so that a kill costs no more than half a second of samples. The file is
+    /// not synced: a power cut may cost all of them.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
@@ -74,6 +75,7 @@ impl LoopBuilder {
     /// The first thing that cannot.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         match self.phase {
             Phase::At(ns) if ns >= self.period.as_ns() => Err(Kind::Phase(ns, self.period).into()),

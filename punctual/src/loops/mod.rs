@@ -9,21 +9,26 @@
 mod builder;
 mod control;
 mod handle;
+mod properties;
 mod start;
 mod warm_up;
 
+use std::time::Duration;
+
 use punctual_core::clock::Clock;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::Flow;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Strategy, Wait, WaitStatus};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_core::wait::{Strategy, Wait};
 
 use crate::clocks::MachineClock;
 use crate::counting::Counting;
 use crate::neighbours::Neighbour;
 use crate::quiet::Quiet;
 use crate::recording::Recording;
+use crate::rt_thread::span;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Summary};
 
@@ -82,6 +87,8 @@ pub struct Loop<C: Clock = MachineClock> {
     quiet: Option<Quiet>,
     gate: Gate<C, Strategy, Counting>,
     begun: bool,
+    /// Whether its time was up.
+    finished: bool,
     /// The instant of its release 0; zero before the first wait.
     first: Instant,
     handle: LoopHandle,
@@ -136,9 +143,36 @@ impl<C: Clock> Loop<C> {
         if stalls.count > 0 {
             self.handle.control.stalled(stalls);
         }
-        let cycle = self.gate.wait(self.handle.control.flag()).ok();
+        let cycle = self.gate.wait(self.handle.control.flag());
         self.handle.control.beat();
-        cycle
+        cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
+    }
+
+    /// Runs `body` in each cycle for `duration`, from its first release on where nothing has run
+    /// yet, or until it is stopped; [`Flow::Stop`] from the body stops it. Ends the loop as
+    /// [`Loop::finish`] does.
+    ///
+    /// A panic of the body ends the loop in order and goes on in the caller.
+    ///
+    /// # Real-time: setup only
+    pub fn run_for<R: Into<Flow>>(
+        mut self,
+        duration: Duration,
+        mut body: impl FnMut(&mut Cycle<'_>) -> R,
+    ) -> Summary {
+        let from = if self.begun {
+            self.gate.clock.now()
+        } else {
+            self.begin();
+            self.first
+        };
+        self.gate.end_at(from + span(duration));
+        while let Some(mut cycle) = self.wait() {
+            if body(&mut cycle).into() == Flow::Stop {
+                break;
+            }
+        }
+        self.finish()
     }
 
     /// Where the first wait finds itself.
@@ -171,53 +205,6 @@ impl<C: Clock> Loop<C> {
         self.handle.clone()
     }
 
-    /// The offset of its releases from multiples of the period on its clock, ns.
-    ///
-    /// # Real-time: in loop
-    pub fn phase_ns(&self) -> u64 {
-        self.phase_ns
-    }
-
-    /// The quiet phase that it took; `None` where none was requested, or found.
-    ///
-    /// # Real-time: in loop
-    #[doc(hidden)]
-    pub fn quiet(&self) -> Option<Quiet> {
-        self.quiet
-    }
-
-    /// What its wait does at present, and what it learned of this machine.
-    ///
-    /// # Real-time: in loop
-    #[doc(hidden)]
-    pub fn wait_status(&self) -> WaitStatus {
-        Wait::<C>::status(&self.gate.wait)
-    }
-
-    /// The policy that its thread has now: the watchdog may have taken it away.
-    ///
-    /// # Real-time: in loop
-    pub fn policy(&self) -> SchedPolicy {
-        match self.handle.forced() {
-            Some(_) => punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other),
-            None => self.session.policy(),
-        }
-    }
-
-    /// What the kernel refused its thread and its process.
-    ///
-    /// # Real-time: setup only
-    pub fn refused(&self) -> &[Refusal] {
-        &self.refused
-    }
-
-    /// Which settings cannot be kept on this machine, and why.
-    ///
-    /// # Real-time: setup only
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
     /// what it did.
     ///
@@ -227,9 +214,10 @@ impl<C: Clock> Loop<C> {
         self.handle.control.disarm();
         let end = match self.handle.forced() {
             Some(force) => force.into(),
+            None if self.finished => End::Finished,
             None => End::Stopped,
         };
-        let samples = self.recording.take().map(Recording::finish);
+        let samples = self.recording.take().and_then(Recording::finish);
         let policy = self.policy();
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
@@ -247,22 +235,6 @@ impl<C: Clock> Loop<C> {
             wait: self.wait_status(),
             processes: Vec::new(),
         }
-    }
-
-    /// Whether its memory is locked.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn memory_locked(&self) -> bool {
-        self.process.memory_locked()
-    }
-
-    /// Whether a watchdog looks after it.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn is_watched(&self) -> bool {
-        self.watchdog.is_some()
     }
 }
 

@@ -105,6 +105,7 @@ impl LoopBuilder {
             quiet,
             gate: Gate::new(clock, wait, observe, releases, 0),
             begun: false,
+            finished: false,
             first: Instant::from_ns(0),
             handle,
             recording,

@@ -114,7 +114,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// One more task, whose cycles a device triggers: it has a thread of its own and no releases,
-    /// so that nothing of it is late; what is kept is the distance from start to start. The thread
+    /// so that nothing of it is late; what is kept is the distance from start to start.
+    /// [`Flow::Break`] from its body ends this task alone, [`Flow::Stop`] the executive. The thread
     /// has the lowest real-time priority, on any CPU, unless
     /// [`Placement::thread`](crate::Placement::thread) says otherwise.
     ///

@@ -56,7 +56,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             return Err(BuildError::Share(most).into());
         }
         let has_calendar = calendar.is_some();
-        let rules = Rules { thread: thread.clone(), overload, most, tick, has_calendar };
+        let mut rules = Rules { thread: thread.clone(), overload, most, tick, calendar: None };
         let mut entries: Vec<Entry> = Vec::new();
         let Sorted { bodies, threads, processes } = sort(given, &mut entries, thread.policy())?;
         let cpus = cpus_of(&thread, cpus, &bodies)?;
@@ -75,6 +75,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
         if let Some(calendar) = calendar {
             cancels |= add_calendar(calendar, &mut lanes[0], &mut entries)?;
+            rules.calendar = lanes[0].calendar.clone();
         }
         thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
         for task in lanes.iter().flat_map(Lane::counted) {
@@ -254,6 +255,6 @@ fn add_calendar<'env>(
         entries.push(Entry { name, stats: None, removed: false });
     }
     lane.ranks.extend(table);
-    lane.calendar = Some((plan, gap));
+    lane.calendar = Some((Arc::new(plan), gap));
     Ok(terminates)
 }

@@ -114,6 +114,23 @@ fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
 }
 
 #[test]
+fn a_triggered_task_can_end_itself_and_the_others_go_on() {
+    let (cycles, ran) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ending = |cycle: &mut Cycle<'_>| {
+        cycles.fetch_add(1, Ordering::Relaxed);
+        if cycle.n == 2 { Flow::Break } else { Flow::Continue }
+    };
+    let after = |_: &mut Cycle<'_>| match cycles.load(Ordering::Relaxed) {
+        3.. if ran.fetch_add(1, Ordering::Relaxed) == 9 => Flow::Stop,
+        _ => Flow::Continue,
+    };
+    let all = quick().task(task("a", 1_000), after);
+    let all = all.triggered(Trigger::wait(|| true), Task::named("device"), ending);
+    assert_eq!(run(all, 60_000).end, End::Stopped);
+    assert_eq!((cycles.into_inner(), ran.into_inner()), (3, 10));
+}
+
+#[test]
 fn a_descriptor_that_is_closed_at_its_other_end_triggers_no_more() {
     let (mut writer, reader) = UnixStream::pair().expect("sockets");
     let mut from = reader.try_clone().expect("a descriptor");

@@ -87,6 +87,8 @@ mod task;
 #[doc(hidden)]
 pub mod calendar;
 #[doc(hidden)]
+pub mod checks;
+#[doc(hidden)]
 pub mod clocks;
 #[doc(hidden)]
 pub mod disturbance;
@@ -106,6 +108,8 @@ pub mod process;
 pub mod quantile;
 #[doc(hidden)]
 pub mod quiet;
+#[doc(hidden)]
+pub mod safety;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]

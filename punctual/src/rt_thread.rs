@@ -10,6 +10,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
+use crate::safety::{self, Demand};
 use crate::wait_policy::WaitPolicy;
 
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
@@ -176,6 +177,13 @@ impl RtThread {
 }
 
 impl RtThread {
+    /// What a loop of this period may take of its CPU, without its work.
+    pub(crate) fn demand(&self, period: Period) -> Demand {
+        let share = self.wait.way.cpu_share(period);
+        let real_time = safety::is_real_time(self.policy());
+        Demand { cpu: self.cpu, real_time, period, share }
+    }
+
     /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
     /// there for that alone.
     pub(crate) fn check_cpu(&self) -> Result<(), Error> {

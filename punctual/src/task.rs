@@ -214,6 +214,14 @@ impl Task {
         self.period
     }
 
+    /// The share of a CPU that its budget takes; 0 without a budget.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn load(&self) -> f64 {
+        self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
+    }
+
     #[doc(hidden)]
     /// What an overrun does.
     ///

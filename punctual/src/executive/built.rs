@@ -19,6 +19,7 @@ use super::work::Work;
 use crate::clocks::MachineClock;
 use crate::loops::Phase;
 use crate::process::Supervisor;
+use crate::safety::Caution;
 
 /// Many periodic tasks, ready to run once.
 ///
@@ -54,6 +55,8 @@ pub struct Executive<'env, C = MachineClock> {
     pub(super) phase: Phase,
     pub(super) samples: Option<PathBuf>,
     pub(super) peak: u64,
+    /// What throttling will do, by budgets and waits.
+    pub(super) cautions: Vec<Caution>,
 }
 
 impl<C> fmt::Debug for Executive<'_, C> {

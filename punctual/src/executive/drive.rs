@@ -26,6 +26,7 @@ use crate::gcd;
 use crate::monitor::aside;
 use crate::recording::Recording;
 use crate::rt_thread::span;
+use crate::safety::Caution;
 use crate::session::ProcessSession;
 use crate::summary::{End, Samples, Summary};
 
@@ -104,6 +105,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let discipline = clocking.discipline;
         let run = Run::new(&shared, discipline, main.strict, duration.map(span), (count, waits));
         run.refuse(process.refused());
+        run.warn(self.cautions.iter().map(Caution::to_string));
         let recording =
             self.samples.map(|path| record(&run, path, &lanes, &threads)).transpose()?;
         let released: Vec<Released> = threads.iter().map(|_| Released::new()).collect();
@@ -118,7 +120,8 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         };
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
         let common = gcd::of_periods(&periods).unwrap_or(IDLE);
-        let start = MainStart { clocking, phase, common };
+        let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period));
+        let start = MainStart { clocking, phase, common, shortest: shortest.min() };
         let beside = beside.map(|beside| || beside(&handle));
         let (ends, said) = std::thread::scope(|scope| {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)

@@ -27,6 +27,7 @@ use crate::periodic::Plan;
 use crate::quiet::Quiet;
 use crate::remote::RemoteTask;
 use crate::rt_thread::RtThread;
+use crate::safety::Demand;
 use crate::session::ThreadSession;
 
 /// What is behind a rank.
@@ -76,6 +77,13 @@ impl<'env> Lane<'env> {
     /// What its wait adapts to: the shortest time between two wakes that is certain.
     pub(super) fn adapts_to(&self) -> Period {
         self.periods().min().unwrap_or(IDLE)
+    }
+
+    /// What it may take of its CPU.
+    pub(super) fn demand(&self) -> Demand {
+        let demand = self.thread.demand(self.adapts_to());
+        let units = self.calendar.as_ref().map_or(0.0, |(units, _)| units.load());
+        Demand { share: (demand.share + self.plan.load() + units).min(1.0), ..demand }
     }
 
     /// How long it may make no progress; `None` where nobody watches.

@@ -108,8 +108,7 @@ pub(super) fn check_load<'t>(
         Place::Thread(thread) => thread.cpu.is_some() && thread.cpu != main.cpu,
         _ => false,
     };
-    let share = |task: &Task| task.budget_ns.unwrap_or(0) as f64 / task.period.as_ns_f64();
-    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(share).sum();
+    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
     // A sum of quotients may be off by a few parts in 10¹⁶.
     if load > 1.0 + 1e-9 && !overload {
         return Err(BuildError::Overload(load).into());

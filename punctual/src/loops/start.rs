@@ -15,6 +15,7 @@ use super::builder::{LoopBuilder, Phase};
 use super::control::Control;
 use super::handle::LoopHandle;
 use super::warm_up::ready;
+use crate::checks::{check_demands, check_period};
 use crate::clocks::{MachineClock, wake_cost};
 use crate::counting::Counting;
 use crate::error::{Error, Kind};
@@ -23,6 +24,7 @@ use crate::neighbours::Neighbour;
 use crate::quiet::{self, Quiet};
 use crate::recording::{Facts, Recording};
 use crate::rt_thread::RtThread;
+use crate::safety::Caution;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::wait_policy::{WaitPolicy, Way};
 
@@ -74,6 +76,7 @@ impl LoopBuilder {
     ) -> Result<Loop<C>, Error> {
         self.check()?;
         let Self { period, phase, thread, samples } = self;
+        let cautions = check_demands(&[thread.demand(period)])?;
         let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
         let control = Control::default();
         // Before the session, so that it may run on any CPU that the caller may.
@@ -87,12 +90,14 @@ impl LoopBuilder {
         }
         let (neighbour, beside) = Neighbour::enter(thread.cpu);
         let (mut clock, quiet) = clock(period);
+        check_period(period, &mut clock)?;
         let phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);
         warnings.extend(beside);
+        warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
         let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
         let (recording, mut rings) = recording.unzip();

@@ -166,6 +166,13 @@ fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
 }
 
 #[test]
+fn a_period_that_the_clock_fills_is_refused() {
+    let short = Loop::builder(Period::from_ns(1).expect("in range")).phase(Phase::Zero);
+    let why = short.thread(thread(WaitPolicy::sleep())).start().expect_err("refused").to_string();
+    assert!(why.contains("at least 4 of the clock's stamps") && why.contains("1 ns"), "{why}");
+}
+
+#[test]
 fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
     let policy = || punctual_os::scheduler::get(0).expect("own");
     let before = policy();

@@ -430,8 +430,9 @@ typedef int (*punctual_task_fn)(void *data, const punctual_cycle *cycle);
 enum {
     PUNCTUAL_CONTINUE = 0, /* this cycle is done */
     PUNCTUAL_STOP = 1,     /* end the run, which returns 0 */
-    PUNCTUAL_BREAK = 2     /* this cycle goes on in the task's next unit of the calendar; elsewhere
-                              as PUNCTUAL_CONTINUE */
+    PUNCTUAL_BREAK = 2     /* this cycle goes on in the task's next unit of the calendar; a
+                              triggered task ends, and the others go on; elsewhere as
+                              PUNCTUAL_CONTINUE */
 };
 
 /*
@@ -592,8 +593,7 @@ int punctual_executive_create(punctual_executive **executive) PUNCTUAL_NOEXCEPT;
  * counted anew.
  *   -EINVAL   what cannot be of the task itself
  *   -EDEADLK  called by a task of the loop that would take it
- *   -EBUSY    in use by another call; it runs, and the task needs a thread of its own, or there is
- *             a calendar
+ *   -EBUSY    in use by another call; it runs, and the task needs a thread of its own
  *   or, once it is built, what punctual_executive_build() says
  * Real-time: setup only
  */
@@ -647,8 +647,7 @@ int punctual_executive_allow_overload(punctual_executive *executive) PUNCTUAL_NO
  * where it was due. The last one may go as well; a run without tasks waits for one.
  *   -ENOENT   no task or unit of this index
  *   -EDEADLK  called by a task of the loop that has it
- *   -EBUSY    in use by another call; it runs, and the task has a thread of its own or there is a
- *             calendar
+ *   -EBUSY    in use by another call; it runs, and the task has a thread of its own or is a unit
  *   or, once it is built, what punctual_executive_build() says of the others
  * Real-time: setup only
  */

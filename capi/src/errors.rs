@@ -42,6 +42,7 @@ pub(crate) fn failure(why: &punctual::Error) -> Failure {
         ErrorKind::NotRunning => libc::ECANCELED,
         ErrorKind::Thread => libc::EAGAIN,
         ErrorKind::Samples => why.errno().unwrap_or(libc::EIO),
+        ErrorKind::Unreadable => libc::EIO,
         ErrorKind::Refused => libc::EACCES,
         ErrorKind::Forced => libc::ETIMEDOUT,
         ErrorKind::Overran => libc::ETIME,

@@ -4,10 +4,10 @@
 //! destroyed first.
 
 use std::ffi::{c_char, c_int};
-use std::sync::Arc;
 
-use punctual::follow::{self, FollowError, Follower, PtpClock, Reference, Settings};
+use punctual::follow::{self, Follower, PtpClock, Reference, Settings};
 
+use crate::errors;
 use crate::ffi::{self, Failure};
 use crate::record::{self, Record};
 
@@ -15,12 +15,12 @@ const REFERENCE_TAI: c_int = 0;
 const REFERENCE_PTP: c_int = 1;
 
 /// What a `punctual_follow` is.
-pub(crate) struct Follow(Arc<Follower>);
+pub(crate) struct Follow(Follower);
 
 impl Follow {
     /// A share in what follows.
-    pub(crate) fn share(&self) -> Arc<Follower> {
-        Arc::clone(&self.0)
+    pub(crate) fn share(&self) -> Follower {
+        self.0.clone()
     }
 
     /// Follows a clock.
@@ -49,15 +49,7 @@ impl Follow {
         let period_ns = (period_ns > 0).then_some(period_ns);
         let settings = Settings { period_ns, ..Settings::default() };
         let follower = follow::Follow::new(reference).settings(settings).start();
-        let follower = follower.map_err(|why| {
-            let errno = match why {
-                FollowError::Unreadable(_) => libc::EIO,
-                FollowError::Thread(_) => libc::EAGAIN,
-                _ => libc::EINVAL,
-            };
-            Failure::new(errno, why.to_string())
-        })?;
-        Ok(Self(Arc::new(follower)))
+        Ok(Self(follower.map_err(|why| errors::failure(&why))?))
     }
 }
 
@@ -161,7 +153,6 @@ pub(crate) mod tests {
     use std::ptr::{null, null_mut};
 
     use super::*;
-    use crate::errors;
 
     /// TAI, followed.
     pub(crate) fn tai() -> *mut Follow {

@@ -4,12 +4,11 @@
 
 use std::ffi::{c_char, c_int};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::follow::Follower;
 use punctual::wait_policy::Way;
-use punctual::{Loop, LoopBuilder, LoopPhase, Period, RtThread, WaitPolicy};
+use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
 
@@ -122,10 +121,10 @@ pub(crate) struct Config {
     pub(crate) thread: RtThread,
     pub(crate) wait: WaitPolicy,
     pub(crate) cpus: Vec<u32>,
-    pub(crate) phase: LoopPhase,
+    pub(crate) phase: Phase,
     pub(crate) grace: Option<Duration>,
     pub(crate) samples: Option<PathBuf>,
-    pub(crate) follow: Option<Arc<Follower>>,
+    pub(crate) follow: Option<Follower>,
 }
 
 impl Options {
@@ -133,7 +132,7 @@ impl Options {
     ///
     /// # Safety
     /// Its pointers are what the header says.
-    pub(crate) unsafe fn of_loop(&self) -> Result<(LoopBuilder, Option<Arc<Follower>>), Failure> {
+    pub(crate) unsafe fn of_loop(&self) -> Result<(LoopBuilder, Option<Follower>), Failure> {
         let period = period(self.period_num_ns, self.period_den)?;
         // SAFETY: as the caller says.
         let Config { thread, phase, samples, follow, cpus, .. } = unsafe { self.config() }?;
@@ -171,9 +170,9 @@ impl Options {
     /// Its pointers are what the header says.
     unsafe fn config(&self) -> Result<Config, Failure> {
         let phase = match self.phase {
-            PHASE_QUIET => LoopPhase::Quiet,
-            PHASE_ZERO => LoopPhase::Zero,
-            PHASE_AT => LoopPhase::At(self.phase_ns),
+            PHASE_QUIET => Phase::Quiet,
+            PHASE_ZERO => Phase::Zero,
+            PHASE_AT => Phase::At(self.phase_ns),
             other => return Err(Failure::invalid(format!("no phase is numbered {other}"))),
         };
         let cpus = match (self.cpus.is_null(), self.cpu_count) {
@@ -338,9 +337,9 @@ mod tests {
         // SAFETY: all its pointers are null, or local.
         let read = |options: Options| unsafe { options.of_executive() };
         let epoch = |options: Options| read(options).map(|config| config.phase);
-        assert_eq!(epoch(Options::blank()).expect("fine"), LoopPhase::Quiet);
+        assert_eq!(epoch(Options::blank()).expect("fine"), Phase::Quiet);
         let at = Options { phase: PHASE_AT, phase_ns: 5_000_000, ..Options::blank() };
-        assert_eq!(epoch(at).expect("fine"), LoopPhase::At(5_000_000));
+        assert_eq!(epoch(at).expect("fine"), Phase::At(5_000_000));
         let cpus = [1, 0];
         let two = Options { cpus: cpus.as_ptr(), cpu_count: 2, ..Options::blank() };
         assert_eq!(read(two).expect("fine").cpus, [1, 0]);

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_char, c_int};
 
-use punctual::clocks::MachineClock;
 use punctual::follow::FollowedClock;
 use punctual::{Loop, LoopHandle, Samples};
 
@@ -20,7 +19,7 @@ use crate::wait_info::WaitInfo;
 /// A loop on either clock.
 enum AnyLoop {
     Machine(Loop),
-    Followed(Loop<FollowedClock<MachineClock>>),
+    Followed(Loop<FollowedClock>),
 }
 
 /// The same on either.
@@ -62,7 +61,7 @@ impl SingleLoop {
         let started = match follow {
             None => builder.start().map(AnyLoop::Machine),
             Some(follow) => {
-                let clock = follow.shared_clock(MachineClock::best());
+                let clock = follow.clock();
                 builder.start_on(clock).map(AnyLoop::Followed)
             }
         };
@@ -75,13 +74,13 @@ impl SingleLoop {
     fn finish(self) -> Result<(), Failure> {
         let summary = on_either!(self.own.into_inner(), own => own.finish());
         let Some(Samples { path, failed: Some(why), .. }) = summary.samples else { return Ok(()) };
-        Err(Failure::new(libc::EIO, format!("{}: writing stopped: {why}", path.display())))
+        Err(Failure::new(libc::EIO, format!("{}: the file is not whole: {why}", path.display())))
     }
 }
 
 /// Refusals as one line.
-pub(crate) fn listed(refused: &[punctual::session::Refusal]) -> String {
-    let line = |r: &punctual::session::Refusal| format!("{}: {}", r.attempt, r.errno);
+pub(crate) fn listed(refused: &[punctual::Refusal]) -> String {
+    let line = |r: &punctual::Refusal| format!("{}: {}", r.attempt, r.errno);
     refused.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 

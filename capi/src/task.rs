@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::RawFd;
 
-use punctual::periodic::Phase;
+use punctual::periodic::Offset;
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
 
 use crate::callback::{Body, Callback, Plain};
@@ -184,13 +184,13 @@ impl TaskRecord {
             _ => Task::every(name, period(self.period_num_ns, self.period_den)?),
         };
         task = task.phase(match self.phase {
-            PHASE_BALANCED => Phase::Balanced,
-            PHASE_AT => Phase::At(self.phase_ns),
+            PHASE_BALANCED => Offset::Balanced,
+            PHASE_AT => Offset::At(self.phase_ns),
             PHASE_AFTER => {
                 // SAFETY: as the caller says.
                 let after = unsafe { ffi::text(self.after, "the task that it is after") }?;
                 let after = after.ok_or_else(|| Failure::invalid("after no task"))?;
-                Phase::After(after, self.phase_ns)
+                Offset::After(after, self.phase_ns)
             }
             other => {
                 return Err(Failure::invalid(format!("no phase of a task is numbered {other}")));

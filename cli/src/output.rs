@@ -5,7 +5,6 @@
 //! are complete. Never reads a result.
 
 mod dir;
-mod growing;
 mod inputs;
 mod messages;
 mod opened;
@@ -21,10 +20,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 pub(crate) use dir::Dir;
-pub(crate) use growing::GrowingFile;
 pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use messages::{line, message, page};
 pub(crate) use opened::Opened;
+pub(crate) use punctual::drain::GrowingFile;
 pub(crate) use trust::Trust;
 
 /// Where the JSON goes, opened.

@@ -5,7 +5,7 @@
 //! only a [`wait::Wait`] sleeps. All of it runs in a simulated clock.
 //!
 //! The path of a cycle: [`releases`] says when it is due; the [`gate`] waits for that by a
-//! [`wait`], or [`executive`] runs what is due of many tasks; a [`page`] counts it, and
+//! [`wait`], or [`executive`] runs what is due of many tasks; [`stats`] count it, and
 //! [`ring`] keeps it as a sample. [`mod@file`] is how samples lie on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@
 //! task's output by the supervisor's name; when `sense` is gone it sees the safe value, and knows
 //! that it is one.
 
-use punctual::process::{RegisterError, Registration, Watch};
+use punctual::{RegisterError, Registration, Watch};
 use punctual_core::block::Source;
 
 fn main() -> Result<(), RegisterError> {

@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use punctual::clocks::MachineClock;
 use punctual::follow::{Follow, PtpClock, Reference, Settings};
 use punctual::{Executive, Loop, Period, Task};
 
@@ -21,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings { period_ns: Some(period.as_ns()), ..Settings::default() };
     let follower = Follow::new(reference).settings(settings).start()?;
 
-    let mut each_ms = Loop::builder(period).start_on(follower.clock(MachineClock::best()))?;
+    let mut each_ms = Loop::builder(period).start_on(follower.clock())?;
     while let Some(cycle) = each_ms.wait() {
         assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of it");
         if cycle.n >= 3_000 {
@@ -31,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", each_ms.finish().ok()?);
 
     let (executive, _ids) = Executive::builder()
-        .clock(follower.clock(MachineClock::best()))
+        .clock(follower.clock())
         .task(Task::every("fast", period), |_| ())
         .task(Task::every("slow", Period::hz(100).ok_or("no such period")?), |_| ())
         .build()?;

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use punctual::process::{Restart, When};
 use punctual::{Executive, Period, Process, Task};
+use punctual::{Restart, When};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let us = Duration::from_micros;

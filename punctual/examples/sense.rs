@@ -3,7 +3,7 @@
 //! `punctual run punctual/examples/cell.toml` starts it; by hand it says why it cannot run. It
 //! prints nothing in its loop: what it did, its supervisor knows.
 
-use punctual::process::{RegisterError, Registration};
+use punctual::{RegisterError, Registration};
 
 fn main() -> Result<(), RegisterError> {
     // Whatever this process was started as.

@@ -18,6 +18,7 @@ use crate::follow::FollowError;
 use crate::handover::Refused;
 use crate::periodic::BuildError;
 use crate::process::SetupError;
+use crate::safety::{NoCpuLeft, STAMPS_IN_A_PERIOD};
 use crate::session::Refusal;
 use crate::wait_policy::SPIN_PERIOD_MIN;
 
@@ -39,6 +40,9 @@ pub(crate) enum Kind {
     SpinPeriod(Period),
     Budget(f64),
     LateShare(f64),
+    /// A period, and what one stamp of its clock takes, ns.
+    ShortPeriod(Period, f64),
+    NoCpuLeft(NoCpuLeft),
     Thread(&'static str, io::Error),
     Samples(PathBuf, io::Error),
     Refused(Vec<Refusal>),
@@ -63,13 +67,15 @@ impl Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             Kind::Cpu(_, why, _) => Some(why.0),
+            Kind::Follow(FollowError::Thread(why)) => why.raw_os_error(),
             _ => None,
         }
     }
 
-    /// What kind of thing it is, for programs that tell errors apart.
+    /// What kind of thing it is, for the C API and the command line.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn kind(&self) -> ErrorKind {
         match &self.kind {
             Kind::Thread(..) => ErrorKind::Thread,
@@ -86,6 +92,7 @@ impl Error {
                 ErrorKind::Unknown
             }
             Kind::Executive(why) => why.kind(),
+            Kind::Follow(why) => why.kind(),
             Kind::Tasks(BuildError::Overload(_))
             | Kind::Calendar(
                 CalendarError::Outside(..)
@@ -105,8 +112,9 @@ impl Error {
     /// Whether a thread could not be started.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn is_thread(&self) -> bool {
-        matches!(self.kind, Kind::Thread(..))
+        self.kind() == ErrorKind::Thread
     }
 
     /// Whether the kernel refused something that was to be strictly had.
@@ -156,12 +164,10 @@ impl From<CalendarError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Priority(got) => {
-                write!(
-                    f,
-                    "a loop's priority must be from 1 to 98 (got {got}): 99 is its watchdog's"
-                )
-            }
+            Kind::Priority(got) => write!(
+                f,
+                "a loop's priority must be from 1 to 98 (got {got}): 99 is its watchdog's"
+            ),
             Kind::Policy(got) => {
                 write!(f, "policy must be SCHED_FIFO, SCHED_RR or SCHED_OTHER (got number {got})")
             }
@@ -169,8 +175,8 @@ impl fmt::Display for Error {
                 f,
                 "the watchdog's bound must be at least two periods of {period} (got {bound})"
             ),
-            Kind::Phase(got_ns, period) => {
-                write!(f, "phase must be below the period of {period} (got {got_ns} ns)")
+            Kind::Phase(got, of) => {
+                write!(f, "phase must be below the period of {of} (got {got} ns)")
             }
             Kind::Margin(got, period) => {
                 write!(f, "margin must be from 0 to below the period of {period} (got {got})")
@@ -189,22 +195,23 @@ impl fmt::Display for Error {
             Kind::LateShare(got) => {
                 write!(f, "share of late wakes must be above 0 and below 1 (got {got})")
             }
+            Kind::ShortPeriod(got, stamp) => write!(
+                f,
+                "period must be at least {STAMPS_IN_A_PERIOD} of the clock's stamps of {stamp:.0} \
+                 ns (got {got})"
+            ),
+            Kind::NoCpuLeft(why) => why.fmt(f),
             Kind::Thread(what, why) => write!(f, "cannot start the thread of {what}: {why}"),
             Kind::Samples(path, why) => {
                 write!(f, "cannot record samples in {}: {why}", path.display())
             }
-            Kind::Refused(refused) => {
-                let text = |refusal: &Refusal| format!("{} ({})", refusal.attempt, refusal.errno);
-                let all: Vec<String> = refused.iter().map(text).collect();
-                write!(f, "the kernel refused: {}", all.join(", "))
-            }
+            Kind::Refused(refused) => write!(f, "the kernel refused: {}", listed(refused)),
             Kind::Tasks(why) => why.fmt(f),
             Kind::Calendar(why) => why.fmt(f),
             Kind::Forced(how) => write!(f, "the watchdog stopped the loop: {how}"),
             Kind::Panicked(task, text) => write!(f, "task {task:?} panicked: {text}"),
             Kind::Cpu(cpu, why, allowed) => {
-                let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
-                let allowed = allowed.join(", ");
+                let allowed = listed(allowed);
                 write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
             }
             Kind::Setup(why) => why.fmt(f),
@@ -214,6 +221,11 @@ impl fmt::Display for Error {
             Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
         }
     }
+}
+
+/// All of them, as one text.
+fn listed(all: &[impl ToString]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl std::error::Error for Error {

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     NotRunning,
     /// A thread cannot be started.
     Thread,
+    /// A clock cannot be read.
+    Unreadable,
     /// A sample file cannot be written.
     Samples,
     /// The kernel refused what was to be strictly had.

@@ -12,7 +12,7 @@
 //! | work at fixed places of a frame | [`Calendar`] and its [`Unit`]s | `calendar.rs` |
 //! | tasks that come and go | [`Handle::add`], [`Handle::remove`] | `changing.rs` |
 //! | releases on TAI, PTP or a bus | [`follow`], [`ExecutiveBuilder::clock`] | `follow.rs` |
-//! | tasks in other programs | [`Process`], and [`process`] on their side | `processes.rs` |
+//! | tasks in other programs | [`Process`], and [`Registration`] on their side | `processes.rs` |
 //!
 //! One loop:
 //!
@@ -55,7 +55,7 @@
 //! ```
 //!
 //! Both run with the same defaults, which [`RtThread`] changes: `SCHED_FIFO` 90, memory locked,
-//! CPUs kept out of deep idle states, releases away from the kernel's tick ([`LoopPhase::Quiet`]),
+//! CPUs kept out of deep idle states, releases away from the kernel's tick ([`Phase::Quiet`]),
 //! a wait that learns this machine ([`WaitPolicy`]), a watchdog, and statistics of every release.
 //! What the kernel refuses is left out and listed in the [`Summary`], or is an error
 //! ([`RtThread::strict`]). `record` writes every cycle to a file, which `punctual analyse` reads.
@@ -69,27 +69,27 @@
 //! *reader side*.
 #![forbid(unsafe_code)]
 
-pub mod clocks;
 mod counting;
 mod error;
 mod error_kind;
 mod executive;
 pub mod follow;
 mod gcd;
-pub mod monitor;
 mod neighbours;
 mod pack;
-pub mod process;
 mod recording;
 mod remote;
 mod rt_thread;
-pub mod session;
 mod summary;
 mod task;
 
 // For this project's own tools and experiments: no part of the library's promise.
 #[doc(hidden)]
 pub mod calendar;
+#[doc(hidden)]
+pub mod checks;
+#[doc(hidden)]
+pub mod clocks;
 #[doc(hidden)]
 pub mod disturbance;
 #[doc(hidden)]
@@ -99,40 +99,45 @@ pub mod handover;
 #[doc(hidden)]
 pub mod loops;
 #[doc(hidden)]
+pub mod monitor;
+#[doc(hidden)]
 pub mod periodic;
+#[doc(hidden)]
+pub mod process;
 #[doc(hidden)]
 pub mod quantile;
 #[doc(hidden)]
 pub mod quiet;
 #[doc(hidden)]
+pub mod safety;
+#[doc(hidden)]
+pub mod session;
+#[doc(hidden)]
 pub mod wait_policy;
 
 pub use calendar::Unit;
 pub use error::Error;
+#[doc(hidden)]
 pub use error_kind::ErrorKind;
 pub use executive::{
     Calendar, Executive, ExecutiveBuilder, Handle, Placed, Process, Running, StopHandle, TaskId,
     Trigger,
 };
-pub use loops::{Loop, LoopBuilder, LoopHandle, LoopPhase};
+pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
+pub use process::{
+    ProcessEnd, RegisterError, Registration, Restart, TaskOutcome, WaitError, Watch, When,
+};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
-pub use punctual_os::Errno;
 pub use punctual_os::scheduler::SchedPolicy;
-pub use quiet::Quiet;
 pub use rt_thread::RtThread;
-pub use summary::{Background, End, Samples, Stats, Summary};
+pub use session::Refusal;
+pub use summary::{End, Samples, Stats, Summary};
 pub use task::{Placement, Task};
 pub use wait_policy::WaitPolicy;
-
-/// How a wait approaches its releases, and what it learned: what a [`Summary`] says of it.
-pub mod wait {
-    pub use punctual_core::wait::adaptive::LearnPhase;
-    pub use punctual_core::wait::{Learned, Stalls, WaitStatus, WakePlan};
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::periodic::{Period, Phase, Task};
+use crate::periodic::{Offset, Period, Task};
 
 /// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
 /// which tell tasks without budgets apart.
@@ -83,7 +83,7 @@ pub(crate) fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
 /// which it follows; or where it fits, with the chain that it goes on, of several the one whose
 /// last period is the longest; or else the least loaded one.
 pub(crate) fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
-    if let Phase::After(of, _) = &task.phase
+    if let Offset::After(of, _) = &task.phase
         && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name == *of))
     {
         return cpu;
@@ -143,7 +143,7 @@ fn groups(tasks: &[Task]) -> Vec<Group> {
         // As many steps as there are tasks: a circle is the builder's to refuse.
         for _ in tasks {
             match &tasks[index].phase {
-                Phase::After(of, _) => match names.get(of.as_str()) {
+                Offset::After(of, _) => match names.get(of.as_str()) {
                     Some(&before) => index = before,
                     None => break,
                 },
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn tasks_that_follow_one_another_are_never_apart() {
         let after = |name: &str, of: &str| {
-            task(name, 1_000, 600).phase(Phase::After(of.to_owned(), 100_000))
+            task(name, 1_000, 600).phase(Offset::After(of.to_owned(), 100_000))
         };
         let tasks = [task("sense", 1_000, 600), after("think", "sense"), after("act", "think")];
         let place = pack(&tasks, 3, 1.0);
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
         assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
         assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
-        let after = task("new", 1_000, 900).phase(Phase::After("1".to_owned(), 5));
+        let after = task("new", 1_000, 900).phase(Offset::After("1".to_owned(), 5));
         assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
         assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
     }

@@ -10,6 +10,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
+use crate::safety::{self, Demand};
 use crate::wait_policy::WaitPolicy;
 
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
@@ -155,6 +156,7 @@ impl RtThread {
     /// watchdog's bound below two periods, a CPU that is not there or not allowed.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn check(&self, period: Period) -> Result<(), Error> {
         match self.policy() {
             SchedPolicy::Fifo(1..=98) | SchedPolicy::RoundRobin(1..=98) | SchedPolicy::Other => {}
@@ -175,6 +177,13 @@ impl RtThread {
 }
 
 impl RtThread {
+    /// What a loop of this period may take of its CPU, without its work.
+    pub(crate) fn demand(&self, period: Period) -> Demand {
+        let share = self.wait.way.cpu_share(period);
+        let real_time = safety::is_real_time(self.policy());
+        Demand { cpu: self.cpu, real_time, period, share }
+    }
+
     /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
     /// there for that alone.
     pub(crate) fn check_cpu(&self) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 //! Plain data and its text. For whoever ran it; decides nothing.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use punctual_core::stats::{Counts, PageKind, View};
@@ -23,10 +24,12 @@ use crate::session::Refusal;
 pub enum End {
     /// Its time was up.
     Finished,
-    /// It was asked to stop.
+    /// Somebody stopped it.
     Stopped,
-    /// The watchdog stopped it.
-    Forced(Force),
+    /// The watchdog stopped it: it had the CPU and did not yield.
+    Forced,
+    /// The watchdog stopped it: it did not get the CPU.
+    Starved,
     /// A task panicked.
     Panicked {
         /// Its name.
@@ -71,7 +74,7 @@ impl Stats {
 }
 
 /// What became of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// The file.
     pub path: PathBuf,
@@ -79,17 +82,9 @@ pub struct Samples {
     pub written: u64,
     /// How many did not fit in memory until they could be written.
     pub unrecorded: u64,
-    /// Why writing stopped before the end, if it did.
+    /// Why the file is not whole: writing stopped before the end, or another program removed or
+    /// changed the file meanwhile.
     pub failed: Option<String>,
-}
-
-/// What background work did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Background {
-    /// Slices that ran.
-    pub slices: u64,
-    /// Those of them that took longer than a slice may.
-    pub over: u64,
 }
 
 /// What a loop or an executive did.
@@ -106,15 +101,17 @@ pub struct Summary {
     pub refused: Vec<Refusal>,
     /// Which settings could not be kept on this machine, and why.
     pub warnings: Vec<String>,
-    /// What became of the sample file, where there is one.
+    /// What became of the sample file; `None` where nothing was recorded.
     pub samples: Option<Samples>,
-    /// What background work did, where any ran.
-    pub background: Option<Background>,
+    /// Slices of background work that ran, and those of them that took longer than a slice may.
+    pub idle_slices: (u64, u64),
     /// The instant of release 0 of phase 0.
     pub epoch: Instant,
     /// The quiet phase that it took; `None` where none was requested, or found.
+    #[doc(hidden)]
     pub quiet: Option<Quiet>,
     /// How its own thread waited at the end, and what its wait learned of this machine.
+    #[doc(hidden)]
     pub wait: WaitStatus,
     /// What became of the tasks that are processes.
     pub processes: Vec<TaskOutcome>,
@@ -122,7 +119,7 @@ pub struct Summary {
 
 impl Summary {
     /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
-    /// overrun.
+    /// overrun, or where the sample file is not whole.
     ///
     /// # Errors
     /// How it ended.
@@ -130,9 +127,14 @@ impl Summary {
     /// # Real-time: setup only
     pub fn ok(self) -> Result<Self, Error> {
         match &self.end {
-            End::Finished | End::Stopped => Ok(self),
-            End::Forced(Force::Starved) => Err(Kind::Forced("it did not get the CPU").into()),
-            End::Forced(_) => Err(Kind::Forced("it did not yield").into()),
+            End::Finished | End::Stopped => match &self.samples {
+                Some(Samples { path, failed: Some(why), .. }) => {
+                    Err(Kind::Samples(path.clone(), io::Error::other(why.clone())).into())
+                }
+                _ => Ok(self),
+            },
+            End::Starved => Err(Kind::Forced("it did not get the CPU").into()),
+            End::Forced => Err(Kind::Forced("it did not yield").into()),
             End::Panicked { task, text } => Err(Kind::Panicked(task.clone(), text.clone()).into()),
             End::Overran(task) => Err(Kind::Overran(task.clone()).into()),
         }
@@ -146,15 +148,22 @@ impl Summary {
     }
 }
 
+impl From<Force> for End {
+    fn from(force: Force) -> Self {
+        match force {
+            Force::Starved => Self::Starved,
+            Force::Demoted | Force::NotDemoted => Self::Forced,
+        }
+    }
+}
+
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
             Self::Stopped => f.write_str("stopped"),
-            Self::Forced(Force::Starved) => {
-                f.write_str("stopped by the watchdog: it did not get the CPU")
-            }
-            Self::Forced(_) => f.write_str("stopped by the watchdog: it did not yield"),
+            Self::Starved => f.write_str("stopped by the watchdog: it did not get the CPU"),
+            Self::Forced => f.write_str("stopped by the watchdog: it did not yield"),
             Self::Panicked { task, text } => write!(f, "task {task:?} panicked: {text}"),
             Self::Overran(task) => write!(f, "stopped: task {task:?} overran"),
         }
@@ -193,11 +202,12 @@ impl fmt::Display for Summary {
             writeln!(f, "{task}")?;
         }
         write!(f, "{}", self.end)?;
-        if let Some(Background { slices, over }) = self.background {
+        let (slices, over) = self.idle_slices;
+        if slices > 0 {
             write!(f, "\nbackground: {slices} slices, {over} of them too long")?;
         }
         for refusal in &self.refused {
-            write!(f, "\nrefused by the kernel: {} ({})", refusal.attempt, refusal.errno)?;
+            write!(f, "\nrefused by the kernel: {refusal}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
@@ -208,7 +218,7 @@ impl fmt::Display for Summary {
                 write!(f, ", {} did not fit in memory", samples.unrecorded)?;
             }
             if let Some(why) = &samples.failed {
-                write!(f, "; writing stopped: {why}")?;
+                write!(f, "; the file is not whole: {why}")?;
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::rt_thread::RtThread;
 
 /// Where a task's releases lie within its period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum Offset {
     /// Where it meets the fewest others.
     #[default]
     Balanced,
@@ -71,7 +71,7 @@ impl Placement {
 pub struct Task {
     pub(crate) name: String,
     pub(crate) period: Period,
-    pub(crate) phase: Phase,
+    pub(crate) phase: Offset,
     pub(crate) priority: Option<u8>,
     pub(crate) budget_ns: Option<u64>,
     pub(crate) deadline_ns: Option<u64>,
@@ -101,7 +101,7 @@ impl Task {
         Self {
             name: name.into(),
             period: period.into(),
-            phase: Phase::Balanced,
+            phase: Offset::Balanced,
             priority: None,
             budget_ns: None,
             deadline_ns: None,
@@ -129,7 +129,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn at(self, offset: Duration) -> Self {
-        self.phase(Phase::At(ns(offset)))
+        self.phase(Offset::At(ns(offset)))
     }
 
     /// Sets its releases to lie this long after those of the named task, which has the same period:
@@ -138,7 +138,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn after(self, task: impl Into<String>, offset: Duration) -> Self {
-        self.phase(Phase::After(task.into(), ns(offset)))
+        self.phase(Offset::After(task.into(), ns(offset)))
     }
 
     /// Sets its longest execution: above 0, at most the period. It is what the tasks of a CPU are
@@ -194,13 +194,14 @@ impl Task {
     /// The task as the table of its executive has it where its body runs elsewhere: to release it
     /// is done at once, and what it does wrong is judged by what it reports.
     pub(crate) fn remote(&self, phase_ns: u64) -> Self {
-        let task = self.clone().on_overrun(OnOverrun::Skip).phase(Phase::At(phase_ns));
+        let task = self.clone().on_overrun(OnOverrun::Skip).phase(Offset::At(phase_ns));
         Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     }
 
     /// Its name.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -208,8 +209,17 @@ impl Task {
     /// Its period.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn period(&self) -> Period {
         self.period
+    }
+
+    /// The share of a CPU that its budget takes; 0 without a budget.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn load(&self) -> f64 {
+        self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
     }
 
     #[doc(hidden)]
@@ -225,7 +235,7 @@ impl Task {
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn phase(mut self, phase: Phase) -> Self {
+    pub fn phase(mut self, phase: Offset) -> Self {
         self.phase = phase;
         self
     }

@@ -48,6 +48,7 @@ impl Way {
     /// Its name on the command line and in results.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",

@@ -7,7 +7,7 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::{Cycle, End, Executive, LoopPhase, Period, RtThread, Task, WaitPolicy, session};
+use punctual::{Cycle, End, Executive, Period, Phase, RtThread, Task, WaitPolicy, session};
 use punctual_os::affinity;
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
@@ -77,7 +77,7 @@ fn tasks_come_and_go_and_the_loop_allocates_nothing() {
     };
     let (plan, _) = Executive::builder()
         .thread(RtThread::cpu(cpu).wait(WaitPolicy::sleep()))
-        .phase(LoopPhase::Zero)
+        .phase(Phase::Zero)
         .task(task("steady", 1_000), steady)
         .build()
         .expect("fine");

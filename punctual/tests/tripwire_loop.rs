@@ -8,7 +8,7 @@ use std::path::Path;
 
 use std::time::Duration;
 
-use punctual::{Loop, LoopPhase, Period, RtThread, WaitPolicy};
+use punctual::{Loop, Period, Phase, RtThread, WaitPolicy};
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
 
@@ -19,7 +19,7 @@ static ALLOCATOR: Counting<System> = Counting::new(System);
 fn faults_and_allocations(wait: WaitPolicy, record: Option<&Path>) -> (u64, u64) {
     // No whole number of nanoseconds, so that the long division is run too.
     let thread = RtThread::any().fifo(10).wait(wait.learn_first(false));
-    let builder = Loop::builder(Period::hz(3_000).expect("in range")).phase(LoopPhase::Zero);
+    let builder = Loop::builder(Period::hz(3_000).expect("in range")).phase(Phase::Zero);
     let builder = builder.thread(thread);
     let builder = match record {
         Some(path) => builder.record(path),

@@ -123,7 +123,7 @@ fn on_a_followed_clock() -> (u64, u64) {
         .build()
         .expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
-    let mut clock = follower.clock(MachineClock::best());
+    let mut clock = follower.clock();
     let (start, map) = (clock.now(), clock.map());
     let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let tasks = Counts { clock: clock.clone(), ran: vec![0; 2], breaks: None, overruns: Some(1) };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual::{
-    End, Executive, Flow, LoopPhase, Period, Placement, RtThread, Task, WaitPolicy, session,
+    End, Executive, Flow, Period, Phase, Placement, RtThread, Task, WaitPolicy, session,
 };
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
@@ -53,7 +53,7 @@ fn neither_a_task_in_a_thread_nor_the_loop_that_releases_it_allocates_or_faults(
     let thread = RtThread::any().wait(WaitPolicy::sleep());
     let (plan, _) = Executive::builder()
         .thread(thread.clone())
-        .phase(LoopPhase::Zero)
+        .phase(Phase::Zero)
         .task(task("thread").placed(Placement::thread(RtThread::any())), |_| {
             own.pass();
             turns.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use punctual::calendar::{Beside, CalendarBuilder, Plan, Unit};
-use punctual::periodic::{self, OnOverrun, Periodic, Phase, Task};
+use punctual::periodic::{self, Offset, OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
@@ -107,7 +107,7 @@ fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
 fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
     let task = |(n, &(period, budget)): (usize, &(u64, u64))| {
         let period = Period::ratio(period, 1).expect("in range");
-        Task::every(format!("periodic {n}"), period).budget_ns(budget).phase(Phase::At(0))
+        Task::every(format!("periodic {n}"), period).budget_ns(budget).phase(Offset::At(0))
     };
     parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
 }
@@ -313,7 +313,7 @@ fn what_never_idles_ends_all_the_same() {
         let period = Period::ratio(100, 1).expect("in range");
         Task::every(name, period)
             .budget_ns(budget)
-            .phase(Phase::At(0))
+            .phase(Offset::At(0))
             .on_overrun(OnOverrun::Burst(9))
     };
     let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::periodic::{OnOverrun, Periodic, Phase, Task};
+use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, TableState};
 use punctual_core::executive::Ended;
@@ -69,7 +69,7 @@ impl Observe for Heard {
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
-    Task::every(name, Period::ratio(period_ns, 1).expect("in range")).phase(Phase::At(0))
+    Task::every(name, Period::ratio(period_ns, 1).expect("in range")).phase(Offset::At(0))
 }
 
 type Seen = Vec<(usize, u64, i64, u64, i64)>;

@@ -121,7 +121,7 @@ fn followed() {
     let task = Task::every("fast", Period::ratio(1_000_000, 1).expect("in range"));
     let plan = Periodic::new().task(task).build().expect("a plan");
     let (table, mut storage) = (plan.table(Instant::from_ns(0)), plan.storage());
-    let mut clock = follower.clock(MachineClock::best());
+    let mut clock = follower.clock();
     let start = clock.now();
     let mut state = TableState::begin(&table, storage.lend(), start).expect("its own storage");
     let stop = AtomicBool::new(false);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-use punctual::periodic::{Periodic, Phase, Task};
+use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
@@ -52,8 +52,8 @@ impl Dispatch for Told<'_> {
 fn seen<'c>(now: &'c Cell<u64>, wait: impl Wait<Shared<'c>>) -> Vec<Seen> {
     let period = |us: u64| Period::ratio(us * 1_000, 1).expect("in range");
     let plan = Periodic::new()
-        .task(Task::every("fast", period(200)).phase(Phase::At(0)))
-        .task(Task::every("slow", period(400)).phase(Phase::At(100_000)))
+        .task(Task::every("fast", period(200)).phase(Offset::At(0)))
+        .task(Task::every("slow", period(400)).phase(Offset::At(100_000)))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::clocks::MachineClock;
 use punctual::{ExecutiveBuilder, Handle, Summary, TaskId, WaitPolicy};
 use punctual_core::clock::Clock;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -147,7 +146,7 @@ impl Executive {
         self.runs.with(|last| {
             *last = None;
             let follow = config.follow.clone();
-            let clock = follow.map(|follow| follow.shared_clock(MachineClock::best()));
+            let clock = follow.map(|follow| follow.clock());
             let outcome = Arc::<Outcome>::default();
             let registry = self.unchanging();
             let builder = registry.specs.builder(&config, &outcome)?;

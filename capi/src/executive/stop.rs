@@ -80,7 +80,7 @@ impl Stop {
 mod tests {
     use std::time::Duration;
 
-    use punctual::{Executive, LoopPhase, Period, RtThread, Task, WaitPolicy};
+    use punctual::{Executive, Period, Phase, RtThread, Task, WaitPolicy};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
         let task = Task::every("a", Period::hz(1_000).expect("in range"));
         let thread = RtThread::any().other().wait(WaitPolicy::sleep());
         let builder = Executive::builder().task(task.budget(Duration::from_micros(1)), |_| ());
-        let (executive, _) = builder.thread(thread).phase(LoopPhase::Zero).build().expect("fine");
+        let (executive, _) = builder.thread(thread).phase(Phase::Zero).build().expect("fine");
         executive.stop_handle()
     }
 

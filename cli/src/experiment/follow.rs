@@ -6,7 +6,8 @@
 use std::io;
 
 use anyhow::{Error, Result, anyhow, bail};
-use punctual::follow::{FollowError, PtpClock, Reference};
+use punctual::ErrorKind;
+use punctual::follow::{PtpClock, Reference};
 use punctual_os::clock::{ClockId, now_ns};
 
 use crate::format;
@@ -67,10 +68,10 @@ impl Target {
 }
 
 /// Why a clock could not be followed.
-pub(super) fn refused(name: &str, why: &FollowError) -> Error {
-    match why {
-        FollowError::Unreadable(_) => anyhow!("--follow {name}: it cannot be read"),
-        other => anyhow!("--follow {name}: {other}"),
+pub(super) fn refused(name: &str, why: &punctual::Error) -> Error {
+    match why.kind() {
+        ErrorKind::Unreadable => anyhow!("--follow {name}: it cannot be read"),
+        _ => anyhow!("--follow {name}: {why}"),
     }
 }
 

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
+use punctual::drain::{BytesWritten, GrowingFile};
 use punctual_os::process;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, StatxAttributes};
 use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
 use rustix::io::Errno;
 
 use super::dir::Dir;
-use super::growing::{GrowingFile, Length};
 use super::messages;
 use super::pending::Pending;
 
@@ -42,7 +42,7 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 struct Begun {
     file: File,
-    length: Length,
+    length: BytesWritten,
     placed: Arc<AtomicBool>,
 }
 
@@ -128,7 +128,7 @@ impl Opened {
         head: impl FnOnce(GrowingFile) -> io::Result<T>,
     ) -> io::Result<(T, Place)> {
         let new = Pending::create(dir, name)?;
-        let length = Length::default();
+        let length = BytesWritten::default();
         let begun = head(GrowingFile::new(new.file().try_clone()?, length.clone()))?;
         // Synced now: a slow disk must not keep the drain from its samples later.
         new.file().sync_all()?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{Executive, Loop, LoopPhase, Period, Placement, RtThread, Task, WaitPolicy};
+use punctual::{Executive, Loop, Period, Phase, Placement, RtThread, Task, WaitPolicy};
 
 use crate::support::{Dir, json, run, stderr};
 
@@ -15,7 +15,7 @@ fn a_loop_and_the_tasks_of_an_executive_are_read_from_their_sample_files() {
     let dir = Dir::new("library");
     let [one, many] = ["loop.punctual", "tasks.punctual"].map(|name| dir.path(name));
     let period = |hertz| Period::hz(hertz).expect("in range");
-    let builder = Loop::builder(period(1_000)).thread(thread()).phase(LoopPhase::Zero);
+    let builder = Loop::builder(period(1_000)).thread(thread()).phase(Phase::Zero);
     let mut each_ms = builder.record(&one).start().expect("a loop");
     while each_ms.wait().is_some_and(|cycle| cycle.n < 200) {}
     let looped = each_ms.finish().ok().expect("a good end");
@@ -23,7 +23,7 @@ fn a_loop_and_the_tasks_of_an_executive_are_read_from_their_sample_files() {
     let own = Task::every("own thread", period(500)).placed(Placement::thread(RtThread::any()));
     let (plan, _) = Executive::builder()
         .thread(thread())
-        .phase(LoopPhase::Zero)
+        .phase(Phase::Zero)
         .task(Task::every("fast", period(1_000)), |_| ())
         .task(own, |_| ())
         .record(&many)

@@ -97,6 +97,16 @@ fn a_cpu_that_is_not_there_is_refused_where_it_is_named() {
 }
 
 #[test]
+fn a_period_that_the_clock_fills_is_refused() {
+    let dir = Dir::new("run-short");
+    let file = "[[task]]\nname = \"short\"\nperiod = \"1ns\"\n";
+    refused(
+        &run_file(&dir, file, &[]),
+        &["tasks.toml", "at least 4 of the clock's stamps", "1 ns"],
+    );
+}
+
+#[test]
 fn nobody_waits_for_who_does_not_read_what_tasks_say() {
     let dir = Dir::new("run-flood");
     let (file, pid) = (dir.path("tasks.toml"), dir.path("pid"));

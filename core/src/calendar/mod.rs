@@ -8,7 +8,7 @@
 mod state;
 pub(crate) mod warm_up;
 
-pub use state::{CalendarState, TaskProgress, UnitCounters, finish, step};
+pub use state::{CalendarPosition, CalendarState, TaskProgress, UnitCounters, finish, step};
 
 use crate::ready::RANKS_MAX;
 use crate::table::OnOverrun;

@@ -72,6 +72,14 @@ pub struct CalendarState<'s> {
     tasks: &'s mut [TaskProgress],
 }
 
+/// Where a state is in its calendar, for [`CalendarState::resume`].
+#[derive(Clone, Copy, Debug)]
+pub struct CalendarPosition {
+    frame: u64,
+    start_ns: u64,
+    at: usize,
+}
+
 impl<'s> CalendarState<'s> {
     /// The state of `calendar` in which all units ready at or after `from` are to come; `None` when
     /// the storage is smaller than the number of tasks. Frames count from the calendar's epoch.
@@ -98,6 +106,23 @@ impl<'s> CalendarState<'s> {
             state.enter(calendar, frame + 1);
         }
         Some(state)
+    }
+
+    /// Where it is between two units; with its storage all that [`CalendarState::resume`] needs.
+    ///
+    /// # Real-time: in loop
+    pub fn position(&self) -> CalendarPosition {
+        let Self { frame, start_ns, at, .. } = *self;
+        CalendarPosition { frame, start_ns, at }
+    }
+
+    /// The state that an earlier one was at `position`, in the storage that it left.
+    ///
+    /// # Real-time: in loop
+    pub fn resume(storage: &'s mut [TaskProgress], position: CalendarPosition) -> Self {
+        let CalendarPosition { frame, start_ns, at } = position;
+        let last = Instant::from_ns(u64::MAX);
+        Self { last, frame, start_ns, at, running: (0, 0), tasks: storage }
     }
 
     /// Units that are ready at or after `end` do not run: an overloaded calendar ends too.

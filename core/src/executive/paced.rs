@@ -46,7 +46,8 @@ pub struct Paced<C, P, D, O> {
 }
 
 impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
-    /// Runs until the pacer or the task ends it, or `stop` is set.
+    /// Runs until the pacer or the task ends it, or `stop` is set: [`Flow::Break`] ends this loop
+    /// as its pacer does, [`Flow::Stop`] is for all.
     ///
     /// The release of a cycle is its start; its `next` a nominal period later. The `dt` of the
     /// first cycle is the nominal period, and 0 where that is the longest period there is: none.
@@ -73,8 +74,10 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
             let overruns =
                 Overruns { over_budget: over_ns > self.budget_ns, ..Overruns::default() };
             self.observe.ran(&job, start, finish, overruns);
-            if flow == Flow::Stop {
-                return Ended::Stopped;
+            match flow {
+                Flow::Continue => {}
+                Flow::Break => return Ended::Finished,
+                Flow::Stop => return Ended::Stopped,
             }
             (n, last) = (n.saturating_add(1), Some(start));
         }

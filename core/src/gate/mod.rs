@@ -54,8 +54,15 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     /// # Real-time: setup only
     #[must_use]
     pub fn until(mut self, end: Instant) -> Self {
-        self.end = self.releases.at_or_after(end);
+        self.end_at(end);
         self
+    }
+
+    /// From now on releases at or after `end` do not run.
+    ///
+    /// # Real-time: in loop
+    pub fn end_at(&mut self, end: Instant) {
+        self.end = self.releases.at_or_after(end);
     }
 
     /// Begins anew with release 0 of `releases`.

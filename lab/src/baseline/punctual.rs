@@ -4,7 +4,7 @@
 //! one and what was missed; `wait` judges lateness, budget, deadline and overrun and counts them.
 //! The baselines know nothing of that.
 
-use ::punctual::periodic::{self, BuildError, Period, Periodic, Phase, Plan, PlanStorage};
+use ::punctual::periodic::{self, BuildError, Offset, Period, Periodic, Plan, PlanStorage};
 use punctual_core::dispatch::{Decision, Job, TableState, finish, step};
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
@@ -23,7 +23,7 @@ pub fn plan(tasks: &[BaselineTask]) -> Result<Plan, BuildError> {
     let tick_ns = TICK.as_ns().unsigned_abs();
     let all = tasks.iter().enumerate().map(|(at, task)| {
         let period = Period::from_ns(u64::from(task.period) * tick_ns)?;
-        let phase = Phase::At(u64::from(task.phase) * tick_ns);
+        let phase = Offset::At(u64::from(task.phase) * tick_ns);
         // The kernel's way: the highest number first.
         let task = periodic::Task::every(at.to_string(), period).priority(u8::MAX - task.level);
         Some(task.phase(phase))

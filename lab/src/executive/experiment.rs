@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, StampCost};
+use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
@@ -54,7 +55,7 @@ impl Experiment for ExecutiveExperiment {
         let period = Period::from_ns(super::cell::BLOCK.as_ns().unsigned_abs());
         let demand = |period| Demand {
             cpu: Some(self.cpu),
-            policy: self.policy,
+            real_time: is_real_time(self.policy),
             period,
             share: 1.0 - RESTS,
         };

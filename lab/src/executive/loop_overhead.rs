@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
-use punctual::periodic::{Periodic, Phase, Task};
+use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
@@ -116,7 +116,7 @@ fn run_executive(
     turn: Span,
     stop: &AtomicBool,
 ) -> Option<()> {
-    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Phase::At(0));
+    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Offset::At(0));
     let plan = Periodic::new().task(task).build().ok()?;
     let mut storage = plan.storage();
     let now = clock.now();

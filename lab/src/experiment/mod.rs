@@ -17,7 +17,6 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 
 use punctual::disturbance::Disturbance;
-use punctual::follow::FollowError;
 use punctual::monitor::Force;
 use punctual::session::{ProcessSession, Refusal};
 use punctual_host::facts::MachineFacts;
@@ -145,7 +144,7 @@ pub enum ExperimentError {
     /// A load could not be started.
     Load(String),
     /// A clock could not be followed.
-    Follow(FollowError),
+    Follow(punctual::Error),
     /// What the caller does with the samples failed.
     Destination(Box<dyn Error + Send + Sync>),
 }

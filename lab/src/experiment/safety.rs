@@ -1,31 +1,13 @@
 //! Whether an experiment could take the machine away, and whether throttling hit it.
 //!
-//! Before and after each experiment. Judges by the facts of the machine that runs it. Pure.
+//! Before and after each experiment. The rules are the library's ([`punctual::safety`]), the facts
+//! those of the machine that measures. Pure.
 
+use punctual::safety::{self, Machine, NoCpuLeft};
+pub use punctual::safety::{Caution, Demand, Throttling};
 use punctual_core::time::{Period, Span};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
-use punctual_os::scheduler::SchedPolicy;
-
-/// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
-/// never leaves its CPU.
-const RESTLESS: Span = Span::from_us(50);
-
-/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks.
-const NEAR: f64 = 0.02;
-
-/// What a thread of an experiment may take of its CPU.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Demand {
-    /// Its CPU; `None` where the kernel chooses.
-    pub cpu: Option<u32>,
-    /// The policy that it asks for.
-    pub policy: SchedPolicy,
-    /// How often it comes.
-    pub period: Period,
-    /// The share of the CPU that it takes at most, in [0, 1].
-    pub share: f64,
-}
 
 /// What a real-time thread took of its CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,52 +46,13 @@ pub enum Risk {
     },
 }
 
-/// Throttling that real-time threads of one CPU meet: what they take is more than they may have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Caution {
-    /// The CPU.
-    pub cpu: u32,
-    /// The share of it that they take.
-    pub share: f64,
-    /// The machine's throttling.
-    pub throttling: Throttling,
-}
-
-/// What real-time threads may have, and for how long they stand still when they took it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Throttling {
-    /// Their share of a CPU, in [0, 1].
-    pub share: f64,
-    /// How long they stand still.
-    pub gap: Span,
-}
-
-impl Throttling {
-    /// `None` where nothing limits real-time threads, or nothing is known of it.
-    fn of(facts: &MachineFacts) -> Option<Self> {
-        let throttling = facts.limits.rt_throttling.value()?;
-        let (runtime_us, period_us) = (throttling.runtime_us, throttling.period_us);
-        (runtime_us >= 0 && period_us > 0).then(|| Self {
-            share: runtime_us as f64 / period_us as f64,
-            gap: Span::from_us(period_us - runtime_us),
-        })
-    }
-
-    /// Whether threads that take this share meet it.
-    fn is_met_by(&self, share: f64) -> bool {
-        share > self.share - NEAR
-    }
-}
-
-impl Demand {
-    fn is_real_time(&self) -> bool {
-        matches!(self.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_))
-    }
-
-    /// Whether it may keep its CPU from everybody else for long.
-    fn is_restless(&self) -> bool {
-        let short = self.period.as_ns() < RESTLESS.as_ns().unsigned_abs();
-        self.is_real_time() && (self.share > 0.5 || short)
+/// What of these facts decides whether the machine can be taken away.
+fn machine(facts: &MachineFacts) -> Machine {
+    let cpus = facts.limits.cpuset_cpus.value().or(facts.cpu.online_cpus.value());
+    let throttling = facts.limits.rt_throttling.value();
+    Machine {
+        cpus: cpus.map(|cpus| cpus.iter().collect()),
+        throttling: throttling.and_then(|of| Throttling::of(of.runtime_us, of.period_us)),
     }
 }
 
@@ -118,26 +61,12 @@ impl Demand {
 /// # Errors
 /// When they could take the machine away for good.
 pub fn judge(demands: &[Demand], here: &MachineFacts) -> Result<Vec<Caution>, Risk> {
-    let cpus: CpuList = demands.iter().filter_map(|demand| demand.cpu).collect();
-    let Some(throttling) = Throttling::of(here) else {
-        let all = here.limits.cpuset_cpus.value().or(here.cpu.online_cpus.value());
-        let none_left = all.is_none_or(|all| all.difference(&cpus).is_empty());
-        if none_left && demands.iter().any(Demand::is_restless) {
-            return Err(Risk::NoCpuLeft);
-        }
-        return Ok(Vec::new());
-    };
-    let demanded = |cpu: u32| -> f64 {
-        let on_cpu = demands.iter().filter(|of| of.cpu == Some(cpu) && of.is_real_time());
-        on_cpu.map(|demand| demand.share).sum()
-    };
-    let cautions = cpus.iter().map(|cpu| Caution { cpu, share: demanded(cpu), throttling });
-    Ok(cautions.filter(|caution| throttling.is_met_by(caution.share)).collect())
+    safety::judge(demands, &machine(here)).map_err(|NoCpuLeft| Risk::NoCpuLeft)
 }
 
 /// Where real-time threads took all that they may have: there throttling made gaps.
 pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
-    let Some(throttling) = Throttling::of(here) else { return Vec::new() };
+    let Some(throttling) = machine(here).throttling else { return Vec::new() };
     let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();
     let most = |cpu: u32| -> f64 {
         let on_cpu = || taken.iter().filter(move |taken| taken.cpu == cpu);
@@ -153,6 +82,7 @@ pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
 #[cfg(test)]
 mod tests {
     use punctual_host::root::Root;
+    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
     use crate::periodic::{PeriodicPlan, Stream, WaitKind};

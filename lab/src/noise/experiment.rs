@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
+use punctual::safety::is_real_time;
 use punctual_analysis::histogram::display::HistogramView;
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::Span;
@@ -52,7 +53,7 @@ impl Experiment for NoiseExperiment {
     fn demands(&self) -> Vec<Demand> {
         let demand = |&cpu: &u32| Demand {
             cpu: Some(cpu),
-            policy: self.policy,
+            real_time: is_real_time(self.policy),
             period: Windows::frame(),
             share: self.duty,
         };

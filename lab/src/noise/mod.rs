@@ -9,7 +9,6 @@ mod accounts;
 mod at_once;
 mod collector;
 mod experiment;
-mod gaps;
 mod outcome;
 mod spinner;
 mod threads;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::MachineClock;
+use punctual::quiet::{Spun, spin};
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::clock::Clock;
 use punctual_core::releases::Releases;
@@ -17,7 +18,6 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::{self, Usage};
 
-use super::gaps::{Spun, spin};
 use super::windows::Windows;
 
 /// What others see of a spinning thread.

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use punctual::clocks::MachineClock;
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::Reference;
+use punctual::safety::{STAMPS_IN_A_PERIOD, is_too_short};
 use punctual::session::ThreadSession;
 use punctual_core::releases::Releases;
 use punctual_core::time::Span;
@@ -27,9 +28,6 @@ use crate::load::LoadSpec;
 
 /// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
 const COLD_PUSHES: u32 = 200;
-
-/// Stamps that a period must have room for: one at the wake, and the loop's own work besides.
-const STAMPS_IN_A_PERIOD: f64 = 4.0;
 
 /// A periodic experiment with all its choices made.
 pub struct PeriodicExperiment<'d, D> {
@@ -178,7 +176,7 @@ fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
 fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
     let (stamp_ns, times) = (prepared.cost().wake_ns, STAMPS_IN_A_PERIOD);
     let mut periods = prepared.plan().streams.iter().map(|stream| stream.period);
-    let short = periods.find(|period| (period.as_ns() as f64) < times * stamp_ns);
+    let short = periods.find(|&period| is_too_short(period, stamp_ns));
     short.map_or(Ok(()), |period| {
         Err(Risk::TooFine { option: "--period", value_ns: period.as_ns(), stamp_ns, times })
     })

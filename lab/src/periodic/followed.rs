@@ -5,7 +5,6 @@
 use punctual::clocks::Vdso;
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual_core::time::{Instant, Span};
-use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns};
 
 use super::plan::PeriodicPlan;
@@ -45,7 +44,7 @@ impl Moment {
     /// Now.
     pub(super) fn now(follower: &Follower) -> Self {
         let monotonic = Instant::from_ns(now_ns(ClockId::Monotonic));
-        Self { monotonic, grid: follower.clock(Vdso).map().grid(monotonic) }
+        Self { monotonic, grid: follower.over(Vdso).map().grid(monotonic) }
     }
 }
 
@@ -71,12 +70,10 @@ pub fn follow(reference: Reference, plan: &PeriodicPlan) -> Follow {
     let lead = Span::from_ns(longest_ns.saturating_mul(LEAD_PERIODS)).max(Span::from_ms(100));
     let every = Span::from_ns(lead.as_ns().saturating_mul(READING_LEADS));
     let period_ns = periods().try_fold(1, common_multiple);
-    let mut cpus = CpuMask::EMPTY;
-    plan.housekeeping.iter().for_each(|&cpu| cpus.insert(cpu));
     Follow::new(reference)
         .settings(Settings { period_ns, ..Settings::default() })
         .every(every, lead)
-        .cpus(cpus)
+        .cpus(plan.housekeeping.iter().copied())
 }
 
 /// `None` where it is beyond the clock's end.

@@ -2,6 +2,7 @@
 //!
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
+use punctual::safety::is_real_time;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
@@ -92,7 +93,7 @@ impl PeriodicPlan {
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |stream: &Stream| Demand {
             cpu: stream.cpu,
-            policy: stream.policy,
+            real_time: is_real_time(stream.policy),
             period: stream.period,
             share: stream.cpu_share(),
         };

@@ -71,7 +71,7 @@ impl Prepared {
     /// what stamps cost is measured through the map.
     #[must_use]
     pub fn following(self, follower: Follower) -> Self {
-        let mut clock = follower.clock(self.clock.clone());
+        let mut clock = follower.over(self.clock.clone());
         let cost = StampCost::measure(&mut clock);
         let grids = grids(&self.plan, clock.wake());
         Self { cost, grids, follower: Some(follower), ..self }

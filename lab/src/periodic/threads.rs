@@ -69,7 +69,7 @@ impl StreamThreads {
             match context.follower {
                 None => Builder::new().spawn_scoped(scope, move || worker.run(clock))?,
                 Some(follower) => {
-                    let clock = follower.clock(clock);
+                    let clock = follower.over(clock);
                     Builder::new().spawn_scoped(scope, move || worker.run(clock))?
                 }
             };

@@ -3,9 +3,8 @@
 //! For the streams. Pure but for the clocks themselves.
 
 use punctual::clocks::MachineClock;
-use punctual::follow::Following;
+use punctual::follow::FollowedClock;
 use punctual_core::clock::Clock;
-use punctual_core::follow::Shared;
 use punctual_core::time::Instant;
 
 /// The clock of a loop. All its instants are on one timescale, which is the grid's.
@@ -27,7 +26,7 @@ impl Timescale for MachineClock {
     }
 }
 
-impl Timescale for Following<&Shared, MachineClock> {
+impl Timescale for FollowedClock {
     fn discipline(&mut self) {
         self.clock_mut().discipline();
         // A wake takes the latest map, which may have been bent while no loop ran.

@@ -2,7 +2,7 @@
 //!
 //! Pure; each key is checked by itself here, and all together by the supervisor.
 
-use punctual::periodic::{Period, Phase, Task};
+use punctual::periodic::{Offset, Period, Task};
 use punctual::process::{Restart, Spec, is_name};
 use toml::Spanned;
 
@@ -154,12 +154,12 @@ impl Entry {
         Ok(task.phase(self.phase(text)?))
     }
 
-    fn phase(&self, text: &Text<'_>) -> Result<Phase, TaskFileError> {
+    fn phase(&self, text: &Text<'_>) -> Result<Offset, TaskFileError> {
         let at = self.phase.as_ref().map(|phase| values::phase_ns(text, phase)).transpose()?;
         match (&self.after, at) {
-            (None, None) => Ok(Phase::Balanced),
-            (None, Some(ns)) => Ok(Phase::At(ns)),
-            (Some(of), Some(ns)) => Ok(Phase::After(of.get_ref().clone(), ns)),
+            (None, None) => Ok(Offset::Balanced),
+            (None, Some(ns)) => Ok(Offset::At(ns)),
+            (Some(of), Some(ns)) => Ok(Offset::After(of.get_ref().clone(), ns)),
             (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
         }
     }

@@ -95,6 +95,8 @@ impl Dispatch for Bodies<'_, '_> {
 
 /// Bodies and statistics of a plan to come, by rank; then of the one that was.
 pub(super) struct Parts<'env> {
+    /// The ranks before those of the plan: the calendar's tasks, which stay.
+    pub(super) units: usize,
     /// Of a task that goes on one that does nothing: its own is where it runs.
     pub(super) ranked: Vec<Ranked<'env>>,
     pub(super) names: Vec<String>,
@@ -112,8 +114,12 @@ impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, ByRank> for Parts<'env> {
         ranks: &[Option<u32>],
     ) {
         let Bodies { ranked, names, watched, .. } = &mut tasks.tasks;
-        for (at, from) in ranks.iter().enumerate() {
-            let Some(from) = from.map(|from| from as usize) else { continue };
+        let stay = (0..self.units).map(|at| (at, at));
+        let go_on = ranks
+            .iter()
+            .enumerate()
+            .filter_map(|(at, from)| Some((self.units + at, self.units + (*from)? as usize)));
+        for (at, from) in stay.chain(go_on) {
             if let (Some(next), Some(own)) = (self.ranked.get_mut(at), ranked.get_mut(from)) {
                 std::mem::swap(next, own);
             }

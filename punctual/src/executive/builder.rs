@@ -20,7 +20,7 @@ use super::process::Process;
 use super::trigger::Trigger;
 use super::work::{Given, Work};
 use crate::clocks::MachineClock;
-use crate::loops::LoopPhase;
+use crate::loops::Phase;
 use crate::rt_thread::{RtThread, span};
 use crate::task::Task;
 
@@ -32,7 +32,7 @@ pub struct ExecutiveBuilder<'env, C = MachineClock> {
     pub(super) idle: Option<Idle<'env>>,
     pub(super) thread: RtThread,
     pub(super) cpus: Vec<u32>,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     pub(super) tick: Option<Duration>,
     pub(super) grace: Option<Span>,
     pub(super) most: f64,
@@ -70,7 +70,7 @@ impl ExecutiveBuilder<'_> {
             idle: None,
             thread: RtThread::any(),
             cpus: Vec::new(),
-            phase: LoopPhase::Quiet,
+            phase: Phase::Quiet,
             tick: None,
             grace: None,
             most: 1.0,
@@ -114,7 +114,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// One more task, whose cycles a device triggers: it has a thread of its own and no releases,
-    /// so that nothing of it is late; what is kept is the distance from start to start. The thread
+    /// so that nothing of it is late; what is kept is the distance from start to start.
+    /// [`Flow::Break`] from its body ends this task alone, [`Flow::Stop`] the executive. The thread
     /// has the lowest real-time priority, on any CPU, unless
     /// [`Placement::thread`](crate::Placement::thread) says otherwise.
     ///
@@ -170,11 +171,11 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets where the releases of all tasks lie: away from the kernel's tick ([`LoopPhase::Quiet`],
+    /// Sets where the releases of all tasks lie: away from the kernel's tick ([`Phase::Quiet`],
     /// the default), or with release 0 of phase 0 at zero or a given instant of the clock.
     ///
     /// # Real-time: setup only
-    pub fn phase(mut self, phase: LoopPhase) -> Self {
+    pub fn phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
         self
     }
@@ -206,8 +207,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Records the lateness of every cycle in a sample file, a run a task, which `punctual analyse`
-    /// reads; a file of that name is replaced. Tasks that are added later, that a device triggers
-    /// or that are processes are not in it.
+    /// reads. A file of that name stays until the first samples are written, and is replaced then.
+    /// Tasks that are added later, that a device triggers or that are processes are not in it.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
@@ -225,7 +226,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
     /// Has all releases be on the time of this clock: one that is followed
     /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation.
-    /// [`LoopPhase::Quiet`] is zero there.
+    /// [`Phase::Quiet`] is zero there.
     ///
     /// # Real-time: setup only
     pub fn clock<D: Clock + Clone + Send + 'env>(self, clock: D) -> ExecutiveBuilder<'env, D> {

@@ -17,15 +17,16 @@ use super::shared::{Closing, Shared};
 use super::thread::ThreadTask;
 use super::work::Work;
 use crate::clocks::MachineClock;
-use crate::loops::LoopPhase;
+use crate::loops::Phase;
 use crate::process::Supervisor;
+use crate::safety::Caution;
 
 /// Many periodic tasks, ready to run once.
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::{Executive, OnOverrun, Period, Task};
-/// # use punctual::{LoopPhase, RtThread, WaitPolicy};
+/// # use punctual::{Phase, RtThread, WaitPolicy};
 ///
 /// let servo = Task::every("servo", Period::hz(1_000).expect("in range"));
 /// let log = Task::every("log", Period::hz(50).expect("in range"));
@@ -37,7 +38,7 @@ use crate::process::Supervisor;
 ///     .task(log.on_overrun(OnOverrun::Burst(3)), |_| ());
 /// # // What the defaults take two seconds to find out.
 /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
-/// # let builder = builder.phase(LoopPhase::Zero).thread(thread);
+/// # let builder = builder.phase(Phase::Zero).thread(thread);
 /// let (plan, _ids) = builder.build()?;
 /// println!("{}", plan.run_for(Duration::from_millis(30))?.ok()?);
 /// assert!(position > 0.0);
@@ -51,9 +52,11 @@ pub struct Executive<'env, C = MachineClock> {
     pub(super) threads: Vec<(ThreadTask, Work<'env>)>,
     pub(super) supervisor: Option<(Supervisor, Vec<usize>)>,
     pub(super) clocking: Clocking<'env, C>,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     pub(super) samples: Option<PathBuf>,
     pub(super) peak: u64,
+    /// What throttling will do, by budgets and waits.
+    pub(super) cautions: Vec<Caution>,
 }
 
 impl<C> fmt::Debug for Executive<'_, C> {
@@ -120,6 +123,7 @@ impl<'env, C> Executive<'env, C> {
     /// periods have a long common multiple.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn peak(&self) -> u64 {
         self.peak
     }

@@ -26,8 +26,9 @@ use crate::gcd;
 use crate::monitor::aside;
 use crate::recording::Recording;
 use crate::rt_thread::span;
+use crate::safety::Caution;
 use crate::session::ProcessSession;
-use crate::summary::{Background, End, Samples, Summary};
+use crate::summary::{End, Samples, Summary};
 
 /// What runs beside an executive that nobody accompanies.
 type Nothing<'env> = fn(&Handle<'env>);
@@ -104,6 +105,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let discipline = clocking.discipline;
         let run = Run::new(&shared, discipline, main.strict, duration.map(span), (count, waits));
         run.refuse(process.refused());
+        run.warn(self.cautions.iter().map(Caution::to_string));
         let recording =
             self.samples.map(|path| record(&run, path, &lanes, &threads)).transpose()?;
         let released: Vec<Released> = threads.iter().map(|_| Released::new()).collect();
@@ -118,13 +120,14 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         };
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
         let common = gcd::of_periods(&periods).unwrap_or(IDLE);
-        let start = MainStart { clocking, phase, common };
+        let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period));
+        let start = MainStart { clocking, phase, common, shortest: shortest.min() };
         let beside = beside.map(|beside| || beside(&handle));
         let (ends, said) = std::thread::scope(|scope| {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)
         });
         drop(closing);
-        let samples = recording.map(Recording::finish);
+        let samples = recording.and_then(Recording::finish);
         let summary = summary(run, ends, (&threads, &released), samples);
         let said = said.map(|said| said.unwrap_or_else(|why| resume_unwind(why)));
         Ok((summary?, said))
@@ -170,7 +173,7 @@ fn summary<C: Clock + Clone + Send>(
         return Err(why);
     }
     let end = match (shared.forced(), shared.ending.why()) {
-        (Some(force), _) => End::Forced(force),
+        (Some(force), _) => force.into(),
         (None, Some(why)) => why,
         (None, None) if stopped => End::Stopped,
         (None, None) => End::Finished,
@@ -179,8 +182,6 @@ fn summary<C: Clock + Clone + Send>(
     for (thread, released) in threads.iter().zip(released) {
         tasks[thread.entry].demotions = released.demotions();
     }
-    let (slices, over) = shared.idle.read();
-    let background = (slices > 0).then_some(Background { slices, over });
     let epoch = shared.epoch();
     Ok(Summary {
         end,
@@ -189,7 +190,7 @@ fn summary<C: Clock + Clone + Send>(
         refused,
         warnings,
         samples,
-        background,
+        idle_slices: shared.idle.read(),
         epoch,
         quiet,
         wait,

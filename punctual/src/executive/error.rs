@@ -23,8 +23,6 @@ pub(crate) enum ExecutiveError {
     FromLoop,
     /// It does not run yet, or no more.
     NotRunning,
-    /// A change beside a calendar.
-    CalendarStays,
     /// A calendar and several loops.
     CalendarCpus,
     /// No unit of this task has a body.
@@ -42,7 +40,7 @@ impl ExecutiveError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::NoTask => ErrorKind::Unknown,
-            Self::Stays(_) | Self::LateThread(_) | Self::CalendarStays => ErrorKind::Busy,
+            Self::Stays(_) | Self::LateThread(_) => ErrorKind::Busy,
             Self::FromLoop => ErrorKind::FromLoop,
             Self::NotRunning => ErrorKind::NotRunning,
             _ => ErrorKind::Setting,
@@ -65,19 +63,21 @@ impl fmt::Display for ExecutiveError {
             Self::LateThread(task) => write!(
                 f,
                 "task {task:?} cannot be added with a thread of its own while the executive runs: \
-                 add it before that"
+                 its threads are started before the first release; add it before that, or place it \
+                 inline"
             ),
             Self::Stays(task) => {
-                write!(f, "task {task:?} cannot be removed: it has its own thread or process")
+                write!(
+                    f,
+                    "task {task:?} cannot be removed: it has its own thread or process, or belongs \
+                     to the calendar"
+                )
             }
             Self::FromLoop => f.write_str(
                 "a task of a loop cannot add or remove tasks: the loop would wait for itself; do \
                  it from another thread",
             ),
             Self::NotRunning => f.write_str("the executive does not run"),
-            Self::CalendarStays => {
-                f.write_str("the tasks of an executive with a calendar cannot change while it runs")
-            }
             Self::CalendarCpus => f.write_str(
                 "an executive with a calendar has one loop: place its tasks inline or in threads",
             ),

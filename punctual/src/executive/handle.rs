@@ -18,6 +18,7 @@ use super::body::{Body, Parts, Ranked, boxed, nothing};
 use super::error::ExecutiveError;
 use super::id::{Placed, TaskId};
 use super::shared::{Entry, LaneShared, LaneTasks, RunState, Shared, pause};
+use crate::calendar::Beside;
 use crate::counting::{ByRank, Counting, Stats as Memory, Words, blank};
 use crate::error::{Error, Kind};
 use crate::handover::Change;
@@ -60,6 +61,22 @@ impl<'env> Handle<'env> {
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
         self.shared.ending.stopped() || self.shared.state() == RunState::Over
+    }
+
+    /// Whether its first releases are decided: setup is over, and every thread runs or has ended.
+    ///
+    /// # Real-time: in loop
+    pub fn started(&self) -> bool {
+        matches!(self.shared.state(), RunState::Running | RunState::Over)
+    }
+
+    /// The most releases of its main loop that fall on one instant, with the tasks that it has now;
+    /// an upper bound of it where the periods have a long common multiple.
+    ///
+    /// # Real-time: reader side
+    #[doc(hidden)]
+    pub fn peak(&self) -> u64 {
+        self.shared.tasks().lanes.first().map_or(0, |lane| lane.plan.peak())
     }
 
     /// What all tasks did so far, in the order in which they were given; those that were removed
@@ -108,6 +125,7 @@ impl<'env> Handle<'env> {
     /// How the watchdog ended it, if it did.
     ///
     /// # Real-time: reader side
+    #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
         self.shared.forced()
     }
@@ -121,11 +139,13 @@ impl<'env> Handle<'env> {
     /// # Real-time: reader side
     pub fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
         let Entry { name, removed, .. } = self.entry(id)?;
+        let calendar = self.shared.rules.calendar.as_ref();
+        let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());
         let tasks = self.shared.tasks();
         let lanes = tasks.lanes.iter().zip(&self.shared.lanes).filter(|_| !removed);
         let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
             let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
-            Some((rank, plan.phase_ns(rank), lane.cpu))
+            Some((units + rank, plan.phase_ns(rank), lane.cpu))
         });
         Ok(found.next().map(|(rank, phase_ns, cpu)| Placed {
             name: name.clone(),
@@ -144,12 +164,12 @@ impl<'env> Handle<'env> {
     /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
     /// with several CPUs where it fits best. Returns once that is in effect, with the task's id;
     /// its first release is the first one after that. The others keep every release, their phases,
-    /// numbers and counts.
+    /// numbers and counts. In an executive with a calendar its budget must fit between two units.
     ///
     /// # Errors
-    /// What cannot be, as [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) says it, that
-    /// the executive does not run, or that this is called from one of its tasks; nothing is changed
-    /// then.
+    /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive
+    /// does not run; that this is called from one of its tasks; that the task is to have a thread
+    /// of its own: threads are started before the first release. Nothing is changed then.
     ///
     /// # Real-time: setup only
     pub fn add<R: Into<Flow>>(
@@ -194,8 +214,9 @@ impl<'env> Handle<'env> {
     /// it keep their phases.
     ///
     /// # Errors
-    /// That there is no such task, that it runs in a thread or process of its own or in a calendar,
-    /// that the executive does not run, or that this is called from one of its tasks.
+    /// That there is no such task; that it has a thread or process of its own; that it belongs to
+    /// the calendar, whose frame is fixed before the first release; that the executive does not
+    /// run; that this is called from one of its tasks.
     ///
     /// # Real-time: setup only
     pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {
@@ -226,9 +247,6 @@ impl<'env> Handle<'env> {
         if self.shared.lanes.iter().any(|lane| lane.watched.thread() == Some(tid)) {
             return Err(ExecutiveError::FromLoop.into());
         }
-        if self.shared.rules.has_calendar {
-            return Err(ExecutiveError::CalendarStays.into());
-        }
         let guard = self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner);
         while self.shared.state() == RunState::Starting {
             pause();
@@ -250,18 +268,27 @@ impl<'env> Handle<'env> {
         let shared = &*self.shared;
         let Successor { plan, ranks } =
             shared.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
-        let names: Vec<String> = (0..plan.tasks()).map(|rank| plan.name(rank).to_owned()).collect();
-        let mut ranked: Vec<_> = ranks.iter().map(|_| nothing()).collect();
-        let mut counting: Vec<Option<Counting>> = ranks.iter().map(|_| None).collect();
+        let calendar = shared.rules.calendar.as_ref();
+        if let Some((calendar, gap)) = calendar {
+            Beside::with_guard(calendar, &plan, *gap)?;
+        }
+        // The calendar's tasks come first, and stay.
+        let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());
+        let of_units = calendar.iter().flat_map(|(of, _)| (0..units).map(|task| of.name(task)));
+        let of_plan = (0..plan.tasks()).map(|rank| plan.name(rank));
+        let names: Vec<String> = of_units.chain(of_plan).map(str::to_owned).collect();
+        let mut ranked: Vec<_> = names.iter().map(|_| nothing()).collect();
+        let mut counting: Vec<Option<Counting>> = names.iter().map(|_| None).collect();
         if let Some((body, words)) = new
             && let Some(rank) = ranks.iter().position(Option::is_none)
         {
-            ranked[rank] = Ranked::Here(body);
-            counting[rank] = Some(Counting::on(words, None));
+            ranked[units + rank] = Ranked::Here(body);
+            counting[units + rank] = Some(Counting::on(words, None));
         }
-        let shortest = (0..plan.tasks()).map(|rank| plan.period(rank)).min();
+        let periods = (0..plan.tasks()).map(|rank| plan.period(rank));
+        let shortest = periods.chain(calendar.map(|(calendar, _)| calendar.frame())).min();
         let bound = shortest.and_then(|period| shared.rules.thread.bound(period));
-        let parts = Parts { ranked, names, counting: ByRank(counting), bound };
+        let parts = Parts { units, ranked, names, counting: ByRank(counting), bound };
         let next = Successor { plan: plan.clone(), ranks };
         let change = Change::new(next, shared.epoch(), parts);
         // What was there before is freed here.

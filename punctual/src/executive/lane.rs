@@ -3,14 +3,12 @@
 //!
 //! Everything before the loop is setup; in the loop bodies are called, and statistics kept.
 
-use punctual_core::calendar::CalendarState;
+use std::sync::Arc;
+
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::Many;
-use punctual_core::executive::schedule::Schedule;
-use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
@@ -22,13 +20,14 @@ use super::run::{Run, Times};
 use super::shared::IDLE;
 use crate::calendar;
 use crate::counting::{ByRank, Counting};
-use crate::handover::{RunningPlan, Stretch};
+use crate::handover::{RunningPlan, RunningUnits, Stretch};
 use crate::loops::ready;
 use crate::neighbours::Neighbour;
 use crate::periodic::Plan;
 use crate::quiet::Quiet;
 use crate::remote::RemoteTask;
 use crate::rt_thread::RtThread;
+use crate::safety::Demand;
 use crate::session::ThreadSession;
 
 /// What is behind a rank.
@@ -45,7 +44,7 @@ pub(super) struct Lane<'env> {
     pub(super) thread: RtThread,
     pub(super) plan: Plan,
     /// And how long before each unit nothing else runs.
-    pub(super) calendar: Option<(calendar::Plan, Span)>,
+    pub(super) calendar: Option<(Arc<calendar::Plan>, Span)>,
     /// The calendar's tasks, then the table's.
     pub(super) ranks: Vec<RankOf<'env>>,
     pub(super) idle: Option<Idle<'env>>,
@@ -78,6 +77,13 @@ impl<'env> Lane<'env> {
     /// What its wait adapts to: the shortest time between two wakes that is certain.
     pub(super) fn adapts_to(&self) -> Period {
         self.periods().min().unwrap_or(IDLE)
+    }
+
+    /// What it may take of its CPU.
+    pub(super) fn demand(&self) -> Demand {
+        let demand = self.thread.demand(self.adapts_to());
+        let units = self.calendar.as_ref().map_or(0.0, |(units, _)| units.load());
+        Demand { share: (demand.share + self.plan.load() + units).min(1.0), ..demand }
     }
 
     /// How long it may make no progress; `None` where nobody watches.
@@ -121,15 +127,12 @@ impl<'env> Lane<'env> {
         run.ready();
         if let Some(times) = run.await_go(at == 0, || many.clock.now()) {
             shared.watched.arm(process::tid());
-            let ended = match calendar {
-                None => {
-                    let mut running = RunningPlan::new(plan, epoch, times.from);
-                    let (Times { from, end }, turns) = (times, shared.watched.word());
-                    let stretch = Stretch { from, end, stop: &ending.stop, turns };
-                    shared.handover.run(&mut many, &mut running, &stretch)
-                }
-                Some((units, gap)) => obey(&mut many, (&units, gap), &plan, epoch, &times, run),
-            };
+            let (Times { from, end }, turns) = (times, shared.watched.word());
+            let units = calendar.as_ref();
+            let units = units.map(|(units, gap)| RunningUnits::new(units, epoch, from, *gap));
+            let mut running = RunningPlan::new(plan, epoch, from);
+            let stretch = Stretch { from, end, stop: &ending.stop, turns };
+            let ended = shared.handover.run_with(&mut many, &mut running, units, &stretch);
             shared.watched.disarm();
             run.rest(&ended, &times, &mut many.clock);
             match ended {
@@ -143,33 +146,4 @@ impl<'env> Lane<'env> {
         let wait = Wait::<C>::status(&many.wait);
         (LoopEnd { policy, wait, quiet }, many.tasks.tasks.remotes)
     }
-}
-
-/// The loop over a calendar, and over the tasks beside it.
-fn obey<'r, 'env, C: Clock + Clone + Send>(
-    many: &mut Many<C, Filling<'r, 'env>, Cancelling<'r, Bodies<'r, 'env>>, ByRank>,
-    (units, gap): (&calendar::Plan, Span),
-    plan: &Plan,
-    epoch: Instant,
-    times: &Times,
-    run: &'r Run<'_, 'env, C>,
-) -> Ended {
-    let stop = &run.shared.ending.stop;
-    let (places, table) = (units.calendar(epoch), plan.table(epoch));
-    let (mut progress, mut storage) = (units.storage(), plan.storage());
-    // Storage that the plans made for themselves.
-    // No frame is begun in its middle.
-    let frames = Releases::new(epoch, units.frame());
-    let from = frames.release(frames.at_or_after(times.from));
-    let Some(mut unit_state) = CalendarState::begin(&places, &mut progress, from) else {
-        return Ended::Stopped;
-    };
-    let Some(mut state) = TableState::begin(&table, storage.lend(), times.from) else {
-        return Ended::Stopped;
-    };
-    let mut schedule = Schedule::of_calendar(&places, &mut unit_state);
-    if plan.tasks() > 0 {
-        schedule = schedule.with_table(&table, &mut state, gap);
-    }
-    many.obey(&mut schedule, times.end, stop)
 }

@@ -18,18 +18,19 @@ use super::cpus::{cpus_of, places};
 use super::error::ExecutiveError;
 use super::id::TaskId;
 use super::lane::Lane;
-use super::outside::supervised;
+use super::outside::{demands, supervised};
 use super::pace::Pace;
 use super::shared::{AllTasks, Closing, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared};
 use super::sorted::{Sorted, check_load, sort};
 use super::thread::ThreadTask;
 use super::work::Work;
 use crate::calendar::{Beside, CalendarBuilder};
+use crate::checks::check_demands;
 use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
 use crate::periodic::{BuildError, Plan};
 use crate::rt_thread::RtThread;
-use crate::task::{Phase, Task};
+use crate::task::{Offset, Task};
 
 /// A task of a loop, its number and its body.
 type Own<'env> = (usize, Task, Body<'env>);
@@ -55,12 +56,11 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         if !(most > 0.0 && most <= 1.0) {
             return Err(BuildError::Share(most).into());
         }
-        let has_calendar = calendar.is_some();
-        let rules = Rules { thread: thread.clone(), overload, most, tick, has_calendar };
+        let mut rules = Rules { thread: thread.clone(), overload, most, tick, calendar: None };
         let mut entries: Vec<Entry> = Vec::new();
         let Sorted { bodies, threads, processes } = sort(given, &mut entries, thread.policy())?;
         let cpus = cpus_of(&thread, cpus, &bodies)?;
-        if has_calendar && cpus.len() > 1 {
+        if calendar.is_some() && cpus.len() > 1 {
             return Err(ExecutiveError::CalendarCpus.into());
         }
         let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
@@ -75,19 +75,23 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
         if let Some(calendar) = calendar {
             cancels |= add_calendar(calendar, &mut lanes[0], &mut entries)?;
+            rules.calendar = lanes[0].calendar.clone();
         }
         thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
         for task in lanes.iter().flat_map(Lane::counted) {
             entries[task].stats = Some(Memory::Own(blank(PageKind::Lateness)));
         }
+        let of_processes = demands(&processes, &thread);
         let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
 
+        let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
+        let cautions = check_demands(&own.chain(of_processes).collect::<Vec<_>>())?;
         let tasks = AllTasks { entries, lanes: lane_tasks };
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let shared = Arc::new(Shared::new(lanes_shared, threads.len(), rules, tasks, cancels));
         let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
-        let executive = Executive {
+        let plan = Executive {
             shared,
             closing,
             lanes,
@@ -97,8 +101,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             phase,
             samples,
             peak,
+            cautions,
         };
-        Ok((executive, ids))
+        Ok((plan, ids))
     }
 }
 
@@ -128,7 +133,7 @@ impl Main {
 
     /// The task at its phase.
     fn fixed(&self, task: &Task) -> Task {
-        task.clone().phase(Phase::At(self.phase_ns(task)))
+        task.clone().phase(Offset::At(self.phase_ns(task)))
     }
 
     /// The tasks in threads of their own.
@@ -254,6 +259,6 @@ fn add_calendar<'env>(
         entries.push(Entry { name, stats: None, removed: false });
     }
     lane.ranks.extend(table);
-    lane.calendar = Some((plan, gap));
+    lane.calendar = Some((Arc::new(plan), gap));
     Ok(terminates)
 }

@@ -13,7 +13,7 @@ use crate::task::Task;
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     command: Vec<OsString>,
-    cpu: Option<u32>,
+    pub(super) cpu: Option<u32>,
     fifo: Option<u8>,
     register_within: Option<Duration>,
     restart: Restart,

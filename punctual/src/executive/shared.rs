@@ -9,13 +9,14 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual_core::executive::cancel::Token;
-use punctual_core::time::{Instant, Period};
+use punctual_core::time::{Instant, Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::body::Parts;
 use super::ending::Ending;
 use super::id::TaskId;
 use super::idle::IdleCounts;
+use crate::calendar;
 use crate::counting::Stats as Memory;
 use crate::handover::Handover;
 use crate::monitor::{Force, Watched};
@@ -99,7 +100,8 @@ pub(super) struct Rules {
     pub(super) overload: bool,
     pub(super) most: f64,
     pub(super) tick: Option<Duration>,
-    pub(super) has_calendar: bool,
+    /// The calendar, and how long before each unit nothing else runs.
+    pub(super) calendar: Option<(Arc<calendar::Plan>, Span)>,
 }
 
 impl Rules {

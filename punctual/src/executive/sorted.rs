@@ -13,7 +13,7 @@ use super::work::{Given, Work};
 use crate::error::Error;
 use crate::periodic::{BuildError, Periodic};
 use crate::rt_thread::RtThread;
-use crate::task::{Phase, Place, Task};
+use crate::task::{Offset, Place, Task};
 
 /// The tasks by who does their work.
 #[derive(Default)]
@@ -81,7 +81,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
         (OnOverrun::Delay, _) => Some("a device triggers it: it has no phase that could move"),
         (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
         (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
-        (_, Phase::At(_) | Phase::After(..)) => Some("a device triggers it: it has no phase"),
+        (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
         _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
             Some("a device triggers it: without a release nothing is late")
         }
@@ -108,8 +108,7 @@ pub(super) fn check_load<'t>(
         Place::Thread(thread) => thread.cpu.is_some() && thread.cpu != main.cpu,
         _ => false,
     };
-    let share = |task: &Task| task.budget_ns.unwrap_or(0) as f64 / task.period.as_ns_f64();
-    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(share).sum();
+    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
     // A sum of quotients may be off by a few parts in 10¹⁶.
     if load > 1.0 + 1e-9 && !overload {
         return Err(BuildError::Overload(load).into());

@@ -17,8 +17,9 @@ use super::run::Run;
 use super::thread::{self, Released, ThreadTask};
 use super::watch::watch;
 use super::work::Work;
+use crate::checks::check_period;
 use crate::error::Kind;
-use crate::loops::LoopPhase;
+use crate::loops::Phase;
 use crate::monitor::above;
 use crate::process::{Supervisor, TaskOutcome};
 use crate::recording::Recording;
@@ -27,9 +28,11 @@ use crate::session::ThreadSession;
 /// What the main loop begins with.
 pub(super) struct MainStart<'env, C> {
     pub(super) clocking: Clocking<'env, C>,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     /// A divisor of all periods, as far as there is one.
     pub(super) common: Period,
+    /// The shortest of all.
+    pub(super) shortest: Option<Period>,
 }
 
 /// What all threads left.
@@ -122,18 +125,21 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
 
     /// The main loop: finds the clock and the epoch for all.
     fn main_loop(&self, lane: Lane<'env>, start: MainStart<'env, C>) -> LaneEnd<'r> {
-        let (run, MainStart { clocking, phase, common }) = (self.run, start);
+        let (run, MainStart { clocking, phase, common, shortest }) = (self.run, start);
         // A clock of the caller's may panic: the others wait for this thread.
         let _all = Abort(run);
         let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
         run.refuse(session.refused());
         let mut clock = (clocking.make)();
+        if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
+            run.fail(why);
+        }
         let quiet = match phase {
-            LoopPhase::Quiet => (clocking.quiet)(&mut clock, common),
+            Phase::Quiet => (clocking.quiet)(&mut clock, common),
             _ => None,
         };
         let epoch = Instant::from_ns(match (phase, quiet) {
-            (LoopPhase::At(ns), _) => ns,
+            (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
         let all = self.threads.iter().zip(self.released);

@@ -31,6 +31,7 @@ use crate::monitor::{Guarded, RunawayRule, Watched};
 use crate::periodic::Plan;
 use crate::remote::{RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
+use crate::safety::{self, Demand};
 use crate::session::ThreadSession;
 use crate::task::{Place, Task};
 use crate::wait_policy::WaitPolicy;
@@ -70,6 +71,13 @@ impl ThreadTask {
             other => other,
         });
         Self { entry, task, cpu: thread.cpu, policy, wait: thread.wait, pace }
+    }
+
+    /// What it may take of its CPU.
+    pub(super) fn demand(&self) -> Demand {
+        let Self { cpu, policy, task, .. } = self;
+        let real_time = safety::is_real_time(*policy);
+        Demand { cpu: *cpu, real_time, period: task.period, share: task.load() }
     }
 
     /// What its statistics are of.

@@ -1,4 +1,6 @@
 //! Why a reference cannot be followed, in words for a person.
+//!
+//! Plain data and its text; the public error is [`crate::Error`].
 
 use std::fmt;
 use std::io;
@@ -6,43 +8,51 @@ use std::io;
 use punctual_core::follow::Settings;
 use punctual_core::time::Span;
 
-use super::{Follow, Reference};
+use crate::error_kind::ErrorKind;
 
 /// The most that a grid's time may be made to differ from CLOCK_MONOTONIC's, parts in 10⁹.
 pub(super) const LIMIT_MAX_PPB: i64 = 100_000_000;
 
+/// The shortest time between two readings.
+pub(super) const EVERY_MIN: Span = Span::from_ms(1);
+
 /// Why a reference cannot be followed.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum FollowError {
-    /// It could not be read once.
-    Unreadable(Reference),
-    /// Readings so close to one another: at least [`Follow::EVERY_MIN`].
+pub(crate) enum FollowError {
+    /// This reference could not be read.
+    Unreadable(String),
+    /// The time between two readings is below [`Follow::EVERY_MIN`].
     Every(Span),
-    /// A lead below nothing, or not below the distance of two readings, which follows.
+    /// The lead is negative, or not shorter than the time between two readings, which follows.
     Lead(Span, Span),
-    /// Settings that cannot be: a limit outside 0 to 10⁸ parts in 10⁹, a step below nothing, a
-    /// period of nothing.
+    /// Settings out of range.
     Settings(Settings),
-    /// There is no thread for it.
+    /// The thread cannot be started.
     Thread(io::Error),
+}
+
+impl FollowError {
+    /// What kind of thing it is.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreadable(_) => ErrorKind::Unreadable,
+            Self::Thread(_) => ErrorKind::Thread,
+            _ => ErrorKind::Setting,
+        }
+    }
 }
 
 impl fmt::Display for FollowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(reference) => write!(f, "{reference:?} cannot be read"),
+            Self::Unreadable(reference) => write!(f, "{reference} cannot be read"),
             Self::Every(every) => {
-                write!(
-                    f,
-                    "distance of two readings must be at least {} (got {every})",
-                    Follow::EVERY_MIN
-                )
+                write!(f, "time between two readings must be at least {EVERY_MIN} (got {every})")
             }
             Self::Lead(lead, every) => {
                 write!(
                     f,
-                    "lead must be from 0 to below the distance of two readings of {every} (got \
+                    "lead must be from 0 to below the time between two readings of {every} (got \
                      {lead})"
                 )
             }

@@ -1,7 +1,7 @@
 //! A PTP hardware clock as the system shows it, `/dev/ptpN`, read beside CLOCK_MONOTONIC.
 //!
-//! For the thread that follows one. Opens character devices only, and never waits for one; sets
-//! nothing.
+//! For the thread that follows one. Opens character devices only, never blocks on one, changes no
+//! clock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -29,11 +29,11 @@ pub struct PtpClock {
 }
 
 impl PtpClock {
-    /// Opens a device, and finds out how it can be read best.
+    /// Opens a device, and determines how it can be read best.
     ///
     /// # Errors
-    /// What the kernel says where there is no such device or no right to it; `InvalidInput` for
-    /// what is no PTP clock. Another kind of device is not opened: that may set something off.
+    /// The kernel's error where there is no such device or no right to open it; `InvalidInput` for
+    /// another kind of file or device, which is not opened, since that may have effects.
     ///
     /// # Real-time: setup only
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -53,11 +53,12 @@ impl PtpClock {
     /// How it is read at present.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn how(&self) -> How {
         self.how
     }
 
-    /// Both clocks at one moment. Where the way it was read so far fails (a clocksource that the
+    /// Both clocks at one moment. Where the method used so far fails (a clocksource that the
     /// hardware cannot stamp any more), the others are tried.
     pub(super) fn read(&mut self) -> Option<ClockReading> {
         let offset = || {
@@ -74,11 +75,12 @@ impl PtpClock {
     }
 }
 
-/// The first way that works, and what it gave.
+/// The first method that works, and its sample.
 ///
-/// A driver without cross timestamps says EOPNOTSUPP; one that has them ENODEV while the
+/// A driver without cross timestamps returns EOPNOTSUPP; one that has them returns ENODEV while the
 /// clocksource is not the counter that its hardware stamps; a kernel that does not know a request
-/// ENOTTY. Each says nothing of the next way, so that all are tried; the last one's word counts.
+/// returns ENOTTY. None of these errors tells whether the next method works, so that all are tried;
+/// the last error is returned.
 fn best(mut read: impl FnMut(How) -> Result<PtpSample, Errno>) -> Result<(How, PtpSample), Errno> {
     let [first, rest @ ..] = How::ALL;
     let mut tried = read(first).map(|sample| (first, sample));

@@ -21,20 +21,20 @@ pub enum Reference {
     Realtime,
     /// A PTP hardware clock.
     Ptp(PtpClock),
-    /// Whatever the caller reads: a bus's distributed clocks, a sound card. `None` where it cannot
-    /// be read now.
+    /// Whatever the caller reads: a bus's distributed clocks, a sound card. `None` while it cannot
+    /// be read.
     ///
-    /// It is called on the thread that follows, never in a loop, and may take its time. What it
-    /// gives is one moment on both clocks: the reference in ns since whatever zero, never turning
-    /// over (a counter of 32 bits is to be continued by the caller), and CLOCK_MONOTONIC then. The
-    /// nearer the two belong together the better; `width` says how far they may be apart.
+    /// The callback runs on the thread that follows, never in a loop, and may take its time. It
+    /// returns one moment on both clocks: the reference's time in ns since any zero, which must
+    /// never wrap (the caller extends a counter of 32 bits), and CLOCK_MONOTONIC at that moment.
+    /// `width` says how far the two may be apart; smaller is better.
     ///
-    /// A device that can be asked is asked between two looks at the clock. A sound card's driver
-    /// gives both at once: the frames that were played, and when that was so.
+    /// To read a device, take CLOCK_MONOTONIC before and after. A sound card's driver returns both
+    /// at once: the frames that were played, and when.
     ///
     /// ```
-    /// use punctual_core::time::{Instant, Span};
-    /// use punctual::follow::{Follow, ClockReading, Reference};
+    /// use punctual::follow::{ClockReading, Follow, Reference};
+    /// use punctual::{Instant, Span};
     /// # use punctual_os::clock::{ClockId, now_ns};
     /// # struct Status { frames_played: u64, stamp_ns: u64 }
     /// # struct Card;
@@ -55,30 +55,30 @@ pub enum Reference {
     ///     })
     /// }));
     /// let follower = Follow::new(audio).start()?;
-    /// # Ok::<(), punctual::follow::FollowError>(())
+    /// # Ok::<(), punctual::Error>(())
     /// ```
     ///
-    /// A time that comes with each frame of a bus, as EtherCAT's distributed clocks do, is met by
-    /// the loop itself. It leaves it in a [`Last`](super::Last), which takes some nanoseconds, and
-    /// the callback takes it from there; where no new one came it gives `None`, and
-    /// [`Follower::unread`](super::Follower::unread) counts. Exchange frames before the grid is
-    /// started: it begins at the first reading.
+    /// A time that comes with each frame of a bus, as EtherCAT's distributed clocks do, reaches
+    /// the loop itself. The loop puts it into a [`Last`](super::Last), which takes some
+    /// nanoseconds, and the callback takes it from there. Without a new reading it returns `None`,
+    /// and [`Follower::unread`](super::Follower::unread) counts. Exchange frames before
+    /// [`Follow::start`](super::Follow::start), which needs a first reading.
     ///
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use punctual::clocks::Vdso;
-    /// use punctual_core::clock::Clock;
-    /// use punctual_core::time::{Instant, Span};
-    /// use punctual::follow::{Follow, Last, ClockReading, Reference};
+    /// use punctual::follow::{ClockReading, Follow, Last, Reference};
+    /// use punctual::{Clock, Instant, Span};
+    /// # use punctual::clocks::Vdso;
+    /// # fn now() -> Instant { Vdso.now() }
     /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
     ///
     /// let last = Arc::new(Last::new());
     /// // In the loop, each cycle: the system time of the reference slave, register 0x0910, was
     /// // read on the frame's way, somewhere between sending and receiving it.
-    /// let sent = Vdso.now();
+    /// let sent = now();
     /// let dc_time_ns = exchange_frame();
-    /// let way = Vdso.now() - sent;
+    /// let way = now() - sent;
     /// last.put(ClockReading {
     ///     monotonic: sent + Span::from_ns(way.as_ns() / 2),
     ///     reference: Instant::from_ns(dc_time_ns),
@@ -89,10 +89,10 @@ pub enum Reference {
     /// let bus = Arc::clone(&last);
     /// let dc = Reference::Callback(Box::new(move || bus.take()));
     /// let follower = Follow::new(dc).start()?;
-    /// let mut clock = follower.clock(Vdso);
+    /// let mut clock = follower.clock();
     /// // The loop's clock from here on. Releases at multiples of its period are the bus's SYNC0.
-    /// assert!(clock.now() > Vdso.now());
-    /// # Ok::<(), punctual::follow::FollowError>(())
+    /// assert!(clock.now() > now());
+    /// # Ok::<(), punctual::Error>(())
     /// ```
     Callback(Box<dyn FnMut() -> Option<ClockReading> + Send>),
 }
@@ -129,6 +129,7 @@ impl Reference {
     /// Both clocks at one moment; `None` where the reference could not be read.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn read(&mut self) -> Option<ClockReading> {
         let system = |id| {
             let (monotonic, reference, width) = bracket(id);

@@ -1,5 +1,9 @@
 //! References that are followed by a real thread: what drifts, steps, stops, or comes too late.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::clock::Clock;
+
 use super::*;
 use crate::clocks::Vdso;
 
@@ -30,7 +34,7 @@ fn a_thread_follows_what_it_is_given_and_counts_its_step() {
     let status = until(&follower, |status| status.readings > 40);
     assert!((status.drift_ppb - 30_000.0).abs() < 3_000.0, "{status:?}");
     assert_eq!(status.steps, 0);
-    let mut clock = follower.clock(Vdso);
+    let mut clock = follower.over(Vdso);
     let before = (clock.wake(), monotonic());
     stepped.store(true, Ordering::Relaxed);
     let status = until(&follower, |status| status.steps > 0);
@@ -70,8 +74,11 @@ fn what_was_set_and_cannot_be_is_refused_before_anything_is_read() {
     let every = |every_ns, lead_ns| {
         refused(unread().every(Span::from_ns(every_ns), Span::from_ns(lead_ns)))
     };
-    assert_eq!(every(500_000, 0), "distance of two readings must be at least 1.00 ms (got 500 µs)");
-    let lead = "lead must be from 0 to below the distance of two readings of 2.00 ms";
+    assert_eq!(
+        every(500_000, 0),
+        "time between two readings must be at least 1.00 ms (got 500 µs)"
+    );
+    let lead = "lead must be from 0 to below the time between two readings of 2.00 ms";
     assert_eq!(every(2_000_000, -1), format!("{lead} (got -1 ns)"));
     assert_eq!(every(2_000_000, 2_000_000), format!("{lead} (got 2.00 ms)"));
     let usual = Settings::default();
@@ -109,13 +116,7 @@ fn a_reference_that_stops_is_counted_once() {
 
 #[test]
 fn what_was_thought_of_too_late_is_not_published() {
-    let common = Common {
-        shared: Shared::default(),
-        settings: Settings::default(),
-        unread: AtomicU64::new(0),
-        late: AtomicU64::new(0),
-        over: AtomicBool::new(false),
-    };
+    let common = Common::new(Settings::default());
     let reading = |ns: u64| {
         let at = Instant::from_ns(ns);
         ClockReading {

@@ -87,7 +87,7 @@ use crate::periodic::{Plan, PlanStorage, Successor};
 
 pub use publish::{Answer, Handover};
 pub use refused::Refused;
-pub use run::Stretch;
+pub use run::{RunningUnits, Stretch};
 
 /// How often a loop looks whether there is a change, at least.
 pub const LOOK: Span = Span::from_ms(100);

@@ -5,16 +5,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_core::calendar::{CalendarPosition, CalendarState, TaskProgress, UnitTable};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Before, TableState};
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Dispatch, Many, Observe};
 use punctual_core::executive::schedule::Schedule;
+use punctual_core::releases::Releases;
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 
 use super::{Change, Exchange, Handover, LOOK, RunningPlan};
+use crate::calendar;
 
 /// A look that never comes: waits are as long as they are.
 const NEVER: Span = Span::from_ns(i64::MAX);
@@ -31,6 +34,31 @@ pub struct Stretch<'s> {
     /// Counts the moments in which there was nothing to do: progress for a watchdog, at least
     /// every [`LOOK`] while tasks return.
     pub turns: &'s AtomicU64,
+}
+
+/// The units of a calendar that run in the same loop as the plan, and never change.
+#[derive(Debug)]
+pub struct RunningUnits<'c> {
+    table: UnitTable<'c>,
+    progress: Vec<TaskProgress>,
+    position: CalendarPosition,
+    guard: Span,
+}
+
+impl<'c> RunningUnits<'c> {
+    /// The units of `plan`, whose first frame is the first one at or after `from`; tasks of the
+    /// other plan run until `guard` before a unit.
+    ///
+    /// # Real-time: setup only
+    pub fn new(plan: &'c calendar::Plan, epoch: Instant, from: Instant, guard: Span) -> Self {
+        let (table, mut progress) = (plan.calendar(epoch), plan.storage());
+        // No frame is begun in its middle.
+        let frames = Releases::new(epoch, plan.frame());
+        let from = frames.release(frames.at_or_after(from));
+        let state = CalendarState::begin(&table, &mut progress, from);
+        let position = state.expect("the plan's own storage is large enough").position();
+        Self { table, progress, position, guard }
+    }
 }
 
 impl<B> Handover<B> {
@@ -52,8 +80,28 @@ impl<B> Handover<B> {
         O: Observe,
         B: Exchange<D, O>,
     {
+        self.run_with(many, running, None, stretch)
+    }
+
+    /// The same with the units of a calendar, which stay: changes are of the plan alone.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run_with<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut RunningPlan,
+        mut units: Option<RunningUnits<'_>>,
+        stretch: &Stretch<'_>,
+    ) -> Ended
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Exchange<D, O>,
+    {
         let ended = loop {
-            if let Some(ended) = self.leg(many, running, stretch) {
+            if let Some(ended) = self.leg(many, running, units.as_mut(), stretch) {
                 break ended;
             }
         };
@@ -66,6 +114,7 @@ impl<B> Handover<B> {
         &self,
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
+        units: Option<&mut RunningUnits<'_>>,
         stretch: &Stretch<'_>,
     ) -> Option<Ended>
     where
@@ -82,11 +131,30 @@ impl<B> Handover<B> {
             return Some(Ended::Finished);
         };
         let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
-        let mut schedule = Schedule::of_table(&table, &mut state);
+        let (mut unit_state, position) = match units {
+            Some(RunningUnits { table, progress, position, guard }) => {
+                let unit_state = CalendarState::resume(progress, *position);
+                (Some((&*table, unit_state, *guard)), Some(position))
+            }
+            None => (None, None),
+        };
+        let mut schedule = match &mut unit_state {
+            None => Schedule::of_table(&table, &mut state),
+            Some((units, unit_state, guard)) => {
+                let schedule = Schedule::of_calendar(units, unit_state);
+                match table.tasks() {
+                    0 => schedule,
+                    _ => schedule.with_table(&table, &mut state, *guard),
+                }
+            }
+        };
         schedule = schedule.leave_on(&self.asked, stretch.turns, look);
         let ended = many.obey(&mut schedule, stretch.end, stretch.stop);
         if !schedule.left() {
             return Some(ended);
+        }
+        if let (Some((_, unit_state, _)), Some(position)) = (&unit_state, position) {
+            *position = unit_state.position();
         }
         // No release before the first one, also where there is a change before that.
         let now = many.clock.now().max(stretch.from - Span::from_ns(1));

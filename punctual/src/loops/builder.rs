@@ -12,7 +12,7 @@ use crate::rt_thread::RtThread;
 
 /// Where releases lie within their period on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LoopPhase {
+pub enum Phase {
     /// Away from the kernel's tick, whose place is measured at the start; at multiples of the
     /// period where no tick is found, or where the period meets it at any phase.
     #[default]
@@ -28,7 +28,7 @@ pub enum LoopPhase {
 #[must_use = "a loop begins with `start`"]
 pub struct LoopBuilder {
     pub(super) period: Period,
-    pub(super) phase: LoopPhase,
+    pub(super) phase: Phase,
     pub(super) thread: RtThread,
     pub(super) samples: Option<PathBuf>,
 }
@@ -37,14 +37,15 @@ impl LoopBuilder {
     /// A loop of this period at a quiet phase, on a thread with the defaults of [`RtThread`].
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn new(period: Period) -> Self {
-        Self { period, phase: LoopPhase::Quiet, thread: RtThread::any(), samples: None }
+        Self { period, phase: Phase::Quiet, thread: RtThread::any(), samples: None }
     }
 
     /// Sets where its releases lie.
     ///
     /// # Real-time: setup only
-    pub fn phase(mut self, phase: LoopPhase) -> Self {
+    pub fn phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
         self
     }
@@ -57,9 +58,10 @@ impl LoopBuilder {
         self
     }
 
-    /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads; a file
-    /// of that name is replaced. A companion thread writes it, so that a kill costs no more
-    /// than half a second of samples. It is not synced: a power cut may cost all of them.
+    /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads. A file
+    /// of that name stays until the first samples are written, and is replaced then. A companion
+    /// thread writes them, so that a kill costs no more than half a second of samples. The file is
+    /// not synced: a power cut may cost all of them.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
@@ -73,11 +75,10 @@ impl LoopBuilder {
     /// The first thing that cannot.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         match self.phase {
-            LoopPhase::At(ns) if ns >= self.period.as_ns() => {
-                Err(Kind::Phase(ns, self.period).into())
-            }
+            Phase::At(ns) if ns >= self.period.as_ns() => Err(Kind::Phase(ns, self.period).into()),
             _ => self.thread.check(self.period),
         }
     }

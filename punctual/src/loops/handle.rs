@@ -60,6 +60,7 @@ impl LoopHandle {
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.
     ///
     /// # Real-time: reader side
+    #[doc(hidden)]
     pub fn stalls(&self) -> Stalls {
         self.control.stalls()
     }
@@ -67,6 +68,7 @@ impl LoopHandle {
     /// How the watchdog ended the loop, if it did.
     ///
     /// # Real-time: reader side
+    #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
         self.control.forced()
     }

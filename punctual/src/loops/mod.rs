@@ -9,26 +9,31 @@
 mod builder;
 mod control;
 mod handle;
+mod properties;
 mod start;
 mod warm_up;
 
+use std::time::Duration;
+
 use punctual_core::clock::Clock;
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::Flow;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Strategy, Wait, WaitStatus};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_core::wait::{Strategy, Wait};
 
 use crate::clocks::MachineClock;
 use crate::counting::Counting;
 use crate::neighbours::Neighbour;
 use crate::quiet::Quiet;
 use crate::recording::Recording;
+use crate::rt_thread::span;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Summary};
 
 pub use crate::monitor::Watchdog;
-pub use builder::{LoopBuilder, LoopPhase};
+pub use builder::{LoopBuilder, Phase};
 pub use control::Control;
 pub use handle::LoopHandle;
 pub use punctual_core::executive::many::Cycle;
@@ -43,12 +48,12 @@ const LEAD: Span = Span::from_us(100);
 ///
 /// ```
 /// use punctual::{Loop, Period};
-/// # use punctual::{LoopPhase, RtThread, WaitPolicy};
+/// # use punctual::{Phase, RtThread, WaitPolicy};
 ///
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
 /// # // What the defaults take two seconds to find out.
 /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
-/// # let each_ms = each_ms.phase(LoopPhase::Zero).thread(thread);
+/// # let each_ms = each_ms.phase(Phase::Zero).thread(thread);
 /// let mut each_ms = each_ms.start()?;
 /// while let Some(cycle) = each_ms.wait() {
 ///     // What is to be done, for cycle.dt since it was done last.
@@ -63,7 +68,6 @@ const LEAD: Span = Span::from_us(100);
 /// On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
 ///
 /// ```
-/// use punctual::clocks::MachineClock;
 /// use punctual::follow::{Follow, Reference};
 /// use punctual::{Loop, Period};
 /// # use punctual::{RtThread, WaitPolicy};
@@ -71,10 +75,10 @@ const LEAD: Span = Span::from_us(100);
 /// let follower = Follow::new(Reference::Tai).start()?;
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
 /// # let each_ms = each_ms.thread(RtThread::any().wait(WaitPolicy::sleep()));
-/// let mut each_ms = each_ms.start_on(follower.clock(MachineClock::best()))?;
+/// let mut each_ms = each_ms.start_on(follower.clock())?;
 /// let cycle = each_ms.wait().expect("nobody stops it");
 /// assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), punctual::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Loop<C: Clock = MachineClock> {
@@ -83,6 +87,8 @@ pub struct Loop<C: Clock = MachineClock> {
     quiet: Option<Quiet>,
     gate: Gate<C, Strategy, Counting>,
     begun: bool,
+    /// Whether its time was up.
+    finished: bool,
     /// The instant of its release 0; zero before the first wait.
     first: Instant,
     handle: LoopHandle,
@@ -107,6 +113,7 @@ impl Loop {
     /// What its stamps are taken with.
     ///
     /// # Real-time: setup only
+    #[doc(hidden)]
     pub fn clock_name(&self) -> &'static str {
         self.gate.clock.name()
     }
@@ -136,9 +143,36 @@ impl<C: Clock> Loop<C> {
         if stalls.count > 0 {
             self.handle.control.stalled(stalls);
         }
-        let cycle = self.gate.wait(self.handle.control.flag()).ok();
+        let cycle = self.gate.wait(self.handle.control.flag());
         self.handle.control.beat();
-        cycle
+        cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
+    }
+
+    /// Runs `body` in each cycle for `duration`, from its first release on where nothing has run
+    /// yet, or until it is stopped; [`Flow::Stop`] from the body stops it. Ends the loop as
+    /// [`Loop::finish`] does.
+    ///
+    /// A panic of the body ends the loop in order and goes on in the caller.
+    ///
+    /// # Real-time: setup only
+    pub fn run_for<R: Into<Flow>>(
+        mut self,
+        duration: Duration,
+        mut body: impl FnMut(&mut Cycle<'_>) -> R,
+    ) -> Summary {
+        let from = if self.begun {
+            self.gate.clock.now()
+        } else {
+            self.begin();
+            self.first
+        };
+        self.gate.end_at(from + span(duration));
+        while let Some(mut cycle) = self.wait() {
+            if body(&mut cycle).into() == Flow::Stop {
+                break;
+            }
+        }
+        self.finish()
     }
 
     /// Where the first wait finds itself.
@@ -159,6 +193,7 @@ impl<C: Clock> Loop<C> {
     /// loop's own thread.
     ///
     /// # Real-time: in loop
+    #[doc(hidden)]
     pub fn count(&mut self) {
         self.gate.count();
     }
@@ -170,51 +205,6 @@ impl<C: Clock> Loop<C> {
         self.handle.clone()
     }
 
-    /// The offset of its releases from multiples of the period on its clock, ns.
-    ///
-    /// # Real-time: in loop
-    pub fn phase_ns(&self) -> u64 {
-        self.phase_ns
-    }
-
-    /// The quiet phase that it took; `None` where none was requested, or found.
-    ///
-    /// # Real-time: in loop
-    pub fn quiet(&self) -> Option<Quiet> {
-        self.quiet
-    }
-
-    /// What its wait does at present, and what it learned of this machine.
-    ///
-    /// # Real-time: in loop
-    pub fn wait_status(&self) -> WaitStatus {
-        Wait::<C>::status(&self.gate.wait)
-    }
-
-    /// The policy that its thread has now: the watchdog may have taken it away.
-    ///
-    /// # Real-time: in loop
-    pub fn policy(&self) -> SchedPolicy {
-        match self.handle.forced() {
-            Some(_) => punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other),
-            None => self.session.policy(),
-        }
-    }
-
-    /// What the kernel refused its thread and its process.
-    ///
-    /// # Real-time: setup only
-    pub fn refused(&self) -> &[Refusal] {
-        &self.refused
-    }
-
-    /// Which settings cannot be kept on this machine, and why.
-    ///
-    /// # Real-time: setup only
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
     /// what it did.
     ///
@@ -223,10 +213,11 @@ impl<C: Clock> Loop<C> {
         self.gate.finish();
         self.handle.control.disarm();
         let end = match self.handle.forced() {
-            Some(force) => End::Forced(force),
+            Some(force) => force.into(),
+            None if self.finished => End::Finished,
             None => End::Stopped,
         };
-        let samples = self.recording.take().map(Recording::finish);
+        let samples = self.recording.take().and_then(Recording::finish);
         let policy = self.policy();
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
@@ -238,26 +229,12 @@ impl<C: Clock> Loop<C> {
             refused,
             warnings,
             samples,
-            background: None,
+            idle_slices: (0, 0),
             epoch: self.first,
             quiet: self.quiet,
             wait: self.wait_status(),
             processes: Vec::new(),
         }
-    }
-
-    /// Whether its memory is locked.
-    ///
-    /// # Real-time: setup only
-    pub fn memory_locked(&self) -> bool {
-        self.process.memory_locked()
-    }
-
-    /// Whether a watchdog looks after it.
-    ///
-    /// # Real-time: setup only
-    pub fn is_watched(&self) -> bool {
-        self.watchdog.is_some()
     }
 }
 

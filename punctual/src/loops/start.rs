@@ -10,10 +10,11 @@ use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Strategy};
 
 use super::Loop;
-use super::builder::{LoopBuilder, LoopPhase};
+use super::builder::{LoopBuilder, Phase};
 use super::control::Control;
 use super::handle::LoopHandle;
 use super::warm_up::ready;
+use crate::checks::{check_demands, check_period};
 use crate::clocks::{MachineClock, wake_cost};
 use crate::counting::Counting;
 use crate::error::{Error, Kind};
@@ -22,6 +23,7 @@ use crate::neighbours::Neighbour;
 use crate::quiet::{self, Quiet};
 use crate::recording::{Facts, Recording};
 use crate::rt_thread::RtThread;
+use crate::safety::Caution;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::wait_policy::{WaitPolicy, Way};
 
@@ -43,7 +45,7 @@ impl LoopBuilder {
         let clock = |period: Period| {
             let mut clock = MachineClock::best();
             let quiet = match phase {
-                LoopPhase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
+                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
                 _ => None,
             };
             (clock, quiet)
@@ -53,7 +55,7 @@ impl LoopBuilder {
 
     /// The same on a clock of the caller's: one that is followed
     /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
-    /// on its time. [`LoopPhase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
+    /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
     /// and a grid that drifts against it passes through it wherever it begins.
     ///
     /// # Errors
@@ -73,6 +75,7 @@ impl LoopBuilder {
     ) -> Result<Loop<C>, Error> {
         self.check()?;
         let Self { period, phase, thread, samples } = self;
+        let cautions = check_demands(&[thread.demand(period)])?;
         let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
         let control = Control::default();
         // Before the session, so that it may run on any CPU that the caller may.
@@ -86,12 +89,14 @@ impl LoopBuilder {
         }
         let (neighbour, beside) = Neighbour::enter(thread.cpu);
         let (mut clock, quiet) = clock(period);
+        check_period(period, &mut clock)?;
         let phase_ns = match (phase, quiet) {
-            (LoopPhase::At(ns), _) => ns,
+            (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);
         warnings.extend(beside);
+        warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
         let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
         let (recording, mut rings) = recording.unzip();
@@ -104,6 +109,7 @@ impl LoopBuilder {
             quiet,
             gate: Gate::new(clock, wait, observe, releases, 0),
             begun: false,
+            finished: false,
             first: Instant::from_ns(0),
             handle,
             recording,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
+use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 use super::*;
@@ -13,7 +14,7 @@ use crate::wait_policy::{WaitPolicy, Way};
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
     let builder = Loop::builder(Period::hz(hertz).expect("in range"));
-    builder.phase(LoopPhase::Zero).thread(thread(wait))
+    builder.phase(Phase::Zero).thread(thread(wait))
 }
 
 fn thread(wait: WaitPolicy) -> RtThread {
@@ -26,7 +27,7 @@ fn sleeping(hertz: u64) -> LoopBuilder {
 
 #[test]
 fn each_cycle_follows_the_last_or_counts_what_it_missed() {
-    let mut looped = sleeping(3_000).phase(LoopPhase::At(7)).start().expect("a loop");
+    let mut looped = sleeping(3_000).phase(Phase::At(7)).start().expect("a loop");
     let view = looped.handle();
     let mut before: Option<Cycle> = None;
     let mut missed = 0;
@@ -86,7 +87,7 @@ fn what_ran_is_counted_when_the_loop_ends_however_it_ends() {
 
 #[test]
 fn a_stopped_loop_gives_nothing_more() {
-    let fixed = WaitPolicy::fixed(std::time::Duration::from_micros(900));
+    let fixed = WaitPolicy::fixed(Duration::from_micros(900));
     let adaptive = WaitPolicy::adaptive().cpu_budget(0.9).learn_first(false);
     let all = [WaitPolicy::sleep(), fixed, WaitPolicy::spin(), WaitPolicy::rearm(None), adaptive];
     for wait in all {
@@ -117,8 +118,8 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     if !skip::need_native("real timing") {
         return;
     }
-    let builder = Loop::builder(Period::hz(100).expect("in range")).phase(LoopPhase::Zero);
-    let watched = thread(WaitPolicy::sleep()).watchdog(std::time::Duration::from_millis(100));
+    let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
+    let watched = thread(WaitPolicy::sleep()).watchdog(Duration::from_millis(100));
     let mut looped = builder.thread(watched).start().expect("a loop");
     let handle = looped.handle();
     assert!(looped.wait().is_some());
@@ -127,7 +128,7 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     }
     assert!(looped.wait().is_none());
     let summary = looped.finish();
-    assert!(matches!(summary.end, End::Forced(_)), "{summary:?}");
+    assert!(matches!(summary.end, End::Forced | End::Starved), "{summary:?}");
     assert_eq!(summary.policy, SchedPolicy::Other);
     let counts = summary.tasks[0].counts;
     assert!(counts.ran == 1 && counts.missed >= 10 && counts.over_release == 1, "{counts:?}");
@@ -144,7 +145,7 @@ fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
     let said = |builder: LoopBuilder| builder.check().expect_err("refused").to_string();
     let wait = |wait: WaitPolicy| said(Loop::builder(ms).thread(RtThread::any().wait(wait)));
     let way = |way: Way| wait(WaitPolicy::from(way));
-    assert!(said(Loop::builder(ms).phase(LoopPhase::At(1_000_000))).contains("got 1000000 ns"));
+    assert!(said(Loop::builder(ms).phase(Phase::At(1_000_000))).contains("got 1000000 ns"));
     assert!(way(Way::Fixed(Span::from_ms(1))).contains("margin must be from 0"));
     assert!(way(Way::Fixed(Span::from_ns(-1))).contains("got -1 ns"));
     let rearm = wait(WaitPolicy::rearm(Period::from_ns(2_000_000)));
@@ -155,13 +156,20 @@ fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
     assert!(wait(WaitPolicy::adaptive().late_share(1.0)).contains("late wakes"));
     let thread = |thread: RtThread| said(Loop::builder(ms).thread(thread));
     assert!(thread(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
-    let short = std::time::Duration::from_micros(1_999);
+    let short = Duration::from_micros(1_999);
     assert!(thread(RtThread::any().watchdog(short)).contains("two periods"));
     let quick = Loop::builder(Period::from_ns(10_000).expect("in range"));
     assert!(said(quick.thread(RtThread::any().wait(WaitPolicy::spin()))).contains("40.0 µs"));
     assert!(Loop::builder(ms).check().is_ok());
     let missing = sleeping(1_000).record("/nonexistent/directory/run.punctual").start();
     assert!(missing.expect_err("no such place").to_string().contains("run.punctual"));
+}
+
+#[test]
+fn a_period_that_the_clock_fills_is_refused() {
+    let short = Loop::builder(Period::from_ns(1).expect("in range")).phase(Phase::Zero);
+    let why = short.thread(thread(WaitPolicy::sleep())).start().expect_err("refused").to_string();
+    assert!(why.contains("at least 4 of the clock's stamps") && why.contains("1 ns"), "{why}");
 }
 
 #[test]
@@ -200,6 +208,81 @@ fn every_cycle_is_in_the_sample_file() {
 }
 
 #[test]
+fn a_loop_ends_by_itself_or_by_its_body() {
+    let ms = Duration::from_millis;
+    let mut cycles = Vec::new();
+    let looped = sleeping(1_000).start().expect("a loop");
+    let summary = looped.run_for(ms(50), |cycle| cycles.push(cycle.n));
+    let counts = summary.tasks[0].counts;
+    assert_eq!(summary.end, End::Finished);
+    assert_eq!((counts.ran, counts.ran + counts.missed), (cycles.len() as u64, 50));
+    assert!(cycles.iter().all(|&n| n < 50), "{cycles:?}");
+    let looped = sleeping(1_000).start().expect("a loop");
+    let stopping = |cycle: &mut Cycle<'_>| if cycle.n < 9 { Flow::Continue } else { Flow::Stop };
+    assert_eq!(looped.run_for(ms(60_000), stopping).end, End::Stopped);
+    // One that has run already runs for so long from now on.
+    let mut looped = sleeping(1_000).start().expect("a loop");
+    assert!(looped.wait().is_some());
+    assert_eq!(looped.run_for(ms(5), |_| ()).end, End::Finished);
+}
+
+/// A directory of a test's own.
+fn scratch(name: &str) -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("writable");
+    dir
+}
+
+#[test]
+fn an_older_sample_file_stays_until_there_are_samples() {
+    let dir = scratch("older");
+    let (path, link) = (dir.join("run"), dir.join("link"));
+    std::fs::write(&path, "older").expect("writable");
+    std::os::unix::fs::symlink(&path, &link).expect("writable");
+    let unused = sleeping(1_000).record(&link).start().expect("a loop");
+    assert_eq!(std::fs::read(&path).expect("there"), b"older");
+    assert_eq!(unused.finish().samples, None, "nothing was recorded");
+    assert_eq!(std::fs::read(&path).expect("there"), b"older");
+    let mut looped = sleeping(1_000).record(&link).start().expect("a loop");
+    assert!(looped.wait().is_some());
+    assert_eq!(looped.finish().samples.expect("recorded").written, 1);
+    assert!(std::fs::read(&path).expect("there").starts_with(b"PUNCTUAL"));
+    assert_eq!(std::fs::read_link(&link).expect("still a link"), path);
+    let left = std::fs::read_dir(&dir).expect("readable").count();
+    assert_eq!(left, 2, "no other name is left");
+    let why = sleeping(1_000).record(&dir).start().expect_err("a directory").to_string();
+    assert!(why.contains("directory"), "{why}");
+    std::fs::remove_dir_all(&dir).expect("ours");
+}
+
+#[test]
+fn a_sample_file_that_is_removed_or_cut_off_is_an_error_at_the_end() {
+    let dir = scratch("cut");
+    let damaged = |damage: fn(&std::path::Path)| {
+        let path = dir.join("run");
+        let mut looped = sleeping(1_000).record(&path).start().expect("a loop");
+        while !path.exists() {
+            assert!(looped.wait().is_some());
+        }
+        damage(&path);
+        let summary = looped.finish();
+        let why = summary.samples.as_ref().and_then(|samples| samples.failed.clone());
+        let said = summary.ok().expect_err("the samples are lost").to_string();
+        let _removed = std::fs::remove_file(&path);
+        assert!(said.contains("run") && why.is_some_and(|why| said.contains(&why)), "{said}");
+        said
+    };
+    let removed = damaged(|path| std::fs::remove_file(path).expect("there"));
+    assert!(removed.contains("removed or replaced"), "{removed}");
+    let cut = damaged(|path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).expect("there");
+        file.set_len(100).expect("writable");
+    });
+    assert!(cut.contains("another program changed it"), "{cut}");
+    std::fs::remove_dir_all(&dir).expect("ours");
+}
+
+#[test]
 fn a_budget_that_cannot_be_kept_is_said_with_its_price() {
     let mut clock = MachineClock::best();
     let wait = WaitPolicy::adaptive().cpu_budget(0.1);
@@ -223,8 +306,8 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
         Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follower = Follow::new(made_up).start().expect("readable");
-    let builder = sleeping(500).phase(LoopPhase::Quiet);
-    let mut looped = builder.start_on(follower.clock(Vdso)).expect("a loop");
+    let builder = sleeping(500).phase(Phase::Quiet);
+    let mut looped = builder.start_on(follower.over(Vdso)).expect("a loop");
     assert_eq!((looped.phase_ns(), looped.quiet()), (0, None));
     for _ in 0..20 {
         let cycle = looped.wait().expect("not stopped");

@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use punctual_core::ready::RANKS_MAX;
 pub use punctual_core::table::OnOverrun;
 
-pub use crate::task::{Phase, Task};
+pub use crate::task::{Offset, Task};
 pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
 pub use punctual_core::time::Period;
@@ -139,7 +139,7 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
         return Err(BuildError::Deadline(name()));
     }
     match task.phase {
-        Phase::At(phase) if phase >= task.period.as_ns() => {
+        Offset::At(phase) if phase >= task.period.as_ns() => {
             Err(BuildError::Phase(name(), phase, task.period))
         }
         _ if task.policy == OnOverrun::Burst(0) => Err(BuildError::Burst(name())),

@@ -10,7 +10,7 @@ use punctual_core::time::Period;
 use super::balance::{Class, Group, balance, peak};
 use super::error::BuildError;
 use crate::gcd::gcd;
-use crate::task::{Phase, Task};
+use crate::task::{Offset, Task};
 
 /// The most residues that are looked at for one period, and for all of them.
 const RESIDUES_MAX: u128 = 1 << 20;
@@ -45,7 +45,7 @@ pub(super) fn of(
         tasks.iter().zip(&heads).zip(groups.places()).map(|((task, at), (class, group))| {
             let (head, distance_ns) = *at;
             let head_ns = match tasks[head].phase {
-                Phase::At(ns) => ns,
+                Offset::At(ns) => ns,
                 _ => quantum.ns(placed[class][group]),
             };
             ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.period.as_ns()))
@@ -105,7 +105,7 @@ impl Groups<'_> {
             let groups = &mut classes[class].groups;
             if group == groups.len() {
                 let fixed = match self.tasks[head].phase {
-                    Phase::At(ns) => Some(self.quantum.round(ns)),
+                    Offset::At(ns) => Some(self.quantum.round(ns)),
                     _ => None,
                 };
                 groups.push(Group { members: Vec::new(), fixed });
@@ -122,7 +122,7 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
     for (index, task) in tasks.iter().enumerate() {
         let (mut at, mut distance) = (index, 0u128);
         let mut steps = 0;
-        while let Phase::After(of, by_ns) = &tasks[at].phase {
+        while let Offset::After(of, by_ns) = &tasks[at].phase {
             let unknown = || BuildError::Unknown(tasks[at].name.clone(), of.clone());
             let before = *names.get(of.as_str()).ok_or_else(unknown)?;
             let moves = |task: &Task| task.policy == OnOverrun::Delay;

@@ -10,7 +10,7 @@ use punctual_core::table::OnOverrun;
 use super::error::BuildError;
 use super::plan::Plan;
 use super::{Period, Periodic};
-use crate::task::{Phase, Task};
+use crate::task::{Offset, Task};
 
 /// A plan to follow another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ impl Periodic {
             same.then_some(rank)
         };
         let fixed = |task: &Task| match goes_on(task) {
-            Some(rank) => task.clone().phase(Phase::At(before.phase_ns(rank))),
+            Some(rank) => task.clone().phase(Offset::At(before.phase_ns(rank))),
             None => task.clone(),
         };
         let tasks: Vec<Task> = self.tasks.iter().map(fixed).collect();
@@ -87,12 +87,12 @@ mod tests {
 
     #[test]
     fn what_goes_on_keeps_its_phase_and_what_is_new_goes_where_least_is() {
-        let after = |of: &str| Phase::After(of.to_owned(), 250_001);
+        let after = |of: &str| Offset::After(of.to_owned(), 250_001);
         let kept = [
-            task("third", 1_000_000, 3).phase(Phase::At(77_777)),
-            task("sense", 1_000_000, 1).phase(Phase::At(100_000)),
+            task("third", 1_000_000, 3).phase(Offset::At(77_777)),
+            task("sense", 1_000_000, 1).phase(Offset::At(100_000)),
             task("act", 1_000_000, 1).phase(after("sense")),
-            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).phase(Phase::At(5)),
+            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).phase(Offset::At(5)),
             task("odd", 10_000_000, 7),
         ];
         let before = all(&kept).build().expect("a plan");
@@ -143,7 +143,7 @@ mod tests {
         let refused = |tasks: &[Task]| all(tasks).build_after(&before).err();
         assert_eq!(refused(&[half("a"), half("b")]), Some(BuildError::Overload(1.2)));
         assert_eq!(refused(&[half("a"), half("a")]), Some(BuildError::SameName("a".to_owned())));
-        let lost = task("b", 5, 1).phase(Phase::After("c".to_owned(), 0));
+        let lost = task("b", 5, 1).phase(Offset::After("c".to_owned(), 0));
         let unknown = BuildError::Unknown("b".to_owned(), "c".to_owned());
         assert_eq!(refused(&[half("a"), lost]), Some(unknown));
     }

@@ -118,9 +118,9 @@ fn ranks_follow_priority_or_else_the_shorter_period() {
 
 #[test]
 fn chains_and_fixed_phases_are_kept_to_the_nanosecond() {
-    let after = |of: &str, ns| Phase::After(of.to_owned(), ns);
+    let after = |of: &str, ns| Offset::After(of.to_owned(), ns);
     let plan = Periodic::new()
-        .task(task("sense", 10).phase(Phase::At(1_234_567)))
+        .task(task("sense", 10).phase(Offset::At(1_234_567)))
         .task(task("think", 10).phase(after("sense", 2_000_001)))
         .task(task("act", 10).phase(after("think", 7_000_000)))
         .task(task("other", 1))
@@ -158,8 +158,8 @@ fn what_cannot_be_is_refused_with_the_names() {
     refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "greater than 0"]);
     refused(with(task("a", 1).deadline_ns(0)), &["\"a\"", "deadline"]);
     refused(with(task("a", 1).on_overrun(OnOverrun::Burst(0))), &["\"a\"", "burst"]);
-    refused(with(task("a", 1).phase(Phase::At(1_000_000))), &["\"a\"", "1000000 ns"]);
-    let after = |of: &str| Phase::After(of.to_owned(), 5);
+    refused(with(task("a", 1).phase(Offset::At(1_000_000))), &["\"a\"", "1000000 ns"]);
+    let after = |of: &str| Offset::After(of.to_owned(), 5);
     refused(with(task("a", 1).phase(after("b"))), &["\"a\"", "\"b\""]);
     refused(with(task("a", 1).phase(after("a"))), &["after itself"]);
     refused(with(task("a", 1).phase(after("b"))).task(task("b", 2)), &["one period"]);

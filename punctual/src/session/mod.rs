@@ -48,13 +48,30 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A request that the kernel refused.
+/// A request that the kernel refused. Its text names the request and the kernel's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The request.
+    #[doc(hidden)]
     pub attempt: Attempt,
-    /// With what it was refused.
+    /// The kernel's error.
+    #[doc(hidden)]
     pub errno: Errno,
+}
+
+impl Refusal {
+    /// The kernel's error number.
+    ///
+    /// # Real-time: setup only
+    pub fn errno(&self) -> i32 {
+        self.errno.0
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.attempt, self.errno)
+    }
 }
 
 #[cfg(test)]

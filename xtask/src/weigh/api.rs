@@ -2,12 +2,13 @@
 //! of `core` and `os` that it passes on.
 //!
 //! Counts by text, since what would know more needs a nightly compiler. Plain `pub` means seen from
-//! outside, as the lint `unreachable_pub` holds; what `#[doc(hidden)]` hides is counted apart.
+//! outside, as the lint `unreachable_pub` holds; what `#[doc(hidden)]` hides, a module, an item or
+//! a `pub use`, is counted apart, and what the root passes on from a hidden module is not hidden.
 
 use std::collections::BTreeSet;
 
 use super::paths;
-use crate::tidy::{self, File};
+use crate::tidy::{self, File, Source};
 
 /// The crates whose names the library passes on, and their folders.
 const BELOW: &[(&str, &str)] = &[("punctual_core", "core"), ("punctual_os", "os")];
@@ -47,13 +48,28 @@ pub(super) fn library(files: &[File]) -> Library {
         Library { own: Api::default(), passed_on: Api::default(), hidden: Api::default() };
     let mut passed = BTreeSet::new();
     let hidden = hidden(files);
+    let (shown, unshown) = root_names(files);
     for file in sources(files, "punctual") {
         let is_hidden = hidden.iter().any(|module| is_in(&file.path, module));
-        let part = if is_hidden { &mut library.hidden } else { &mut library.own };
-        part.add(declared(file, None));
-        if !is_hidden {
+        let Some(rust) = &file.rust else { continue };
+        let types: Vec<&str> = tidy::public_types(rust).map(|(name, _)| name).collect();
+        let names = if is_hidden { &shown } else { &unshown };
+        let (mut seen, mut unseen) = (declared(file, None, false), declared(file, None, true));
+        for name in types.into_iter().filter(|name| names.contains(*name)) {
+            // On the other side than the rest of its file.
+            let moved = declared(file, Some(name), false);
+            seen.types.retain(|own| own != name);
+            seen.functions -= moved.functions;
+            let other = if is_hidden { &mut library.own } else { &mut unseen };
+            other.add(moved);
+        }
+        if is_hidden {
+            unseen.add(std::mem::take(&mut seen));
+        } else {
             passed.extend(passed_on(file));
         }
+        library.own.add(seen);
+        library.hidden.add(unseen);
     }
     for path in passed {
         library.passed_on.add(named(files, &path));
@@ -68,17 +84,21 @@ fn sources<'f>(files: &'f [File], room: &'f str) -> impl Iterator<Item = &'f Fil
     })
 }
 
-/// The public types and functions that a file declares: all, or those of the one that `only` names.
-fn declared(file: &File, only: Option<&str>) -> Api {
+/// The public types and functions that a file declares, those that `#[doc(hidden)]` hides one by
+/// one or the others: all, or those of the one type that `only` names.
+fn declared(file: &File, only: Option<&str>, hidden: bool) -> Api {
     let Some(rust) = &file.rust else { return Api::default() };
     let wanted = |name: &str| only.is_none_or(|only| only == name);
-    let types = tidy::public_types(rust).map(|(name, _)| name).filter(|name| wanted(name));
+    let types = tidy::public_types(rust)
+        .filter(|(name, at)| wanted(name) && is_hidden_item(rust, *at) == hidden);
+    let types = types.map(|(name, _)| name);
     let blocks: Vec<_> = only.map_or(Vec::new(), |only| blocks(&rust.code, only));
     let traits = tidy::public_traits(&rust.code);
     let functions = tidy::items(rust).filter(|item| {
         let inside = only.is_none() || blocks.iter().any(|block| block.contains(&item.at));
         let public = item.public || traits.iter().any(|block| block.contains(&item.at));
-        item.keyword == "fn" && public && inside && !rust.is_test(item.at)
+        let counted = public && inside && is_hidden_item(rust, item.at) == hidden;
+        item.keyword == "fn" && counted && !rust.is_test(item.at)
     });
     Api { types: types.map(str::to_owned).collect(), functions: functions.count() }
 }
@@ -134,14 +154,14 @@ fn named(files: &[File], path: &[String]) -> Api {
     let mut api = Api::default();
     if path.len() == 1 || sources(files, room).any(|file| is_in(&file.path, &module(&inside))) {
         let within = |file: &&File| path.len() == 1 || is_in(&file.path, &module(&inside));
-        sources(files, room).filter(within).for_each(|file| api.add(declared(file, None)));
+        sources(files, room).filter(within).for_each(|file| api.add(declared(file, None, false)));
         return api;
     }
     let name = path[path.len() - 1].as_str();
     let above = path[1..path.len() - 1].join("/");
     let home = |file: &&File| above.is_empty() || is_in(&file.path, &module(&above));
     for file in sources(files, room).filter(home) {
-        api.add(declared(file, Some(name)));
+        api.add(declared(file, Some(name), false));
     }
     // No type of that name: a function, or a constant.
     if api.types.is_empty() {
@@ -153,15 +173,33 @@ fn named(files: &[File], path: &[String]) -> Api {
     api
 }
 
+/// The names that the root passes on from the library's own modules, seen and hidden.
+fn root_names(files: &[File]) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut seen, mut hidden) = (BTreeSet::new(), BTreeSet::new());
+    let root = sources(files, "punctual").find(|file| file.path == "punctual/src/lib.rs");
+    let Some(rust) = root.and_then(|file| file.rust.as_ref()) else { return (seen, hidden) };
+    for found in paths::uses(&rust.code).into_iter().filter(|found| found.public) {
+        let names = if is_hidden_item(rust, found.at) { &mut hidden } else { &mut seen };
+        names.extend(found.names.into_iter().map(|named| named.name));
+    }
+    (seen, hidden)
+}
+
+/// Whether an attribute of the item at `at` is `doc(hidden)`.
+fn is_hidden_item(rust: &Source, at: usize) -> bool {
+    let above = rust.code[..rust.line_range(rust.line(at)).start].lines().rev();
+    let attributes =
+        above.map(str::trim).take_while(|line| line.is_empty() || line.starts_with("#["));
+    attributes.into_iter().any(|line| line.contains("doc(hidden)"))
+}
+
 /// The modules of the library that `#[doc(hidden)]` hides, as `punctual/src/a/b`.
 fn hidden(files: &[File]) -> Vec<String> {
     let mut hidden = Vec::new();
     for file in sources(files, "punctual") {
         let Some(rust) = &file.rust else { continue };
         for item in tidy::items(rust).filter(|item| item.keyword == "mod") {
-            let line = rust.line(item.at);
-            let above = rust.line_range(line.saturating_sub(1).max(1));
-            if rust.code[above].contains("doc(hidden)") {
+            if is_hidden_item(rust, item.at) {
                 let folder = file.path.trim_end_matches(".rs");
                 let folder = ["/mod", "/lib"].iter().find_map(|end| folder.strip_suffix(end));
                 let folder = folder.unwrap_or_else(|| file.path.trim_end_matches(".rs"));
@@ -235,6 +273,27 @@ mod tests {
             TIME,
         ];
         assert_eq!(counted(&files), [(1, 0), (0, 0), (1, 0)]);
+    }
+
+    #[test]
+    fn what_the_root_passes_on_from_a_hidden_module_is_seen() {
+        let files = [
+            (
+                "punctual/src/lib.rs",
+                "#[doc(hidden)]\npub mod inner;\nmod own;\n\
+              pub use inner::A;\n#[doc(hidden)]\npub use own::B;\n",
+            ),
+            (
+                "punctual/src/inner.rs",
+                "pub struct A;\nimpl A {\n    pub fn a() {}\n}\npub struct C;\n",
+            ),
+            (
+                "punctual/src/own.rs",
+                "pub struct B;\npub struct D;\nimpl D {\n    pub fn d() {}\n    \
+              /// Words.\n    #[doc(hidden)]\n    #[must_use]\n    pub fn e() {}\n}\n",
+            ),
+        ];
+        assert_eq!(counted(&files), [(2, 2), (0, 0), (2, 1)]);
     }
 
     #[test]

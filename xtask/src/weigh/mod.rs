@@ -145,7 +145,7 @@ fn api_rows(library: &api::Library) -> [Row; 3] {
             listed: Vec::new(),
             target: "about 30",
             rule: "pub struct, enum, union, trait and type in punctual/src; passed on by `pub use` \
-                   from core and os; hidden by #[doc(hidden)]",
+                   from core and os; hidden by #[doc(hidden)], unless the root passes them on",
         },
         Row {
             what: "public functions of the library",

@@ -1,9 +1,14 @@
-//! Checks that the CPUs that a file names exist and are allowed, before anything is started.
+//! Checks that the CPUs that a file names exist and are allowed, and that its tasks leave time to
+//! others, before anything is started.
 //!
-//! By trying: a thread moves to each of them once.
+//! CPUs by trying: a thread moves to each of them once.
 
 use std::collections::BTreeMap;
 
+use punctual::checks;
+use punctual::clocks::MachineClock;
+use punctual::safety::Demand;
+use punctual_core::time::Period;
 use punctual_lab::tasks::TaskFile;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
@@ -19,6 +24,24 @@ pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
     };
     let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
     Err(format!("{place}: cannot run on CPU {cpu}: {}", refused[cpu]))
+}
+
+/// Refuses tasks that could take the machine away, or periods that the clock would fill, as `check`
+/// does; warns where throttling will stop them.
+pub(super) fn check_demands(
+    tasks: &TaskFile,
+    shortest: Period,
+    clock: &mut MachineClock,
+) -> Result<Vec<String>, punctual::Error> {
+    checks::check_period(shortest, clock)?;
+    let share = tasks.wait.cpu_share(shortest);
+    let own = Demand { cpu: tasks.cpu, real_time: true, period: shortest, share };
+    let of = tasks.all.iter().map(|task| {
+        let (cpu, period) = (task.spec.cpu.or(tasks.cpu), task.spec.task.period());
+        Demand { cpu, real_time: true, period, share: task.spec.task.load() }
+    });
+    let demands: Vec<Demand> = of.chain([own]).collect();
+    Ok(checks::check_demands(&demands)?.iter().map(ToString::to_string).collect())
 }
 
 /// The CPUs that the kernel refuses, and why.

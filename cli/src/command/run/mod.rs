@@ -40,8 +40,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     }
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
+    let mut machine = MachineClock::best();
+    let mut warnings = cpus::check_demands(&tasks, shortest, &mut machine)
+        .map_err(|why| anyhow!("{shown}: {why}"))?;
     let json = Json::open(args.json.as_deref())?;
-    let (phase_ns, mut warnings) = phase(&tasks, shortest)?;
+    let (phase_ns, unquiet) = phase(&tasks, shortest)?;
+    warnings.extend(unquiet);
     // From the socket's first moment until no task has a priority any more and all outputs are
     // safe; a second signal shortens that.
     let hold = signal::Hold::begin();
@@ -53,7 +57,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         let place = line.map_or(String::new(), |line| format!("line {line}: "));
         anyhow!("{shown}: {place}{why}")
     })?;
-    let mut machine = MachineClock::best();
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
     let started = jiff::Timestamp::now();
     let mut refused = messages::Refusals::default();

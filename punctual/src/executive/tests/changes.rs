@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use super::*;
+use crate::calendar::Unit;
 
 /// Waits until that is so; false where the executive ended first.
 fn until(handle: &Handle<'_>, is: impl Fn() -> bool) -> bool {
@@ -96,6 +97,58 @@ fn an_executive_without_tasks_waits_for_some_and_one_that_ended_refuses() {
 }
 
 #[test]
+fn tasks_come_and_go_between_the_units_of_a_calendar() {
+    let (units, guests) = (AtomicU64::new(0), AtomicU64::new(0));
+    let us = Duration::from_micros;
+    let frame = Period::from_ns(4_000_000).expect("in range");
+    let last = AtomicU64::new(u64::MAX);
+    let lost = AtomicU64::new(0);
+    let calendar = Calendar::frame(frame)
+        .unit(Unit::new("read", us(300)), |cycle| {
+            let before = last.swap(cycle.n, Ordering::Relaxed);
+            if before != u64::MAX && before + 1 + cycle.missed != cycle.n {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+            units.fetch_add(1, Ordering::Relaxed);
+        })
+        .unit(Unit::new("write", us(300)).after("read", us(500)), |_| ());
+    let (plan, ids) = quick().calendar(calendar).build().expect("it fits");
+    assert!(!plan.handle().started());
+    let ((), summary) = plan
+        .run_with(ms(60_000), |handle| {
+            let guest = || task("guest", 8_000).budget(us(100));
+            let too_long = handle.add(task("long", 8_000).budget(us(3_000)), |_| ());
+            let said = too_long.expect_err("no gap is as long").to_string();
+            assert!(handle.started() && said.contains("\"long\""), "{said}");
+            assert!(handle.add(task("no budget", 8_000), |_| ()).is_err());
+            assert!(handle.add(task("read", 8_000).budget(us(100)), |_| ()).is_err(), "a name");
+            for turn in 0..5 {
+                let before = guests.load(Ordering::Relaxed);
+                let body = |_: &mut Cycle<'_>| {
+                    guests.fetch_add(1, Ordering::Relaxed);
+                };
+                let id = handle.add(guest(), body).expect("it fits");
+                assert_eq!(handle.peak(), 1);
+                let placed = handle.placed(id).expect("there").expect("in the loop");
+                assert_eq!(placed.rank, Some(2), "behind the calendar's tasks");
+                assert!(until(handle, || guests.load(Ordering::Relaxed) > before), "turn {turn}");
+                let seen = units.load(Ordering::Relaxed);
+                assert!(until(handle, || units.load(Ordering::Relaxed) > seen), "turn {turn}");
+                assert!(handle.remove(id).expect("there").counts.ran > 0);
+                assert_eq!(handle.peak(), 0);
+            }
+            let said = handle.remove(ids[0]).expect_err("a unit").to_string();
+            assert!(said.contains("belongs to the calendar"), "{said}");
+            handle.stop();
+        })
+        .expect("it starts");
+    assert_eq!((summary.end, lost.into_inner()), (End::Stopped, 0));
+    assert_eq!(summary.tasks[0].counts.ran, units.into_inner());
+    let ran: u64 = summary.tasks[2..].iter().map(|task| task.counts.ran).sum();
+    assert_eq!(ran, guests.into_inner());
+}
+
+#[test]
 fn a_task_of_another_executive_is_none_of_this_one() {
     let (one, ids) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
     let (other, _) = quick().task(task("b", 1_000), |_| ()).build().expect("fine");
@@ -144,7 +197,7 @@ fn one_that_runs_in_threads_of_its_own_is_stopped_and_joined() {
     let count = Arc::clone(&ran);
     let (plan, ids) = Executive::builder()
         .thread(sleeping())
-        .phase(LoopPhase::Zero)
+        .phase(Phase::Zero)
         .task(task("a", 1_000), move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         })

@@ -85,9 +85,9 @@ fn background_work_runs_where_nothing_is_due() {
             if all % 3 == 2 { Flow::Break } else { Flow::Continue }
         });
     let summary = run(all, 100);
-    let background = summary.background.expect("some ran");
-    assert_eq!(background.slices, slices.load(Ordering::Relaxed));
-    assert!(background.over <= background.slices);
+    let (idle, over) = summary.idle_slices;
+    assert!(idle > 0 && idle == slices.load(Ordering::Relaxed));
+    assert!(over <= idle);
     assert_eq!(stats(&summary, "a").counts.ran, ran.load(Ordering::Relaxed));
     let ends = quick().task(task("a", 5_000), |_| ()).idle(us(50), || Flow::Stop);
     assert_eq!(run(ends, 60_000).end, End::Stopped);
@@ -111,6 +111,23 @@ fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
         .run_with(ms(60_000), |_| writer.write_all(b"12345").expect("open"))
         .expect("it starts");
     assert_eq!((&summary.end, read.load(Ordering::Relaxed)), (&End::Stopped, 5));
+}
+
+#[test]
+fn a_triggered_task_can_end_itself_and_the_others_go_on() {
+    let (cycles, ran) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ending = |cycle: &mut Cycle<'_>| {
+        cycles.fetch_add(1, Ordering::Relaxed);
+        if cycle.n == 2 { Flow::Break } else { Flow::Continue }
+    };
+    let after = |_: &mut Cycle<'_>| match cycles.load(Ordering::Relaxed) {
+        3.. if ran.fetch_add(1, Ordering::Relaxed) == 9 => Flow::Stop,
+        _ => Flow::Continue,
+    };
+    let all = quick().task(task("a", 1_000), after);
+    let all = all.triggered(Trigger::wait(|| true), Task::named("device"), ending);
+    assert_eq!(run(all, 60_000).end, End::Stopped);
+    assert_eq!((cycles.into_inner(), ran.into_inner()), (3, 10));
 }
 
 #[test]

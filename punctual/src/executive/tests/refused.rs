@@ -63,7 +63,7 @@ fn what_has_no_releases_is_late_for_none() {
         (task("a", 1).on_overrun(OnOverrun::Delay), "phase"),
         (task("a", 1).on_overrun(OnOverrun::Terminate), "no release"),
         (task("a", 1).on_overrun(OnOverrun::Stop), "no release"),
-        (task("a", 1).phase(Phase::At(0)), "no phase"),
+        (task("a", 1).phase(Offset::At(0)), "no phase"),
         (task("a", 1).deadline(Duration::from_nanos(5)), "late"),
     ] {
         let said = refused(task);
@@ -91,4 +91,18 @@ fn names_and_periods_are_looked_at_wherever_a_task_runs() {
     assert!(both().allow_overload().build().is_ok());
     let processes = quick().external(task("a b", 1_000), Process::joining());
     assert!(refused(processes).contains("\"a b\""));
+}
+
+#[test]
+fn a_period_that_the_clock_fills_is_refused_before_anything_runs() {
+    for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
+        let ran = AtomicBool::new(false);
+        let short = Task::every("short", Period::from_ns(1).expect("in range")).placed(placement);
+        let all = quick().task(task("other", 1_000), |_| ran.store(true, Ordering::Relaxed));
+        let (plan, _) =
+            all.task(short, |_| ran.store(true, Ordering::Relaxed)).build().expect("so far");
+        let why = plan.run_for(ms(50)).expect_err("refused").to_string();
+        assert!(why.contains("at least 4 of the clock's stamps") && why.contains("1 ns"), "{why}");
+        assert!(!ran.into_inner());
+    }
 }

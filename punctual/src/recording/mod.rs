@@ -4,7 +4,8 @@
 //! Opens the file before the loop begins, and completes it at the end. A file that cannot be
 //! written any more ends the recording, never the loop.
 
-use std::fs::File;
+mod output;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use crate::drain::{Drainage, INTERVAL, SampleFile, Sink};
 use crate::error::{Error, Kind};
 use crate::monitor::aside;
 use crate::summary::Samples;
+use output::Output;
 
 /// The ring has room for what comes while the thread beside the loop does not run for so long.
 const ROOM_S: u64 = 4;
@@ -91,7 +93,7 @@ pub(crate) struct Recording {
     /// The instant of release 0, ns; 0 before the first wait.
     first_ns: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Samples>>,
+    thread: Option<JoinHandle<Option<Samples>>>,
 }
 
 /// Samples go to the file alone.
@@ -104,13 +106,13 @@ impl Sink for Nowhere {
 impl Recording {
     /// Opens the file and starts the thread; the rings that the loops write to, one a run.
     pub(crate) fn start(path: PathBuf, runs: Vec<Facts>) -> Result<(Self, Vec<Words>), Error> {
-        let file =
-            File::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
+        let output =
+            Output::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
         let rings: Vec<Words> = runs.iter().map(|run| ring(run.period)).collect();
         let cpus: Vec<u32> = runs.iter().filter_map(|run| run.cpu).collect();
         let (first_ns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = Writer {
-            file,
+            output,
             path,
             runs,
             rings: rings.clone(),
@@ -134,16 +136,17 @@ impl Recording {
         self.first_ns.store(first.as_ns(), Ordering::Release);
     }
 
-    /// Waits until all samples are in the file, and says how many.
-    pub(crate) fn finish(mut self) -> Samples {
-        self.end().unwrap_or_default()
+    /// Waits until all samples are in the file, and says how many; `None` where nothing was
+    /// recorded, and no file written.
+    pub(crate) fn finish(mut self) -> Option<Samples> {
+        self.end()
     }
 
     fn end(&mut self) -> Option<Samples> {
         self.done.store(true, Ordering::Release);
         let thread = self.thread.take()?;
         thread.thread().unpark();
-        thread.join().ok()
+        thread.join().ok()?
     }
 }
 
@@ -171,7 +174,7 @@ fn rest() {
 
 /// What the thread beside the loop has.
 struct Writer {
-    file: File,
+    output: Output,
     path: PathBuf,
     runs: Vec<Facts>,
     rings: Vec<Words>,
@@ -180,15 +183,16 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(self) -> Samples {
+    fn run(self) -> Option<Samples> {
         while self.first_ns.load(Ordering::Acquire) == 0 && !self.done.load(Ordering::Acquire) {
             rest();
         }
         let first = Instant::from_ns(self.first_ns.load(Ordering::Acquire));
-        let Self { file, path, runs, rings, done, .. } = self;
-        let begun = SampleFile::begin(file, &json(&runs, first), runs.len());
+        let Self { output, path, runs, rings, done, .. } = self;
+        let begun =
+            output.writer().and_then(|to| SampleFile::begin(to, &json(&runs, first), runs.len()));
         let (file, failed) = match begun {
-            Ok(file) => (Some(file), None),
+            Ok(file) => (Some(file.at_first_samples(output.placing())), None),
             Err(why) => (None, Some(why)),
         };
         let readers: Vec<_> = rings.iter().filter_map(|ring| ring::readers(ring)).collect();
@@ -201,8 +205,11 @@ impl Writer {
         let (_, stopped) = drainage.finish(false);
         let unrecorded = views.iter().map(|view| view.unrecorded()).sum();
         let count: u64 = views.iter().map(|view| view.count()).sum();
-        let failed = failed.or(stopped).map(|why| why.to_string());
-        Samples { path, written: count - unrecorded, unrecorded, failed }
+        let (failed, placed) = match (failed.or(stopped), output.finish()) {
+            (Some(why), _) | (None, Err(why)) => (Some(why.to_string()), true),
+            (None, Ok(placed)) => (None, placed),
+        };
+        placed.then(|| Samples { path, written: count - unrecorded, unrecorded, failed })
     }
 }
 

@@ -1,27 +1,22 @@
 //! Where in the kernel's tick stalls lie, and the phase that keeps a grid away from them.
 //!
-//! For whoever places a grid. The tick interrupts every CPU that is not told otherwise, at one
+//! For whoever places a grid. The tick interrupts every CPU that is not kept free of it, at one
 //! place in its own period; a release there waits for it. [`listen`] spins for a moment and keeps
 //! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`] is
 //! pure.
 
+mod gaps;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::AtomicBool;
 
 use punctual_core::clock::Clock;
-use punctual_core::time::{Instant, Period, Span};
+use punctual_core::time::{Period, Span};
 use punctual_core::wait::Spin;
 
 use crate::gcd::gcd;
-
-/// A gap in a spin: the CPU was elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// When it began.
-    pub at: Instant,
-    /// How long it was.
-    pub length: Span,
-}
+pub use gaps::{Gap, Spun, spin};
 
 /// A place for a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +37,8 @@ pub struct Quiet {
 const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
 /// Gaps that begin within this of each other are at one place, ns.
 const WIDE_NS: u64 = 40_000;
-/// The least number of its periods that a tick is told from, and the least share of them that have
-/// a gap at its place: a tenth of the time nobody listens. Gaps elsewhere, of whatever number, are
+/// The least number of its periods that show a tick, and the least share of them that have a gap at
+/// its place: nothing is recorded for a tenth of the time. Gaps elsewhere, of whatever number, are
 /// no argument: on a busy host most are not the tick's.
 const PERIODS_MIN: u64 = 8;
 const SHARE_MIN: f64 = 0.6;
@@ -51,30 +46,27 @@ const SHARE_MIN: f64 = 0.6;
 const MARGIN_NS: u64 = 125_000;
 /// Closer than this to a tick there is no quiet place, ns.
 const CLEAR_MIN_NS: u64 = 40_000;
-/// How long a stretch of listening is, and the sleep after it, so that throttling and other tasks
+/// How long each spin is, and the sleep after it, so that throttling and other tasks
 /// have their share.
-const STRETCH: Span = Span::from_ms(20);
+const SPIN_LENGTH: Span = Span::from_ms(20);
 const REST: Span = Span::from_ms(2);
 /// The most gaps that are kept.
 const GAPS_MAX: usize = 4_096;
 
-/// Listens for about `length`, nine tenths of it spinning; the gaps above [`Spin::STALL`].
+/// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
 ///
 /// # Real-time: setup only
 pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
     let mut gaps = Vec::with_capacity(GAPS_MAX);
+    let (never, threshold) = (AtomicBool::new(false), Spin::STALL);
     let end = clock.now() + length;
     while clock.now() < end {
-        let mut last = clock.wake();
-        let until = last + STRETCH;
-        while last < until {
-            let now = clock.poll();
-            if now - last > Spin::STALL && gaps.len() < GAPS_MAX {
-                gaps.push(Gap { at: last, length: now - last });
+        let until = clock.wake() + SPIN_LENGTH;
+        spin(clock, until, threshold, &never, |gap| {
+            if gaps.len() < GAPS_MAX {
+                gaps.push(gap);
             }
-            last = now;
-            clock.relax();
-        }
+        });
         let rest = clock.now() + REST;
         clock.sleep_until(rest);
     }
@@ -102,10 +94,10 @@ pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
 /// The tick: its period, its phase and the share of its periods that had a gap there.
 fn tick(gaps: &[Gap]) -> Option<(u64, u64, f64)> {
     let (first, last) = (gaps.first()?, gaps.last()?);
-    let heard_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
+    let observed_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
     // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
     TICKS_NS.into_iter().find_map(|tick_ns| {
-        let periods = heard_ns / tick_ns + 1;
+        let periods = observed_ns / tick_ns + 1;
         let (phase_ns, met) = steadiest(gaps, tick_ns);
         let share = met as f64 / periods as f64;
         (periods >= PERIODS_MIN && share >= SHARE_MIN).then_some((tick_ns, phase_ns, share))
@@ -148,6 +140,8 @@ fn steadiest(gaps: &[Gap], tick_ns: u64) -> (u64, usize) {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::time::Instant;
+
     use super::*;
 
     fn period(us: u64) -> Period {
@@ -161,7 +155,7 @@ mod tests {
         gaps
     }
 
-    /// As many gaps as are asked for at places that mean nothing, over 75 periods of 4 ms.
+    /// This many gaps at places that mean nothing, over 75 periods of 4 ms.
     fn noise(n: u64) -> impl Iterator<Item = u64> {
         (0..n).map(move |k| k * 300_000_000 / n + k * k * 7_919_003 % 3_970_007)
     }
@@ -191,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tick_is_told_from_its_multiples() {
+    fn each_tick_is_distinguished_from_its_multiples() {
         for tick_ns in TICKS_NS {
             let ticks = gaps((5..50).map(|k| k * tick_ns + 333));
             let quiet = place(&ticks, Period::from_ns(tick_ns).expect("positive"));

@@ -4,6 +4,8 @@
 //! blocks with a checksum, closed at least every 0.5 s, so that a kill loses no more than the last
 //! one. A file that cannot be written any more ends the writing, never the measuring.
 
+mod growing;
+
 use std::fmt;
 use std::io::{self, Write};
 
@@ -14,6 +16,8 @@ use punctual_core::ring::{Drain, RingView};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::Span;
 
+pub use growing::{BytesWritten, GrowingFile};
+
 /// How often the drain's thread empties the rings: half of what a kill may cost.
 pub const INTERVAL: Span = Span::from_ms(200);
 
@@ -21,7 +25,7 @@ pub const INTERVAL: Span = Span::from_ms(200);
 const BATCH: usize = 1 << 14;
 const _: () = assert!(BATCH <= BLOCK_SAMPLES_MAX as usize);
 
-/// Where drained samples go beside the file.
+/// Where drained samples go in addition to the file.
 pub trait Sink {
     /// Takes the next samples of run `run`, in order.
     ///

@@ -1,27 +1,38 @@
 //! The gap detector: the clock is read again and again, and what took longer is a gap.
 //!
-//! Runs in any clock, so in a simulated one too. Allocates nothing, makes no system call. No pause
-//! instruction stands between two reads: in a guest it can make the host take the CPU away.
+//! For the search of a quiet phase and for the noise experiment. Runs in any clock, so in a
+//! simulated one too. Allocates nothing, makes no system call. No pause instruction stands between
+//! two reads: in a guest it can make the host take the CPU away.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::quiet::Gap;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 
-/// What a window was.
+/// A gap in a spin: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spun {
+pub struct Gap {
+    /// When it began.
+    pub at: Instant,
+    /// How long it was.
+    pub length: Span,
+}
+
+/// What a spin was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spun {
     /// From its first to its last read.
-    pub(super) length: Span,
+    pub length: Span,
     /// How often the clock was read after the first time.
-    pub(super) reads: u64,
+    pub reads: u64,
 }
 
 /// Spins until `end`, or until `stop` is set. Two reads that are `threshold` or more apart are a
 /// gap; one that lasts beyond the end is measured whole.
+///
+/// # Real-time: in loop
 #[inline]
-pub(super) fn spin<C: Clock>(
+pub fn spin<C: Clock>(
     clock: &mut C,
     end: Instant,
     threshold: Span,

@@ -8,16 +8,18 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many bytes were written; shared with who looks at the end.
+/// How many bytes were written; shared with the code that checks it at the end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Length(Arc<AtomicU64>);
+pub struct BytesWritten(Arc<AtomicU64>);
 
-impl Length {
+impl BytesWritten {
     /// Whether `file` is still as long as what was written.
     ///
     /// # Errors
-    /// It is shorter or longer, or cannot be looked at.
-    pub(super) fn check(&self, file: &File) -> io::Result<()> {
+    /// It is shorter or longer, or its length cannot be read.
+    ///
+    /// # Real-time: setup only
+    pub fn check(&self, file: &File) -> io::Result<()> {
         let (written, found) = (self.0.load(Ordering::Acquire), file.metadata()?.len());
         if written == found {
             return Ok(());
@@ -31,20 +33,24 @@ impl Length {
 
 /// The writer of such a file.
 #[derive(Debug)]
-pub(crate) struct GrowingFile {
+pub struct GrowingFile {
     file: File,
     /// `None` for what has no length: a pipe, a terminal.
-    length: Option<Length>,
+    length: Option<BytesWritten>,
 }
 
 impl GrowingFile {
     /// A new file, of which nothing was written yet.
-    pub(super) fn new(file: File, length: Length) -> Self {
+    ///
+    /// # Real-time: setup only
+    pub fn new(file: File, length: BytesWritten) -> Self {
         Self { file, length: Some(length) }
     }
 
     /// Something without a length of its own.
-    pub(super) fn stream(file: File) -> Self {
+    ///
+    /// # Real-time: setup only
+    pub fn stream(file: File) -> Self {
         Self { file, length: None }
     }
 }

@@ -1,0 +1,236 @@
+//! Whether real-time threads could take the machine away.
+//!
+//! For whoever starts such threads: loops, executives, experiments, `punctual run`. [`judge`] is
+//! pure; only [`Machine::here`] reads the kernel's files. Changes nothing.
+
+use std::collections::BTreeSet;
+use std::{fmt, fs};
+
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::SchedPolicy;
+
+/// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
+/// never leaves its CPU.
+const RESTLESS: Span = Span::from_us(50);
+/// A real-time thread that takes more of its CPU may keep others from it for long.
+const SHARE_RESTLESS: f64 = 0.5;
+/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks.
+const NEAR: f64 = 0.02;
+/// So many of the clock's stamps must fit into a period: one at the wake, the others for the work.
+pub const STAMPS_IN_A_PERIOD: f64 = 4.0;
+
+/// What a thread may take of its CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Its CPU; `None` where the kernel chooses.
+    pub cpu: Option<u32>,
+    /// Whether it asks for a real-time policy.
+    pub real_time: bool,
+    /// How often it comes.
+    pub period: Period,
+    /// The share of the CPU that it takes at most, in [0, 1].
+    pub share: f64,
+}
+
+/// What real-time threads may have, and for how long they stand still when they took it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throttling {
+    /// Their share of a CPU, in [0, 1].
+    pub share: f64,
+    /// How long they stand still.
+    pub gap: Span,
+}
+
+/// Throttling that real-time threads of one CPU meet: what they take is more than they may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Caution {
+    /// The CPU.
+    pub cpu: u32,
+    /// The share of it that they take.
+    pub share: f64,
+    /// The machine's throttling.
+    pub throttling: Throttling,
+}
+
+/// What of a machine decides whether it can be taken away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Its CPUs that threads can be on; `None` where nothing is known of them.
+    pub cpus: Option<BTreeSet<u32>>,
+    /// `None` where nothing limits real-time threads, or nothing is known of it.
+    pub throttling: Option<Throttling>,
+}
+
+/// No CPU is left for anything but these threads, and real-time throttling is off: nothing could
+/// end one that does not yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCpuLeft;
+
+impl fmt::Display for NoCpuLeft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "real-time threads with short periods or large shares would leave no CPU to others, \
+             and real-time throttling is off (kernel.sched_rt_runtime_us = -1): one that does not \
+             yield could not be stopped; leave a CPU free, or set it to 950000",
+        )
+    }
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, share, throttling } = self;
+        write!(
+            f,
+            "real-time threads may take {:.0} % of CPU {cpu}, of which throttling allows {:.0} %: \
+             they will stand still for up to {} at a time",
+            share * 100.0,
+            throttling.share * 100.0,
+            throttling.gap
+        )
+    }
+}
+
+impl Throttling {
+    /// Of `kernel.sched_rt_runtime_us` and `sched_rt_period_us`; `None` where they limit nothing.
+    ///
+    /// # Real-time: setup only
+    pub fn of(runtime_us: i64, period_us: i64) -> Option<Self> {
+        (runtime_us >= 0 && period_us > 0).then(|| Self {
+            share: runtime_us as f64 / period_us as f64,
+            gap: Span::from_us(period_us - runtime_us),
+        })
+    }
+
+    /// Whether threads that take this share meet it.
+    ///
+    /// # Real-time: setup only
+    pub fn is_met_by(&self, share: f64) -> bool {
+        share > self.share - NEAR
+    }
+}
+
+impl Machine {
+    /// That on which this runs.
+    ///
+    /// # Real-time: setup only
+    pub fn here() -> Self {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let number =
+            |name: &str| read(&format!("/proc/sys/kernel/{name}"))?.trim().parse::<i64>().ok();
+        let throttling = number("sched_rt_runtime_us").zip(number("sched_rt_period_us"));
+        Self {
+            cpus: read("/sys/devices/system/cpu/online").and_then(|text| list(&text)),
+            throttling: throttling.and_then(|(runtime, period)| Throttling::of(runtime, period)),
+        }
+    }
+}
+
+/// The kernel's list of CPUs: "0-3,8".
+fn list(text: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    }
+    Some(cpus)
+}
+
+impl Demand {
+    /// Whether it may keep its CPU from everybody else for long.
+    fn is_restless(&self) -> bool {
+        let short = self.period.as_ns() < RESTLESS.as_ns().unsigned_abs();
+        self.real_time && (self.share > SHARE_RESTLESS || short)
+    }
+}
+
+/// Whether threads of this policy keep others from their CPU.
+///
+/// # Real-time: setup only
+pub fn is_real_time(policy: SchedPolicy) -> bool {
+    matches!(policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_))
+}
+
+/// What threads with these demands risk on this machine.
+///
+/// # Errors
+/// When they could take the machine away for good.
+///
+/// # Real-time: setup only
+pub fn judge(demands: &[Demand], machine: &Machine) -> Result<Vec<Caution>, NoCpuLeft> {
+    let pinned: BTreeSet<u32> = demands.iter().filter_map(|demand| demand.cpu).collect();
+    let Some(throttling) = machine.throttling else {
+        // One that the kernel places may be on any CPU that is left.
+        let restless = demands.iter().filter(|demand| demand.is_restless());
+        let floating = restless.clone().filter(|demand| demand.cpu.is_none()).count();
+        let left = machine.cpus.as_ref().map_or(0, |all| all.difference(&pinned).count());
+        if left <= floating && restless.count() > 0 {
+            return Err(NoCpuLeft);
+        }
+        return Ok(Vec::new());
+    };
+    let demanded = |cpu: u32| -> f64 {
+        let on_cpu = demands.iter().filter(|of| of.cpu == Some(cpu) && of.real_time);
+        on_cpu.map(|demand| demand.share).sum()
+    };
+    let cautions = pinned.into_iter().map(|cpu| Caution { cpu, share: demanded(cpu), throttling });
+    Ok(cautions.filter(|caution| throttling.is_met_by(caution.share)).collect())
+}
+
+/// Whether a period is too short for a clock of which one stamp takes `stamp_ns`.
+///
+/// # Real-time: setup only
+pub fn is_too_short(period: Period, stamp_ns: f64) -> bool {
+    (period.as_ns() as f64) < STAMPS_IN_A_PERIOD * stamp_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(cpu: Option<u32>, period_ns: u64, share: f64) -> Demand {
+        let period = Period::from_ns(period_ns).expect("in range");
+        Demand { cpu, real_time: true, period, share }
+    }
+
+    fn two_cpus(runtime_us: i64) -> Machine {
+        let throttling = Throttling::of(runtime_us, 1_000_000);
+        Machine { cpus: list("0-1\n"), throttling }
+    }
+
+    #[test]
+    fn a_loop_is_refused_that_leaves_nobody_a_cpu() {
+        let [short, long] = [2_000, 1_000_000];
+        let off = two_cpus(-1);
+        let refused = |demands: &[Demand]| judge(demands, &off) == Err(NoCpuLeft);
+        assert!(!refused(&[demand(Some(0), short, 0.1)]), "CPU 1 is left");
+        assert!(refused(&[demand(Some(0), short, 0.1), demand(Some(1), short, 0.1)]));
+        assert!(refused(&[demand(Some(0), long, 0.9), demand(None, long, 0.9)]));
+        assert!(!refused(&[demand(None, long, 0.9)]));
+        assert!(!refused(&[demand(Some(0), long, 0.1), demand(Some(1), long, 0.1)]));
+        let other = Demand { real_time: false, ..demand(Some(0), short, 1.0) };
+        assert!(!refused(&[other, Demand { cpu: Some(1), ..other }]));
+        let one = Machine { cpus: list("0"), throttling: None };
+        assert_eq!(judge(&[demand(None, short, 0.1)], &one), Err(NoCpuLeft));
+        let unknown = Machine { cpus: None, throttling: None };
+        assert_eq!(judge(&[demand(None, short, 0.1)], &unknown), Err(NoCpuLeft));
+        assert_eq!(judge(&[demand(None, long, 0.1)], &unknown), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn throttling_that_is_met_is_said() {
+        let on = two_cpus(950_000);
+        assert_eq!(judge(&[demand(Some(0), 1_000_000, 0.9)], &on), Ok(Vec::new()));
+        let two = [demand(Some(0), 1_000_000, 0.5), demand(Some(0), 1_000_000, 0.5)];
+        let met = judge(&two, &on).expect("throttling ends them");
+        assert!(met.len() == 1 && met[0].throttling.gap == Span::from_ms(50), "{met:?}");
+    }
+
+    #[test]
+    fn the_kernels_lists_are_read_and_periods_hold_four_stamps() {
+        assert_eq!(list("0-2,5\n"), Some([0, 1, 2, 5].into()));
+        assert_eq!((list(""), list("0-x")), (None, None));
+        assert!(Machine::here().cpus.is_none_or(|cpus| !cpus.is_empty()));
+        let period = |ns| Period::from_ns(ns).expect("in range");
+        assert!(is_too_short(period(99), 25.0) && !is_too_short(period(100), 25.0));
+    }
+}

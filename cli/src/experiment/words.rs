@@ -12,7 +12,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk};
 
 use crate::format;
-use crate::report::{Refused, Session, policy_words};
+use crate::report::{self, Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
@@ -49,6 +49,7 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts)
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));
+    warnings.extend(finished.loads.iter().flat_map(|loads| report::deaths(loads)));
     if let Some(why) = &finished.clock.untrusted {
         warnings.push(format!(
             "timestamps come from clock_gettime, not from the processor's \

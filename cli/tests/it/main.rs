@@ -9,6 +9,7 @@ mod check;
 mod claims;
 mod compare;
 mod crash;
+mod dead_loads;
 mod executive;
 mod export;
 mod follow;

@@ -22,6 +22,7 @@ use punctual_lab::experiment::{
     Observer, Setting,
 };
 
+use crate::output;
 use crate::report::{Choice, Clock, Disturbance, Envelope};
 
 pub(crate) use choice::{one_cpu, pick};
@@ -47,6 +48,10 @@ pub(crate) fn run<E: Experiment>(
     here: &MachineFacts,
     observer: &mut dyn Observer,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
+    // Before anything runs; a plan that is refused says so itself.
+    for caution in lab::judge(&experiment.demands(), here).unwrap_or_default() {
+        output::message(&words::planned(&caution));
+    }
     let launcher = launcher::launcher();
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }

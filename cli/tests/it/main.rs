@@ -5,6 +5,7 @@
 mod analyse;
 mod bad_input;
 mod capture;
+mod cgroup_budget;
 mod check;
 mod claims;
 mod compare;

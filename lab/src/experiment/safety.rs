@@ -4,7 +4,7 @@
 
 use punctual_core::time::{Period, Span};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
+use punctual_host::facts::{MachineFacts, RtBudget};
 use punctual_os::scheduler::SchedPolicy;
 
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
@@ -82,22 +82,20 @@ pub struct Throttling {
     pub share: f64,
     /// How long they stand still.
     pub gap: Span,
+    /// Whether it is the budget of the own control group, and smaller than the machine's.
+    pub of_cgroup: bool,
 }
 
 impl Throttling {
     /// `None` where nothing limits real-time threads, or nothing is known of it.
-    fn of(facts: &MachineFacts) -> Option<Self> {
-        let throttling = facts.limits.rt_throttling.value()?;
-        let (runtime_us, period_us) = (throttling.runtime_us, throttling.period_us);
-        (runtime_us >= 0 && period_us > 0).then(|| Self {
-            share: runtime_us as f64 / period_us as f64,
-            gap: Span::from_us(period_us - runtime_us),
-        })
+    pub fn of(facts: &MachineFacts) -> Option<Self> {
+        let RtBudget { share, gap_us, of_cgroup } = facts.limits.rt_budget()?;
+        Some(Self { share, gap: Span::from_us(gap_us), of_cgroup })
     }
 
     /// Whether threads that take this share meet it.
     fn is_met_by(&self, share: f64) -> bool {
-        share > self.share - NEAR
+        share > self.share - NEAR.min(0.1 * self.share)
     }
 }
 
@@ -152,6 +150,7 @@ pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_host::fact::Fact;
     use punctual_host::root::Root;
 
     use super::*;
@@ -198,6 +197,21 @@ mod tests {
         assert!(named[0].cpu == 1 && (named[0].share - 1.8).abs() < 1e-9, "{named:?}");
         let strict = judge(&one, &guest(500_000)).expect("named");
         assert_eq!(strict[0].throttling.gap, Span::from_ms(500));
+    }
+
+    #[test]
+    fn the_budget_of_a_control_group_is_named_before_and_after() {
+        let mut here = guest(950_000);
+        here.limits.cgroup_rt_runtime_us = Fact::known(100_000, "cpu.rt_runtime_us");
+        let spin = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        let named = judge(&spin, &here).expect("named");
+        let group = Throttling { share: 0.1, gap: Span::from_ms(900), of_cgroup: true };
+        assert_eq!(named[0].throttling, group);
+        let taken = |share| [Taken { cpu: 1, condition: 0, share }];
+        assert_eq!(throttled(&taken(0.1), &here)[0].throttling, group);
+        assert_eq!(throttled(&taken(0.08), &here), []);
+        let sleep = demands(&[(1, 1_000_000, WaitKind::Sleep)]);
+        assert_eq!(judge(&sleep, &here), Ok(vec![]), "it takes less than a tenth");
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod report;
 mod report_browser;
 mod run;
 mod run_signals;
+mod signal_pairs;
 mod soak;
 mod support;
 mod syscalls;

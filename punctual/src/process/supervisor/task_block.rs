@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_core::block::{Outputs, Source, TaskGate, TaskServer, Terms};
+use punctual_core::block::{Outputs, Source, TaskGate, TaskServer, Terms, restate};
 use punctual_core::stats::{Page, PageKind};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
@@ -67,8 +67,10 @@ impl TaskBlock {
         Watch::new(&self.others, &self.guarded, bound)
     }
 
-    /// Commits the safe value: nobody else writes.
+    /// States the terms again, over which the task may have written, and commits the safe value:
+    /// nobody else writes any more.
     pub(super) fn take_over(&self) {
+        restate(self.memory.mapping.words(), &self.terms);
         if !self.safe.is_empty()
             && let Some(outputs) = Outputs::of(self.memory.mapping.words(), self.safe.len())
         {

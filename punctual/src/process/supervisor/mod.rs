@@ -207,6 +207,7 @@ impl Supervisor {
         let page = Memory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _block = TaskServer::new(memory.mapping.words(), terms);
+        let resolved = spec.surroundings.resolve(&spec.task.name)?;
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
@@ -225,6 +226,7 @@ impl Supervisor {
             terms,
             on_overrun,
             safe,
+            resolved,
             memory,
             page: Arc::new(page),
             spec,

@@ -13,6 +13,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::super::memory::Memory;
 use super::super::spec::Spec;
+use super::super::surroundings::Resolved;
 use super::threads::{Others, Watch};
 use crate::monitor::{Guarded, RunawayRule, hang_bound};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
@@ -30,6 +31,8 @@ pub(super) struct TaskBlock {
     /// A process that takes none of so many releases is silent.
     pub(super) silent_after: u64,
     pub(super) safe: Vec<u64>,
+    /// What its process runs as and in.
+    pub(super) resolved: Resolved,
     pub(super) memory: Memory,
     pub(super) page: Arc<Memory>,
     pub(super) door: TaskGate,

@@ -45,13 +45,15 @@ pub const SETUP: &[&str] = &[
     "rt_throttling",
     "fair_server",
     "cgroup_rt_runtime_us",
+    "cgroup_rt_period_us",
     "transparent_hugepages",
     "container",
 ];
 
 /// Those of [`SETUP`] that tell as much of who reads them: only root may, or they are of the
 /// control group that one is in.
-const OF_THE_READER: &[&str] = &["fair_server", "cgroup_rt_runtime_us", "container"];
+const OF_THE_READER: &[&str] =
+    &["fair_server", "cgroup_rt_runtime_us", "cgroup_rt_period_us", "container"];
 
 /// What changes by itself, and makes the machine another one meanwhile.
 const PASSING: &[&str] = &["power_source"];

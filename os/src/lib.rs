@@ -15,6 +15,7 @@ extern crate std;
 pub mod affinity;
 pub mod attribute;
 pub mod cache;
+pub mod capability;
 pub mod child;
 pub mod clock;
 pub mod cycles;
@@ -35,5 +36,6 @@ pub mod signal;
 pub mod threads;
 pub mod tripwire;
 pub mod usage;
+pub mod user;
 
 pub use errno::Errno;

@@ -42,8 +42,9 @@ impl fmt::Debug for Mapping {
 }
 
 /// `memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)`, `ftruncate(8 · words)`,
-/// `fcntl(F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)`: a descriptor of zeroed memory
-/// whose size cannot change any more, so that no access to a mapping of it can fail.
+/// `fcntl(F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)`, `fchmod(0400)`: a descriptor of zeroed memory
+/// whose size cannot change any more, so that no access to a mapping of it can fail. Opened again
+/// by its path in /proc it can be read alone, but for root. [`seal`] makes that final.
 ///
 /// Errors: `EMFILE`, `ENFILE`, `ENOMEM`; `EINVAL` for a name above 249 bytes or no words.
 ///
@@ -55,8 +56,33 @@ pub fn create(name: &CStr, words: usize) -> Result<Descriptor, Errno> {
         unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     let descriptor = Descriptor::new(Errno::check(made.into())? as c_int);
     size(descriptor.number(), bytes)?;
-    seal(descriptor.number())?;
+    add_seals(&descriptor, SEALS)?;
+    // SAFETY: takes numbers only.
+    Errno::check(unsafe { libc::fchmod(descriptor.number(), 0o400) }.into())?;
     Ok(descriptor)
+}
+
+/// Who may write to memory from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// Whoever has a descriptor that was opened for writing.
+    Holders,
+    /// The mappings that there are: those of who made it.
+    Maker,
+}
+
+/// `fcntl(F_ADD_SEALS, F_SEAL_SEAL)`, for [`Writers::Maker`] with `F_SEAL_FUTURE_WRITE` (Linux 5.1;
+/// without it where the kernel does not know that).
+///
+/// # Real-time: setup only
+pub fn seal(descriptor: &Descriptor, writers: Writers) -> Result<(), Errno> {
+    if writers == Writers::Maker {
+        match add_seals(descriptor, libc::F_SEAL_FUTURE_WRITE) {
+            Err(Errno::INVAL) | Ok(()) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    add_seals(descriptor, libc::F_SEAL_SEAL)
 }
 
 fn bytes_of(words: usize) -> Result<i64, Errno> {
@@ -72,9 +98,9 @@ fn size(descriptor: c_int, bytes: i64) -> Result<(), Errno> {
 /// The seals that make accesses within the size safe for ever.
 const SEALS: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
-fn seal(descriptor: c_int) -> Result<(), Errno> {
+fn add_seals(descriptor: &Descriptor, seals: c_int) -> Result<(), Errno> {
     // SAFETY: takes numbers only.
-    let result = unsafe { libc::fcntl(descriptor, libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) };
+    let result = unsafe { libc::fcntl(descriptor.number(), libc::F_ADD_SEALS, seals) };
     Errno::check(result.into()).map(drop)
 }
 
@@ -184,7 +210,9 @@ mod tests {
     fn the_size_is_for_ever() {
         let memory = memory(8);
         let fd = memory.number();
-        assert!(size(fd, 0).is_err() && size(fd, 1 << 20).is_err() && seal(fd).is_err());
+        assert!(size(fd, 0).is_err() && size(fd, 1 << 20).is_err());
+        seal(&memory, Writers::Holders).expect("once");
+        assert!(seal(&memory, Writers::Holders).is_err() && size(fd, 0).is_err());
     }
 
     #[test]
@@ -197,6 +225,32 @@ mod tests {
         let again = crate::descriptor::duplicate(memory.number()).expect("open");
         assert!(again != memory && Mapping::of(again.number(), None, Access::Write).is_ok());
         assert!(crate::descriptor::duplicate(-1).is_err());
+    }
+
+    #[test]
+    fn what_is_its_makers_alone_is_written_through_no_path() {
+        let memory = memory(8);
+        let own = Mapping::of(memory.number(), None, Access::Write).expect("mapped");
+        seal(&memory, Writers::Maker).expect("sealed");
+        let write = |path: &str, at: u64| -> std::io::Result<()> {
+            use std::os::unix::fs::FileExt;
+            let file = File::options().read(true).write(true).open(path)?;
+            file.write_all_at(&7u64.to_ne_bytes(), at)
+        };
+        // A reader's descriptor by its path, and the maker's own.
+        let read = crate::descriptor::read_only(&memory).expect("procfs is mounted");
+        for number in [read.number(), memory.number()] {
+            let path = std::format!("/proc/self/fd/{number}");
+            assert!(write(&path, 0).is_err(), "{path}");
+            if let Ok(again) = File::options().read(true).write(true).open(&path) {
+                // Root may open it; the seal holds all the same.
+                let refused = Mapping::of(again.as_raw_fd(), None, Access::Write).map(drop);
+                assert_eq!(refused, Err(Errno(libc::EPERM)));
+            }
+        }
+        own.words()[0].store(9, Ordering::Relaxed);
+        let seen = Mapping::of(read.number(), None, Access::Read).expect("it may read");
+        assert_eq!(seen.words()[0].load(Ordering::Relaxed), 9);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Throttling {
     pub share: f64,
     /// How long they stand still.
     pub gap: Span,
+    /// Whether it is the budget of the own control group, and smaller than the machine's.
+    pub of_cgroup: bool,
 }
 
 /// Throttling that real-time threads of one CPU meet: what they take is more than they may have.
@@ -98,6 +100,7 @@ impl Throttling {
         (runtime_us >= 0 && period_us > 0).then(|| Self {
             share: runtime_us as f64 / period_us as f64,
             gap: Span::from_us(period_us - runtime_us),
+            of_cgroup: false,
         })
     }
 
@@ -105,7 +108,7 @@ impl Throttling {
     ///
     /// # Real-time: setup only
     pub fn is_met_by(&self, share: f64) -> bool {
-        share > self.share - NEAR
+        share > self.share - NEAR.min(0.1 * self.share)
     }
 }
 

@@ -39,6 +39,9 @@ pub struct Effort {
     pub stalled: u64,
     /// The longest of them, ns.
     pub stall_max_ns: u64,
+    /// Times that a process of its loads ended before the batch did.
+    #[serde(default)]
+    pub load_deaths: u64,
 }
 
 impl Effort {
@@ -51,11 +54,19 @@ impl Effort {
         self.preempted += other.preempted;
         self.stalled += other.stalled;
         self.stall_max_ns = self.stall_max_ns.max(other.stall_max_ns);
+        self.load_deaths += other.load_deaths;
     }
 
     fn is_sound(&self) -> bool {
         let times = [self.wall_ns, self.cpu_ns, self.stall_max_ns];
-        let counts = [self.missed, self.unrecorded, self.page_faults, self.preempted, self.stalled];
+        let counts = [
+            self.missed,
+            self.unrecorded,
+            self.page_faults,
+            self.preempted,
+            self.stalled,
+            self.load_deaths,
+        ];
         times.iter().all(|&ns| ns <= 1 << 62) && counts.iter().all(|&count| count <= COUNT_MAX)
     }
 }

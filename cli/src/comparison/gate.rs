@@ -11,7 +11,7 @@ use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
 use crate::args::BaselineArgs;
 use crate::output::{self, Opened};
-use crate::report::Report;
+use crate::report::{Report, Run};
 
 /// What a run is to be compared with, and kept as.
 pub(crate) struct Gate {
@@ -100,6 +100,11 @@ impl Gate {
             report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
             report.envelope.verdict.ok = false;
         }
+        let died: Vec<String> = report.body.runs().iter().filter_map(Run::load_died).collect();
+        if let Some(why) = died.first() {
+            report.envelope.verdict.reasons.push(format!("against {name}: {why}"));
+            report.envelope.verdict.ok = false;
+        }
         report.body.set_compare(comparison);
         Ok(())
     }
@@ -111,6 +116,9 @@ impl Gate {
             bail!("not saved as baseline {}: the run or its file ended early", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
+        if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {
+            bail!("not saved as baseline {}: {why}", name.as_str());
+        }
         store.refuse_taken(name, *force)?;
         Store::keep(name, Recorded::measured(report, runs, &from), file)?;
         output::message(&format!("baseline saved as {}", file.path().display()));

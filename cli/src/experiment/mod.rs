@@ -22,6 +22,7 @@ use punctual_lab::experiment::{
     Observer, Setting,
 };
 
+use crate::output;
 use crate::report::{Choice, Clock, Disturbance, Envelope};
 
 pub(crate) use choice::{one_cpu, pick};
@@ -30,7 +31,7 @@ pub(crate) use follow::Target;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
 pub(crate) use machine::{Machine, root};
 pub(crate) use quiet::settle;
-pub(crate) use runs::run_name;
+pub(crate) use runs::{load_deaths, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -47,6 +48,10 @@ pub(crate) fn run<E: Experiment>(
     here: &MachineFacts,
     observer: &mut dyn Observer,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
+    // Before anything runs; a plan that is refused says so itself.
+    for caution in lab::judge(&experiment.demands(), here).unwrap_or_default() {
+        output::message(&words::planned(&caution));
+    }
     let launcher = launcher::launcher();
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }

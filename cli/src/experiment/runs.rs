@@ -106,6 +106,7 @@ impl Maker<'_> {
             floor_ns: Some(self.floor_ns),
             approach: of.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
+            load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
             outcome,
         }
     }
@@ -129,6 +130,11 @@ impl Maker<'_> {
             duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
         }
     }
+}
+
+/// How often a process of these loads died.
+pub(crate) fn load_deaths(reports: &[LoadReport]) -> u64 {
+    reports.iter().map(|report| report.deaths.len() as u64).sum()
 }
 
 /// How long a condition was to run in all, in ns.

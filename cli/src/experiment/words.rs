@@ -9,10 +9,12 @@ use punctual::session::{Attempt, Refusal};
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
 use punctual_host::facts::MachineFacts;
-use punctual_lab::experiment::{Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk};
+use punctual_lab::experiment::{
+    Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
+};
 
 use crate::format;
-use crate::report::{Refused, Session, policy_words};
+use crate::report::{self, Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
@@ -49,6 +51,7 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts)
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
     warnings.extend(watchdog(&finished.end).map(str::to_owned));
+    warnings.extend(finished.loads.iter().flat_map(|loads| report::deaths(loads)));
     if let Some(why) = &finished.clock.untrusted {
         warnings.push(format!(
             "timestamps come from clock_gettime, not from the processor's \
@@ -84,14 +87,35 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
     })
 }
 
+/// What real-time tasks may use, and by whose rule.
+fn allowed(throttling: &Throttling) -> String {
+    let share = format::share(throttling.share);
+    if throttling.of_cgroup {
+        format!("real-time tasks of this control group may use only {share} (cpu.rt_runtime_us)")
+    } else {
+        format!("real-time tasks may use only {share}")
+    }
+}
+
+/// What a control group's real-time budget does to tasks whose demand is not known; `None` where
+/// it has none of its own.
+pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
+    let throttling = throttling(here).filter(|throttling| throttling.of_cgroup)?;
+    Some(format!(
+        "{} of each CPU: throttling stops those that use more for up to {} at a time",
+        allowed(&throttling),
+        throttling.gap
+    ))
+}
+
 /// What the plan of an experiment risks.
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops spin for {} of CPU {cpu}, but real-time tasks may use only {}: throttling will \
-         stop them for up to {} at a time",
+        "the loops spin for {} of CPU {cpu}, but {}: throttling will stop them for up to {} at a \
+         time",
         format::share(*share),
-        format::share(throttling.share),
+        allowed(throttling),
         throttling.gap
     )
 }
@@ -99,10 +123,9 @@ pub(crate) fn planned(caution: &Caution) -> String {
 fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops used {} of CPU {cpu}, but real-time tasks may use only {}: throttling stopped \
-         them for up to {} at a time",
+        "the loops used {} of CPU {cpu}, but {}: throttling stopped them for up to {} at a time",
         format::share(*share),
-        format::share(throttling.share),
+        allowed(throttling),
         throttling.gap
     )
 }
@@ -142,18 +165,21 @@ pub(crate) fn error(why: ExperimentError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::time::{Period, Span};
-    use punctual_lab::experiment::Throttling;
-
     use super::*;
+    use punctual_core::time::{Period, Span};
 
     #[test]
     fn what_throttling_does_is_told_with_its_gap() {
-        let throttling = Throttling { share: 0.5, gap: Span::from_ms(500) };
+        let throttling = Throttling { share: 0.5, gap: Span::from_ms(500), of_cgroup: false };
         let caution = Caution { cpu: 1, share: 0.9, throttling };
         let text = planned(&caution);
         assert!(text.contains("throttling will stop") && text.contains("500 ms"), "{text}");
         assert!(throttled(&caution).contains("throttling stopped them"));
+        assert!(!text.contains("control group"), "{text}");
+        let throttling = Throttling { of_cgroup: true, ..throttling };
+        for text in [planned, throttled].map(|say| say(&Caution { throttling, ..caution })) {
+            assert!(text.contains("of this control group may use only 50"), "{text}");
+        }
         let period = Period::from_ns(5_000).expect("positive");
         let why = risk(&Risk::NoRest { period, shortest: Span::from_us(40) });
         assert_eq!(

@@ -39,14 +39,22 @@ pub(crate) struct JudgedLimit {
 pub(crate) const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
-/// Holds every run to every limit. A run that ended before its time did not show that one holds.
+/// Holds every run to every limit. A run that ended before its time, or whose loads did, did not
+/// show that one holds.
 pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
     let judged: Vec<JudgedLimit> = runs
         .iter()
         .flat_map(|run| {
-            limits.iter().map(|limit| JudgedLimit {
-                run: run.name.clone(),
-                judgement: limit.judge(&run.outcome),
+            let died = run.load_died();
+            limits.iter().map(move |limit| {
+                let mut judgement = limit.judge(&run.outcome);
+                if judgement.ok
+                    && let Some(why) = &died
+                {
+                    judgement.ok = false;
+                    judgement.reason = format!("{}, but {why}", judgement.reason);
+                }
+                JudgedLimit { run: run.name.clone(), judgement }
             })
         })
         .collect();
@@ -69,6 +77,7 @@ impl Overall {
             for ask in claims {
                 let counted = run.outcome.counted(ask);
                 let judged = judge_claim(ask, &counted, ended, run.setup.period_ns);
+                let judged = open_where_loads_died(run, judged);
                 if judged.holds != Holds::Yes {
                     let Judged { statement, reason, .. } = &judged;
                     self.reasons.push(format!("{}: {statement}: {reason}", run.name));
@@ -77,5 +86,16 @@ impl Overall {
                 self.claims.push(JudgedClaim { run: run.name.clone(), judged });
             }
         }
+    }
+}
+
+/// A claim is not shown by a run whose loads died: a part of it was not under load.
+pub(crate) fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
+    match run.load_died() {
+        Some(why) if judged.holds == Holds::Yes => {
+            let reason = format!("{}, but {why}", judged.reason);
+            Judged { holds: Holds::Undecided, reason, ..judged }
+        }
+        _ => judged,
     }
 }

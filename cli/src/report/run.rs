@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::approach::Approach;
+use crate::format;
 
 /// One loop under one condition.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,10 @@ pub(crate) struct Run {
     pub(crate) approach: Option<Approach>,
     /// What each load did.
     pub(crate) loads: Vec<Load>,
+    /// Times that a process of its loads ended before the run did. Unless it is 0, no limit and no
+    /// claim of the run holds, for a part of it was not under load.
+    #[serde(default)]
+    pub(crate) load_deaths: u64,
 }
 
 impl Run {
@@ -54,7 +59,20 @@ impl Run {
             floor_ns: None,
             approach: None,
             loads: Vec::new(),
+            load_deaths: 0,
         }
+    }
+
+    /// Why nothing is shown of the machine under load: a load died on the way.
+    pub(crate) fn load_died(&self) -> Option<String> {
+        if self.load_deaths == 0 {
+            return None;
+        }
+        let first = self.loads.iter().find_map(|load| Some((load, load.deaths.first()?)));
+        Some(match first {
+            Some((load, death)) => format!("load {} died {}", load.name, death.when()),
+            None => format!("its loads died {} times", self.load_deaths),
+        })
     }
 }
 
@@ -95,6 +113,51 @@ pub(crate) struct Load {
     pub(crate) unit: String,
     /// A note that it reported.
     pub(crate) note: Option<String>,
+    /// When its process ended before the run did, the first 16.
+    #[serde(default)]
+    pub(crate) deaths: Vec<LoadDeath>,
+}
+
+/// A load's process that ended before its run did.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct LoadDeath {
+    /// When, on CLOCK_MONOTONIC.
+    pub(crate) at_ns: u64,
+    /// How long it had worked; null when it had not begun.
+    pub(crate) worked_ns: Option<u64>,
+    /// Why.
+    pub(crate) why: String,
+    /// Whether it was started again.
+    pub(crate) restarted: bool,
+}
+
+impl LoadDeath {
+    /// "1.20 s after its start".
+    fn when(&self) -> String {
+        match self.worked_ns {
+            Some(ns) => format!("{} after its start", format::ns(Some(ns as f64))),
+            None => "before it began".to_owned(),
+        }
+    }
+}
+
+/// What a reader should know of loads that died, a line for each.
+pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
+    let dead = loads(reports).into_iter().filter_map(|load| {
+        let first = load.deaths.first()?;
+        let more = match load.deaths.len() {
+            1 => String::new(),
+            n => format!(", the first of {n} times"),
+        };
+        let then = if first.restarted { "was started again" } else { "was not started again" };
+        Some(format!(
+            "load {} died {} ({}){more} and {then}: a part of its run was not under load",
+            load.name,
+            first.when(),
+            first.why
+        ))
+    });
+    dead.collect()
 }
 
 /// One load's share of the run "under load".
@@ -117,11 +180,18 @@ pub(crate) struct LoadRow {
 
 /// What loads did, as a report has it.
 pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
+    let death = |death: &punctual_lab::load::LoadDeath| LoadDeath {
+        at_ns: death.at_ns,
+        worked_ns: death.worked_ns,
+        why: death.why.clone(),
+        restarted: death.restarted,
+    };
     let load = |report: &LoadReport| Load {
         name: report.name.clone(),
         rate: report.rate,
         unit: report.unit.clone(),
         note: report.note.clone(),
+        deaths: report.deaths.iter().map(death).collect(),
     };
     reports.iter().map(load).collect()
 }

@@ -67,6 +67,7 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     if judged.iter().any(|run| run.outcome.missed.is_none()) {
         verdicts[0].statement += "; missed releases are not in the data";
     }
+    let died = judged.iter().any(|run| run.load_deaths > 0);
     // Without a real-time policy it is another machine, as it were: the answer itself says so.
     if judged.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
         verdicts[0].statement += "; measured as SCHED_OTHER, not real-time";
@@ -79,6 +80,12 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     verdicts.extend(stepping(&fastest, n));
     verdicts.extend(stepper(&fastest, n));
     verdicts.extend(rarer(&judged));
+    if died {
+        // A yes is one of the machine at work, which it was not all the time.
+        verdicts[0].statement += "; a load died";
+        let yes = verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes);
+        yes.for_each(|verdict| verdict.answer = Answer::Unknown);
+    }
     verdicts
 }
 

@@ -2,7 +2,10 @@
 //! them. The tasks that behave are tested with the library.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+
+use punctual_testkit::skip;
 
 use crate::support::{Dir, json, punctual, refused, run, stderr, stdout};
 
@@ -134,4 +137,55 @@ fn nobody_waits_for_who_does_not_read_what_tasks_say() {
     assert_eq!(supervisor.wait().expect("ours").code(), Some(1));
     assert!(gone, "process {written:?}");
     assert!(said.contains("a: will not be restarted"), "all of it comes once it is read");
+}
+
+#[test]
+fn a_task_runs_as_the_user_and_in_what_its_file_says() {
+    let dir = Dir::new("run-surroundings");
+    // Writable for whoever the task runs as.
+    fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o777)).expect("ours");
+    let written = dir.path("written");
+    let script = "exec >\"$OUT\"; id -u; id -g; id -G; pwd; umask; \
+                  grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status; \
+                  env | grep -cE '^(HOME|SECRET)='; ls /proc/self/fd | tr '\\n' ' '";
+    let is_root = skip::need("root", skip::is_root());
+    let as_other = "user = \"65534\"\ngroup = \"12345\"\ncapabilities = [\"CAP_NET_RAW\"]\n";
+    let text = task(&format!(
+        "command = [\"sh\", \"-c\", {script:?}]\nrestart = \"never\"\ndirectory = \"/\"\n\
+         umask = \"0027\"\nenv = {{ OUT = {written:?}, PATH = \"/usr/bin:/bin\" }}\n{}",
+        if is_root { as_other } else { "" }
+    ));
+    let file = dir.path("tasks.toml");
+    fs::write(&file, text).expect("writable");
+    // With a descriptor and a variable that are no task's business.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", r#"exec 9</etc/passwd; exec "$0" run "$1""#]);
+    shell.arg(punctual().get_program()).arg(&file).env("SECRET", "x");
+    let output = shell.output().expect("a shell");
+    assert_eq!(output.status.code(), Some(1), "it never registers: {}", stderr(&output));
+    let said = fs::read_to_string(&written).expect("it ran");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[3..5], ["/", "0027"], "{said}");
+    if is_root {
+        assert_eq!(lines[..3], ["65534", "12345", "12345"], "{said}");
+        for line in &lines[5..10] {
+            assert!(line.ends_with("0000000000002000"), "CAP_NET_RAW alone: {said}");
+        }
+    }
+    let [variables, descriptors] = lines[10..] else { panic!("two more: {said}") };
+    assert_eq!(variables, "0", "none of the supervisor's: {said}");
+    assert!(!descriptors.split(' ').any(|number| number == "9"), "{said}");
+}
+
+#[test]
+fn a_user_that_is_not_there_is_refused_before_anything_starts() {
+    let dir = Dir::new("run-user");
+    for (key, words) in [
+        ("user = \"no such\"", &["line 2", "there is no user \"no such\""][..]),
+        ("capabilities = [\"CAP_X\"]", &["line 2", "unknown capability \"CAP_X\""]),
+        ("umask = \"8\"", &["line 5", "umask must be"]),
+    ] {
+        let text = task(&format!("command = [\"true\"]\n{key}"));
+        refused(&run_file(&dir, &text, &[]), words);
+    }
 }

@@ -104,6 +104,16 @@ pub fn clear(whole: &[AtomicU64], terms: &Terms) {
         put(at, 0);
     }
     (RING..RING + 3 * RESULTS).for_each(|at| put(at, 0));
+    restate(whole, terms);
+}
+
+/// States the terms of a task block again, which its task may have overwritten, so that readers
+/// find its outputs. Changes nothing else.
+///
+/// # Real-time: setup only
+pub fn restate(whole: &[AtomicU64], terms: &Terms) {
+    let Some(block) = Words::of(whole) else { return };
+    let put = |at: usize, value: u64| block.fixed[at].store(value, Ordering::Relaxed);
     put(1, VERSION);
     put(2, words(terms.output_words) as u64);
     put(FIRST_NS, terms.releases.first().as_ns());

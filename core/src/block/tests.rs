@@ -345,3 +345,19 @@ fn a_reader_never_sees_half_an_output() {
         reader.join().expect("no panic");
     });
 }
+
+#[test]
+fn a_header_that_a_task_overwrote_is_stated_again() {
+    let memory: Vec<AtomicU64> = (0..words(2)).map(|_| AtomicU64::new(0)).collect();
+    let terms = Terms { output_words: 2, ..terms(0) };
+    let _server = TaskServer::new(&memory, terms).expect("room");
+    memory[..48].iter().for_each(|word| word.store(3, Ordering::Relaxed));
+    assert_eq!(TaskClient::open(&memory).map(drop), Err(TaskBlockError::NoBlock));
+    restate(&memory, &terms);
+    Outputs::of(&memory, 2).expect("room").commit(&[8, 9], Source::Safe);
+    let client = TaskClient::open(&memory).expect("a task block");
+    assert_eq!(*client.terms(), terms);
+    let mut value = [0; 2];
+    assert_eq!(client.outputs().expect("it has some").read(&mut value), Some(Source::Safe));
+    assert_eq!(value, [8, 9]);
+}

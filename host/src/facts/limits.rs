@@ -34,6 +34,38 @@ pub struct ProcessLimits {
     /// The real-time budget of the own control group in microseconds a period (version 1 with
     /// `CONFIG_RT_GROUP_SCHED`); -1 is unlimited.
     pub cgroup_rt_runtime_us: Fact<i64>,
+    /// The period of that budget in microseconds; results of earlier versions do not have it.
+    #[serde(default = "no_period")]
+    pub cgroup_rt_period_us: Fact<i64>,
+}
+
+/// The file of a control group's real-time period.
+const GROUP_PERIOD: &str = "cpu.rt_period_us";
+
+/// The period of a control group's budget until another is set, in microseconds.
+const GROUP_PERIOD_US: i64 = 1_000_000;
+
+fn no_period() -> Fact<i64> {
+    Fact::absent(GROUP_PERIOD)
+}
+
+/// What the real-time tasks of this process may have of a CPU before the kernel stops them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RtBudget {
+    /// Their share of each CPU, in [0, 1].
+    pub share: f64,
+    /// How long they stand still once they have used it, in microseconds.
+    pub gap_us: i64,
+    /// Whether it is that of the own control group, and smaller than the machine's.
+    pub of_cgroup: bool,
+}
+
+impl RtBudget {
+    fn of(runtime_us: i64, period_us: i64, of_cgroup: bool) -> Option<Self> {
+        let share = runtime_us as f64 / period_us as f64;
+        let gap_us = period_us.saturating_sub(runtime_us);
+        (runtime_us >= 0 && period_us > 0).then_some(Self { share, gap_us, of_cgroup })
+    }
 }
 
 /// A resource limit.
@@ -171,12 +203,30 @@ impl ProcessLimits {
             timer_slack_ns: source.parsed("/proc/self/timerslack_ns", number),
             rt_throttling: throttling(source),
             fair_server: fair_server(source),
-            cgroup_rt_runtime_us: source.cgroups.cpu_v1.clone().and_then(|group, _| {
-                let own = group.upwards().next().unwrap_or_default();
-                source.parsed(&format!("{own}/cpu.rt_runtime_us"), number)
-            }),
+            cgroup_rt_runtime_us: of_group(source, "cpu.rt_runtime_us"),
+            cgroup_rt_period_us: of_group(source, GROUP_PERIOD),
         }
     }
+
+    /// The smaller budget, of the machine and of the own control group. `None` where nothing stops
+    /// real-time tasks, or nothing is known of it: without the machine's throttling the kernel
+    /// holds groups to no budget either (kernel/sched/rt.c, `rt_bandwidth_enabled`).
+    pub fn rt_budget(&self) -> Option<RtBudget> {
+        let RtThrottling { runtime_us, period_us } = *self.rt_throttling.value()?;
+        let machine = RtBudget::of(runtime_us, period_us, false)?;
+        let period_us = self.cgroup_rt_period_us.value().copied().unwrap_or(GROUP_PERIOD_US);
+        let runtime_us = self.cgroup_rt_runtime_us.value().copied().unwrap_or(-1);
+        let group = RtBudget::of(runtime_us, period_us, true);
+        Some(group.filter(|group| group.share < machine.share).unwrap_or(machine))
+    }
+}
+
+/// A number of the own control group, of the controller `cpu` of version 1.
+fn of_group(source: &Source<'_>, file: &str) -> Fact<i64> {
+    source.cgroups.cpu_v1.clone().and_then(|group, _| {
+        let own = group.upwards().next().unwrap_or_default();
+        source.parsed(&format!("{own}/{file}"), number)
+    })
 }
 
 /// A line `name:\tvalue` of `/proc/self/status`.

@@ -27,7 +27,9 @@ pub use frequency::{Frequency, FrequencyRange};
 pub use idle::{Idle, IdleState};
 pub use isolation::Isolation;
 pub use kernel::{Kernel, NoHz};
-pub use limits::{Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtThrottling};
+pub use limits::{
+    Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
+};
 pub use memory::Memory;
 pub use power::{Power, PowerSource};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};

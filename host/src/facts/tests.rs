@@ -224,6 +224,7 @@ fn budgets_and_cpusets_of_the_own_group() {
         ("/sys/devices/system/cpu/nohz_full", "  (null)\n"),
     ]);
     assert_eq!(found.limits.cgroup_rt_runtime_us.value(), Some(&0));
+    assert_eq!(found.limits.cgroup_rt_period_us.value(), None);
     assert_eq!(found.limits.cpuset_cpus.value().unwrap().to_string(), "2-3");
     assert_eq!(found.isolation.isolated().to_string(), "1,3");
     assert!(found.isolation.nohz_full_cpus.value().unwrap().is_empty());
@@ -269,4 +270,23 @@ fn json_is_flat_and_reads_back() {
     for key in json.as_object().unwrap().keys() {
         assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
     }
+}
+
+#[test]
+fn the_smaller_budget_of_real_time_tasks_counts() {
+    let budget = |machine: &str, group: &str| {
+        let found = facts(&[
+            ("/proc/self/cgroup", "2:cpu:/a\n"),
+            ("/proc/self/mountinfo", "2 0 0:2 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+            ("/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", group),
+            ("/sys/fs/cgroup/cpu/a/cpu.rt_period_us", "500000\n"),
+            ("/proc/sys/kernel/sched_rt_runtime_us", machine),
+            ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        ]);
+        found.limits.rt_budget().map(|of| ((of.share * 100.0) as u32, of.gap_us, of.of_cgroup))
+    };
+    assert_eq!(budget("950000\n", "50000\n"), Some((10, 450_000, true)));
+    assert_eq!(budget("950000\n", "490000\n"), Some((95, 50_000, false)));
+    assert_eq!(budget("950000\n", "-1\n"), Some((95, 50_000, false)));
+    assert_eq!(budget("-1\n", "50000\n"), None, "nothing is held to a budget then");
 }

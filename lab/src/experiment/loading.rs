@@ -10,7 +10,7 @@ use punctual_os::affinity;
 
 use super::event::{ExperimentEvent, ExperimentProgress, Observer};
 use super::standing::Standing;
-use crate::load::{Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
+use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
 
 /// A load ends by itself this much after its block, whatever becomes of its parent.
 const GRACE: Duration = Duration::from_secs(5);
@@ -107,11 +107,14 @@ impl BackgroundLoads for Loading<'_> {
                 .iter()
                 .position(|t| t.report.name == report.name && t.report.unit == report.unit);
             let at = at.unwrap_or_else(|| {
-                tallies.push(Tally { report: report.clone(), rates: 0.0, blocks: 0 });
+                let report = LoadReport { deaths: Vec::new(), ..report.clone() };
+                tallies.push(Tally { report, rates: 0.0, blocks: 0 });
                 tallies.len() - 1
             });
             let tally = &mut tallies[at];
             tally.report.note = report.note.or(tally.report.note.take());
+            tally.report.deaths.extend(report.deaths);
+            tally.report.deaths.truncate(DEATHS_MAX);
             if let Some(rate) = rate {
                 tally.rates += rate;
                 tally.blocks += 1;

@@ -29,7 +29,7 @@ pub use clock::ClockFacts;
 pub(crate) use companion::{Lookout, keep_to, watchdog};
 pub use event::{ExperimentEvent, ExperimentProgress, Observer};
 pub use loading::{BackgroundLoads, Loading, bounds, startable};
-pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge};
+pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
 pub use standing::{Standing, Standings, StandingsWriter};
 
 /// An experiment with all its choices made.

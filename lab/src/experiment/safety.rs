@@ -7,7 +7,7 @@ use punctual::safety::{self, Machine, NoCpuLeft};
 pub use punctual::safety::{Caution, Demand, Throttling};
 use punctual_core::time::{Period, Span};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
+use punctual_host::facts::{MachineFacts, RtBudget};
 
 /// What a real-time thread took of its CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,14 +46,17 @@ pub enum Risk {
     },
 }
 
+/// What real-time threads may have by these facts; `None` where nothing limits them, or nothing is
+/// known of it.
+pub fn throttling(facts: &MachineFacts) -> Option<Throttling> {
+    let RtBudget { share, gap_us, of_cgroup } = facts.limits.rt_budget()?;
+    Some(Throttling { share, gap: Span::from_us(gap_us), of_cgroup })
+}
+
 /// What of these facts decides whether the machine can be taken away.
 fn machine(facts: &MachineFacts) -> Machine {
     let cpus = facts.limits.cpuset_cpus.value().or(facts.cpu.online_cpus.value());
-    let throttling = facts.limits.rt_throttling.value();
-    Machine {
-        cpus: cpus.map(|cpus| cpus.iter().collect()),
-        throttling: throttling.and_then(|of| Throttling::of(of.runtime_us, of.period_us)),
-    }
+    Machine { cpus: cpus.map(|cpus| cpus.iter().collect()), throttling: throttling(facts) }
 }
 
 /// What threads with these demands risk on this machine.
@@ -81,6 +84,7 @@ pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_host::fact::Fact;
     use punctual_host::root::Root;
     use punctual_os::scheduler::SchedPolicy;
 
@@ -128,6 +132,21 @@ mod tests {
         assert!(named[0].cpu == 1 && (named[0].share - 1.8).abs() < 1e-9, "{named:?}");
         let strict = judge(&one, &guest(500_000)).expect("named");
         assert_eq!(strict[0].throttling.gap, Span::from_ms(500));
+    }
+
+    #[test]
+    fn the_budget_of_a_control_group_is_named_before_and_after() {
+        let mut here = guest(950_000);
+        here.limits.cgroup_rt_runtime_us = Fact::known(100_000, "cpu.rt_runtime_us");
+        let spin = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        let named = judge(&spin, &here).expect("named");
+        let group = Throttling { share: 0.1, gap: Span::from_ms(900), of_cgroup: true };
+        assert_eq!(named[0].throttling, group);
+        let taken = |share| [Taken { cpu: 1, condition: 0, share }];
+        assert_eq!(throttled(&taken(0.1), &here)[0].throttling, group);
+        assert_eq!(throttled(&taken(0.08), &here), []);
+        let sleep = demands(&[(1, 1_000_000, WaitKind::Sleep)]);
+        assert_eq!(judge(&sleep, &here), Ok(vec![]), "it takes less than a tenth");
     }
 
     #[test]

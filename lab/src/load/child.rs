@@ -82,7 +82,6 @@ fn work(
     say(out, &Line::Ready)?;
     let began = Instant::now();
     let workers = Workers::start(&setup.name, prepared.work)?;
-    let mut over = false;
     let mut stopped = false;
     while !stopped {
         let left = setup.limit.saturating_sub(began.elapsed());
@@ -98,9 +97,8 @@ fn work(
         if stopped && !requested {
             say(out, &Line::Note(LIMIT.to_owned()))?;
         }
-        if !over && !stopped && workers.is_over() {
-            over = true;
-            say(out, &Line::Note("all workers ended early".to_owned()))?;
+        if !stopped && workers.is_over() {
+            return Err("all workers ended early".to_owned());
         }
     }
     workers.stop();

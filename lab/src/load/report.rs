@@ -1,17 +1,36 @@
 //! What a load did.
 
+/// The most deaths that a report lists.
+pub(crate) const DEATHS_MAX: usize = 16;
+
+/// A load's process that ended before it was to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadDeath {
+    /// When, on CLOCK_MONOTONIC, in ns.
+    pub at_ns: u64,
+    /// How long after it was ready, in ns; `None` when it had not become ready again.
+    pub worked_ns: Option<u64>,
+    /// Why, in one line.
+    pub why: String,
+    /// Whether it was started again: once in a block.
+    pub restarted: bool,
+}
+
 /// One rate of one load. A load can have several: stress-ng has one for each requested stressor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
     /// The load as `--load` names it; a part of `linuxcnc` is `linuxcnc cpu`, for instance.
     pub name: String,
-    /// Done per second between `ready` and the last count, by the load's own clock; `None` when
-    /// nothing was counted, and then `note` says why. 0 is a load that stood still.
+    /// Done per second between `ready` and the last count, by the load's own clock; of one that was
+    /// started again, over the time that both worked. `None` when nothing was counted, and then
+    /// `note` says why. 0 is a load that stood still.
     pub rate: Option<f64>,
     /// The unit of `rate`: `polygons/s`.
     pub unit: String,
     /// What a reader should know: a part that is not installed, a network that fell back.
     pub note: Option<String>,
+    /// When its process ended before it was to, the first 16.
+    pub deaths: Vec<LoadDeath>,
 }
 
 /// `count` in `at_ns` as a rate per second; none in no time.

@@ -9,11 +9,12 @@ use super::bounds::LoadBounds;
 use super::error::LoadError;
 use super::kinds::Start;
 use super::launcher::Launcher;
+use super::observed::{self, Shared};
 use super::part::{GRACE, Part};
 use super::report::{LoadReport, rate_per_s};
 use super::setup::Setup;
 use super::spec::LoadSpec;
-use super::supervisor::{self, Launch, Shared};
+use super::supervisor::{self, Launch};
 
 /// A part as long as it runs.
 struct RunningPart {
@@ -136,7 +137,7 @@ fn parts(spec: &LoadSpec, bounds: &LoadBounds) -> Result<Vec<Part>, LoadError> {
 }
 
 fn reports(part: &RunningPart) -> Vec<LoadReport> {
-    let observed = supervisor::lock(&part.observed);
+    let observed = observed::lock(&part.observed);
     let notes: Vec<&str> = part.note.iter().chain(&observed.notes).map(String::as_str).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     let report = |rate: Option<f64>, unit: &str| LoadReport {
@@ -144,12 +145,17 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
         rate,
         unit: format!("{unit}/s"),
         note: note.clone(),
+        deaths: Vec::new(),
     };
-    if observed.counts.is_empty() {
+    let rated = observed.counts.iter();
+    let rated = rated.map(|of| report(rate_per_s(of.count, of.at_ns), &of.unit));
+    let mut reports: Vec<LoadReport> = rated.collect();
+    if reports.is_empty() {
         let mut none = report(None, part.unit);
         none.note.get_or_insert_with(|| "no counts yet".to_owned());
-        return vec![none];
+        reports.push(none);
     }
-    let rated = observed.counts.iter();
-    rated.map(|counted| report(rate_per_s(counted.count, counted.at_ns), &counted.unit)).collect()
+    // A process is listed once, however many rates it has.
+    reports[0].deaths.clone_from(&observed.deaths);
+    reports
 }

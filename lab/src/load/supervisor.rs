@@ -2,49 +2,30 @@
 //!
 //! The kernel ties a process to the *thread* that started it (PR_SET_PDEATHSIG, prctl(2)). This
 //! thread lives exactly as long as the loads, so that the caller may start them from any thread.
-//! It sleeps while they run; a reader for each wakes when its load reports a count, 10 times a
-//! second.
+//! It looks 10 times a second whether one has ended, and starts that again, once; a reader for each
+//! wakes when its load reports a count, as often.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::error::LoadError;
-use super::protocol::{Line, STOP};
+use super::observed::{Shared, lock};
+use super::protocol::{LIMIT, Line, STOP};
+use super::report::LoadDeath;
 
 /// A load has so long to be ready.
 const READY: Duration = Duration::from_secs(15);
-
-/// One count, the last of its unit.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Counted {
-    pub(super) unit: String,
-    pub(super) count: u64,
-    pub(super) at_ns: u64,
-}
-
-/// What a load has reported so far.
-#[derive(Default)]
-pub(super) struct Observed {
-    pub(super) counts: Vec<Counted>,
-    pub(super) notes: Vec<String>,
-    failed: Option<String>,
-}
-
-/// Shared between a reader, the supervisor and whoever wants a report.
-pub(super) type Shared = Arc<Mutex<Observed>>;
-
-/// What was observed, also from a thread that panicked: each line is taken in whole.
-pub(super) fn lock(observed: &Shared) -> MutexGuard<'_, Observed> {
-    observed.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A process to start.
 pub(super) struct Launch {
@@ -64,118 +45,151 @@ pub(super) fn supervise(
     // A caller under a real-time policy must not hand it to threads that only read; when this is
     // refused they read all the same.
     let _ = scheduler::set(0, SchedPolicy::Other);
-    let mut processes = Vec::new();
-    let result = start_all(launches, &mut processes);
+    let mut loads = Vec::new();
+    let result = start_all(launches, &mut loads);
     let failed = result.is_err();
     let received = started.send(result);
     if !failed && received.is_ok() {
-        let _ = stop.recv();
+        while stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            loads.iter_mut().for_each(Load::replace_dead);
+        }
     }
-    end_all(processes);
+    end_all(loads);
 }
 
-fn start_all(launches: Vec<Launch>, processes: &mut Vec<Process>) -> Result<Vec<u32>, LoadError> {
+fn start_all(launches: Vec<Launch>, loads: &mut Vec<Load>) -> Result<Vec<u32>, LoadError> {
     for launch in launches {
-        processes.push(Process::start(launch)?);
+        loads.push(Load::start(launch)?);
     }
     let deadline = Instant::now() + READY;
-    for one in &*processes {
+    for one in &*loads {
         one.wait_ready(deadline)?;
     }
-    Ok(processes.iter().map(|one| one.child.id()).collect())
+    Ok(loads.iter().filter_map(|one| Some(one.process.as_ref()?.child.id())).collect())
 }
 
-fn end_all(mut processes: Vec<Process>) {
-    for one in &mut processes {
+fn end_all(mut loads: Vec<Load>) {
+    let requested = (Instant::now(), now_ns(ClockId::Monotonic));
+    for one in &mut loads {
         one.request_end();
     }
-    let requested = Instant::now();
-    for one in processes {
+    for one in loads {
         one.end(requested);
     }
+}
+
+/// A load, and its process while it has one.
+struct Load {
+    launch: Launch,
+    process: Option<Process>,
+    /// Whether `process` is the second one.
+    restarted: bool,
 }
 
 /// A process that runs, leader of a group of its own so that Ctrl-C does not reach it before the
 /// caller has decided, and so that whatever it started ends with it.
 struct Process {
-    name: String,
     child: Child,
-    observed: Shared,
-    grace: Duration,
     ready: Receiver<()>,
-    over: Receiver<()>,
+    ended: Receiver<Ended>,
     reader: JoinHandle<()>,
 }
 
-impl Process {
-    fn start(launch: Launch) -> Result<Self, LoadError> {
-        let Launch { name, mut command, observed, grace } = launch;
-        let failed = |why: String| LoadError::Start { name: name.clone(), why };
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(|why| failed(why.to_string()))?;
-        let (to_ready, ready) = channel();
-        let (to_over, over) = channel();
-        let group = child.id().cast_signed();
-        let out = child.stdout.take();
-        let shared = Arc::clone(&observed);
-        let reader = std::thread::Builder::new().name("load-reader".to_owned()).spawn(move || {
-            if let Some(out) = out {
-                read(out, &shared, &to_ready);
-            }
-            // It has ended, or will: whatever it started ends too. Its number is still its own,
-            // since nobody waits for it before this thread has ended.
-            let _ = process::end_group(group, EndSignal::Kill);
-            drop(to_over);
-        });
-        match reader {
-            Ok(reader) => Ok(Self { name, child, observed, grace, ready, over, reader }),
-            Err(why) => {
-                let _ = process::end_group(group, EndSignal::Kill);
-                let _ = child.wait();
-                Err(failed(why.to_string()))
-            }
-        }
+/// When a process ended.
+struct Ended {
+    /// On CLOCK_MONOTONIC, in ns.
+    at_ns: u64,
+    /// How long after it was ready, in ns.
+    worked_ns: Option<u64>,
+}
+
+impl Load {
+    fn start(mut launch: Launch) -> Result<Self, LoadError> {
+        let process = Process::start(&mut launch)
+            .map_err(|why| LoadError::Start { name: launch.name.clone(), why })?;
+        Ok(Self { launch, process: Some(process), restarted: false })
     }
 
     fn wait_ready(&self, deadline: Instant) -> Result<(), LoadError> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let why = match self.ready.recv_timeout(left) {
-            Ok(()) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => "it was not ready in time".to_owned(),
-            Err(RecvTimeoutError::Disconnected) => {
-                let failed = lock(&self.observed).failed.take();
+        let why = match self.process.as_ref().map(|process| process.ready.recv_timeout(left)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(RecvTimeoutError::Timeout)) => "it was not ready in time".to_owned(),
+            Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                let failed = lock(&self.launch.observed).failed.take();
                 failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
             }
         };
-        Err(LoadError::Start { name: self.name.clone(), why })
+        Err(LoadError::Start { name: self.launch.name.clone(), why })
     }
 
-    /// Requests its end.
+    /// Takes in that its process has ended, and starts it again if that was the first.
+    fn replace_dead(&mut self) {
+        let ended = self.process.as_ref().map(|process| process.ended.try_recv());
+        let Some(Ok(ended)) = ended else { return };
+        let Some(process) = self.process.take() else { return };
+        let why = self.reason(process.reap());
+        // One that came to its limit must not get another.
+        if !self.restarted && why != LIMIT {
+            self.restarted = true;
+            lock(&self.launch.observed).carry();
+            // One that cannot be started has died for good; the report says so.
+            self.process = Process::start(&mut self.launch).ok();
+        }
+        let restarted = self.process.is_some();
+        self.died(&ended, why, restarted);
+    }
+
+    /// Why its process ended by itself.
+    fn reason(&self, status: Option<ExitStatus>) -> String {
+        let mut observed = lock(&self.launch.observed);
+        match (observed.failed.take(), status) {
+            (Some(why), _) => format!("it failed: {why}"),
+            (None, Some(status)) if !status.success() => format!("it ended by itself: {status}"),
+            _ if observed.notes.iter().any(|note| note == LIMIT) => LIMIT.to_owned(),
+            _ => observed.notes.last().cloned().unwrap_or_else(|| "it ended by itself".to_owned()),
+        }
+    }
+
+    fn died(&self, ended: &Ended, why: String, restarted: bool) {
+        let Ended { at_ns, worked_ns } = *ended;
+        let mut observed = lock(&self.launch.observed);
+        if !observed.notes.contains(&why) {
+            observed.notes.push(why.clone());
+        }
+        observed.deaths.push(LoadDeath { at_ns, worked_ns, why, restarted });
+    }
+
+    /// Requests the end of its process.
     fn request_end(&mut self) {
-        if let Some(pipe) = &mut self.child.stdin {
+        if let Some(pipe) = self.process.as_mut().and_then(|process| process.child.stdin.as_mut()) {
             // A process that has ended reads nothing any more.
             let _ = writeln!(pipe, "{STOP}");
         }
     }
 
-    /// Waits for its end, forces it when the grace since `requested` is over, and reaps it.
-    fn end(mut self, requested: Instant) {
-        let left = (requested + self.grace).saturating_duration_since(Instant::now());
-        let killed = self.over.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
+    /// Waits for the end of its process, forces it when the grace since `requested` is over, and
+    /// reaps it. One that had ended before has died.
+    fn end(mut self, requested: (Instant, u64)) {
+        let Some(mut process) = self.process.take() else { return };
+        let (at, at_ns) = requested;
+        let left = (at + self.launch.grace).saturating_duration_since(Instant::now());
+        let ended = process.ended.recv_timeout(left);
+        let killed = matches!(ended, Err(RecvTimeoutError::Timeout));
         if killed {
-            let _ = process::end_group(self.child.id().cast_signed(), EndSignal::Kill);
+            process.kill();
         }
-        // The reader ends when the process has; only then is the process waited for, and its
-        // number free again.
-        let _ = self.reader.join();
-        drop(self.child.stdin.take());
-        let status = self.child.wait();
-        let mut observed = lock(&self.observed);
+        let status = process.reap();
+        if let Some(ended) = ended.ok().filter(|ended| ended.at_ns < at_ns) {
+            let why = self.reason(status);
+            return self.died(&ended, why, false);
+        }
+        let mut observed = lock(&self.launch.observed);
         if killed {
             observed.notes.push("it had to be killed".to_owned());
         } else if let Some(why) = observed.failed.take() {
             observed.notes.push(format!("it failed: {why}"));
-        } else if let Ok(status) = status
+        } else if let Some(status) = status
             && !status.success()
         {
             observed.notes.push(format!("it ended by itself: {status}"));
@@ -183,53 +197,67 @@ impl Process {
     }
 }
 
-/// Takes in what a load reports, until it ends.
-fn read(out: ChildStdout, observed: &Shared, ready: &Sender<()>) {
-    for line in BufReader::new(out).lines().map_while(Result::ok) {
-        let Some(line) = Line::parse(&line) else { continue };
-        if line == Line::Ready {
+impl Process {
+    fn start(launch: &mut Launch) -> Result<Self, String> {
+        let Launch { command, observed, .. } = launch;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|why| why.to_string())?;
+        let (to_ready, ready) = channel();
+        let (to_ended, ended) = channel();
+        let group = child.id().cast_signed();
+        let out = child.stdout.take();
+        let shared = Arc::clone(observed);
+        let reader = std::thread::Builder::new().name("load-reader".to_owned()).spawn(move || {
+            let began_ns = out.and_then(|out| read(out, &shared, to_ready));
+            let at_ns = now_ns(ClockId::Monotonic);
+            let worked_ns = began_ns.map(|began_ns| at_ns.saturating_sub(began_ns));
+            // It has ended, or will: whatever it started ends too. Its number is still its own,
+            // since nobody waits for it before this thread has ended.
+            let _ = process::end_group(group, EndSignal::Kill);
             // Nobody waits any more when the start was given up.
-            let _ = ready.send(());
+            let _ = to_ended.send(Ended { at_ns, worked_ns });
+        });
+        match reader {
+            Ok(reader) => Ok(Self { child, ready, ended, reader }),
+            Err(why) => {
+                let _ = process::end_group(group, EndSignal::Kill);
+                let _ = child.wait();
+                Err(why.to_string())
+            }
         }
-        take_in(&mut lock(observed), line);
+    }
+
+    fn kill(&mut self) {
+        let _ = process::end_group(self.child.id().cast_signed(), EndSignal::Kill);
+    }
+
+    /// Waits for its end. The reader ends when the process has; only then is the process waited
+    /// for, and its number free again.
+    fn reap(mut self) -> Option<ExitStatus> {
+        let _ = self.reader.join();
+        drop(self.child.stdin.take());
+        self.child.wait().ok()
     }
 }
 
-fn take_in(observed: &mut Observed, line: Line) {
-    match line {
-        Line::Ready => {}
-        Line::Note(note) => {
-            if !observed.notes.contains(&note) {
-                observed.notes.push(note);
-            }
+/// Takes in what a load reports, until it ends; when it was ready, on CLOCK_MONOTONIC.
+fn read(out: ChildStdout, observed: &Shared, ready: Sender<()>) -> Option<u64> {
+    let mut began_ns = None;
+    for line in BufReader::new(out).lines().map_while(Result::ok) {
+        let Some(line) = Line::parse(&line) else { continue };
+        if line == Line::Ready {
+            began_ns = Some(now_ns(ClockId::Monotonic));
+            // Nobody waits any more when the start was given up.
+            let _ = ready.send(());
         }
-        Line::Failed(why) => observed.failed = Some(why),
-        Line::Count { count, at_ns, unit } => {
-            let counted = Counted { unit, count, at_ns };
-            match observed.counts.iter_mut().find(|before| before.unit == counted.unit) {
-                Some(before) => *before = counted,
-                None => observed.counts.push(counted),
-            }
-        }
+        lock(observed).take_in(line);
     }
+    began_ns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_count_of_each_unit_stays() {
-        let mut observed = Observed::default();
-        let count = |count, unit: &str| Line::Count { count, at_ns: 5, unit: unit.to_owned() };
-        let lines = [count(1, "a"), count(2, "b"), count(3, "a")];
-        lines.into_iter().for_each(|line| take_in(&mut observed, line));
-        take_in(&mut observed, Line::Note("x".into()));
-        take_in(&mut observed, Line::Note("x".into()));
-        let counts: Vec<_> = observed.counts.iter().map(|c| (c.count, c.unit.as_str())).collect();
-        assert_eq!(counts, [(3, "a"), (2, "b")]);
-        assert_eq!(observed.notes, ["x"]);
-    }
 
     #[test]
     fn a_process_that_ends_at_once_did_not_start() {

@@ -2,19 +2,22 @@
 //!
 //! Pure; each key is checked by itself here, and all together by the supervisor.
 
+use std::ops::Range;
+
 use punctual::periodic::{Offset, Period, Task};
-use punctual::process::{Restart, Spec, is_name};
+use punctual::process::{Restart, Spec, Surroundings, is_name};
 use toml::Spanned;
 
 use super::error::TaskFileError;
 use super::keys::{Keys, Word};
 use super::text::Text;
-use super::values;
+use super::{surroundings, values};
 
 /// The keys of a task.
 const ALL: &str = "the keys of [[task]] are name, command, period or hertz, phase, after, \
                    priority, cpu, budget, deadline, start_within, overrun, register_within, \
-                   restart, restarts, pause, safe";
+                   restart, restarts, pause, safe, user, group, env, capabilities, directory, \
+                   umask";
 
 /// A task, and where it stands.
 #[derive(Clone, Debug)]
@@ -47,6 +50,9 @@ pub(super) struct Entry {
     restarts: Option<u32>,
     pause: Option<Word>,
     safe: Option<Word>,
+    surroundings: Surroundings,
+    /// The first of the keys of `surroundings`.
+    surrounded: Option<Range<usize>>,
 }
 
 impl Entry {
@@ -58,7 +64,10 @@ impl Entry {
     ) -> Result<Self, TaskFileError> {
         let nameless = text.within(keys.place(), "the task has no name");
         let below = 1..=u64::from(supervisor.saturating_sub(1));
+        let (surroundings, surrounded) = surroundings::of(text, &mut keys)?;
         let entry = Self {
+            surroundings,
+            surrounded,
             name: keys.word("name")?.ok_or(nameless)?,
             command: keys.words("command")?,
             period: keys.word("period")?,
@@ -105,6 +114,11 @@ impl Entry {
             spec.safe = values::bytes(text, safe)?;
         }
         spec.restart = self.restart(text)?;
+        if let Some(place) = self.surrounded.clone().filter(|_| self.command.is_none()) {
+            let what = "user, group, env, capabilities, directory and umask require a command";
+            return Err(text.within(place, what));
+        }
+        spec.surroundings = self.surroundings.clone();
         Ok(FileTask { spec, line, program_line })
     }
 

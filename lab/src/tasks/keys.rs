@@ -6,7 +6,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::TaskFileError;
 use super::text::Text;
@@ -97,6 +97,26 @@ impl<'t, 'f> Keys<'t, 'f> {
     pub(super) fn flag(&mut self, key: &str) -> Result<bool, TaskFileError> {
         let Some(value) = self.take(key) else { return Ok(false) };
         value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "a boolean", &value))
+    }
+
+    /// A table of texts, in the order of their names; `None` where there is none.
+    pub(super) fn variables(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<Vec<(Word, String)>>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let wanted = "a table of strings, written { NAME = \"value\" }";
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(key, wanted, &value));
+        };
+        let variable = |(name, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+            let name = Spanned::new(name.span(), name.get_ref().to_string());
+            match value.get_ref().as_str() {
+                Some(word) => Ok((name, word.to_owned())),
+                None => Err(self.wrong(&format!("each value of {key}"), "a string", value)),
+            }
+        };
+        table.iter().map(variable).collect::<Result<_, _>>().map(Some)
     }
 
     /// A table, written `[key]`; empty where there is none.

@@ -6,6 +6,7 @@
 mod entry;
 mod error;
 mod keys;
+mod surroundings;
 mod text;
 mod values;
 

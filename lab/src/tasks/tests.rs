@@ -205,3 +205,34 @@ fn no_more_tasks_than_a_supervisor_has_and_no_longer_periods() {
     let said = TaskFile::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
     assert_eq!(said, "line 3, column 10: period must be at most 2^62 ns");
 }
+
+#[test]
+fn what_a_process_runs_as_and_in_is_written_as_systemd_names_it() {
+    let file = |keys: &str| {
+        let head = "[[task]]\nname = \"a\"\nperiod = \"1ms\"\n";
+        TaskFile::parse(format!("{head}{keys}\n").as_bytes())
+    };
+    let given = file(
+        "command = [\"x\"]\nuser = \"nobody\"\ngroup = \"7\"\numask = \"027\"\n\
+         capabilities = [\"CAP_NET_RAW\"]\ndirectory = \"/tmp\"\n\
+         env = { A = \"1\", B = \"\" }",
+    );
+    let given = given.expect("fine").all[0].spec.surroundings.clone();
+    assert_eq!((given.user.as_deref(), given.group.as_deref()), (Some("nobody"), Some("7")));
+    assert_eq!((given.umask, given.directory), (Some(0o27), Some("/tmp".into())));
+    assert_eq!(given.capabilities, Some(vec!["CAP_NET_RAW".to_owned()]));
+    let env = [("A", "1"), ("B", "")].map(|(name, value)| (name.into(), value.into()));
+    assert_eq!(given.env, Some(env.to_vec()));
+    for (keys, words) in [
+        ("command = [\"x\"]\numask = \"1000\"", "line 5, column 9: umask must be"),
+        ("command = [\"x\"]\numask = \"9\"", "umask must be"),
+        ("command = [\"x\"]\nuser = \"\"", "user is empty"),
+        ("command = [\"x\"]\nenv = \"A=1\"", "env must be a table of strings"),
+        ("command = [\"x\"]\nenv = { A = 1 }", "each value of env must be a string"),
+        ("command = [\"x\"]\nenv = { \"A=B\" = \"1\" }", "contains '='"),
+        ("user = \"nobody\"", "require a command"),
+    ] {
+        let said = file(keys).expect_err("refused").to_string();
+        assert!(said.contains(words), "{keys}: {said}");
+    }
+}

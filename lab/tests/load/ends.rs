@@ -39,6 +39,27 @@ pub(crate) fn a_load_that_was_killed_is_seen() {
     assert!(note.as_deref().is_some_and(|note| note.contains("signal: 9")), "{note:?}");
 }
 
+pub(crate) fn a_load_that_dies_is_started_again_once() {
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
+    let first = running.pids()[0];
+    kill(first);
+    // Not the zombie that is not reaped yet.
+    let alive = || {
+        let lives = |pid: &u32| stat(*pid).is_some_and(|(_, state, _)| state != 'Z');
+        descendants(std::process::id()).into_keys().find(|pid| *pid != first && lives(pid))
+    };
+    assert!(wait_until(|| alive().is_some()), "not started again");
+    let second = alive().expect("just seen");
+    kill(second);
+    let deaths = || running.reports()[0].deaths.clone();
+    assert!(wait_until(|| deaths().len() == 2), "{:?}", deaths());
+    let [one, two] = &deaths()[..] else { panic!("two deaths: {:?}", deaths()) };
+    assert!(one.restarted && one.worked_ns.is_some() && one.why.contains("signal: 9"), "{one:?}");
+    assert!(!two.restarted && two.at_ns > one.at_ns, "{two:?}");
+    assert!(descendants(std::process::id()).is_empty());
+    assert_eq!(running.stop()[0].deaths.len(), 2);
+}
+
 pub(crate) fn a_child_of_nobody_refuses() {
     let args = ["__load", "cpu", "--parent", "1", "--limit-ns", "1000000000"];
     let output = Command::new(std::env::current_exe().expect("own path"))

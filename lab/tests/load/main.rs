@@ -56,6 +56,7 @@ const TESTS: &[(&str, fn())] = tests![
     ends::a_drop_ends_it,
     ends::the_limit_ends_it,
     ends::a_load_that_was_killed_is_seen,
+    ends::a_load_that_dies_is_started_again_once,
     works::a_load_does_not_run_where_it_cannot,
     ends::a_child_of_nobody_refuses,
     ends::a_child_ends_with_its_standard_input,

@@ -30,7 +30,13 @@ pub(crate) fn read_report(line: &str) -> LoadReport {
     let fields: Vec<&str> = line.split('\t').collect();
     let [rate, unit, note] = fields.as_slice() else { panic!("{line}") };
     let note = (!note.is_empty()).then(|| (*note).to_owned());
-    LoadReport { name: String::new(), rate: rate.parse().ok(), unit: (*unit).to_owned(), note }
+    LoadReport {
+        name: String::new(),
+        rate: rate.parse().ok(),
+        unit: (*unit).to_owned(),
+        note,
+        deaths: Vec::new(),
+    }
 }
 
 pub(crate) fn counts_of_a_program_are_read_at_its_end() {

@@ -5,6 +5,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use super::confine::{confine, keep_descriptors};
 use super::{Birth, Program, check, no_signals, restore_signals};
 use crate::Errno;
 
@@ -29,6 +30,8 @@ fn prepare(birth: &Birth<'_>) -> Result<(), Errno> {
     }
     be_ordinary()?;
     limit_realtime(program.realtime_us)?;
+    keep_descriptors();
+    confine(&program.confinement)?;
     // SAFETY: takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
     // SAFETY: takes no argument, cannot fail.

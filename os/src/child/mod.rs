@@ -7,11 +7,14 @@
 //! the parent, the limit of real-time CPU time, the cgroup. Never looks for a program, never waits.
 
 mod born;
+mod confine;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::marker::PhantomData;
 
 use crate::Errno;
+
+pub use confine::Confinement;
 
 /// A text of a program's arguments or environment, or the end of them.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,8 @@ pub struct Program<'a> {
     /// The file `cgroup.procs`, open for writing, of the cgroup that it is to be in. Where the
     /// kernel refuses that, the program runs in the caller's.
     pub cgroup: Option<c_int>,
+    /// User, capabilities, directory.
+    pub confinement: Confinement<'a>,
 }
 
 /// Bytes of stack for the few calls between the birth of a process and its program.
@@ -64,13 +69,13 @@ struct Birth<'a> {
 }
 
 /// `clone(CLONE_VM | CLONE_VFORK | SIGCHLD)`, and in the new process `setpgid(0, 0)`,
-/// `prctl(PR_SET_PDEATHSIG, SIGKILL)`, `setrlimit(RLIMIT_RTTIME)`, `execve`: its number, until
-/// [`reap`].
+/// `setrlimit(RLIMIT_RTTIME)`, `close_range`, `umask`, `setgroups`, `setresgid`, `setresuid`,
+/// `capset`, `chdir`, `prctl(PR_SET_PDEATHSIG, SIGKILL)`, `execve`: its number, until [`reap`].
 ///
 /// It leads a process group of its own, has no real-time policy, its own standard input and output,
-/// no blocked signals, and inherits the descriptors named and every other without FD_CLOEXEC. The
-/// kernel kills it when the calling *thread* ends, for whatever reason; programs with set-user-ID,
-/// set-group-ID or file capabilities lose that tie. Under an emulator that copies where the kernel
+/// no blocked signals, and inherits no descriptor but 0, 1, 2 and those named. The kernel kills it
+/// when the calling *thread* ends, for whatever reason; programs with set-user-ID, set-group-ID or
+/// file capabilities lose that tie. Under an emulator that copies where the kernel
 /// shares, a program that cannot be run is a process that ends with status 127.
 ///
 /// Errors: those of clone(2) and execve(2); `EINVAL` for lists without an end.
@@ -234,6 +239,7 @@ mod tests {
             inherited: &[],
             realtime_us,
             cgroup: None,
+            confinement: Confinement::default(),
         })
         .expect("a shell")
     }
@@ -315,9 +321,19 @@ mod tests {
             inherited: &[],
             realtime_us: 1,
             cgroup: None,
+            confinement: Confinement::default(),
         };
         // An emulator of user space copies where the kernel shares, so that this is an exit there.
         match start(&program) {
+            Err(why) => assert_eq!(why, Errno(libc::ENOENT)),
+            Ok(pid) => {
+                assert_eq!(ended(pid), Status::Exited(127));
+                reap(pid).expect("ours");
+            }
+        }
+        let nowhere = Confinement { directory: Some(c"/nowhere/at/all"), ..Confinement::default() };
+        let lost = Program { path: c"/bin/sh", confinement: nowhere, ..program };
+        match start(&lost) {
             Err(why) => assert_eq!(why, Errno(libc::ENOENT)),
             Ok(pid) => {
                 assert_eq!(ended(pid), Status::Exited(127));

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::process::{Restart, Spec};
+use crate::process::{Restart, Spec, Surroundings};
 use crate::rt_thread::span;
 use crate::task::Task;
 
@@ -18,6 +18,7 @@ pub struct Process {
     register_within: Option<Duration>,
     restart: Restart,
     safe: Vec<u8>,
+    surroundings: Surroundings,
 }
 
 impl Process {
@@ -84,10 +85,20 @@ impl Process {
         self
     }
 
+    /// Sets what it runs as and in: user, group, environment, capabilities, directory, umask
+    /// [default: as the executive's process]. Only for one that the executive starts.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
+    }
+
     /// As its supervisor has it.
     pub(super) fn spec(self, task: Task) -> Spec {
-        let Self { command, cpu, fifo, register_within, restart, safe } = self;
+        let Self { command, cpu, fifo, register_within, restart, safe, surroundings } = self;
         let register_within = register_within.map_or(Spec::REGISTER_WITHIN, span);
-        Spec { cpu, fifo, register_within, restart, safe, ..Spec::new(task, command) }
+        Spec { cpu, fifo, register_within, restart, safe, surroundings, ..Spec::new(task, command) }
     }
 }

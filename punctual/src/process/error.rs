@@ -17,6 +17,8 @@ pub enum SetupError {
     Name(String),
     /// A task's priority is not below its supervisor's.
     Priority(String, u8, u8),
+    /// What a task is to run as or in cannot be.
+    Surroundings(String, String),
     /// No memory for a task.
     Memory(String, Errno),
     /// The supervisor's socket cannot be made.
@@ -32,7 +34,9 @@ impl SetupError {
     pub fn task(&self) -> Option<&str> {
         match self {
             Self::Build(why) => why.task(),
-            Self::Priority(task, ..) | Self::Memory(task, _) => Some(task),
+            Self::Priority(task, ..) | Self::Memory(task, _) | Self::Surroundings(task, _) => {
+                Some(task)
+            }
             Self::Name(_) | Self::Socket(..) | Self::Running(_) => None,
         }
     }
@@ -51,6 +55,7 @@ impl fmt::Display for SetupError {
                 "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
                 supervisor.saturating_sub(1)
             ),
+            Self::Surroundings(name, why) => write!(f, "task {name:?}: {why}"),
             Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
             Self::Socket(path, why) => write!(f, "{path}: {why}"),
             Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),

@@ -1,12 +1,16 @@
 //! A task block or a page in memory of its own, with the descriptors by which others get it.
 //!
-//! For supervisors. Sealed in size, so that nobody can make an access fail.
+//! For supervisors. Sealed in size, so that nobody can make an access fail. A page is sealed
+//! against writes by all but its maker (F_SEAL_FUTURE_WRITE). A block cannot be: each process that
+//! is started for its task maps it anew. Its file has mode 0400 instead, so that a reader who opens
+//! it again through /proc gets no right to write; root, and a process of the same user that changes
+//! the mode first, can still get that.
 
 use std::ffi::CString;
 
 use punctual_os::Errno;
 use punctual_os::descriptor::{self, Descriptor};
-use punctual_os::mapping::{self, Access, Mapping};
+use punctual_os::mapping::{self, Access, Mapping, Writers};
 
 /// Memory that can be handed out.
 #[derive(Debug)]
@@ -16,11 +20,22 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// New memory of so many words, zeroed; the name is for /proc.
-    pub(crate) fn new(name: &str, words: usize) -> Result<Self, Errno> {
+    /// New memory of so many words, zeroed, that processes it is handed to may write; the name is
+    /// for /proc.
+    pub(crate) fn block(name: &str, words: usize) -> Result<Self, Errno> {
+        Self::new(name, words, Writers::Holders)
+    }
+
+    /// New memory of so many words, zeroed, that this process alone writes.
+    pub(crate) fn page(name: &str, words: usize) -> Result<Self, Errno> {
+        Self::new(name, words, Writers::Maker)
+    }
+
+    fn new(name: &str, words: usize, writers: Writers) -> Result<Self, Errno> {
         let name = CString::new(format!("punctual:{name}")).map_err(|_| Errno::INVAL)?;
         let descriptor = mapping::create(&name, words)?;
         let mapping = Mapping::of(descriptor.number(), Some(words), Access::Write)?;
+        mapping::seal(&descriptor, writers)?;
         Ok(Self { descriptor, mapping })
     }
 

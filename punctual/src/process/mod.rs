@@ -1,7 +1,10 @@
 //! Tasks as processes of their own: a supervisor releases them, sees them, ends them and starts
 //! them again; a broken one leaves the others undisturbed.
 //!
-//! For code that is not trusted, in any language, and for the only true termination that Linux has.
+//! For programs that may be broken, in any language, and for the only true termination that Linux
+//! has. Not a protection against code that is not trusted: a task is a process of the supervisor's
+//! user, unless its [`Surroundings`] give it another, and can do what that user may do
+//! (docs/running.md says what).
 //! A process says three things (AnT, *Sophisticated periodic execution control*, §2): register
 //! ([`Registration::from_env`] where a [`Supervisor`] started it, [`Registration::join`] where it
 //! was started by hand), wait ([`Registration::wait`]), unregister. It shares one block
@@ -29,6 +32,7 @@ mod request;
 mod restart;
 mod spec;
 mod supervisor;
+mod surroundings;
 mod tie;
 mod watch;
 
@@ -49,6 +53,7 @@ pub use request::{LINE_MAX, Request, answer, answered};
 pub use restart::{Restart, When};
 pub use spec::Spec;
 pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
+pub use surroundings::Surroundings;
 pub use watch::Watch;
 
 /// Names the descriptor of the task block, in the environment of a started process.

@@ -10,6 +10,7 @@ use punctual_core::time::Span;
 use super::error::SetupError;
 use super::place::is_name;
 use super::restart::Restart;
+use super::surroundings::Surroundings;
 use crate::periodic::{BuildError, OnOverrun, Task};
 
 /// A task that is a process.
@@ -30,6 +31,8 @@ pub struct Spec {
     pub restart: Restart,
     /// Its output while nobody gives one: a multiple of 8 bytes; none for no output.
     pub safe: Vec<u8>,
+    /// User, group, environment, capabilities, directory and umask of a process that is started.
+    pub surroundings: Surroundings,
 }
 
 impl Spec {
@@ -50,6 +53,7 @@ impl Spec {
             register_within: Self::REGISTER_WITHIN,
             restart: Restart::default(),
             safe: Vec::new(),
+            surroundings: Surroundings::default(),
         }
     }
 

@@ -70,6 +70,13 @@ fn behave(name: &str) {
         }
         "exits" => panic!("on purpose"),
         "rubbish" => rubbish(),
+        "scribbles" => obey(name, |n| {
+            if n == 3 {
+                scribble();
+                std::process::abort();
+            }
+            true
+        }),
         other => panic!("no behaviour {other:?}"),
     }
 }
@@ -203,6 +210,13 @@ fn rubbish() {
             word.store(seed >> (seed >> 58), Ordering::Relaxed);
         }
     }
+}
+
+/// Overwrites the header of the block and the word that says which output counts.
+fn scribble() {
+    let number = std::env::var(BLOCK_VARIABLE).expect("a task block").parse().expect("a number");
+    let memory = Mapping::of(number, None, Access::Write).expect("a task block");
+    memory.words()[..64].iter().for_each(|word| word.store(3, Ordering::Relaxed));
 }
 
 /// The period of the tasks.

@@ -12,7 +12,7 @@ use punctual::process::{
 use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
-use punctual_os::child::{self, Program, Status, Text};
+use punctual_os::child::{self, Confinement, Program, Status, Text};
 use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
 use punctual_os::{process, signal, threads};
 use punctual_testkit::skip;
@@ -325,6 +325,7 @@ fn without_any_guard_the_kernel_ends_what_runs_on() {
         inherited: &[],
         realtime_us: 200_000,
         cgroup: None,
+        confinement: Confinement::default(),
     })
     .expect("it starts");
     let status = until("its end", || child::status(pid).expect("ours"));

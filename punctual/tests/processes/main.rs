@@ -183,6 +183,35 @@ fn others_join_by_name_and_read_what_is_given_out() {
 }
 
 #[test]
+fn the_safe_value_of_a_task_that_scribbled_is_read() {
+    let supervisor = name("scribbles");
+    let made = Supervisor::new().name(&supervisor).task(spec("scribbles")).task(spec("good"));
+    let made = made.build().expect("fine");
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let finished = std::thread::scope(|scope| {
+        let (stop, over, supervisor) = (&stop, &over, &supervisor);
+        let reader = scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let watch = Watch::open(supervisor, "scribbles");
+            let mut bytes = [0; 8];
+            let read = watch.map(|watch| watch.output(&mut bytes));
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!((read.expect("a task block"), bytes), (Some(Source::Safe), [0xff; 8]));
+        });
+        let finished = made.run(Sleep, None, stop, &mut |event: Event| {
+            let given_up = event.task == "scribbles" && event.what == What::GivenUp;
+            over.fetch_or(given_up, Ordering::Relaxed);
+        });
+        reader.join().expect("no panic");
+        finished
+    });
+    let task = finished.tasks.iter().find(|task| task.name == "scribbles").expect("one");
+    assert_eq!(task.exit, Some(ProcessEnd::Signal(6)), "{task:?}");
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let refused = |all: Supervisor| all.build().expect_err("refused").to_string();
     let with = |spec: Spec| Supervisor::new().task(spec);

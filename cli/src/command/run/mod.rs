@@ -18,6 +18,8 @@ use punctual::clocks::{MachineClock, wake_cost};
 use punctual::process::Supervisor;
 use punctual::process::{Event, Stop};
 use punctual_core::time::Period;
+use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
 use punctual_os::scheduler::SchedPolicy;
@@ -25,6 +27,7 @@ use punctual_os::signal;
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
+use crate::experiment::words;
 use crate::output::{self, Json};
 use crate::report::{Report, RunBody, supervised};
 use printer::Printer;
@@ -46,6 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, unquiet) = phase(&tasks, shortest)?;
     warnings.extend(unquiet);
+    let budget = words::group_budget(&MachineFacts::collect(&Root::live()));
+    if let Some(budget) = &budget {
+        output::message(budget);
+    }
+    warnings.extend(budget);
     // From the socket's first moment until no task has a priority any more and all outputs are
     // safe; a second signal shortens that.
     let hold = signal::Hold::begin();

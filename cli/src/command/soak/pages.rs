@@ -44,10 +44,11 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
     };
     let runs: Vec<Run> = limits::runs(campaign).map(of).collect();
     let mut verdict = report::judge(&runs, &config.limits, incomplete);
-    for (at, number, pool, total) in limits::runs(campaign) {
+    for ((at, number, pool, total), run) in limits::runs(campaign).zip(&runs) {
         let setup = &pool.setup().runs[number];
         for ask in &config.claims {
             let judged = limits::claim(ask, total, setup.period_ns);
+            let judged = report::open_where_loads_died(run, judged);
             let name = run_name(campaign, at, setup);
             if judged.holds != Holds::Yes {
                 let why = format!("{name}: {}: {}", judged.statement, judged.reason);
@@ -125,6 +126,7 @@ fn run(
     run.page_faults = Some(effort.page_faults);
     run.preempted = Some(effort.preempted);
     run.loads = loads;
+    run.load_deaths = effort.load_deaths;
     run
 }
 

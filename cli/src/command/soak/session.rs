@@ -21,7 +21,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
 use punctual_lab::periodic::{
-    Begun, Destination, PeriodicExperiment, PeriodicPlan, Prepared, RunOutcome,
+    Begun, Destination, PeriodicExperiment, PeriodicOutcome, PeriodicPlan, Prepared, RunOutcome,
 };
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
@@ -143,7 +143,7 @@ impl Session<'_> {
             from_unix_s,
             to_unix_s: unix_s(),
             measured_ns: running.unwrap_or_default(),
-            efforts: finished.outcome.runs.iter().map(effort).collect(),
+            efforts: efforts(&finished),
         };
         let rows = self.finish(&finished, &extent);
         for row in &rows {
@@ -162,6 +162,9 @@ impl Session<'_> {
         let mut live = self.checkpointer.shared().lock();
         let Some(running) = live.running.take() else { return Vec::new() };
         let rows = live.campaign.add(running.batch, extent);
+        let at_unix_s = extent.to_unix_s;
+        let died = finished.loads.iter().flat_map(|loads| report::deaths(loads));
+        died.for_each(|why| live.campaign.note(at_unix_s, &why));
         for (at_ns, what) in &finished.disturbances {
             let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
             live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
@@ -248,8 +251,18 @@ impl<'a> Destination for Place<'a> {
     }
 }
 
-fn effort(run: &RunOutcome) -> Effort {
+/// What the process counted for each run: loops in the order of the plan, each under all
+/// conditions.
+fn efforts<S>(finished: &FinishedExperiment<PeriodicOutcome<S>>) -> Vec<Effort> {
+    let deaths: Vec<u64> =
+        finished.loads.iter().map(|loads| experiment::load_deaths(loads)).collect();
+    let runs = finished.outcome.runs.iter().zip(deaths.iter().cycle());
+    runs.map(|(run, &load_deaths)| effort(run, load_deaths)).collect()
+}
+
+fn effort(run: &RunOutcome, load_deaths: u64) -> Effort {
     Effort {
+        load_deaths,
         missed: run.missed,
         unrecorded: run.unrecorded,
         wall_ns: run.wall_ns,

@@ -19,6 +19,7 @@ use punctual_os::{Errno, pidfd};
 use super::super::cgroup::{Cgroup, Home};
 use super::super::lifecycle::ProcessEnd;
 use super::super::program::program;
+use super::super::spec::Spec;
 use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use super::task_block::TaskBlock;
 
@@ -51,10 +52,12 @@ impl Child {
         } else {
             program(name).ok_or(NOT_FOUND)?.into_os_string()
         };
+        // As the supervisor finds it, whatever directory the process will be in.
+        let path = std::path::absolute(path).map_or_else(|_| name.clone(), Into::into);
         let path = CString::new(path.into_vec()).map_err(|_| Errno::INVAL)?;
         let words = texts(block.spec.command.iter().cloned())?;
         let memory = block.memory.descriptor().number();
-        let variables = texts(environment(&block.spec.task.name, memory))?;
+        let variables = texts(environment(&block.spec, memory))?;
         let (words, variables) = (list(&words), list(&variables));
         let null = File::open("/dev/null").map_err(|why| Errno(why.raw_os_error().unwrap_or(0)))?;
         // Not under one of the numbers that it and the others are to have.
@@ -69,6 +72,7 @@ impl Child {
             inherited: &[memory],
             realtime_us: block.realtime_us,
             cgroup: cgroup.as_ref().map(Cgroup::procs),
+            confinement: block.resolved.confinement(),
         })?;
         // Without it the end is seen at the next look.
         let pidfd = pidfd::open(pid).ok();
@@ -134,23 +138,22 @@ impl Drop for Child {
     }
 }
 
-/// The environment of a task: this process's, and what says who it is.
-fn environment(task: &str, memory: c_int) -> impl Iterator<Item = OsString> {
+/// The environment of a task: its own or this process's, and what says who it is.
+fn environment(spec: &Spec, memory: c_int) -> impl Iterator<Item = OsString> {
     let own = [
         (BLOCK_VARIABLE, memory.to_string()),
-        (TASK_VARIABLE, task.to_owned()),
+        (TASK_VARIABLE, spec.task.name.clone()),
         (SUPERVISOR_VARIABLE, std::process::id().to_string()),
     ];
     let names = own.clone().map(|(name, _)| name);
-    let inherited =
-        std::env::vars_os().filter(move |(name, _)| names.iter().all(|own| name != own));
-    inherited.chain(own.map(|(name, value)| (name.into(), value.into()))).map(
-        |(mut text, value)| {
-            text.push("=");
-            text.push(value);
-            text
-        },
-    )
+    let given = spec.surroundings.env.clone();
+    let given = given.unwrap_or_else(|| std::env::vars_os().collect());
+    let given = given.into_iter().filter(move |(name, _)| names.iter().all(|own| name != own));
+    given.chain(own.map(|(name, value)| (name.into(), value.into()))).map(|(mut text, value)| {
+        text.push("=");
+        text.push(value);
+        text
+    })
 }
 
 /// As the kernel takes them; refuses one with a zero in it.

@@ -161,7 +161,7 @@ impl Supervisor {
             let spec = spec.ok_or(BuildError::NoName)?.clone();
             blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
         }
-        let page = Memory::new("releases", stats::WORDS)
+        let page = Memory::page("releases", stats::WORDS)
             .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
         let Self { cpu, priority, epoch, .. } = self;
         Ok(Ready { plan, blocks, listener, page, cpu, priority, epoch })
@@ -203,10 +203,11 @@ impl Supervisor {
         let releases = spec.task.releases(self.epoch, phase_ns);
         let terms = Terms { releases, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
-        let memory = Memory::new(&spec.task.name, words(safe.len())).map_err(failed)?;
-        let page = Memory::new(&spec.task.name, stats::WORDS).map_err(failed)?;
+        let memory = Memory::block(&spec.task.name, words(safe.len())).map_err(failed)?;
+        let page = Memory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _block = TaskServer::new(memory.mapping.words(), terms);
+        let resolved = spec.surroundings.resolve(&spec.task.name)?;
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
@@ -225,6 +226,7 @@ impl Supervisor {
             terms,
             on_overrun,
             safe,
+            resolved,
             memory,
             page: Arc::new(page),
             spec,

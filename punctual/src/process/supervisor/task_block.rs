@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_core::block::{Outputs, Source, TaskGate, TaskServer, Terms};
+use punctual_core::block::{Outputs, Source, TaskGate, TaskServer, Terms, restate};
 use punctual_core::stats::{Page, PageKind};
 use punctual_core::time::Span;
 use punctual_os::futex::Scope;
@@ -13,6 +13,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::super::memory::Memory;
 use super::super::spec::Spec;
+use super::super::surroundings::Resolved;
 use super::threads::{Others, Watch};
 use crate::monitor::{Guarded, RunawayRule, hang_bound};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
@@ -30,6 +31,8 @@ pub(super) struct TaskBlock {
     /// A process that takes none of so many releases is silent.
     pub(super) silent_after: u64,
     pub(super) safe: Vec<u64>,
+    /// What its process runs as and in.
+    pub(super) resolved: Resolved,
     pub(super) memory: Memory,
     pub(super) page: Arc<Memory>,
     pub(super) door: TaskGate,
@@ -67,8 +70,10 @@ impl TaskBlock {
         Watch::new(&self.others, &self.guarded, bound)
     }
 
-    /// Commits the safe value: nobody else writes.
+    /// States the terms again, over which the task may have written, and commits the safe value:
+    /// nobody else writes any more.
     pub(super) fn take_over(&self) {
+        restate(self.memory.mapping.words(), &self.terms);
         if !self.safe.is_empty()
             && let Some(outputs) = Outputs::of(self.memory.mapping.words(), self.safe.len())
         {

@@ -1,0 +1,74 @@
+//! Loads that die while a run is under load: said, started again once, and nothing holds by it.
+//!
+//! Finds the processes of loads in /proc, as children of the program, and kills them.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use punctual_os::process::{EndSignal, end};
+
+use crate::support::{Dir, json_file, punctual, stderr, stdout, until};
+
+/// The children of a process that have not ended.
+fn children(of: &Child) -> Vec<i32> {
+    let parent = of.id().to_string();
+    let stat = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
+    };
+    let entries = fs::read_dir("/proc").expect("procfs").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let lives = |&pid: &i32| stat(pid).is_some_and(|(state, of)| state != "Z" && of == parent);
+    pids.filter(lives).collect()
+}
+
+/// Kills the children, of which there are two at some time.
+fn kill_both(program: &Child, but: &[i32]) -> Vec<i32> {
+    let mut found = Vec::new();
+    until("two loads", || {
+        found = children(program);
+        found.retain(|pid| !but.contains(pid));
+        found.len() == 2
+    });
+    for &pid in &found {
+        end(pid, EndSignal::Kill).expect("it lives");
+    }
+    found
+}
+
+#[test]
+fn loads_that_die_are_started_again_once_and_no_limit_holds() {
+    let dir = Dir::new("dead-loads");
+    let (samples, json) = (dir.path("samples"), dir.path("result.json"));
+    let mut command = punctual();
+    command.args(["measure", "periodic", "--duration", "6s", "--load", "cpu,timer"]);
+    command.args(["--limit", "max<60s", "--claim", "p(lateness>60s)<0.1"]);
+    command.arg("--samples").arg(&samples).arg("--json").arg(&json);
+    let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // Of 36 bytes and more: 1.2 s of samples, each a millisecond.
+    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|of| of.len() > 1_200 * 36));
+    let first = kill_both(&program, &[]);
+    kill_both(&program, &first);
+    let out = program.wait_with_output().expect("it ends");
+    let text = stdout(&out);
+    assert_eq!(out.status.code(), Some(1), "{text} {}", stderr(&out));
+    let result = json_file(&json);
+    let run = &result["runs"][0];
+    assert_eq!(run["load_deaths"], 4, "{run}");
+    for load in run["loads"].as_array().expect("loads") {
+        let deaths = load["deaths"].as_array().expect("deaths");
+        let restarted: Vec<bool> = deaths.iter().map(|death| death["restarted"] == true).collect();
+        assert_eq!(restarted, [true, false], "{load}");
+        assert!(deaths[0]["worked_ns"].as_u64() > Some(0), "{load}");
+        assert!(deaths[0]["at_ns"].as_u64() < deaths[1]["at_ns"].as_u64(), "{load}");
+        let name = load["name"].as_str().expect("a name");
+        for said in [text.clone(), result["warnings"].to_string()] {
+            assert!(said.contains(&format!("load {name} died")), "{said}");
+        }
+    }
+    let verdict = &result["verdict"];
+    assert_eq!((&verdict["ok"], &verdict["limits"][0]["ok"]), (&false.into(), &false.into()));
+    assert_eq!(verdict["claims"][0]["holds"], "undecided", "{verdict}");
+    assert_ne!(result["verdicts"][0]["answer"], "yes", "{result}");
+}

@@ -1,0 +1,115 @@
+//! Users and groups by their names, as the C library's name service knows them.
+//!
+//! For supervisors, before anything runs. Reads the user and group databases; changes nothing.
+
+use core::ffi::{CStr, c_char, c_int};
+
+use crate::Errno;
+
+/// Room for the texts of one entry: a longer one is refused with `ERANGE`.
+const ENTRY_BYTES: usize = 16 * 1024;
+
+/// The most supplementary groups of a user (Linux: NGROUPS_MAX is 65 536; more than this is odd).
+pub const GROUPS_MAX: usize = 256;
+
+/// A user and the group that it logs in with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// Its login group's number.
+    pub gid: u32,
+}
+
+/// `getpwnam_r(name)`: the user of this name; `None` where there is none.
+///
+/// # Real-time: setup only
+pub fn by_name(name: &CStr) -> Result<Option<User>, Errno> {
+    look_up(|entry, buffer, found| {
+        // SAFETY: `name` ends with a zero; the others are writable for the lengths stated.
+        unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, ENTRY_BYTES, found) }
+    })
+}
+
+/// `getpwuid_r(uid)`: the user of this number; `None` where there is none.
+///
+/// # Real-time: setup only
+pub fn by_number(uid: u32) -> Result<Option<User>, Errno> {
+    look_up(|entry, buffer, found| {
+        // SAFETY: all are writable for the lengths stated.
+        unsafe { libc::getpwuid_r(uid, entry, buffer, ENTRY_BYTES, found) }
+    })
+}
+
+fn look_up(
+    call: impl FnOnce(*mut libc::passwd, *mut c_char, *mut *mut libc::passwd) -> c_int,
+) -> Result<Option<User>, Errno> {
+    // SAFETY: all-zero is a valid passwd: null pointers and numbers.
+    let mut entry: libc::passwd = unsafe { core::mem::zeroed() };
+    let mut buffer: [c_char; ENTRY_BYTES] = [0; ENTRY_BYTES];
+    let mut found = core::ptr::null_mut();
+    match call(&raw mut entry, buffer.as_mut_ptr(), &raw mut found) {
+        0 if found.is_null() => Ok(None),
+        0 => Ok(Some(User { uid: entry.pw_uid, gid: entry.pw_gid })),
+        errno => Err(Errno(errno)),
+    }
+}
+
+/// `getgrnam_r(name)`: the number of the group of this name; `None` where there is none.
+///
+/// # Real-time: setup only
+pub fn group(name: &CStr) -> Result<Option<u32>, Errno> {
+    // SAFETY: all-zero is a valid group: null pointers and numbers.
+    let mut entry: libc::group = unsafe { core::mem::zeroed() };
+    let mut buffer: [c_char; ENTRY_BYTES] = [0; ENTRY_BYTES];
+    let mut found = core::ptr::null_mut();
+    // SAFETY: `name` ends with a zero; the others are writable for the lengths stated.
+    let result = unsafe {
+        libc::getgrnam_r(
+            name.as_ptr(),
+            &raw mut entry,
+            buffer.as_mut_ptr(),
+            ENTRY_BYTES,
+            &raw mut found,
+        )
+    };
+    match result {
+        0 if found.is_null() => Ok(None),
+        0 => Ok(Some(entry.gr_gid)),
+        errno => Err(Errno(errno)),
+    }
+}
+
+/// `getgrouplist(name, gid)`: the supplementary groups of a user, `gid` among them, into `groups`;
+/// how many there are.
+///
+/// Errors: `ERANGE` for more than [`GROUPS_MAX`].
+///
+/// # Real-time: setup only
+pub fn groups(name: &CStr, gid: u32, groups: &mut [u32; GROUPS_MAX]) -> Result<usize, Errno> {
+    let mut count = GROUPS_MAX as c_int;
+    // SAFETY: `name` ends with a zero; `groups` is writable for `count` numbers.
+    let result =
+        unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
+    match usize::try_from(count) {
+        Ok(count) if result >= 0 && count <= GROUPS_MAX => Ok(count),
+        _ => Err(Errno(libc::ERANGE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_known_and_nobody_else_is_made_up() {
+        let root = User { uid: 0, gid: 0 };
+        assert_eq!((by_name(c"root"), by_number(0)), (Ok(Some(root)), Ok(Some(root))));
+        assert_eq!(group(c"root"), Ok(Some(0)));
+        assert_eq!(by_name(c"no such user of this machine"), Ok(None));
+        assert_eq!(group(c"no such group of this machine"), Ok(None));
+        let mut list = [7; GROUPS_MAX];
+        let count = groups(c"root", 0, &mut list).expect("few");
+        assert!(list[..count].contains(&0));
+    }
+}

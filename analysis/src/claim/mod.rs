@@ -192,20 +192,28 @@ fn probability(
     (p, theta, alone): (f64, f64, bool),
     exceedances: u64,
 ) -> Claim {
-    let count = match exceedances {
+    let cycles = |count| match count {
         0 => "no cycle".to_owned(),
         1 => "1 cycle".to_owned(),
         more => format!("{more} cycles"),
     };
-    let at_most = if tails.unrecorded > 0 { "at most " } else { "" };
+    let n = tails.n();
+    let least = tails.exceedances_within(bound_ns).0;
+    let count = match exceedances.saturating_sub(least) {
+        some if some > 0 && tails.unrecorded == 0 => format!(
+            "{} of {n} exceeded it, and {some} missed with no wake after them may have",
+            cycles(least)
+        ),
+        0 => format!("{} of {n} exceeded it", cycles(exceedances)),
+        _ => format!("at most {} of {n} exceeded it", cycles(exceedances)),
+    };
     Claim {
         level: Level::L1,
         statement: format!(
-            "later than {} in at most {} of all cycles{} ({at_most}{count} of {} exceeded it)",
+            "later than {} in at most {} of all cycles{} ({count})",
             shown(bound_ns),
             rounded_up(p),
             if alone { ", if late cycles come alone" } else { "" },
-            tails.n()
         ),
         p: Some(p),
         bound_ns: Some(bound_ns as f64),

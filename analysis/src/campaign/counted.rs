@@ -5,7 +5,7 @@
 
 use super::total::Total;
 use crate::claim::ask::{Ask, ClaimEvent};
-use crate::claim::dependence::Tails;
+use crate::claim::dependence::{Separate, Tails};
 use crate::claim::judge::EventCount;
 use crate::histogram::Histogram;
 use crate::recording::MISSED;
@@ -49,7 +49,8 @@ impl Total {
 /// The releases of a campaign that did not watch which of them were missed.
 fn missed_of(tails: &Tails, missed: u64) -> EventCount {
     let n = tails.n() - tails.unrecorded();
-    EventCount { n, least: missed, most: missed, theta: 1.0, ordered: false }
+    let (least, most, separate) = (missed, missed, Separate::Unknown);
+    EventCount { n, least, most, theta: 1.0, separate, ordered: false }
 }
 
 /// Narrows the counts of a threshold by the buckets of the same values; `without` more values are

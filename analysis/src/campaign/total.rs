@@ -244,6 +244,7 @@ impl Total {
             n,
             given: false,
             conditions: "extrapolated by a model, only if its tests pass".to_owned(),
+            alone: false,
         })
     }
 

@@ -58,6 +58,10 @@ pub struct Claim {
     pub given: bool,
     /// What it assumes.
     pub conditions: String,
+    /// L1: whether it holds only if late cycles come alone, because too few separate clusters of
+    /// them were seen to show how they come, or their order is unknown.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// Exceedances up to this share of the cycles make a tail worth a claim.
@@ -153,6 +157,7 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
         conditions: format!(
             "as recorded; an observation, not a bound{missed}{censored}{unrecorded}"
         ),
+        alone: false,
     }
 }
 
@@ -160,7 +165,7 @@ fn none_above(tails: &Tails, max: i64) -> Claim {
     let theta = tails.theta_at(max);
     let exceedances = tails.unknown();
     let p = p_upper(exceedances, tails.n(), theta).min(tails.p_upper_below(max));
-    probability(tails, max, p, exceedances, theta)
+    probability(tails, max, (p, theta, true), exceedances)
 }
 
 /// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
@@ -171,9 +176,8 @@ fn thresholds(tails: &Tails) -> Vec<Claim> {
         if exceedances as f64 > TAIL_SHARE * tails.n() as f64 {
             continue;
         }
-        let theta = tails.theta_at(tail.threshold_ns);
-        let p = tails.p_upper_below(tail.threshold_ns);
-        claims.push(probability(tails, tail.threshold_ns, p, exceedances, theta));
+        let bound = tails.l1_bound(tail.threshold_ns);
+        claims.push(probability(tails, tail.threshold_ns, bound, exceedances));
         if tail.exceedances == 0 {
             break;
         }
@@ -181,20 +185,35 @@ fn thresholds(tails: &Tails) -> Vec<Claim> {
     claims
 }
 
-fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f64) -> Claim {
-    let count = match exceedances {
+/// A claim of a bound, with its extremal index and whether it holds only if late cycles come alone.
+fn probability(
+    tails: &Tails,
+    bound_ns: i64,
+    (p, theta, alone): (f64, f64, bool),
+    exceedances: u64,
+) -> Claim {
+    let cycles = |count| match count {
         0 => "no cycle".to_owned(),
         1 => "1 cycle".to_owned(),
         more => format!("{more} cycles"),
     };
-    let at_most = if tails.unrecorded > 0 { "at most " } else { "" };
+    let n = tails.n();
+    let least = tails.exceedances_within(bound_ns).0;
+    let count = match exceedances.saturating_sub(least) {
+        some if some > 0 && tails.unrecorded == 0 => format!(
+            "{} of {n} exceeded it, and {some} missed with no wake after them may have",
+            cycles(least)
+        ),
+        0 => format!("{} of {n} exceeded it", cycles(exceedances)),
+        _ => format!("at most {} of {n} exceeded it", cycles(exceedances)),
+    };
     Claim {
         level: Level::L1,
         statement: format!(
-            "later than {} in at most {} of all cycles ({at_most}{count} of {} exceeded it)",
+            "later than {} in at most {} of all cycles{} ({count})",
             shown(bound_ns),
             rounded_up(p),
-            tails.n()
+            if alone { ", if late cycles come alone" } else { "" },
         ),
         p: Some(p),
         bound_ns: Some(bound_ns as f64),
@@ -202,6 +221,7 @@ fn probability(tails: &Tails, bound_ns: i64, p: f64, exceedances: u64, theta: f6
         n: tails.n(),
         given: true,
         conditions: conditions(theta) + &lost_count(tails),
+        alone,
     }
 }
 
@@ -240,6 +260,7 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         n,
         given: true,
         conditions: conditions(theta) + &lost,
+        alone: false,
     })
 }
 

@@ -37,6 +37,7 @@ pub fn worded(assessment: &Assessment, missed: u64) -> Claim {
         n: *n,
         given: given.is_some(),
         conditions: conditions(missed),
+        alone: false,
     }
 }
 

@@ -32,6 +32,7 @@ use gpd::Gpd;
 use ordered::Ordered;
 pub use peaks::Peaks;
 use profile::{ConfidenceInterval, Likelihood};
+pub(crate) use stationarity::kuiper;
 use test::Test;
 
 /// Decades beyond 1/n, at most.

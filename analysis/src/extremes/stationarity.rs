@@ -15,20 +15,31 @@ pub(super) const SEGMENTS: usize = 64;
 /// Exceeded in 0.5 % of runs: χ² with 63 degrees of freedom.
 const DISPERSION: f64 = 95.65;
 
-/// Whether exceedances are spread evenly over the n cycles: Kuiper's V = D⁺ + D⁻ of their places
-/// (rising), with Stephens' factor for the sample size (JRSS B 32, 1970). It detects a drift, a
-/// step, and a change in the middle equally well.
+/// Whether exceedances are spread evenly over the n cycles, by the places of each (rising).
 pub(super) fn evenness(places: &[u64], n: u64, fails_when: &'static str) -> Test {
-    let count = places.len() as f64;
-    let (mut above, mut below) = (0.0f64, 0.0f64);
-    for (i, &place) in places.iter().enumerate() {
-        let uniform = (place as f64 + 0.5) / n as f64;
-        above = above.max((i + 1) as f64 / count - uniform);
-        below = below.max(uniform - i as f64 / count);
-    }
-    let statistic = (above + below) * (count.sqrt() + 0.155 + 0.24 / count.sqrt());
+    let uniform = |&place: &u64| (place as f64 + 0.5) / n as f64;
+    let each = places.iter().map(uniform).map(|place| (place, place, 1));
+    let statistic = kuiper(each, places.len() as u64, places.len() as f64);
     let name = "Kuiper's V";
     Test { about: About::Stationarity, fails_when, name, statistic, limit: KUIPER }
+}
+
+/// Kuiper's V = D⁺ + D⁻ of `total` places in [0, 1], with Stephens' factor for the sample size
+/// (JRSS B 32, 1970): given are parts of [0, 1] in rising order, from where to where, with how many
+/// places lie evenly in each. It detects a drift, a step, and a change in the middle equally well.
+/// `independent`: how many of the places count as independent.
+pub(crate) fn kuiper(
+    parts: impl Iterator<Item = (f64, f64, u64)>,
+    total: u64,
+    independent: f64,
+) -> f64 {
+    let (mut seen, mut above, mut below) = (0, 0.0f64, 0.0f64);
+    for (from, to, count) in parts {
+        below = below.max(from - seen as f64 / total as f64);
+        seen += count;
+        above = above.max(seen as f64 / total as f64 - to);
+    }
+    (above + below) * (independent.sqrt() + 0.155 + 0.24 / independent.sqrt())
 }
 
 /// Whether exceedances are as many in each of 64 segments: the index of dispersion.

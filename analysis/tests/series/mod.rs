@@ -6,6 +6,7 @@
 // Each user takes a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod late;
 pub(crate) mod parents;
 pub(crate) mod spoiled;
 

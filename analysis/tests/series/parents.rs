@@ -75,7 +75,7 @@ fn stepped(rng: &mut Rng, n: u64, push: &mut dyn FnMut(f64)) {
 }
 
 /// The standard normal value exceeded with probability p < 0.1: Newton on the logarithm.
-fn normal_tail(p: f64) -> f64 {
+pub(crate) fn normal_tail(p: f64) -> f64 {
     let mut x = (-2.0 * p.ln()).sqrt();
     for _ in 0..40 {
         // The continued fraction of Mills' ratio.

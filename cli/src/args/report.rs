@@ -32,6 +32,10 @@ pub(crate) struct ReportArgs {
         value_parser = parse::claim
     )]
     pub(crate) claims: Vec<Ask>,
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone, because too few
+    /// separate clusters of them were seen to show how they come
+    #[arg(long, requires = "claims")]
+    pub(crate) strict: bool,
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,

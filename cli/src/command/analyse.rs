@@ -29,7 +29,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     output::spare("--json", args.report.json.as_deref(), [args.file.as_path()])?;
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
-        let report = super::soak::judged(&args.file, &args.report.limits, &args.report.claims)?;
+        let report = super::soak::judged(&args.file, &args.report)?;
         super::write(&report, json)?;
         return Ok(Exit::of(&report));
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         None => recorded(args)?,
     };
     envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
-    envelope.verdict.judge_claims(&runs, &args.report.claims, envelope.incomplete);
+    envelope.verdict.judge_claims(&runs, &args.report, envelope.incomplete);
     let judged = Judged { verdicts: report::verdicts(&runs), runs };
     let report = Report { envelope, body: judged.into() };
     super::write(&report, json)?;

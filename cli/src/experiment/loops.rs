@@ -177,7 +177,7 @@ fn made(
     let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
     envelope.warnings.extend(unmeasured(&runs));
     envelope.verdict = report::judge(&runs, &args.limits, envelope.incomplete);
-    envelope.verdict.judge_claims(&runs, &args.claims, envelope.incomplete);
+    envelope.verdict.judge_claims(&runs, args, envelope.incomplete);
     let judged = Judged { verdicts: report::verdicts(&runs), runs };
     let recording =
         of.recording.map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });

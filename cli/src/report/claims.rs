@@ -36,6 +36,7 @@ impl JudgedClaim {
     pub(crate) fn word(&self) -> &'static str {
         match self.judged.holds {
             Holds::Yes => "holds",
+            Holds::IfAlone => "if alone",
             Holds::No => "FALSE",
             Holds::Undecided => "OPEN",
         }

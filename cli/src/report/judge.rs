@@ -2,7 +2,6 @@
 //!
 //! Picks runs and words; the arithmetic is `punctual_analysis`'s.
 
-use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge as judge_claim};
 use punctual_analysis::limit::{Judgement, MetricLimit};
 use schemars::JsonSchema;
@@ -10,11 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::JudgedClaim;
 use super::run::Run;
+use crate::args::ReportArgs;
 
 /// Whether all limits and claims hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Overall {
-    /// True when every limit and claim holds for every run, and when none was given.
+    /// True when every limit and claim holds for every run, and when none was given. A claim that
+    /// holds if late cycles come alone counts as one that holds, but with `--strict`.
     pub(crate) ok: bool,
     /// One for each limit and run.
     pub(crate) limits: Vec<JudgedLimit>,
@@ -68,31 +69,41 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
 }
 
 impl Overall {
-    /// Judges every run by every claim, in addition to what was judged already. One that is not
-    /// shown fails, whether it is false or too little was seen. A run that ended early is judged by
-    /// bounds that are right whenever one stops.
-    pub(crate) fn judge_claims(&mut self, runs: &[Run], claims: &[Ask], incomplete: bool) {
+    /// Judges every run by every claim of `args`, in addition to what was judged already. A run
+    /// that ended early is judged by bounds that are right whenever one stops.
+    pub(crate) fn judge_claims(&mut self, runs: &[Run], args: &ReportArgs, incomplete: bool) {
         let ended = if incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
         for run in runs {
-            for ask in claims {
+            for ask in &args.claims {
                 let counted = run.outcome.counted(ask);
                 let judged = judge_claim(ask, &counted, ended, run.setup.period_ns);
                 let judged = open_where_loads_died(run, judged);
-                if judged.holds != Holds::Yes {
-                    let Judged { statement, reason, .. } = &judged;
-                    self.reasons.push(format!("{}: {statement}: {reason}", run.name));
-                    self.ok = false;
-                }
-                self.claims.push(JudgedClaim { run: run.name.clone(), judged });
+                self.add_claim(run.name.clone(), judged, args.strict);
             }
         }
+    }
+
+    /// Adds a claim judged on a run. One that is not shown fails, whether it is false or too little
+    /// was seen; with `strict` also one that holds only if late cycles come alone.
+    pub(crate) fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
+        let fails = match judged.holds {
+            Holds::Yes => false,
+            Holds::IfAlone => strict,
+            Holds::Undecided | Holds::No => true,
+        };
+        if fails {
+            let Judged { statement, reason, .. } = &judged;
+            self.reasons.push(format!("{run}: {statement}: {reason}"));
+            self.ok = false;
+        }
+        self.claims.push(JudgedClaim { run, judged });
     }
 }
 
 /// A claim is not shown by a run whose loads died: a part of it was not under load.
 pub(crate) fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
     match run.load_died() {
-        Some(why) if judged.holds == Holds::Yes => {
+        Some(why) if matches!(judged.holds, Holds::Yes | Holds::IfAlone) => {
             let reason = format!("{}, but {why}", judged.reason);
             Judged { holds: Holds::Undecided, reason, ..judged }
         }

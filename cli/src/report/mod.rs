@@ -28,7 +28,7 @@ pub(crate) use body::{
     PeriodicBody, Recording, RunBody, SoakBody, WaitBody,
 };
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
-pub(crate) use claims::{JudgedClaim, PlannedRun, thresholds};
+pub(crate) use claims::{PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use follow::Follow;
 pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};

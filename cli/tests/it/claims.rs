@@ -65,7 +65,12 @@ fn recorded_cycles_are_counted_exactly_and_answer_yes_no_or_open() {
     assert_eq!((code, &verdict["ok"]), (Some(0), &Value::Bool(true)));
     let claim = &verdict["claims"][0];
     assert_eq!(claim["statement"], "p(lateness>50us)<1e-2");
-    assert_eq!((&claim["run"], &claim["holds"]), (&"idle".into(), &"yes".into()));
+    assert_eq!((&claim["run"], &claim["holds"]), (&"idle".into(), &"if-alone".into()));
+    let reason = claim["reason"].as_str().expect("a reason");
+    assert!(reason.contains("if late cycles come alone: 7 of 10000"), "{reason}");
+    let strict = ["analyse", file, "--strict", "--claim", "p(lateness>50us)<1e-2"];
+    assert_eq!(run(strict).status.code(), Some(1));
+    refused(&run(["analyse", file, "--strict"]), &["--claim"]);
     assert_eq!((&claim["exceedances"], &claim["exceedances_at_most"]), (&7.into(), &7.into()));
     assert_eq!((&claim["n"], &claim["p"]), (&10_000.into(), &0.01.into()));
     // Poisson: 13.15 for seven.
@@ -89,7 +94,7 @@ fn recorded_cycles_are_counted_exactly_and_answer_yes_no_or_open() {
     assert_eq!((code, &verdict["ok"]), (Some(1), &Value::Bool(false)));
     assert_eq!(verdict["claims"][0]["holds"], "no");
     assert!(verdict["claims"][0]["n_needed"].is_null());
-    assert_eq!(verdict["claims"][1]["holds"], "yes");
+    assert_eq!(verdict["claims"][1]["holds"], "if-alone");
     assert!(verdict["reasons"][0].as_str().is_some_and(|text| text.contains("shown false")));
 
     let page = stdout(&run(["analyse", file, "--claim", "p(lateness>50us)<1e-5 @99%"]));
@@ -104,7 +109,7 @@ fn a_recording_that_ended_early_is_held_to_a_bound_for_any_time() {
     // 3.2e-4 is above 3.0/n, and below 3.8/n.
     let asked = ["p(lateness>50us)<3.2e-4"];
     record(&path, &[], false);
-    assert_eq!(claims(file, &asked).0, Some(0));
+    assert_eq!(claims(file, &asked).0, Some(0), "if late cycles come alone");
     record(&path, &[], true);
     let (code, verdict) = claims(file, &asked);
     assert_eq!((code, &verdict["claims"][0]["holds"]), (Some(1), &"undecided".into()));
@@ -185,12 +190,12 @@ fn a_run_says_before_it_starts_what_a_claim_takes_and_judges_it_after() {
     let holds: Vec<&Value> = (0..3).map(|at| &result["verdict"]["claims"][at]["holds"]).collect();
     // A release missed at the end of the run has no lateness, so that it may be above any.
     let tiny = if result["runs"][0]["missed"] == 0 { "undecided" } else { "no" };
-    assert_eq!((holds[0], holds[2]), (&"yes".into(), &"no".into()));
+    assert_eq!((holds[0], holds[2]), (&"if-alone".into(), &"no".into()));
     assert!(holds[1] == "undecided" || holds[1] == tiny, "{result}");
     assert_eq!(result["plans"][1]["enough"], false);
     let out = run(["measure", "periodic", "--duration", "400ms", "--claim", asked[0]]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("  holds   p(lateness>10s)<5e-1 for idle"));
+    assert!(stdout(&out).contains("  if alone p(lateness>10s)<5e-1 for idle"));
 }
 
 #[test]

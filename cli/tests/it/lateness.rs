@@ -110,6 +110,11 @@ fn every_view_of_a_recording_has_the_same_lateness() {
         assert!(text.contains(&part), "{part} in {text}");
     }
     assert!(text.contains("of wakes alone"), "{text}");
+    let claims = outcome["claims"].as_array().expect("claims");
+    let largest =
+        claims.iter().find(|claim| claim["bound_ns"] == max_ns as f64 && claim["p"] != Value::Null);
+    let largest = largest.and_then(|claim| claim["statement"].as_str()).expect("a claim");
+    assert!(largest.contains("and 3 missed with no wake after them may have"), "{largest}");
 
     // Limits: what lies above the number holds, what lies below it does not; no limit on the
     // largest does.
@@ -169,6 +174,11 @@ fn compared(dir: &Dir, path: &str, result: &Value, known: &[i64]) {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = std::fs::read_to_string(page).expect("a page");
     let p99 = result["runs"][0]["lateness_ns"]["p99"].as_f64().expect("known");
+    let metrics = stdout(&run(["export", "--openmetrics", file]));
+    let line =
+        metrics.lines().find(|line| line.contains("quantile") && line.contains("p=\"0.99\""));
+    let (_, seconds) = line.and_then(|line| line.rsplit_once(' ')).expect("a quantile");
+    assert_eq!(seconds.parse::<f64>().map(|s| (s * 1e9).round()), Ok(p99));
     let p99 = Span::from_ns(p99.round() as i64).to_string();
     assert!(page.contains(&p99), "{p99}");
     let out = run(["compare", path, path, "--anyway", "--threshold", "3ms", "--json", "-"]);
@@ -181,8 +191,54 @@ fn compared(dir: &Dir, path: &str, result: &Value, known: &[i64]) {
     let rates = of["rates"].as_array().expect("rates");
     let near =
         |rate: &&Value| (3e6..3.03e6).contains(&rate["threshold_ns"].as_f64().unwrap_or(0.0));
+    // A comparison's quantiles stand within their bucket, at most 1/128 away.
+    let quantiles = of["quantiles"].as_array().expect("quantiles");
+    for (key, of) in ["p50", "p90", "p99", "p99_9"].into_iter().zip(quantiles) {
+        let right = result["runs"][0]["lateness_ns"][key].as_f64().expect("known");
+        for side in ["a_ns", "b_ns"] {
+            let ns = of[side].as_f64().expect("known");
+            assert!((ns - right).abs() <= right / 128.0, "{key}: {ns} for {right}");
+        }
+    }
     let rate = rates.iter().find(near).expect("the threshold");
     let above_ns = rate["threshold_ns"].as_f64().expect("ns") as i64;
     let late = known.iter().filter(|&&ns| ns > above_ns).count() as u64;
     assert_eq!(rate["exceedances_a"], late + CENSORED);
+}
+
+#[test]
+fn instants_alone_have_the_lateness_of_releases_without_a_wake() {
+    // 16 000 wakes, and eight stalls in which 500 releases have none.
+    let in_stall = |k: u64| (2_000..19_600).contains(&k) && (k - 2_000) % 2_200 < 500;
+    let wakes = (0..20_000u64).filter(|&k| !in_stall(k));
+    let instants: Vec<String> = wakes
+        .map(|k| (1_000_000_000 + k * PERIOD_NS + 5_000 + k * 7_919 % 85_000).to_string())
+        .collect();
+    assert_eq!(instants.len(), 16_000);
+    let dir = Dir::new("lateness-instants");
+    let path = dir.path("wakes.csv");
+    std::fs::write(&path, format!("instant\n{}\n", instants.join("\n"))).expect("writable");
+    let path = path.to_str().expect("UTF-8");
+    let analyse = |option: &str, text: &str| {
+        let args = ["analyse", path, "--column", "instant:ns", "--period", "1ms", "--json", "-"];
+        let out = run(args.into_iter().chain([option, text]));
+        (out.status.code(), json(&out))
+    };
+    let (code, result) = analyse("--claim", "p(lateness>10ms)<0.1");
+    assert_ne!(code, Some(0));
+    let claim = &result["verdict"]["claims"][0];
+    // In each stall 490 or 491 are later than 10 ms.
+    assert_eq!((&claim["n"], &claim["exceedances"]), (&20_000.into(), &(8 * 491).into()));
+    let outcome = &result["runs"][0];
+    assert_eq!((&outcome["missed"], &outcome["wakes"]["left_out"]), (&4_000.into(), &4_000.into()));
+    assert!(outcome["lateness_ns"]["p90"].as_f64().is_some_and(|ns| ns > 200e6));
+    assert!(outcome["lateness_ns"]["max"].as_f64().is_some_and(|ns| ns > 500e6));
+    assert!(outcome["wakes"]["max"].as_f64().is_some_and(|ns| ns < 100e3));
+    for claim in outcome["claims"].as_array().expect("claims").iter().filter(|c| c["level"] == "L1")
+    {
+        let (bound_ns, p) = (claim["bound_ns"].as_f64(), claim["p"].as_f64());
+        assert!(bound_ns >= Some(100e6) || p >= Some(0.1), "{claim}");
+    }
+    assert_eq!(analyse("--limit", "p90<10ms").0, Some(1));
+    assert_eq!(analyse("--limit", "p75<1ms").0, Some(0));
 }

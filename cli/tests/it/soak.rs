@@ -306,9 +306,9 @@ fn analyse_reads_a_campaign() {
     let out = run(asked.concat());
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let claims = &json(&out)["verdict"]["claims"];
-    assert_eq!(claims[0]["holds"], "yes", "{claims}");
+    assert_eq!(claims[0]["holds"], "if-alone", "{claims}");
     // A release may have been missed; so few cycles show nothing so rare.
-    assert_ne!(claims[1]["holds"], "yes", "{claims}");
+    assert!(claims[1]["holds"] == "undecided" || claims[1]["holds"] == "no", "{claims}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Bodies for what a person writes: limits, claims, durations, quantities, columns, loads.
 
 use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::dependence::Separate;
 use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
 use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::import::csv::{ColumnSpec, TimeUnit};
@@ -52,8 +53,9 @@ pub(super) fn claim(data: &[u8]) {
             let planned = Planned::of(&ask, 1.0, 1_000_000, 60_000);
             assert!(planned.needs.is_sorted_by_key(|need| need.n), "{planned:?}");
             for ended in [StoppingRule::AsPlanned, StoppingRule::AtAnyTime] {
-                let counted =
-                    EventCount { n: 60_000, least: 1, most: 3, theta: 0.7, ordered: true };
+                let separate = Separate::Evenly(2.0);
+                let (least, most, theta, ordered) = (1, 3, 0.7, true);
+                let counted = EventCount { n: 60_000, least, most, theta, separate, ordered };
                 let judged = judge(&ask, &Ok(counted), ended, Some(1_000_000));
                 says_why("", &judged.reason);
                 let nothing = judge(&ask, &Ok(EventCount { n: 0, ..counted }), ended, None);

@@ -8,10 +8,12 @@
 //! Missed releases count with their lateness ([`crate::release`]).
 
 mod block;
+mod places;
 mod pooled;
 mod tails;
 mod watch;
 
+pub use places::Separate;
 pub use pooled::Pooled;
 pub use tails::{Tails, ThresholdExceedances};
 use watch::Watch;

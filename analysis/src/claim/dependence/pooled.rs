@@ -45,10 +45,11 @@ impl Pooled {
         if other.counts.is_empty() {
             return;
         }
+        let releases = self.releases;
         self.counts.retain_mut(|mine| {
             let at = other.counts.binary_search_by_key(&mine.threshold_ns, |c| c.threshold_ns);
             at.is_ok_and(|at| {
-                mine.add(&other.counts[at]);
+                mine.add(releases, &other.counts[at]);
                 true
             })
         });

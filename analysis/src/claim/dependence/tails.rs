@@ -4,6 +4,7 @@
 
 use super::super::bound::p_upper;
 use super::super::judge::EventCount;
+use super::places::Separate;
 
 /// The exceedances of one threshold.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct ThresholdExceedances {
     pub(super) theta: Option<f64>,
     /// Clusters per exceedance when there are few clusters.
     pub(super) theta_few: Option<f64>,
+    /// How many separate clusters the exceedances came in.
+    pub(super) separate: Separate,
     /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested).
     pub(crate) requested: bool,
 }
@@ -62,6 +65,7 @@ impl Tails {
             missed: 0,
             theta: None,
             theta_few: None,
+            separate: Separate::Unknown,
             requested: true,
         };
         Self {
@@ -89,7 +93,17 @@ impl Tails {
     pub fn counted(&self, above_ns: i64) -> EventCount {
         let (least, most) = self.exceedances_within(above_ns);
         let theta = self.theta_at(above_ns);
-        EventCount { n: self.n(), least, most, theta, ordered: !self.unordered }
+        let separate = self.separate_at(above_ns);
+        EventCount { n: self.n(), least, most, theta, separate, ordered: !self.unordered }
+    }
+
+    /// How many separate clusters exceeded the watched threshold at or next below this one.
+    pub(crate) fn separate_at(&self, above_ns: i64) -> Separate {
+        let at = self.tails.partition_point(|tail| tail.threshold_ns <= above_ns);
+        match at.checked_sub(1) {
+            Some(at) if !self.unordered => self.tails[at].separate,
+            _ => Separate::Unknown,
+        }
     }
 
     /// Cycles that ran and did not fit in the recorder.
@@ -175,6 +189,18 @@ impl Tails {
             p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns))
         };
         up_to.map(bound).fold(1.0, f64::min)
+    }
+
+    /// The upper 95 % bound of P(lateness > threshold) for a watched threshold, its extremal index,
+    /// and whether it holds only if late cycles come alone.
+    pub(crate) fn l1_bound(&self, threshold_ns: i64) -> (f64, f64, bool) {
+        match self.counted(threshold_ns).theta_shown() {
+            Some(theta) => {
+                let exceedances = self.exceedances(threshold_ns).unwrap_or_else(|| self.n());
+                (p_upper(exceedances, self.n(), theta), theta, false)
+            }
+            None => (self.p_upper_below(threshold_ns), self.theta_at(threshold_ns), true),
+        }
     }
 
     /// The extremal index to use at a lateness: the lowest of the nearest watched threshold above

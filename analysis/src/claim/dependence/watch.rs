@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::places::{Places, Separate};
 use super::tails::ThresholdExceedances;
 
 /// Gaps between clusters that an estimate needs.
@@ -35,6 +36,9 @@ pub(super) struct Counts {
     #[serde(with = "crate::stored::decimal")]
     squares: u128,
     clusters: u64,
+    /// Where they were.
+    #[serde(default)]
+    places: Places,
 }
 
 /// One threshold while it is watched. Indices count releases, missed ones included.
@@ -88,6 +92,7 @@ impl Watch {
         let recorded = recorded - self.recorded_at_start;
         self.counts.exceedances += recorded;
         self.counts.missed += index - self.run_start - recorded;
+        self.counts.places.push(self.run_start, index);
         self.last = Some(index - 1);
     }
 }
@@ -98,8 +103,8 @@ impl Counts {
         self.missed = self.missed.saturating_add(count);
     }
 
-    /// Adds those of another series.
-    pub(super) fn add(&mut self, other: &Self) {
+    /// Adds those of another series, which began after `releases` of this one.
+    pub(super) fn add(&mut self, releases: u64, other: &Self) {
         self.requested |= other.requested;
         self.exceedances += other.exceedances;
         self.missed = self.missed.saturating_add(other.missed);
@@ -110,12 +115,14 @@ impl Counts {
         self.sum = self.sum.saturating_add(other.sum);
         self.squares = self.squares.saturating_add(other.squares);
         self.clusters += other.clusters;
+        self.places.append(releases, &other.places);
     }
 
     /// Whether no count is beyond `most`.
     pub(super) fn is_sound(&self, most: u64) -> bool {
         let all = [self.exceedances, self.missed, self.series, self.neighbours, self.gaps];
         all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
+            && self.places.is_sound(most)
     }
 
     pub(super) fn finish(&self, releases: u64) -> ThresholdExceedances {
@@ -126,8 +133,15 @@ impl Counts {
             missed: self.missed,
             theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
             theta_few: self.runs(releases),
+            separate: self.separate(releases),
             requested: self.requested,
         }
+    }
+
+    /// How many separate clusters there were; unknown of counts that were kept without places.
+    fn separate(&self, releases: u64) -> Separate {
+        let known = self.places.count() == self.neighbours + self.gaps + self.series;
+        if known { self.places.separate(releases) } else { Separate::Unknown }
     }
 
     /// Ferro and Segers' estimate from the gaps between exceedances.

@@ -1,16 +1,18 @@
-//! Whether a run supports a requested claim: yes, no, or too little to tell.
+//! Whether a run supports a requested claim: yes, yes if late cycles come alone, no, or undecided.
 //!
 //! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
 //! with its reason. Counts nothing itself; never uses the middle of a range.
+
+mod words;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::anytime;
-use super::ask::{Ask, ClaimEvent};
+use super::ask::Ask;
 use super::bound::{p_lower_at, p_upper_at};
-use super::plan::cycles_needed_at;
-use super::{rounded_up, shown_theta};
+use super::dependence::Separate;
+use super::plan::{cycles_needed, cycles_needed_at};
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub struct EventCount {
     pub most: u64,
     /// Extremal index to use, in (0, 1]; 1: independent.
     pub theta: f64,
+    /// How many separate clusters they came in.
+    pub separate: Separate,
     /// Whether the order of cycles was known, so that bursts would have shown.
     pub ordered: bool,
 }
@@ -36,8 +40,9 @@ impl EventCount {
         buckets: impl IntoIterator<Item = (i64, i64, u64)>,
         beyond: u64,
     ) -> Self {
-        let mut counted =
-            Self { n: beyond, least: beyond, most: beyond, theta: 1.0, ordered: false };
+        let (n, least, most) = (beyond, beyond, beyond);
+        let separate = Separate::Unknown;
+        let mut counted = Self { n, least, most, theta: 1.0, separate, ordered: false };
         for (lowest_ns, highest_ns, count) in buckets {
             counted.n += count;
             counted.least += if lowest_ns > above_ns { count } else { 0 };
@@ -52,7 +57,31 @@ impl EventCount {
         let n = self.n.saturating_add(unseen);
         Self { n, most: self.most.saturating_add(unseen), ..self }
     }
+
+    /// How many separate clusters they came in; `None` where their order is unknown.
+    fn clusters(&self) -> Option<f64> {
+        match self.separate {
+            Separate::Evenly(count) | Separate::Unevenly(count) if self.ordered => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The extremal index with which the upper bound holds however late cycles come together, as
+    /// far as the run shows it; `None` where too few separate clusters show it, or they came more
+    /// often in one part of the run.
+    pub fn theta_shown(&self) -> Option<f64> {
+        let Separate::Evenly(clusters) = self.separate else { return None };
+        (clusters >= CLUSTERS_MIN && self.ordered).then(|| {
+            // The share of the exceedances that count as independent: that of separate clusters.
+            let share = (clusters / self.most as f64).min(1.0);
+            self.theta.min(2.0 * share / (1.0 + share))
+        })
+    }
 }
+
+/// Separate clusters that show how late cycles come together: with as many, by simulation
+/// (`examples/claims_simulated.rs`), at most one answer in twenty is a wrong yes.
+pub const CLUSTERS_MIN: f64 = 25.0;
 
 /// Why a run ended when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +94,12 @@ pub enum StoppingRule {
 
 /// Whether a claim holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Holds {
     /// It is shown.
     Yes,
+    /// It is shown if late cycles come alone: too few were seen to show how they come.
+    IfAlone,
     /// It is shown to be false.
     No,
     /// Too little was seen to show either.
@@ -80,12 +111,14 @@ pub enum Holds {
 pub struct Judged {
     /// The claim: "p(lateness>50us)<1e-6".
     pub statement: String,
-    /// "yes" when the upper bound lies below the claimed probability, "no" when the lower bound
-    /// lies above it, "undecided" when neither does.
+    /// "yes" when the upper bound lies below the claimed probability, whether late cycles come
+    /// alone or together; "if-alone" when it does only if they come no more together than was seen,
+    /// and too few separate clusters of them were seen to show that; "no" when the lower bound lies
+    /// above the claimed probability; "undecided" otherwise.
     pub holds: Holds,
     /// The claimed probability.
     pub p: f64,
-    /// The upper bound that was reached; null without data.
+    /// The upper bound that was reached; for "if-alone" on its assumption; null without data.
     pub p_upper: Option<f64>,
     /// The lower bound that was reached; null without data.
     pub p_lower: Option<f64>,
@@ -99,9 +132,14 @@ pub struct Judged {
     /// And at most: more than `exceedances` where only buckets are known, or cycles went
     /// unrecorded.
     pub exceedances_at_most: Option<u64>,
-    /// Extremal index that the bounds are adjusted by, in (0, 1]; 1: independent cycles.
+    /// Separate clusters of exceedances; 25 of them show how late cycles come together. Null where
+    /// their order is unknown.
+    #[serde(default)]
+    pub clusters: Option<f64>,
+    /// Extremal index that the upper bound is adjusted by, in (0, 1]; 1: independent cycles.
     pub theta: Option<f64>,
-    /// Cycles that show it if exceedances go on at the share seen; null when they would not.
+    /// Cycles that show it if exceedances go on at the share seen; for "if-alone" those that show
+    /// it without its assumption; null when no number of them would.
     pub n_needed: Option<u64>,
     /// The time of that many cycles; null where the period is not known either.
     pub duration_needed_ns: Option<f64>,
@@ -136,6 +174,7 @@ fn without(ask: &Ask, why: &str) -> Judged {
         n: None,
         exceedances: None,
         exceedances_at_most: None,
+        clusters: None,
         theta: None,
         n_needed: None,
         duration_needed_ns: None,
@@ -152,27 +191,31 @@ fn by_counts(
 ) -> Judged {
     let EventCount { n, least, most, theta, .. } = *counted;
     let confidence = ask.confidence();
-    let (upper, lower) = match ended {
-        StoppingRule::AsPlanned => (
-            p_upper_at(most as f64, n as f64, theta, confidence),
-            p_lower_at(least as f64, n as f64, theta, confidence),
-        ),
-        StoppingRule::AtAnyTime => (
-            anytime::p_upper_dependent(most, n, theta, confidence),
-            anytime::p_lower_dependent(least, n, theta, confidence),
-        ),
+    let upper_at = |theta| match ended {
+        StoppingRule::AsPlanned => p_upper_at(most as f64, n as f64, theta, confidence),
+        StoppingRule::AtAnyTime => anytime::p_upper_dependent(most, n, theta, confidence),
     };
-    let holds = if upper < ask.p() {
+    let lower = match ended {
+        StoppingRule::AsPlanned => p_lower_at(least as f64, n as f64, theta, confidence),
+        StoppingRule::AtAnyTime => anytime::p_lower_dependent(least, n, theta, confidence),
+    };
+    let shown = counted.theta_shown().map(|theta| (upper_at(theta), theta));
+    let (upper, theta) = shown.filter(|(p, _)| *p < ask.p()).unwrap_or((upper_at(theta), theta));
+    let holds = if upper >= ask.p() {
+        if lower >= ask.p() { Holds::No } else { Holds::Undecided }
+    } else if shown.is_some_and(|(p, _)| p < ask.p()) {
         Holds::Yes
-    } else if lower >= ask.p() {
-        Holds::No
     } else {
-        Holds::Undecided
+        Holds::IfAlone
     };
-    let n_needed = cycles_needed_at(ask, most, n, theta);
+    let n_needed = match holds {
+        Holds::IfAlone => decides(ask, counted),
+        _ => cycles_needed_at(ask, most, n, theta),
+    };
     // Never forecasts fewer cycles than there were, although bounds of large counts are not exact.
-    let open = holds == Holds::Undecided && ended == StoppingRule::AsPlanned;
-    let n_needed = n_needed.map(|needed| if open { needed.max(n + 1) } else { needed });
+    let open = ended == StoppingRule::AsPlanned && holds == Holds::Undecided;
+    let more = open || holds == Holds::IfAlone;
+    let n_needed = n_needed.map(|needed| if more { needed.max(n + 1) } else { needed });
     Judged {
         holds,
         p_upper: Some(upper),
@@ -180,83 +223,31 @@ fn by_counts(
         n: Some(n),
         exceedances: Some(least),
         exceedances_at_most: Some(most),
+        clusters: counted.clusters(),
         theta: Some(theta),
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
         at_any_time: ended == StoppingRule::AtAnyTime,
-        ..without(ask, &reason(ask, counted, ended, (holds, upper, lower), n_needed))
+        ..without(ask, &words::reason(ask, counted, ended, (holds, upper, lower, theta), n_needed))
     }
 }
 
-fn reason(
-    ask: &Ask,
-    counted: &EventCount,
-    ended: StoppingRule,
-    (holds, upper, lower): (Holds, f64, f64),
-    n_needed: Option<u64>,
-) -> String {
-    let sure = ask.shown_confidence();
-    let seen = seen(ask, counted);
-    let mut text = match holds {
-        Holds::Yes => format!("at most {}, {sure} sure: {seen}", rounded_up(upper)),
-        Holds::No => format!("shown false: at least {}, {sure} sure: {seen}", rounded_down(lower)),
-        Holds::Undecided => {
-            let why = match n_needed {
-                Some(needed) => format!("it takes {} {needed} cycles", about(counted)),
-                None => {
-                    let share = counted.most as f64 / counted.n as f64;
-                    format!(
-                        "the share seen is {} already, so more cycles would not show it",
-                        rounded_up(share)
-                    )
-                }
-            };
-            format!("not shown: at most {}, {sure} sure: {seen}; {why}", rounded_up(upper))
-        }
-    };
-    if counted.least < counted.most {
-        text += "; the exact number is unknown: some are in the bucket of the threshold, or \
-                unrecorded";
+/// The cycles that show a claim without the assumption that late cycles come alone, if they go on
+/// as seen: as many as have clusters enough, or a bound narrow enough.
+fn decides(ask: &Ask, counted: &EventCount) -> Option<u64> {
+    if let Some(theta) = counted.theta_shown() {
+        return cycles_needed_at(ask, counted.most, counted.n, theta);
     }
-    if counted.theta < 1.0 {
-        let theta = shown_theta(counted.theta);
-        text += &format!("; adjusted for clusters (extremal index {theta})");
-    } else if counted.ordered {
-        text += "; cycles taken as independent";
-    } else {
-        text += "; cycles taken as independent, because the data do not record their order: \
-                bursts would widen the bound";
+    let clusters = counted.clusters()?;
+    if clusters >= CLUSTERS_MIN {
+        return None;
     }
-    if ended == StoppingRule::AtAnyTime {
-        text += "; by the wider bound that is valid at any time, because the run did not end as \
-                planned";
+    let at_this_share = (counted.n as f64 * CLUSTERS_MIN / clusters).ceil();
+    match counted.most {
+        // None was seen: as many as it takes where the share is just below the claimed one.
+        0 => Some(cycles_needed(ask, CLUSTERS_MIN as u64, counted.theta)),
+        _ => Some(at_this_share as u64),
     }
-    text
-}
-
-/// What a forecast is based on.
-fn about(counted: &EventCount) -> &'static str {
-    if counted.most == 0 { "at least" } else { "at this share, about" }
-}
-
-fn seen(ask: &Ask, counted: &EventCount) -> String {
-    let count = match (counted.least, counted.most) {
-        (0, 0) => "none".to_owned(),
-        (least, most) if least == most => least.to_string(),
-        (least, most) => format!("{least} to {most}"),
-    };
-    let (things, did) = match ask.event() {
-        ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
-        ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
-        ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
-    };
-    format!("{count} of {} {things} {did}", counted.n)
-}
-
-/// A bound with two digits, rounded down.
-fn rounded_down(p: f64) -> String {
-    let place = 10f64.powf(p.log10().floor() - 1.0);
-    format!("{:.1e}", (p / place + 1e-9).floor() * place)
 }
 
 #[cfg(test)]

@@ -5,12 +5,9 @@ use proptest::prelude::*;
 
 fn judged(text: &str, least: u64, most: u64, n: u64, ended: StoppingRule) -> Judged {
     let ask = Ask::parse(text).unwrap();
-    judge(
-        &ask,
-        &Ok(EventCount { n, least, most, theta: 1.0, ordered: true }),
-        ended,
-        Some(1_000_000),
-    )
+    let separate = Separate::Evenly(most as f64);
+    let counted = Ok(EventCount { n, least, most, theta: 1.0, separate, ordered: true });
+    judge(&ask, &counted, ended, Some(1_000_000))
 }
 
 fn planned(text: &str, count: u64, n: u64) -> Judged {
@@ -18,14 +15,25 @@ fn planned(text: &str, count: u64, n: u64) -> Judged {
 }
 
 #[test]
-fn enough_too_little_and_false_are_three_answers() {
+fn enough_too_little_and_false_are_different_answers() {
     let claim = "p(lateness>50us)<1e-3";
-    let yes = planned(claim, 0, 3_000);
-    assert_eq!((yes.holds, yes.n_needed), (Holds::Yes, Some(2_996)));
+    let none = planned(claim, 0, 3_000);
+    assert_eq!((none.holds, none.n_needed), (Holds::IfAlone, Some(34_917)));
+    assert_eq!(
+        none.reason,
+        "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3000 cycles exceeded it; \
+         whether they do does not show without one; it takes at least 34917 cycles to show that"
+    );
+    let yes = planned(claim, 25, 60_000);
+    assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
     assert_eq!(
         yes.reason,
-        "at most 1.0e-3, 95 % sure: none of 3000 cycles exceeded it; cycles taken as independent"
+        "at most 5.9e-4, 95 % sure: 25 of 60000 cycles exceeded it; 25 separate clusters, spread \
+         evenly over the run"
     );
+    let alone = planned(claim, 24, 60_000);
+    assert_eq!((alone.holds, alone.n_needed), (Holds::IfAlone, Some(62_500)));
+    assert!(alone.reason.contains("24 separate clusters do not show whether they do (25 do)"));
     let short = planned(claim, 0, 2_990);
     assert_eq!((short.holds, short.n_needed), (Holds::Undecided, Some(2_996)));
     assert!(short.reason.starts_with("not shown: at most 1.1e-3"), "{}", short.reason);
@@ -39,7 +47,9 @@ fn enough_too_little_and_false_are_three_answers() {
     let near = planned(claim, 31, 30_000);
     assert_eq!((near.holds, near.n_needed), (Holds::Undecided, None));
     assert!(near.reason.contains("1.1e-3 already"), "{}", near.reason);
-    assert_eq!(planned("p(missed)<0.5", 1, 100).holds, Holds::Yes);
+    let missed = planned("p(missed)<0.5", 1, 100);
+    assert_eq!(missed.holds, Holds::IfAlone);
+    assert!(missed.reason.contains("if missed releases come alone"), "{}", missed.reason);
 }
 
 #[test]
@@ -56,7 +66,7 @@ fn a_bucket_that_is_cut_counts_as_both() {
     };
     assert_eq!(
         [holds("1e-4"), holds("1e-5"), holds("1e-7")],
-        [Holds::Yes, Holds::Undecided, Holds::No]
+        [Holds::IfAlone, Holds::Undecided, Holds::No]
     );
     let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, StoppingRule::AsPlanned).reason;
     assert!(
@@ -70,7 +80,7 @@ fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
     let claim = "p(lateness>50us)<1e-3";
     let early = |n| judged(claim, 0, 0, n, StoppingRule::AtAnyTime);
     assert_eq!(early(3_000).holds, Holds::Undecided);
-    assert_eq!(early(4_000).holds, Holds::Yes);
+    assert_eq!(early(4_000).holds, Holds::IfAlone);
     assert!(
         early(4_000).at_any_time && early(4_000).reason.contains("the run did not end as planned")
     );
@@ -80,11 +90,42 @@ fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
 #[test]
 fn dependence_is_taken_off_and_said() {
     let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
-    let counted = Ok(EventCount { n: 4_000, least: 0, most: 0, theta: 0.5, ordered: true });
+    let separate = Separate::Evenly(0.0);
+    let counted = EventCount { n: 4_000, least: 0, most: 0, theta: 0.5, separate, ordered: true };
+    let counted = Ok(counted);
     let judged = judge(&ask, &counted, StoppingRule::AsPlanned, None);
     assert_eq!((judged.holds, judged.duration_needed_ns), (Holds::Undecided, None));
     assert_eq!(judged.n_needed, Some(5_992));
     assert!(judged.reason.contains("extremal index 0.5"), "{}", judged.reason);
+}
+
+#[test]
+fn clusters_that_are_few_uneven_or_unknown_leave_the_assumption() {
+    let ask = Ask::parse("p(lateness>50us)<1e-2").unwrap();
+    let of = |separate, ordered| {
+        let counted =
+            EventCount { n: 40_000, least: 200, most: 200, theta: 1.0, separate, ordered };
+        judge(&ask, &Ok(counted), StoppingRule::AsPlanned, None)
+    };
+    let all = of(Separate::Evenly(200.0), true);
+    let fewer = of(Separate::Evenly(60.0), true);
+    assert_eq!((all.holds, fewer.holds), (Holds::Yes, Holds::Yes));
+    assert!(fewer.p_upper > all.p_upper && fewer.theta < Some(0.5), "{fewer:?}");
+    let wide = of(Separate::Evenly(26.0), true);
+    let few = of(Separate::Evenly(3.2), true);
+    let uneven = of(Separate::Unevenly(80.0), true);
+    let unknown = of(Separate::Unknown, false);
+    for (judged, why) in [
+        (&few, "3 separate clusters do not show"),
+        (&uneven, "more of them came in one part of the run"),
+        (&unknown, "do not record the order"),
+    ] {
+        assert_eq!((judged.holds, judged.p_upper), (Holds::IfAlone, all.p_upper), "{judged:?}");
+        assert!(judged.reason.contains("if late cycles come alone"), "{}", judged.reason);
+        assert!(judged.reason.contains(why), "{}", judged.reason);
+    }
+    assert_eq!(wide.holds, Holds::Yes, "{}", wide.reason);
+    assert_eq!((few.n_needed, uneven.n_needed, unknown.n_needed), (Some(312_500), None, None));
 }
 
 #[test]
@@ -111,10 +152,12 @@ proptest! {
         let p = 10f64.powf(-exponent);
         let ask = Ask::parse(&format!("p(missed)<{p:e}")).unwrap();
         let ended = if any { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
-        let counted = Ok(EventCount { n, least, most, theta, ordered: true });
+        let separate = Separate::Evenly(most as f64 * theta);
+        let counted = Ok(EventCount { n, least, most, theta, separate, ordered: true });
         let judged = judge(&ask, &counted, ended, None);
         match judged.holds {
-            Holds::Yes => prop_assert!((most as f64) < p * n as f64),
+            Holds::Yes => prop_assert!((most as f64) < p * n as f64 && most >= 25),
+            Holds::IfAlone => prop_assert!((most as f64) < p * n as f64),
             Holds::No => prop_assert!(least as f64 >= p * n as f64),
             Holds::Undecided => {}
         }

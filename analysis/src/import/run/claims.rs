@@ -72,6 +72,7 @@ impl Evidence<'_> {
             n: self.n,
             given: true,
             conditions: self.conditions(),
+            alone: false,
         }
     }
 
@@ -96,8 +97,8 @@ impl Evidence<'_> {
         let unrecorded = self.tails.unrecorded();
         let p = p_upper(unrecorded, self.all(), self.theta(bound_ns));
         match unrecorded {
-            0 => self.probability(bound_ns, p, "none"),
-            lost => self.probability(bound_ns, p, &format!("at most {lost}")),
+            0 => self.probability(bound_ns, (p, true), "none"),
+            lost => self.probability(bound_ns, (p, true), &format!("at most {lost}")),
         }
     }
 
@@ -110,18 +111,20 @@ impl Evidence<'_> {
         }
     }
 
-    fn probability(&self, bound_ns: f64, p: f64, count: &str) -> Claim {
+    /// A claim of a bound that may hold only if such values come alone.
+    fn probability(&self, bound_ns: f64, (p, alone): (f64, bool), count: &str) -> Claim {
         let holds = self.imported.holds;
         let statement = format!(
-            "{} {} in at most {} of all {} ({count} of {} were)",
+            "{} {} in at most {} of all {}{} ({count} of {} were)",
             holds.above(),
             shown(bound_ns),
             rounded_up(p),
             holds.many(),
+            if alone { ", if they come alone" } else { "" },
             self.all()
         );
         let claim = self.claim(Level::L1, statement);
-        Claim { p: Some(p), bound_ns: Some(bound_ns), ..claim }
+        Claim { p: Some(p), bound_ns: Some(bound_ns), alone, ..claim }
     }
 
     /// The thresholds that lie in the tail; those between the end of the histogram and the maximum
@@ -152,8 +155,10 @@ impl Evidence<'_> {
             if exceedances as f64 > TAIL_SHARE * self.n as f64 {
                 continue;
             }
-            let p = p_upper(exceedances, self.all(), self.theta(ns));
-            claims.push(self.probability(ns, p, &format!("at most {exceedances}")));
+            let shown = self.tails.counted(tail.threshold_ns).theta_shown();
+            let p = p_upper(exceedances, self.all(), shown.unwrap_or_else(|| self.theta(ns)));
+            let count = format!("at most {exceedances}");
+            claims.push(self.probability(ns, (p, shown.is_none()), &count));
         }
         claims
     }

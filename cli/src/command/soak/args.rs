@@ -89,6 +89,9 @@ pub(crate) struct SoakArgs {
         value_parser = ask
     )]
     pub(crate) claims: Vec<Ask>,
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     pub(crate) stop_on_fail: bool,

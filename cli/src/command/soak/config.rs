@@ -16,7 +16,7 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 
 use super::args::SoakArgs;
-use crate::args::{PolicyName, WaitName};
+use crate::args::{PolicyName, ReportArgs, WaitName};
 use crate::command::measure::{LoopChoices, wait_kind};
 use crate::parse::{self, Duration, Phase};
 
@@ -47,6 +47,8 @@ pub(crate) struct CampaignConfig {
     pub(crate) limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
     pub(crate) claims: Vec<Ask>,
+    /// Whether one that holds only if late cycles come alone fails.
+    pub(crate) strict: bool,
 }
 
 impl CampaignConfig {
@@ -96,23 +98,20 @@ impl CampaignConfig {
             keep_cold: args.keep_cold || kept.get("keep-cold").is_some(),
             limits,
             claims,
+            strict: args.strict || kept.get("strict").is_some(),
         };
         config.check()?;
         Ok(config)
     }
 
-    /// What a campaign keeps, with these limits and claims in the place of its own where there are
-    /// any.
+    /// What a campaign keeps, with the limits and claims of `report` in the place of its own where
+    /// there are any.
     ///
     /// # Errors
     /// When what it keeps cannot be read.
-    pub(crate) fn kept(
-        kept: &BTreeMap<String, String>,
-        limits: &[MetricLimit],
-        claims: &[Ask],
-    ) -> Result<Self> {
-        let (limits, claims) = (limits.to_vec(), claims.to_vec());
-        let args = SoakArgs { limits, claims, ..SoakArgs::default() };
+    pub(crate) fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
+        let (limits, claims) = (report.limits.clone(), report.claims.clone());
+        let args = SoakArgs { limits, claims, strict: report.strict, ..SoakArgs::default() };
         Self::of(&args, kept)
     }
 
@@ -158,6 +157,7 @@ impl CampaignConfig {
             ("keep-cold", self.keep_cold.then(|| "yes".to_owned())),
             ("limit", limits),
             ("claim", claims),
+            ("strict", self.strict.then(|| "yes".to_owned())),
         ];
         let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         given.collect()

@@ -21,13 +21,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
-use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::MetricLimit;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::periodic::PeriodicPlan;
 use punctual_os::signal;
 
+use crate::args::ReportArgs;
 use crate::command::measure::PlannedLoops;
 use crate::exit::Exit;
 use crate::experiment::{Machine, words};
@@ -275,8 +274,8 @@ fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
 
 /// The report of a campaign as it is on disk, judged by these limits and claims; where there are
 /// none, by its own.
-pub(crate) fn judged(dir: &Path, limits: &[MetricLimit], claims: &[Ask]) -> Result<Report> {
-    stored(dir, |kept| CampaignConfig::kept(kept, limits, claims))
+pub(crate) fn judged(dir: &Path, args: &ReportArgs) -> Result<Report> {
+    stored(dir, |kept| CampaignConfig::kept(kept, args))
 }
 
 fn stored(

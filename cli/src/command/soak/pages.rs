@@ -3,7 +3,6 @@
 //! Pure: everything comes in as an argument.
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
-use punctual_analysis::claim::judge::Holds;
 use punctual_host::facts::MachineFacts;
 
 use super::config::CampaignConfig;
@@ -11,7 +10,7 @@ use super::limits;
 use super::live::run_name;
 use crate::format;
 use crate::report::{
-    self, Choice, Clock, Envelope, Judged, JudgedClaim, Load, Report, Run, Session, Setup, SoakBody,
+    self, Choice, Clock, Envelope, Judged, Load, Report, Run, Session, Setup, SoakBody,
 };
 
 /// What only the process that measures knows.
@@ -49,13 +48,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         for ask in &config.claims {
             let judged = limits::claim(ask, total, setup.period_ns);
             let judged = report::open_where_loads_died(run, judged);
-            let name = run_name(campaign, at, setup);
-            if judged.holds != Holds::Yes {
-                let why = format!("{name}: {}: {}", judged.statement, judged.reason);
-                verdict.reasons.push(why);
-                verdict.ok = false;
-            }
-            verdict.claims.push(JudgedClaim { run: name, judged });
+            verdict.add_claim(run_name(campaign, at, setup), judged, config.strict);
         }
     }
     let mut warnings = here.warnings.clone();

@@ -1,5 +1,7 @@
 //! The top of the page: what it is of, what came out, and what to know before believing it.
 
+use punctual_analysis::claim::judge::Holds;
+
 use super::markup::{escape, paragraph};
 use super::section::{Section, Source};
 use crate::format;
@@ -106,7 +108,13 @@ fn card(shown: &Shown, labelled: bool) -> String {
         }
         html += "</ul>";
     } else if criteria > 0 {
-        html += "<p class=\"banner good\">Every limit and claim holds.</p>";
+        let alone = report.envelope.verdict.claims.iter();
+        let alone = alone.filter(|claim| claim.judged.holds == Holds::IfAlone).count();
+        let alone = match alone {
+            0 => String::new(),
+            some => format!(" {some} of them only if late cycles come alone."),
+        };
+        html += &format!("<p class=\"banner good\">Every limit and claim holds.{alone}</p>");
     }
     html += "<dl class=\"verdicts\">";
     for verdict in report.body.verdicts() {

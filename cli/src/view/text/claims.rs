@@ -47,13 +47,13 @@ pub(super) fn judged(report: &Report) -> String {
         let judged = &claim.judged;
         let word = claim.word();
         let takes = match (judged.holds, judged.duration_needed_ns) {
-            (Holds::Undecided, Some(ns)) => {
+            (Holds::Undecided | Holds::IfAlone, Some(ns)) => {
                 format!("; at this rate that takes {}", format::long(ns))
             }
             _ => String::new(),
         };
         let text =
-            format!("  {word:8}{} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
+            format!("  {word:7} {} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
         page += &(format::wrap(&text, 10) + "\n");
     }
     page

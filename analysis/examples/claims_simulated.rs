@@ -1,0 +1,61 @@
+//! Prints how often requested claims come out yes, falsely yes, yes if late cycles come alone,
+//! undecided and no, on simulated series.
+//!
+//! `cargo run --release -p punctual-analysis --example claims_simulated [SERIES [CYCLES]]`: so many
+//! series of each kind (400), of so many cycles (20 000). Each is judged by a claim at 0.98 of its
+//! true share, which is false, and at twice its share, which is true. Kinds with a * were not used
+//! while the limits were chosen. Judges nothing.
+
+#[path = "../tests/series/mod.rs"]
+mod series;
+
+use punctual_analysis::claim::judge::Holds;
+use series::late::{LATE_KINDS, LateKind};
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
+    let count = numbers.next().unwrap_or(400);
+    let cycles = numbers.next().unwrap_or(20_000);
+    println!(
+        "{count} series of {cycles} cycles of each kind, claims at 0.98 and at 2 of the truth"
+    );
+    println!(
+        "{:24} {:>6} | {:>9} {:>8} {:>9} {:>6} | {:>6} {:>8} {:>9} {:>6}",
+        "kind",
+        "share",
+        "false yes",
+        "if alone",
+        "undecided",
+        "no",
+        "yes",
+        "if alone",
+        "undecided",
+        "no"
+    );
+    for kind in &LATE_KINDS {
+        let [below, above] = [0.98, 2.0].map(|factor| outcomes(kind, cycles, factor, count));
+        let star = if kind.tuned { "" } else { " *" };
+        let shown = |of: [u64; 4]| of.map(|n| format!("{:.1} %", 100.0 * n as f64 / count as f64));
+        let ([a, b, c, d], [e, f, g, h]) = (shown(below), shown(above));
+        println!(
+            "{:24} {:>6} | {a:>9} {b:>8} {c:>9} {d:>6} | {e:>6} {f:>8} {g:>9} {h:>6}",
+            format!("{}{star}", kind.name),
+            kind.p
+        );
+    }
+}
+
+/// How many series gave each answer: yes, if alone, undecided, no.
+fn outcomes(kind: &LateKind, cycles: u64, factor: f64, count: u64) -> [u64; 4] {
+    let mut outcomes = [0; 4];
+    for seed in 1..=count {
+        let at = match kind.judged(cycles, factor, seed << 20).holds {
+            Holds::Yes => 0,
+            Holds::IfAlone => 1,
+            Holds::Undecided => 2,
+            Holds::No => 3,
+        };
+        outcomes[at] += 1;
+    }
+    outcomes
+}

@@ -11,7 +11,8 @@ use super::limits;
 use super::live::run_name;
 use crate::format;
 use crate::report::{
-    self, Choice, Clock, Envelope, Judged, JudgedClaim, Load, Report, Run, Session, Setup, SoakBody,
+    self, Choice, Clock, Envelope, JudgedClaim, Load, Question, Report, Run, Session, Setup,
+    SoakBody,
 };
 
 /// What only the process that measures knows.
@@ -71,7 +72,8 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         verdict,
         ..Envelope::of("soak")
     };
-    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let question = Question { incomplete, ..Question::default() };
+    let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
     let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
     Report { envelope, body: body.into() }
 }

@@ -1,49 +1,107 @@
-//! What a run is good for: the shortest period of a loop that it supports.
+//! What was measured says of loops: a ladder of periods, one answer each.
 //!
-//! A loop of period T is supported when the upper 95 % bound of P(lateness > T/10), adjusted for
-//! dependence, is at most 10⁻³. A missed release counts with the lateness that it would have had at
-//! the end of the stall, at least one recorded period (`claim::dependence`). Judged at the period
-//! that was recorded; for other periods the lateness is taken to be the same.
+//! A loop of a measured period is *shown* to keep a requirement (later than its deadline at most
+//! once in so many cycles), *refuted*, or *open*: too little was seen. Every run of that period
+//! must show it; one that refutes it is enough. Longer periods, whose loops did not run, are
+//! *expected* to keep it where all that ran was punctual enough for their deadline, lateness taken
+//! to be the same; shorter ones are *unmeasured*. The confidence of 95 % is that of all answers
+//! together (Bonferroni). A missed release counts with its lateness (`claim::dependence`).
+//!
+//! Arithmetic only; says nothing in words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::bound::{CONFIDENCE, p_upper};
+use crate::claim::ask::{Ask, ClaimEvent};
+use crate::claim::bound::CONFIDENCE;
 use crate::claim::dependence::Tails;
+use crate::claim::judge::{Holds, Judged, StoppingRule, judge};
+use crate::quantile::Probability;
 
-/// The bound that P(lateness > period/10) must stay under.
-pub const P_MAX: f64 = 1e-3;
-
-/// The verdict on loops.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoopVerdict {
-    /// Shortest period supported, ns; null when none is.
-    pub period_ns: Option<f64>,
-    /// The same as a rate, Hz.
-    pub rate_hz: Option<f64>,
-    /// The lateness threshold: a tenth of the period, ns.
-    pub threshold_ns: Option<f64>,
-    /// Upper bound of P(lateness > threshold) there, of the worst run.
-    pub p: Option<f64>,
-    /// 0.95.
-    pub confidence: f64,
-    /// Cycles of the worst run later than the threshold, missed releases included, and those that
-    /// went unrecorded.
-    pub exceedances: Option<u64>,
-    /// Releases of the worst run; of the shortest run when no period is supported.
-    pub n: u64,
-    /// Releases that the shortest run would need to support anything, when it is too short.
-    pub n_needed: Option<u64>,
-    /// The verdict in one line.
-    pub statement: String,
+/// How late a loop may be before it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// A tenth of its period.
+    Tenth,
+    /// So many ns.
+    Ns(i64),
 }
 
-/// The evidence of one run about one threshold.
-struct Evidence {
-    p: f64,
-    exceedances: u64,
-    n: u64,
-    unrecorded: u64,
+/// What a loop has to keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Requirement {
+    /// How late it may be.
+    pub deadline: Deadline,
+    /// The share of releases that may be later, in (0, 1).
+    pub p: f64,
+}
+
+impl Default for Requirement {
+    /// A tenth of the period, once in 1000 cycles.
+    fn default() -> Self {
+        Self { deadline: Deadline::Tenth, p: 1e-3 }
+    }
+}
+
+impl Requirement {
+    /// Cycles that show it when none is late, as one of so many answers.
+    pub fn cycles_needed(&self, answers: usize) -> u64 {
+        let doubt = (1.0 - CONFIDENCE) / answers.max(1) as f64;
+        (-doubt.ln() / self.p).ceil() as u64
+    }
+
+    /// The deadline of a loop of this period, ns.
+    pub fn deadline_ns(&self, period_ns: u64) -> i64 {
+        match self.deadline {
+            Deadline::Tenth => i64::try_from(period_ns / 10).unwrap_or(i64::MAX).max(1),
+            Deadline::Ns(ns) => ns,
+        }
+    }
+}
+
+/// How a loop of one period stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stands {
+    /// It was measured, and keeps the requirement.
+    Shown,
+    /// It was measured, and does not keep it.
+    Refuted,
+    /// It was measured, and too little was seen to tell.
+    Open,
+    /// It was not measured; by what was, it would keep the requirement.
+    Expected,
+    /// It was not measured.
+    Unmeasured,
+}
+
+/// The answer for one period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rung {
+    /// The period, ns.
+    pub period_ns: u64,
+    /// The deadline, ns.
+    pub deadline_ns: i64,
+    /// The answer.
+    pub stands: Stands,
+    /// The run that decides, counted from 0, where others of this period stand otherwise.
+    pub run: Option<usize>,
+    /// Releases that were later than the deadline, at most: of that run, else of all of this
+    /// period.
+    pub exceedances: u64,
+    /// Releases of the same.
+    pub n: u64,
+    /// How many times as long a run would decide, where that is known.
+    pub longer: Option<f64>,
+}
+
+/// One measured run: its period, where it has one, and what was counted.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasuredRun<'a> {
+    /// The period, ns; `None` for data that have none.
+    pub period_ns: Option<u64>,
+    /// What was counted.
+    pub tails: &'a Tails,
 }
 
 /// The periods that are judged: 1-2-5 steps from 10 µs to 10 s, ns.
@@ -53,107 +111,132 @@ pub fn periods_ns() -> impl DoubleEndedIterator<Item = i64> {
         .filter(|&ns| ns <= 10_000_000_000)
 }
 
-/// Judges all runs together: a period is supported when every one of them supports it, and every
-/// longer period too.
-pub fn loop_verdict(runs: &[&Tails]) -> LoopVerdict {
-    let mut best = None;
-    for period_ns in periods_ns().rev() {
-        match worst(runs, period_ns / 10) {
-            Some(evidence) if evidence.p <= P_MAX => best = Some((period_ns, evidence)),
-            _ => break,
-        }
-    }
-    match best {
-        Some((period_ns, evidence)) => supported(period_ns, &evidence),
-        None => unsupported(runs),
-    }
-}
+/// How far neighbours lie from what was measured: a tenth of its rate, five times its rate.
+const NEIGHBOURS: (u64, u64) = (10, 5);
 
-/// The run with the largest bound; `None` without runs.
-fn worst(runs: &[&Tails], threshold_ns: i64) -> Option<Evidence> {
-    let evidence = |tails: &&Tails| {
-        // The ladder of thresholds holds a tenth of every such period.
-        let exceedances = tails.exceedances(threshold_ns).unwrap_or(tails.n());
-        let p = tails.p_upper(threshold_ns).unwrap_or(1.0);
-        Evidence { p, exceedances, n: tails.n(), unrecorded: tails.unrecorded() }
+/// The answers, longest period last: each measured one, and its neighbours.
+pub fn ladder(
+    runs: &[MeasuredRun<'_>],
+    requirement: &Requirement,
+    ended: StoppingRule,
+) -> Vec<Rung> {
+    let mut measured: Vec<u64> = runs.iter().filter_map(|run| run.period_ns).collect();
+    measured.sort_unstable();
+    measured.dedup();
+    let neighbours = neighbours(&measured, runs.is_empty());
+    let longest = measured.last().copied().unwrap_or(0);
+    let answers = |period_ns: &u64| match measured.contains(period_ns) {
+        true => runs.iter().filter(|run| run.period_ns == Some(*period_ns)).count(),
+        false if *period_ns > longest => runs.len(),
+        false => 0,
     };
-    runs.iter().map(evidence).max_by(|a, b| a.p.total_cmp(&b.p))
+    let periods: Vec<u64> = measured.iter().chain(&neighbours).copied().collect();
+    let family = periods.iter().map(answers).sum::<usize>().max(1);
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / family as f64;
+    let question = Question { requirement, ended, confidence };
+    let mut rungs: Vec<Rung> = periods
+        .iter()
+        .map(|&period_ns| match measured.contains(&period_ns) {
+            true => question.measured(period_ns, runs),
+            false if period_ns > longest => question.expected(period_ns, runs),
+            false => question.rung(period_ns, Stands::Unmeasured),
+        })
+        .collect();
+    rungs.sort_by_key(|rung| rung.period_ns);
+    rungs
 }
 
-fn supported(period_ns: i64, evidence: &Evidence) -> LoopVerdict {
-    let rate_hz = 1e9 / period_ns as f64;
-    let unrecorded = match evidence.unrecorded {
-        0 => String::new(),
-        lost => format!(", counting {lost} that went unrecorded"),
+/// Periods near those that were measured; all that can be asked of data without a period.
+fn neighbours(measured: &[u64], nothing: bool) -> Vec<u64> {
+    let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
+        let common = |ns: &u64| (200_000..=10_000_000).contains(ns) && !nothing;
+        return periods_ns().map(i64::unsigned_abs).filter(common).collect();
     };
-    LoopVerdict {
-        period_ns: Some(period_ns as f64),
-        rate_hz: Some(rate_hz),
-        threshold_ns: Some(period_ns as f64 / 10.0),
-        p: Some(evidence.p),
-        confidence: CONFIDENCE,
-        exceedances: Some(evidence.exceedances),
-        n: evidence.n,
-        n_needed: None,
-        statement: format!(
-            "a loop at {}: late by more than a tenth of its period less than once in 1000 cycles \
-             ({} of {} were{unrecorded}; 95 % sure)",
-            shown_rate(rate_hz),
-            evidence.exceedances,
-            evidence.n
-        ),
+    let (longer, shorter) = NEIGHBOURS;
+    let near = first / shorter..=last.saturating_mul(longer);
+    let of = periods_ns().map(i64::unsigned_abs);
+    of.filter(|ns| near.contains(ns) && (ns > last || ns < first)).collect()
+}
+
+/// What is to be answered.
+struct Question<'a> {
+    requirement: &'a Requirement,
+    ended: StoppingRule,
+    confidence: f64,
+}
+
+impl Question<'_> {
+    fn rung(&self, period_ns: u64, stands: Stands) -> Rung {
+        let deadline_ns = self.requirement.deadline_ns(period_ns);
+        let (run, exceedances, n, longer) = (None, 0, 0, None);
+        Rung { period_ns, deadline_ns, stands, run, exceedances, n, longer }
+    }
+
+    /// Each run's judgement, by the rule of claims.
+    fn judged(&self, deadline_ns: i64, tails: &Tails) -> Option<Judged> {
+        let event = ClaimEvent::Lateness { above_ns: deadline_ns };
+        let ask = Ask::new(event, self.requirement.p, Probability::from_share(self.confidence)?)?;
+        Some(judge(&ask, &Ok(tails.counted(deadline_ns)), self.ended, None))
+    }
+
+    /// All runs show it, or one refutes it, or it is open; of those that decide, the one with the
+    /// largest bound.
+    fn measured(&self, period_ns: u64, runs: &[MeasuredRun<'_>]) -> Rung {
+        let rung = self.rung(period_ns, Stands::Open);
+        let of = runs.iter().enumerate().filter(|(_, run)| run.period_ns == Some(period_ns));
+        let judged: Vec<(usize, Stands, Judged)> = of
+            .filter_map(|(at, run)| {
+                let judged = self.judged(rung.deadline_ns, run.tails)?;
+                Some((at, stands(&judged), judged))
+            })
+            .collect();
+        let order = |stands: Stands| match stands {
+            Stands::Refuted => 2,
+            Stands::Open => 1,
+            _ => 0,
+        };
+        let bound = |judged: &Judged| judged.p_upper.unwrap_or(1.0);
+        let worst = judged.iter().max_by(|(_, a, of_a), (_, b, of_b)| {
+            order(*a).cmp(&order(*b)).then(bound(of_a).total_cmp(&bound(of_b)))
+        });
+        let Some((at, stands, of)) = worst else { return rung };
+        let own = of.n.unwrap_or(0);
+        let alone = judged.iter().any(|(_, other, _)| other != stands);
+        let of_all = judged.iter().filter(|(other, _, _)| !alone || other == at);
+        let counts = of_all.map(|(_, _, of)| (of.exceedances_at_most.unwrap_or(0), of.n));
+        let (exceedances, n) = counts.fold((0, 0), |(late, all), (more, n)| {
+            (more.saturating_add(late), n.unwrap_or(0).saturating_add(all))
+        });
+        Rung {
+            stands: *stands,
+            run: alone.then_some(*at),
+            exceedances,
+            n,
+            longer: of.n_needed.filter(|_| own > 0).map(|needed| needed as f64 / own as f64),
+            ..rung
+        }
+    }
+
+    /// Whether all that ran was punctual enough.
+    fn expected(&self, period_ns: u64, runs: &[MeasuredRun<'_>]) -> Rung {
+        let deadline_ns = self.requirement.deadline_ns(period_ns);
+        let shows = |run: &MeasuredRun<'_>| {
+            let judged = self.judged(deadline_ns, run.tails);
+            judged.is_some_and(|judged| judged.holds == Holds::Yes)
+        };
+        let all = !runs.is_empty() && runs.iter().all(shows);
+        self.rung(period_ns, if all { Stands::Expected } else { Stands::Unmeasured })
     }
 }
 
-fn unsupported(runs: &[&Tails]) -> LoopVerdict {
-    let shortest = runs.iter().min_by_key(|tails| tails.n());
-    let n = shortest.map_or(0, |tails| tails.n());
-    // Too short when even the longest period, free of exceedances, could not reach the bound.
-    let longest_ns = periods_ns().next_back().unwrap_or(i64::MAX) / 10;
-    let theta = shortest.map_or(1.0, |tails| tails.theta_at(longest_ns));
-    let is_short = p_upper(0, n, theta) > P_MAX;
-    let n_needed = is_short.then(|| cycles_needed(theta));
-    let lost: u64 = runs.iter().map(|tails| tails.unrecorded()).sum();
-    let statement = match n_needed {
-        Some(_) if lost > 0 => {
-            format!(
-                "no verdict on loops: {lost} cycles went unrecorded, and the others do not \
-                    show any period"
-            )
-        }
-        Some(needed) => {
-            format!(
-                "no verdict on loops: this run is too short, it needs at least {needed} cycles \
-                and has {n}"
-            )
-        }
-        None => {
-            "no loop is supported: at every period up to 10 s, more than one release in 1000 may \
-            be missed or \
-                 late by more than a tenth of the period"
-                .to_owned()
-        }
-    };
-    LoopVerdict {
-        period_ns: None,
-        rate_hz: None,
-        threshold_ns: None,
-        p: None,
-        confidence: CONFIDENCE,
-        exceedances: None,
-        n,
-        n_needed,
-        statement,
+fn stands(judged: &Judged) -> Stands {
+    if judged.holds == Holds::Yes {
+        Stands::Shown
+    } else if judged.holds == Holds::No {
+        Stands::Refuted
+    } else {
+        Stands::Open
     }
-}
-
-/// Cycles without an exceedance that reach [`P_MAX`] at an extremal index.
-fn cycles_needed(theta: f64) -> u64 {
-    (-(1.0 - CONFIDENCE).ln() / (P_MAX * theta)).ceil() as u64
-}
-
-fn shown_rate(hz: f64) -> String {
-    if hz >= 1e3 { format!("{} kHz", hz / 1e3) } else { format!("{hz} Hz") }
 }
 
 #[cfg(test)]
@@ -179,6 +262,20 @@ mod tests {
         )
     }
 
+    const MS: u64 = 1_000_000;
+
+    fn at(period_ns: u64, tails: &[&Tails]) -> Vec<Rung> {
+        let of = |tails: &&'_ Tails| (*tails).clone();
+        let tails: Vec<Tails> = tails.iter().map(of).collect();
+        let runs: Vec<MeasuredRun<'_>> =
+            tails.iter().map(|tails| MeasuredRun { period_ns: Some(period_ns), tails }).collect();
+        ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned)
+    }
+
+    fn stands_at(rungs: &[Rung], period_ns: u64) -> Stands {
+        rungs.iter().find(|rung| rung.period_ns == period_ns).expect("a rung").stands
+    }
+
     #[test]
     fn the_periods_are_1_2_5_from_10_us_to_10_s() {
         let periods: Vec<i64> = periods_ns().collect();
@@ -187,55 +284,111 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_supported_period_is_found() {
-        let verdict = loop_verdict(&[&tails((0..100_000).map(|_| 8_000), 0)]);
-        assert_eq!((verdict.period_ns, verdict.rate_hz), (Some(100_000.0), Some(10_000.0)));
-        assert_eq!((verdict.exceedances, verdict.n), (Some(0), 100_000));
+    fn what_was_measured_is_shown_and_longer_periods_are_expected() {
+        let rungs = at(MS, &[&tails((0..100_000).map(|_| 8_000), 0)]);
+        let of: Vec<(u64, Stands)> =
+            rungs.iter().map(|rung| (rung.period_ns, rung.stands)).collect();
+        assert_eq!(
+            of,
+            [
+                (200_000, Stands::Unmeasured),
+                (500_000, Stands::Unmeasured),
+                (MS, Stands::Shown),
+                (2 * MS, Stands::Expected),
+                (5 * MS, Stands::Expected),
+                (10 * MS, Stands::Expected),
+            ]
+        );
+        assert_eq!((rungs[2].exceedances, rungs[2].n, rungs[2].run), (0, 100_000, None));
         // Exactly on the threshold is not above it.
-        let edge = loop_verdict(&[&tails((0..100_000).map(|_| 10_000), 0)]);
-        assert_eq!(edge.period_ns, Some(100_000.0));
-        // One in 300 at 150 µs: 1 ms is out, 2 ms is fine.
-        let late = loop_verdict(&[&with_late(100_000, 333, 150_000)]);
-        assert_eq!(late.period_ns, Some(2_000_000.0), "{late:?}");
+        let edge = at(MS, &[&tails((0..100_000).map(|_| 100_000), 0)]);
+        assert_eq!(stands_at(&edge, MS), Stands::Shown);
+        // One in 300 at 150 µs: 1 ms is out, 2 ms would be fine.
+        let late = at(MS, &[&with_late(100_000, 333, 150_000)]);
+        assert_eq!(stands_at(&late, MS), Stands::Refuted, "{late:?}");
+        assert_eq!(stands_at(&late, 2 * MS), Stands::Expected, "{late:?}");
     }
 
     #[test]
     fn the_worst_run_decides() {
         let (good, bad) = (with_late(100_000, 0, 0), with_late(100_000, 500, 400_000));
-        assert_eq!(loop_verdict(&[&good]).period_ns, Some(50_000.0));
-        assert_eq!(loop_verdict(&[&good, &bad]).period_ns, loop_verdict(&[&bad]).period_ns);
+        let rungs = at(MS, &[&good, &bad]);
+        let rung = rungs.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        assert_eq!((rung.stands, rung.run), (Stands::Refuted, Some(1)));
+        assert_eq!((rung.exceedances, rung.n), (bad.exceedances(100_000).unwrap(), 100_000));
+        assert_eq!(stands_at(&rungs, 2 * MS), Stands::Unmeasured, "not expected");
+        assert_eq!(stands_at(&rungs, 5 * MS), Stands::Expected);
     }
 
     #[test]
     fn a_short_run_says_how_long_it_must_be() {
-        let verdict = loop_verdict(&[&tails((0..2_900).map(|_| 5_000), 0)]);
-        assert_eq!((verdict.period_ns, verdict.n_needed), (None, Some(2_996)));
-        assert!(verdict.statement.contains("too short"), "{}", verdict.statement);
-        assert!(loop_verdict(&[&tails((0..2_996).map(|_| 5_000), 0)]).period_ns.is_some());
-        assert_eq!(loop_verdict(&[]).period_ns, None);
+        let short = at(MS, &[&tails((0..2_900).map(|_| 5_000), 0)]);
+        let rung = short.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        assert_eq!((rung.stands, rung.n), (Stands::Open, 2_900));
+        let longer = rung.longer.expect("known");
+        let enough = (2_900.0 * longer).ceil() as u64;
+        assert_eq!(stands_at(&at(MS, &[&tails((0..enough).map(|_| 5_000), 0)]), MS), Stands::Shown);
+        assert!(ladder(&[], &Requirement::default(), StoppingRule::AsPlanned).is_empty());
     }
 
     #[test]
-    fn cycles_that_went_unrecorded_count_against_every_period() {
+    fn more_answers_need_more_cycles_each() {
+        // Alone at 10 s, without neighbours, 2996 cycles do; each further answer takes its part.
+        let one = |n: u64| tails((0..n).map(|_| 5_000), 0);
+        let runs = |tails: &[Tails]| -> Stands {
+            let of = |tails| MeasuredRun { period_ns: Some(10_000 * MS), tails };
+            let runs: Vec<MeasuredRun<'_>> = tails.iter().map(of).collect();
+            let rungs = ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned);
+            stands_at(&rungs, 10_000 * MS)
+        };
+        assert_eq!(runs(&[one(2_996)]), Stands::Shown);
+        assert_eq!(runs(&[one(2_996), one(2_996)]), Stands::Open);
+        assert_eq!(runs(&[one(3_690), one(3_690)]), Stands::Shown);
+    }
+
+    #[test]
+    fn cycles_that_went_unrecorded_count_as_late_as_may_be() {
         let tails = |lost| {
             let mut exceedances = Exceedances::new(0, &[]);
             (0..100_000).for_each(|_| exceedances.push(5_000, 0, 0));
             exceedances.finish_with(0, lost)
         };
-        let many = loop_verdict(&[&tails(500)]);
-        assert_eq!(many.period_ns, None);
-        assert!(many.statement.contains("500 cycles went unrecorded"), "{}", many.statement);
-        let few = loop_verdict(&[&tails(1)]);
-        assert_eq!((few.exceedances, few.n), (Some(1), 100_001));
-        assert!(few.statement.contains("counting 1 that went unrecorded"), "{}", few.statement);
+        let many = at(MS, &[&tails(500)]);
+        assert!(many.iter().all(|rung| !matches!(rung.stands, Stands::Shown | Stands::Expected)));
+        let few = at(MS, &[&tails(1)]);
+        let rung = few.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        assert_eq!((rung.stands, rung.exceedances, rung.n), (Stands::Shown, 1, 100_001));
     }
 
     #[test]
     fn missed_releases_that_no_cycle_followed_count_against_every_period() {
-        let verdict = loop_verdict(&[&tails((0..100_000).map(|_| 5_000), 500)]);
-        assert_eq!((verdict.period_ns, verdict.n_needed), (None, None));
-        assert!(verdict.statement.contains("no loop"));
-        let few = loop_verdict(&[&tails((0..100_000).map(|_| 5_000), 5)]);
-        assert_eq!((few.period_ns, few.exceedances), (Some(50_000.0), Some(5)));
+        let many = at(MS, &[&tails((0..100_000).map(|_| 5_000), 500)]);
+        assert!(many.iter().all(|rung| !matches!(rung.stands, Stands::Shown | Stands::Expected)));
+        let few = at(MS, &[&tails((0..100_000).map(|_| 5_000), 5)]);
+        let rung = few.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        assert_eq!((rung.stands, rung.exceedances), (Stands::Shown, 5));
+    }
+
+    #[test]
+    fn one_may_ask_for_a_deadline_and_a_share_of_ones_own() {
+        let tails = with_late(100_000, 333, 150_000);
+        let runs = [MeasuredRun { period_ns: Some(MS), tails: &tails }];
+        let of = |deadline_ns, p| {
+            let requirement = Requirement { deadline: Deadline::Ns(deadline_ns), p };
+            stands_at(&ladder(&runs, &requirement, StoppingRule::AsPlanned), MS)
+        };
+        assert_eq!(of(100_000, 1e-2), Stands::Shown);
+        assert_eq!(of(100_000, 1e-3), Stands::Refuted);
+        assert_eq!(of(200_000, 1e-3), Stands::Shown);
+        assert_eq!(of(200_000, 1e-6), Stands::Open);
+    }
+
+    #[test]
+    fn data_without_a_period_are_good_for_what_they_would_be_enough_for() {
+        let tails = tails((0..100_000).map(|_| 60_000), 0);
+        let runs = [MeasuredRun { period_ns: None, tails: &tails }];
+        let rungs = ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned);
+        assert_eq!(stands_at(&rungs, 500_000), Stands::Unmeasured);
+        assert_eq!(stands_at(&rungs, MS), Stands::Expected);
     }
 }

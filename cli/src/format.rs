@@ -3,11 +3,100 @@
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 
+use std::io::IsTerminal as _;
+use std::sync::LazyLock;
+
 pub(crate) use punctual_analysis::plain::plain;
 use punctual_core::time::Span;
 
-/// Columns of a page.
-pub(crate) const WIDTH: usize = 80;
+/// Columns of a page, where nothing is narrower.
+const WIDTH: usize = 80;
+
+/// Columns of the narrowest page.
+const NARROWEST: usize = 40;
+
+/// Columns of a page: those of the terminal, 80 at most, and elsewhere.
+pub(crate) fn width() -> usize {
+    static COLUMNS: LazyLock<usize> = LazyLock::new(|| {
+        let terminal = std::io::stdout().is_terminal();
+        let size = terminal.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+        let columns = size.flatten().map_or(WIDTH, |size| usize::from(size.ws_col));
+        // A terminal that does not know says 0.
+        if columns == 0 { WIDTH } else { columns.clamp(NARROWEST, WIDTH) }
+    });
+    *COLUMNS
+}
+
+/// How an answer is coloured, where there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// Green.
+    Good,
+    /// Red.
+    Bad,
+    /// Yellow.
+    Open,
+}
+
+/// `text` with the first `word` in it coloured, on a terminal that has colours: not where NO_COLOR
+/// is set or TERM is dumb; always where CLICOLOR_FORCE is.
+pub(crate) fn painted(text: &str, word: &str, paint: Paint) -> String {
+    static COLOURS: LazyLock<bool> = LazyLock::new(|| {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let forced =
+            set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        !set("NO_COLOR") && (forced || std::io::stdout().is_terminal() && !dumb)
+    });
+    if !*COLOURS || word.is_empty() {
+        return text.to_owned();
+    }
+    text.replacen(word, &format!("{}{word}{PLAIN}", paint.mark()), 1)
+}
+
+/// What stands for a colour until a page is written, and for its end: characters for private use,
+/// since a page may hold no controls.
+const MARKS: [(char, &str); 4] = [
+    ('\u{f8f0}', "\u{1b}[32m"),
+    ('\u{f8f1}', "\u{1b}[31m"),
+    ('\u{f8f2}', "\u{1b}[33m"),
+    PLAIN_MARK,
+];
+const PLAIN_MARK: (char, &str) = (PLAIN, "\u{1b}[0m");
+const PLAIN: char = '\u{f8f3}';
+
+impl Paint {
+    fn mark(self) -> char {
+        match self {
+            Self::Good => MARKS[0].0,
+            Self::Bad => MARKS[1].0,
+            Self::Open => MARKS[2].0,
+        }
+    }
+}
+
+/// A page with its colours, for whoever writes it.
+pub(crate) fn with_colours(page: String) -> String {
+    if !page.contains(PLAIN) {
+        return page;
+    }
+    MARKS.iter().fold(page, |page, (mark, code)| page.replace(*mark, code))
+}
+
+/// A command of this program as it can be pasted here: by the name it was called by, by sudo where
+/// that was used.
+pub(crate) fn command(command: &str) -> String {
+    let Some(rest) = command.strip_prefix("punctual ") else { return command.to_owned() };
+    let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+    let name = plain(name.as_deref().unwrap_or("punctual"));
+    let sudo = if std::env::var_os("SUDO_UID").is_some() { "sudo " } else { "" };
+    format!("{sudo}{name} {rest}")
+}
+
+/// Whether a browser can be opened here.
+pub(crate) fn has_desktop() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some())
+}
 
 /// A time in ns with its unit, or `-` where there was too little data.
 pub(crate) fn ns(value: Option<f64>) -> String {
@@ -39,6 +128,19 @@ pub(crate) fn period(ns: u64) -> String {
         Some((unit_ns, unit)) => format!("{} {unit}", ns / unit_ns),
         None => format!("{ns} ns"),
     }
+}
+
+/// A period as an argument: `500us`.
+pub(crate) fn period_argument(ns: u64) -> String {
+    period(ns).replace(' ', "").replace('µ', "u")
+}
+
+/// The rate of a period: `1 kHz`, `750 Hz`, `0.2 Hz`.
+pub(crate) fn frequency(period_ns: u64) -> String {
+    let hz = 1e9 / period_ns.max(1) as f64;
+    let (value, unit) = if hz >= 999.5 { (hz / 1e3, "kHz") } else { (hz, "Hz") };
+    let digits = format!("{value:.3}");
+    format!("{}\u{a0}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A long time in the unit that people wait in: `30.0 ms`, `2.5 s`, `50 min`, `8.3 h`.
@@ -112,7 +214,7 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
-/// `text`, made plain, in lines of at most [`WIDTH`] columns, each after the first behind `indent`
+/// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
 /// spaces. Spaces at the start stay.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let text = plain(text);
@@ -122,7 +224,7 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let mut begun = false;
     for word in words.split(' ') {
         let width = word.chars().count();
-        if begun && column + 1 + width > WIDTH {
+        if begun && column + 1 + width > self::width() {
             lines.push('\n');
             lines.push_str(&" ".repeat(indent));
             column = indent;

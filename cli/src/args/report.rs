@@ -8,6 +8,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 
 use crate::parse;
+use crate::view::text::Detail;
 
 /// Where a report goes, and its limits and claims.
 #[derive(Clone, Debug, Default, Args)]
@@ -39,9 +40,26 @@ pub(crate) struct ReportArgs {
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
+    /// Print everything: the machine, all measures, what can be claimed
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Print the result in one line a loop
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(crate) keep_cold: bool,
+}
+
+impl ReportArgs {
+    /// How much is shown, where `usual` is without an option.
+    pub(crate) fn detail(&self, usual: Detail) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Line,
+            (false, true) => Detail::Long,
+            (false, false) => usual,
+        }
+    }
 }
 
 /// How claims are planned.

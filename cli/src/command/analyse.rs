@@ -20,8 +20,9 @@ use punctual_core::file::FILE_MAGIC;
 use crate::args::AnalyseArgs;
 use crate::exit::Exit;
 use crate::output::{self, Json};
-use crate::report::{self, Judged, Report};
+use crate::report::{self, Question, Report};
 use crate::stored::SAMPLES;
+use crate::view::text::Detail;
 use data::RecordedData;
 
 /// Runs the subcommand.
@@ -39,9 +40,10 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     };
     envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
     envelope.verdict.judge_claims(&runs, &args.report, envelope.incomplete);
-    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let question = Question { incomplete: envelope.incomplete, ..Question::default() };
+    let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
     let report = Report { envelope, body: judged.into() };
-    super::write(&report, json)?;
+    super::write_in(&report, json, args.report.detail(Detail::Long))?;
     Ok(Exit::of(&report))
 }
 

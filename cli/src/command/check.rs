@@ -4,52 +4,68 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
+mod plan;
+mod uses;
+
 use std::path::PathBuf;
-use std::slice;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use punctual_core::time::{Period, Span};
-use punctual_host::choose::helper_cpu;
+use punctual_analysis::verdict::{Deadline, Requirement};
+use punctual_core::time::Span;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
-use punctual_lab::load::LoadSpec;
-use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, interleave};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_lab::load::{LoadSpec, Loads};
+use punctual_lab::periodic::{Stream, WaitKind};
 
-use crate::args::{BaselineArgs, PlanArgs, ReportArgs, RootArgs};
+use super::measure::LoopChoices;
+use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
 use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
-use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::experiment::{self, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Json};
 use crate::parse::{self, Phase};
-use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Report};
+use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
+use crate::view::text::Detail;
+use plan::{Plan, Turns};
+use uses::Purpose;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
 
-/// Shorter than this, all loads run at once: each alone would have too few cycles to say anything.
-const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
-
-/// A round visits idle and each load; with one every half minute, drift is spread over all.
-const ROUND: Span = Span::from_ms(30_000);
-
 /// `punctual check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// How long to measure, in all
-    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) duration: parse::Duration,
+    /// How long to measure, in all [default: about a minute; longer where the question takes more]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: Option<parse::Duration>,
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, short, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
-    /// The loop's period
-    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
-    pub(crate) period: parse::Duration,
+    /// The loop's period; several, separated by commas, run at once, shorter periods with higher
+    /// priority
+    #[arg(
+        long,
+        short,
+        default_value = "1ms",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(crate) period: Vec<parse::Duration>,
+    #[arg(long = "for", value_name = "USE", conflicts_with = "period", value_parser = uses::parse)]
+    #[arg(help = uses::help(), long_help = uses::long_help())]
+    pub(crate) purpose: Option<Purpose>,
+    /// How late a loop may be [default: a tenth of its period]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) deadline: Option<parse::Duration>,
+    /// The share of releases that may be later than the deadline [default: 1e-3]
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    pub(crate) miss: Option<f64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
@@ -71,34 +87,39 @@ pub(crate) struct CheckArgs {
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let machine = Machine::of(args.root.root.as_deref())?;
     let (cpu, choice) = pick(args.cpu.as_deref(), &machine.here)?;
-    let mut stream = stream(args, cpu)?;
+    let (turns, left_out) = turns(args, &machine.here);
+    let question = question(args);
+    let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here };
+    plan.streams = streams(args, cpu)?;
+    let duration = args.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
+    if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs()) {
+        bail!("--duration is shorter than one period");
+    }
     let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
     let json = Json::open(args.report.json.as_deref())?;
+    let plans = claims_take(args, &plan, duration);
     if args.plan.plan {
-        let plans = claims_take(args, &stream, &machine.here, &LoadSpec::all());
         let loops = LoopsBody { plans, ..LoopsBody::default() };
         let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
-        return super::planned(&report, args.duration.0, json);
+        return super::planned(&report, duration, json);
     }
-    let placed = experiment::settle(slice::from_mut(&mut stream), args.phase)?;
+    let placed = experiment::settle(&mut plan.streams, args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
     let samples = results.opened(SAMPLES)?;
-
-    let (loads, left_out) = loads(&machine.here);
-    let plans = claims_take(args, &stream, &machine.here, &loads);
-    experiment::announce(&plans, args.duration.0);
-    let plan = plan(&stream, &machine.here, &loads, args.duration.0);
+    experiment::announce(&plans, duration);
+    let periodic = plan.of(duration);
     let loops = LoopExperiment {
         name: NAME,
-        merge: plan.conditions.len() > 1,
-        plan,
+        merge: periodic.conditions.len() > 1,
+        plan: periodic,
         machine: &machine,
         choice,
         args: &args.report,
         plans,
         samples: Some(samples),
         follow: None,
+        question: Some(question),
         notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
     };
     let measured = loops.run().inspect_err(|_| {
@@ -109,7 +130,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
     gate.judge(&mut report, &recorded)?;
     let text = view::json::of(&report)?;
-    let page = view::text::page(&report, Some(&results.path().display().to_string()));
+    let shown = Some(results.path().display().to_string());
+    let page = view::text::page(&report, shown.as_deref(), args.report.detail(Detail::Short));
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
     let kept = results.replace(RESULT, &text);
@@ -119,46 +141,60 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     Exit::after(&report, trouble)
 }
 
-/// The loads that start on this machine, and notes about the others.
-fn loads(here: &MachineFacts) -> (Vec<LoadSpec>, Vec<String>) {
-    let (loads, left_out) = startable(LoadSpec::all(), &launcher(), &bounds(here));
-    (loads, left_out.iter().map(|why| format!("left out: {why}")).collect())
-}
-
-/// The loop that is measured.
-fn stream(args: &CheckArgs, cpu: u32) -> Result<Stream> {
-    if args.period.0 > args.duration.0 {
-        bail!("--duration is shorter than one period");
+/// What is asked of the runs.
+fn question(args: &CheckArgs) -> Question<'_> {
+    let asked = args.purpose.as_ref().and_then(Purpose::of_use);
+    let mut requirement = asked.map_or_else(Requirement::default, |of| of.requirement);
+    if let Some(deadline) = args.deadline {
+        requirement.deadline = Deadline::Ns(deadline.0.as_ns());
     }
-    Ok(Stream {
-        cpu: Some(cpu),
-        period: args.period.period()?,
-        // A quiet one is settled once it is sure that something is measured.
-        phase_ns: args.phase.at_ns(),
-        policy: SchedPolicy::Fifo(PRIORITY),
+    requirement.p = args.miss.unwrap_or(requirement.p);
+    Question {
+        requirement,
+        measured_alone: asked.is_some(),
+        stepping: asked.is_some_and(|of| of.stepping),
+        labels: asked.map_or(&[], |of| of.labels),
+        purpose: asked.map(|of| of.purpose),
+        command: Some(("punctual check", asked.map_or("", |of| of.option))),
+        incomplete: false,
+    }
+}
+
+/// The loads that start on this machine, and notes about the others.
+fn turns(args: &CheckArgs, here: &MachineFacts) -> (Turns, Vec<String>) {
+    let own = args.purpose.as_ref().and_then(Purpose::of_use).and_then(|of| of.load);
+    let all = match own {
+        // A row of the table, as its test says.
+        Some(name) => LoadSpec::parse_list(name).unwrap_or_default(),
+        None => LoadSpec::all(),
+    };
+    let (loads, left_out) = startable(all, &launcher(), &bounds(here));
+    let notes = left_out.iter().map(|why| format!("left out: {why}")).collect();
+    (if own.is_some() { Turns::Together(loads) } else { Turns::Each(loads) }, notes)
+}
+
+/// The loops that are measured, on one CPU.
+fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
+    let asked = args.purpose.as_ref().map(Purpose::periods);
+    let choices = LoopChoices {
+        cpu: None,
+        period: asked.as_deref().unwrap_or(&args.period),
+        // Looked at where it is known.
+        duration: Span::from_ns(i64::MAX),
+        policy: PolicyName::Fifo,
+        priority: PRIORITY,
         wait: WaitKind::Sleep,
-    })
+        phase: args.phase,
+        load: &Loads::AtOnce(Vec::new()),
+    };
+    choices.streams(&CpuList::single(cpu))
 }
 
-/// The experiment with these loads.
-fn plan(stream: &Stream, here: &MachineFacts, loads: &[LoadSpec], duration: Span) -> PeriodicPlan {
-    let conditions = conditions(loads.to_vec(), duration);
-    let blocks = interleave(conditions.len() - 1, rounds(duration, stream.period), duration);
-    let cpus: CpuList = stream.cpu.into_iter().collect();
-    let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
-    let streams = vec![stream.clone()];
-    PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
-}
-
-/// What each claim takes, with these loads.
-fn claims_take(
-    args: &CheckArgs,
-    stream: &Stream,
-    here: &MachineFacts,
-    loads: &[LoadSpec],
-) -> Vec<PlannedRun> {
-    let plan_of = |duration| plan(stream, here, loads, duration);
-    experiment::plans(&args.report, &args.plan, args.duration.0, !loads.is_empty(), &plan_of)
+/// What each claim takes.
+fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<PlannedRun> {
+    let plan_of = |duration| plan.of(duration);
+    let merge = !plan.turns.are_none();
+    experiment::plans(&args.report, &args.plan, duration, merge, &plan_of)
 }
 
 /// The CPU to measure: as requested, else as the facts say.
@@ -170,51 +206,5 @@ fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(u32, Choice)> {
             "--cpu {}: check measures one CPU; 'punctual measure periodic' takes several",
             text.unwrap_or_default()
         ),
-    }
-}
-
-/// Idle, then each load; all loads at once when there is little time.
-fn conditions(loads: Vec<LoadSpec>, duration: Span) -> Vec<Condition> {
-    let mut turns = vec![Vec::new()];
-    if duration >= LOADS_IN_TURN_FROM {
-        turns.extend(loads.into_iter().map(|spec| vec![spec]));
-    } else if !loads.is_empty() {
-        turns.push(loads);
-    }
-    let name = |loads: &[LoadSpec]| match loads {
-        [] => "idle".to_owned(),
-        [one] => one.to_string(),
-        _ => "all loads".to_owned(),
-    };
-    let condition = |loads: Vec<LoadSpec>| Condition { name: name(&loads), wait: None, loads };
-    turns.into_iter().map(condition).collect()
-}
-
-/// As many rounds as leave each block at least fifty cycles, one every half minute at most.
-fn rounds(duration: Span, period: Period) -> u32 {
-    let by_time = duration.as_ns() / ROUND.as_ns();
-    let cycles = duration.as_ns().unsigned_abs() / period.as_ns();
-    let by_cycles = i64::try_from(cycles / (12 * 50)).unwrap_or(i64::MAX);
-    u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_minute_visits_every_load_twice_and_a_moment_all_at_once() {
-        let period = Period::from_ns(1_000_000).expect("positive");
-        assert_eq!(rounds(Span::from_ms(60_000), period), 2);
-        assert_eq!(rounds(Span::from_ms(1_000), period), 1);
-        let all = || LoadSpec::all();
-        let turns = conditions(all(), Span::from_ms(60_000));
-        assert_eq!(turns.len(), LoadSpec::all().len() + 1);
-        assert!(turns.iter().skip(1).all(|turn| turn.loads.len() == 1));
-        let turns = conditions(all(), Span::from_ms(5_000));
-        assert_eq!(turns[1].name, "all loads");
-        assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
-        let idle = conditions(Vec::new(), Span::from_ms(5_000));
-        assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
     }
 }

@@ -24,6 +24,7 @@ use crate::experiment::{self, root};
 use crate::output::Json;
 use crate::report::{PlannedRun, Report};
 use crate::view;
+use crate::view::text::Detail;
 
 /// Shows what the claims of a report take, and measures nothing.
 fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
@@ -35,5 +36,10 @@ fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
 
 /// Writes a report where that is requested, and its page.
 fn write(report: &Report, json: Json) -> Result<()> {
-    json.write(&view::json::of(report)?, &view::text::page(report, None))
+    write_in(report, json, Detail::Long)
+}
+
+/// The same, in so much detail.
+fn write_in(report: &Report, json: Json, detail: Detail) -> Result<()> {
+    json.write(&view::json::of(report)?, &view::text::page(report, None, detail))
 }

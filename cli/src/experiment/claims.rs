@@ -119,9 +119,7 @@ mod tests {
         let args = ReportArgs {
             limits: Vec::new(),
             claims: vec![Ask::parse(claim).expect("a claim")],
-            strict: false,
-            json: None,
-            keep_cold: false,
+            ..ReportArgs::default()
         };
         let how = PlanArgs { plan: false, theta: None };
         plans(&args, &how, duration, true, &plan)

@@ -7,7 +7,7 @@
 use anyhow::{Error, Result, anyhow};
 use punctual_lab::experiment::{ExperimentEnd, ExperimentError, FinishedExperiment};
 use punctual_lab::periodic::{
-    self, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Recordings,
+    self, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Recordings, Stream,
 };
 
 use super::destination::Samples;
@@ -20,7 +20,9 @@ use crate::args::ReportArgs;
 use crate::comparison::RecordedRun;
 use crate::output::Opened;
 use crate::progress::Line;
-use crate::report::{self, Choice, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Run};
+use crate::report::{
+    self, Choice, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
+};
 
 /// Loops to be measured.
 pub(crate) struct LoopExperiment<'a> {
@@ -42,6 +44,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) samples: Option<Opened>,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub(crate) follow: Option<Target>,
+    /// What is asked of the runs; `None` where they are not judged.
+    pub(crate) question: Option<Question<'a>>,
     /// What a reader should know, already.
     pub(crate) notes: Vec<String>,
 }
@@ -67,14 +71,30 @@ impl LoopExperiment<'_> {
     /// # Errors
     /// Why nothing was measured.
     pub(crate) fn run(self) -> Result<MeasuredLoops> {
-        let Self { name, plan, merge, machine, choice, args, plans, samples, follow, notes } = self;
+        let Self {
+            name,
+            plan,
+            merge,
+            machine,
+            choice,
+            args,
+            plans,
+            samples,
+            follow,
+            question,
+            notes,
+        } = self;
         let started = jiff::Timestamp::now();
         let mut notes = notes;
         notes.extend(follow.as_ref().and_then(Target::warning));
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
-        let watch = watch(args, merge);
+        let mut watch = watch(args, merge);
+        for of in question.iter().map(|question| question.requirement) {
+            let deadline_ns = |stream: &Stream| of.deadline_ns(stream.period.as_ns());
+            watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
+        }
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
         let experiment = PeriodicExperiment {
             plan,
@@ -97,7 +117,7 @@ impl LoopExperiment<'_> {
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warnings.splice(0..0, notes);
-        let mut measured = made(envelope, finished, followed, plans, (args, merge));
+        let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
             measured.envelope.incomplete = true;
@@ -135,7 +155,7 @@ fn made(
     finished: FinishedExperiment<periodic::PeriodicOutcome<Recordings>>,
     followed: Option<Follow>,
     plans: Vec<PlannedRun>,
-    (args, merge): (&ReportArgs, bool),
+    (args, merge, question): (&ReportArgs, bool, Option<Question<'_>>),
 ) -> MeasuredLoops {
     let FinishedExperiment { outcome, loads, clock, .. } = finished;
     let periodic::PeriodicOutcome {
@@ -178,7 +198,13 @@ fn made(
     envelope.warnings.extend(unmeasured(&runs));
     envelope.verdict = report::judge(&runs, &args.limits, envelope.incomplete);
     envelope.verdict.judge_claims(&runs, args, envelope.incomplete);
-    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let judged = match question {
+        Some(question) => {
+            let question = Question { incomplete: envelope.incomplete, ..question };
+            report::judged(runs, &rows, envelope.machine.as_ref(), &question)
+        }
+        None => Judged { runs, ..Judged::default() },
+    };
     let recording =
         of.recording.map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let loops = LoopsBody { judged, follow, recording, plans };

@@ -50,7 +50,7 @@ impl Maker<'_> {
                 let Some(recording) = recordings.next() else { break };
                 let outcome = self.finish(recording, &[plan.run(stream, condition)]);
                 if together.is_some() && condition > 0 {
-                    rows.push(self.row(condition, outcome));
+                    rows.push(self.row(stream, condition, outcome));
                 } else {
                     let name = &plan.conditions[condition].name;
                     runs.push(self.run(stream, name, &[condition], outcome));
@@ -73,8 +73,9 @@ impl Maker<'_> {
         recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
     }
 
-    fn row(&self, condition: usize, outcome: RunFigures) -> LoadRow {
+    fn row(&self, number: usize, condition: usize, outcome: RunFigures) -> LoadRow {
         LoadRow {
+            period_ns: Some(self.of.plan.streams[number].period.as_ns()),
             load: self.of.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),

@@ -14,7 +14,7 @@ use punctual_lab::experiment::{
 };
 
 use crate::format;
-use crate::report::{self, Refused, Session, policy_words};
+use crate::report::{self, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
@@ -29,7 +29,19 @@ fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     Refused {
         attempt: refusal.attempt.to_string(),
         errno: refusal.errno.to_string(),
+        price: price(refusal.attempt).to_owned(),
         explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
+    }
+}
+
+/// What it costs to go on without it, in a few words.
+fn price(attempt: Attempt) -> &'static str {
+    match attempt {
+        Attempt::Affinity(_) => "the loop may be moved to another CPU",
+        Attempt::Scheduler(_) => "any process can delay the loop",
+        Attempt::LockMemory => "its memory may be paged out",
+        Attempt::HoldIdleStates => "wakes of an idle CPU take longer",
+        Attempt::TimerSlack => "sleeps end up to 50 µs later",
     }
 }
 
@@ -59,14 +71,10 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts)
         ));
     }
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
-        warnings.push(
-            "measured as SCHED_OTHER: any process can delay the loop; a real-time loop on this \
-             machine would be late less often"
-                .to_owned(),
-        );
+        warnings.push(NOTE_ORDINARY.to_owned());
     }
     if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
-        warnings.push("virtual machine: stalls caused by the host are included".to_owned());
+        warnings.push(NOTE_GUEST.to_owned());
     }
     warnings
 }

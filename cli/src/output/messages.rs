@@ -8,6 +8,8 @@ use std::io::{self, Write};
 
 use punctual_analysis::plain::{plain, plain_lines};
 
+use crate::format;
+
 /// Writes one line to standard error, whatever the text holds. Where standard error is closed, the
 /// line is dropped.
 pub(crate) fn message(text: &str) {
@@ -24,7 +26,8 @@ pub(crate) fn line(text: &str) {
 /// # Errors
 /// It cannot be written; a reader that has seen enough is none.
 pub(crate) fn page(text: &str) -> io::Result<()> {
-    match io::stdout().write_all(plain_lines(text).as_bytes()).and_then(|()| io::stdout().flush()) {
+    let text = format::with_colours(plain_lines(text));
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

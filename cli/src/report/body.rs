@@ -3,9 +3,6 @@
 //! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
 //! results of earlier versions have as null or empty, are passed over.
 
-use punctual_analysis::impact::application::Application;
-use punctual_analysis::impact::step_generation::StepGeneration;
-use punctual_analysis::impact::stepper;
 use punctual_lab::executive;
 use punctual_lab::noise::NoiseOutcome;
 use schemars::JsonSchema;
@@ -15,6 +12,8 @@ use super::campaign::Campaign;
 use super::claims::PlannedRun;
 use super::compare::Comparison;
 use super::follow::Follow;
+use super::headline::Headline;
+use super::impact::ImpactBody;
 use super::run::{Load, LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
@@ -53,6 +52,10 @@ pub(crate) struct Judged {
     pub(crate) runs: Vec<Run>,
     /// Verdicts: which applications it is good enough for.
     pub(crate) verdicts: Vec<Verdict>,
+    /// The first lines: what was measured, in counts; null in results of before, and where the runs
+    /// are not judged.
+    #[serde(default)]
+    pub(crate) headline: Option<Headline>,
 }
 
 /// Loops that were measured.
@@ -102,6 +105,9 @@ pub(crate) struct WaitBody {
     /// One row per wait policy, with the same figures as in `runs`.
     #[serde(default)]
     pub(crate) strategies: Vec<StrategyRow>,
+    /// The way to wait that these figures recommend; null where they do not tell.
+    #[serde(default)]
+    pub(crate) recommendation: Option<String>,
 }
 
 /// Of `measure executive`.
@@ -146,35 +152,6 @@ pub(crate) struct RunBody {
 pub(crate) struct CompareBody {
     /// Results compared with each other.
     pub(crate) compare: Comparison,
-}
-
-/// Of `impact`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ImpactBody {
-    /// What the lateness does to the application.
-    pub(crate) impact: Impact,
-    /// The rate that software stepping reaches; null unless requested.
-    pub(crate) step_generation: Option<StepGeneration>,
-}
-
-/// What the lateness does to an application.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum Impact {
-    /// Of `impact stepper`.
-    Stepper(stepper::Impact),
-    /// Of every other application.
-    Application(Application),
-}
-
-impl Impact {
-    /// The result in words.
-    pub(crate) fn statement(&self) -> &String {
-        match self {
-            Self::Stepper(impact) => &impact.statement,
-            Self::Application(impact) => &impact.statement,
-        }
-    }
 }
 
 /// What recording a sample cost, measured before the run, on the CPU and with the policy of its
@@ -236,6 +213,11 @@ impl Body {
     /// What its runs say of applications.
     pub(crate) fn verdicts(&self) -> &[Verdict] {
         self.judged().map_or(&[], |judged| &judged.verdicts)
+    }
+
+    /// Its first lines.
+    pub(crate) fn headline(&self) -> Option<&Headline> {
+        self.judged().and_then(|judged| judged.headline.as_ref())
     }
 
     /// What its claims take.

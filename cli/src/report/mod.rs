@@ -4,12 +4,15 @@
 //! `docs/schema-2.json`. All times are in nanoseconds, fractional where that says more; null means
 //! that there was too little data to say, or that the machine does not tell.
 
+mod advice;
 mod approach;
 pub(crate) mod body;
 mod campaign;
 mod claims;
 mod compare;
 mod follow;
+mod headline;
+mod impact;
 mod judge;
 mod run;
 mod session;
@@ -22,20 +25,24 @@ use punctual_host::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use advice::{Advice, NOTE_GUEST, NOTE_ORDINARY};
 pub(crate) use approach::Approach;
 pub(crate) use body::{
-    Body, CheckBody, CompareBody, ExecutiveBody, Impact, ImpactBody, Judged, LoopsBody,
-    PeriodicBody, Recording, RunBody, SoakBody, WaitBody,
+    Body, CheckBody, CompareBody, ExecutiveBody, Judged, LoopsBody, PeriodicBody, Recording,
+    RunBody, SoakBody, WaitBody,
 };
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use follow::Follow;
+pub(crate) use headline::{Headline, judged};
+pub(crate) use impact::{Impact, ImpactBody};
 pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
+pub(crate) use punctual_analysis::verdict::Stands;
 pub(crate) use run::{Load, LoadRow, Run, Setup, deaths, loads};
 pub(crate) use session::{Refused, Session, policy_words};
-pub(crate) use strategies::of as strategies;
-pub(crate) use verdict::{Answer, of as verdicts};
+pub(crate) use strategies::{of as strategies, recommendation};
+pub(crate) use verdict::{Answer, Question, Verdict};
 
 /// The version of this schema.
 pub(crate) const SCHEMA: u32 = 2;

@@ -163,6 +163,9 @@ pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
 /// One load's share of the run "under load".
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LoadRow {
+    /// The period of the loop; null in results of before.
+    #[serde(default)]
+    pub(crate) period_ns: Option<u64>,
     /// The load.
     pub(crate) load: String,
     /// Cycles under it.

@@ -25,6 +25,9 @@ pub(crate) struct Refused {
     pub(crate) attempt: String,
     /// The error: a symbol of errno(3).
     pub(crate) errno: String,
+    /// What going on without it costs, in a few words.
+    #[serde(default)]
+    pub(crate) price: String,
     /// The reason, the remedy, the consequence.
     #[serde(flatten)]
     pub(crate) explanation: Explanation,

@@ -1,12 +1,13 @@
 //! The ways to wait side by side, as rows of a report.
 //!
-//! Plain data, picked from the runs; computes nothing.
+//! Plain data, picked from the runs, and the one way that they recommend.
 
 use punctual_analysis::summary::SummaryStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
+use crate::format;
 
 /// One way to wait, on one grid.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,4 +40,27 @@ pub(crate) fn of(runs: &[Run]) -> Vec<StrategyRow> {
         margin_ns: run.approach.as_ref().map(|approach| approach.margin_ns),
     };
     runs.iter().map(row).collect()
+}
+
+/// Ways that are this close to the best are as good as that.
+const AS_GOOD: f64 = 1.25;
+
+/// The most of a CPU that a wait may take to be recommended.
+const CPU_MAX: f64 = 0.25;
+
+/// Of the ways that leave three quarters of the CPU, the cheapest of those whose latest release in
+/// 1000 is about as punctual as that of the best.
+pub(crate) fn recommendation(rows: &[StrategyRow]) -> Option<String> {
+    let affordable = rows.iter().filter(|row| row.cpu_load.is_some_and(|load| load <= CPU_MAX));
+    let late = |row: &StrategyRow| row.lateness_ns.p99_9;
+    let best = affordable.clone().filter_map(late).min_by(f64::total_cmp)?;
+    let good = affordable.filter(|row| late(row).is_some_and(|ns| ns <= best * AS_GOOD));
+    let row =
+        good.min_by(|a, b| a.cpu_load.unwrap_or(1.0).total_cmp(&b.cpu_load.unwrap_or(1.0)))?;
+    Some(format!(
+        "--wait {}: 1 release in 1000 later than {}, for {} of the CPU",
+        row.name,
+        format::ns(row.lateness_ns.p99_9),
+        format::share(row.cpu_load.unwrap_or(0.0))
+    ))
 }

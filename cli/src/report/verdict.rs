@@ -1,13 +1,11 @@
-//! What the runs say of applications: loops, software stepping, stepper motors, rarer events.
+//! What the runs say of applications: loops of the measured period and of its neighbours, and
+//! software stepping where that is asked for.
 //!
 //! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
 
-use punctual_analysis::claim::bound::p_upper;
-use punctual_analysis::claim::dependence::Tails;
+use punctual_analysis::claim::judge::StoppingRule;
 use punctual_analysis::impact::step_generation::{DriveTimings, SteppingClass, step_generation};
-use punctual_analysis::impact::stepper::max_step_rate_hz;
-use punctual_analysis::quantity::Share;
-use punctual_analysis::verdict::{LoopVerdict, loop_verdict};
+use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stands, ladder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +15,31 @@ use crate::format;
 /// What a machine is good for, in the unit of one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Verdict {
-    /// "loop", "software stepping", "stepper", "rarer events".
+    /// "loop", "software stepping".
     pub(crate) application: String,
+    /// What it is about: "1 kHz", "base thread"; empty in results of before.
+    #[serde(default)]
+    pub(crate) subject: String,
     /// "yes", "no" or "unknown".
     pub(crate) answer: Answer,
+    /// For "loop": whether that was measured, and what came out; null in results of before.
+    #[serde(default)]
+    pub(crate) stands: Option<Stands>,
     /// The verdict as a sentence.
     pub(crate) statement: String,
-    /// For "loop": the shortest period that holds.
+    /// For "loop": its period.
     pub(crate) period_ns: Option<f64>,
-    /// For "loop" and steps: the highest rate that holds.
+    /// For "loop": the same as a rate; for steps: the highest rate that holds.
     pub(crate) rate_hz: Option<f64>,
+    /// For "loop": how late it may be.
+    #[serde(default)]
+    pub(crate) deadline_ns: Option<f64>,
+    /// For "loop": the share of releases that may be later.
+    #[serde(default)]
+    pub(crate) p: Option<f64>,
+    /// The command that would decide, where something is left to decide.
+    #[serde(default)]
+    pub(crate) command: Option<String>,
 }
 
 /// An answer.
@@ -37,19 +50,63 @@ pub(crate) enum Answer {
     Yes,
     /// It is not.
     No,
-    /// This run is too short to decide.
+    /// It was not measured, or this run is too short to decide.
     Unknown,
 }
 
-/// NIST's point: a motor at the speed at which it has half of its holding torque.
-const AVAILABLE_RATIO: f64 = 0.5;
+/// What is asked of the runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Question<'a> {
+    /// What a loop has to keep.
+    pub(crate) requirement: Requirement,
+    /// Whether only the measured periods are asked about.
+    pub(crate) measured_alone: bool,
+    /// Whether software stepping is asked about.
+    pub(crate) stepping: bool,
+    /// What loops of these periods are called.
+    pub(crate) labels: &'a [(u64, &'a str)],
+    /// What the loop is for, in words.
+    pub(crate) purpose: Option<&'a str>,
+    /// The command that measures, and the options that say what for; `None` for recorded data.
+    pub(crate) command: Option<(&'a str, &'a str)>,
+    /// Whether the run ended early.
+    pub(crate) incomplete: bool,
+}
+
+impl Question<'_> {
+    /// What a loop of this period is called.
+    pub(super) fn subject(&self, period_ns: u64) -> String {
+        let label = self.labels.iter().find(|(ns, _)| *ns == period_ns);
+        label.map_or_else(|| format::frequency(period_ns), |(_, label)| (*label).to_owned())
+    }
+}
 
 /// Fewer cycles than this show no worst case worth a yes: their maximum bounds no more than one
 /// cycle in 330 (rule of three).
 const CYCLES_MIN: u64 = 1_000;
 
-/// All verdicts. Runs without any lateness (instants alone) give none.
-pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
+impl Verdict {
+    /// The words of its statement that answer: `not shown yet`.
+    pub(crate) fn first_word(&self) -> &str {
+        let end = self.statement.find([':', ';', ',']).unwrap_or(0);
+        self.statement.get(..end).unwrap_or_default()
+    }
+
+    /// Its answer in a word or two.
+    pub(crate) fn word(&self) -> &'static str {
+        match (self.stands, self.answer) {
+            (Some(Stands::Open), _) => "not yet",
+            (Some(Stands::Expected), _) => "expected",
+            (Some(Stands::Unmeasured), _) => "not measured",
+            (_, Answer::Yes) => "yes",
+            (_, Answer::No) => "no",
+            (_, Answer::Unknown) => "unknown",
+        }
+    }
+}
+
+/// All verdicts; of runs without any lateness (instants alone) what their intervals say.
+pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
     let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
     if judged.is_empty() {
         // Another program's intervals say at least what software can step with.
@@ -58,55 +115,110 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
         let n = intervals.iter().map(|run| run.outcome.cycles).sum();
         return stepping(&intervals, n).into_iter().collect();
     }
-    let loaded = judged.iter().any(|run| !run.setup.load.is_empty());
-    let known = judged.iter().all(|run| run.setup.wait.is_some());
-    // What a loop meets in use is a machine at work: where that was measured, it alone counts.
-    let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
-    let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
-    let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
-    if judged.iter().any(|run| run.outcome.missed.is_none()) {
-        verdicts[0].statement += "; missed releases are not in the data";
+    let mut measured = Vec::new();
+    for run in &judged {
+        measured.push(MeasuredRun { period_ns: run.setup.period_ns, tails: &run.outcome.tails });
     }
-    let died = judged.iter().any(|run| run.load_deaths > 0);
-    // Without a real-time policy it is another machine, as it were: the answer itself says so.
-    if judged.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
-        verdicts[0].statement += "; measured as SCHED_OTHER, not real-time";
+    let ended = if question.incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
+    let rungs = ladder(&measured, &question.requirement, ended);
+    let asked = |rung: &&Rung| {
+        !question.measured_alone || !matches!(rung.stands, Stands::Expected | Stands::Unmeasured)
+    };
+    let verdict = |rung: &Rung| of_rung(rung, &judged, question);
+    let mut verdicts: Vec<Verdict> = rungs.iter().filter(asked).map(verdict).collect();
+    if question.stepping {
+        // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
+        let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
+        let fastest: Vec<&Run> =
+            judged.iter().filter(|run| run.setup.period_ns == shortest).copied().collect();
+        let n = fastest.iter().map(|run| run.outcome.lateness.count()).sum();
+        verdicts.extend(stepping(&fastest, n));
     }
-    // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
-    let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
-    let fastest: Vec<&Run> =
-        judged.iter().filter(|run| run.setup.period_ns == shortest).copied().collect();
-    let n = fastest.iter().map(|run| run.outcome.lateness.count()).sum();
-    verdicts.extend(stepping(&fastest, n));
-    verdicts.extend(stepper(&fastest, n));
-    verdicts.extend(rarer(&judged));
-    if died {
+    if judged.iter().any(|run| run.load_deaths > 0) {
         // A yes is one of the machine at work, which it was not all the time.
-        verdicts[0].statement += "; a load died";
-        let yes = verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes);
-        yes.for_each(|verdict| verdict.answer = Answer::Unknown);
+        for verdict in verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes) {
+            verdict.answer = Answer::Unknown;
+            verdict.stands = verdict.stands.map(|_| Stands::Open);
+            verdict.statement = format!("not shown, as a load died: {}", verdict.statement);
+        }
     }
     verdicts
 }
 
-fn control_loop(verdict: &LoopVerdict, loaded: bool, known: bool) -> Verdict {
-    let when = match (loaded, known) {
-        (true, _) => "",
-        (false, true) => "; measured without load",
-        (false, false) => "; the load is not recorded",
+/// What the loops have to keep, as a heading.
+pub(super) fn heading(question: &Question<'_>) -> String {
+    let Requirement { deadline, p } = question.requirement;
+    let by = match deadline {
+        Deadline::Tenth => "by a tenth of its period".to_owned(),
+        Deadline::Ns(ns) => format!("by {}", format::period(ns.unsigned_abs())),
     };
-    let answer = match (verdict.period_ns, verdict.n_needed) {
-        (Some(_), _) => Answer::Yes,
-        (None, Some(_)) => Answer::Unknown,
-        (None, None) => Answer::No,
+    let purpose = question.purpose.unwrap_or("A loop");
+    format!("{purpose} that may be late {by} once in {} cycles (95 %)", format::rate(1.0 / p))
+}
+
+fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
+    let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
+    let counts = format!(
+        "{where_}{} of {} releases were later than {}",
+        format::count(rung.exceedances),
+        format::count(rung.n),
+        format::period(rung.deadline_ns.unsigned_abs())
+    );
+    let period = format::period_argument(rung.period_ns);
+    let base = question.command.map(|(command, options)| match question.measured_alone {
+        true => format!("{command}{options}"),
+        false => format!("{command} --period {period}{options}"),
+    });
+    let (answer, statement, command) = match rung.stands {
+        Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
+        Stands::Refuted => (Answer::No, format!("no: {counts}"), None),
+        Stands::Open => {
+            let longer_ns = rung.longer.map(|longer| longer * SPARE * length_ns(runs));
+            let length = longer_ns.and_then(format::argument);
+            let decide = longer_ns.filter(|_| length.is_some()).map_or_else(
+                || "measure longer".to_owned(),
+                |ns| format!("measure {}", format::long(ns)),
+            );
+            let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
+            (Answer::Unknown, format!("not shown yet: {counts}; {decide}"), command)
+        }
+        Stands::Expected => {
+            let from = runs.iter().filter_map(|run| run.setup.period_ns).max();
+            let from = from.map_or_else(|| "these data".to_owned(), format::frequency);
+            (Answer::Unknown, format!("expected from {from}, not measured"), base)
+        }
+        Stands::Unmeasured => (Answer::Unknown, "not measured".to_owned(), base),
     };
     Verdict {
         application: "loop".to_owned(),
+        subject: question.subject(rung.period_ns),
         answer,
-        statement: format!("{}{when}", verdict.statement),
-        period_ns: verdict.period_ns,
-        rate_hz: verdict.rate_hz,
+        stands: Some(rung.stands),
+        statement,
+        period_ns: Some(rung.period_ns as f64),
+        rate_hz: Some(1e9 / rung.period_ns as f64),
+        deadline_ns: Some(rung.deadline_ns as f64),
+        p: Some(question.requirement.p),
+        command,
     }
+}
+
+/// For loads that start late and blocks that do not come out even.
+const SPARE: f64 = 1.1;
+
+/// How long the whole experiment was: the runs of one loop took turns.
+fn length_ns(runs: &[&Run]) -> f64 {
+    let Some(first) = runs.first() else { return 0.0 };
+    let same = |run: &&&Run| {
+        (run.setup.cpu, run.setup.period_ns) == (first.setup.cpu, first.setup.period_ns)
+    };
+    let lengths =
+        runs.iter().filter(same).map(|run| match (run.setup.duration_ns, run.setup.period_ns) {
+            (Some(ns), _) => ns as f64,
+            (None, Some(period)) => run.outcome.lateness.count() as f64 * period as f64,
+            (None, None) => 0.0,
+        });
+    lengths.sum()
 }
 
 /// LinuxCNC's rule, with the slow timings that nearly every drive takes.
@@ -115,81 +227,45 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
-    let answer = match result.class {
-        SteppingClass::Good | SteppingClass::Fair if lost > 0 => Answer::Unknown,
-        SteppingClass::Good | SteppingClass::Fair if n < CYCLES_MIN => Answer::Unknown,
-        SteppingClass::Good | SteppingClass::Fair => Answer::Yes,
-        SteppingClass::HardwareSteps | SteppingClass::Unusable => Answer::No,
-    };
-    Some(Verdict {
-        application: "software stepping".to_owned(),
-        answer,
-        statement: match answer {
-            Answer::Unknown if lost > 0 => format!(
-                "software stepping: {} cycles were not recorded, so their intervals are unknown",
+    let supported = matches!(result.class, SteppingClass::Good | SteppingClass::Fair);
+    let seen = format!("max |interval| {} of {} cycles", format::ns(Some(worst)), format::count(n));
+    let (answer, statement) = match supported {
+        true if lost > 0 => (
+            Answer::Unknown,
+            format!(
+                "{} cycles were not recorded, so their intervals are unknown",
                 format::count(lost)
             ),
-            Answer::Unknown => format!(
-                "software stepping: {} cycles are too few to trust the worst of them; at least {} \
-                 are needed",
+        ),
+        true if n < CYCLES_MIN => (
+            Answer::Unknown,
+            format!(
+                "not shown yet: {} cycles are too few to trust the worst of them; at least {} are \
+                 needed",
                 format::count(n),
                 format::count(CYCLES_MIN)
             ),
-            Answer::Yes => format!("{} (worst of {} cycles)", result.statement, format::count(n)),
-            Answer::No => format!(
-                "software stepping above {} steps/s: max |interval| {} of {} cycles: {}",
-                format::rate(result.max_step_rate_hz),
-                format::ns(Some(worst)),
-                format::count(n),
-                result.class.advice()
-            ),
-        },
-        period_ns: Some(result.base_period_ns as f64),
-        rate_hz: Some(result.max_step_rate_hz),
-    })
-}
-
-/// NIST eq. [7] inverted: where a tenth of the available torque is gone.
-fn stepper(runs: &[&Run], n: u64) -> Option<Verdict> {
-    let of = |run: &&Run| run.outcome.grid.as_ref().map(|grid| grid.jitter_pp_ns);
-    let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
-    let rate = max_step_rate_hz(worst, Share::from_one(0.1)?, AVAILABLE_RATIO)?;
-    Some(Verdict {
-        application: "stepper".to_owned(),
-        answer: Answer::No,
-        statement: format!(
-            "stepping a motor from this loop above {} steps/s without losing 10 % of its torque \
-             (peak-to-peak {} of {} cycles about the grid)",
-            format::rate(rate),
-            format::ns(Some(worst)),
-            format::count(n)
         ),
-        period_ns: None,
-        rate_hz: Some(rate),
-    })
-}
-
-/// What the longest run cannot tell: no event rarer than this was within its reach.
-fn rarer(runs: &[&Run]) -> Option<Verdict> {
-    let longest = runs.iter().max_by_key(|run| run.outcome.tails.n())?;
-    let tails = &longest.outcome.tails;
-    let theta = tails.theta_at(longest.outcome.lateness.max()?);
-    let p = p_upper(tails.unrecorded(), tails.n(), theta);
-    let period_ns = longest.setup.period_ns? as f64;
-    let million = p / 1e-6 * tails.n() as f64 * period_ns;
-    let hint = if p > 1e-6 {
-        format!(": this run is too short; {} would show one in a million", format::long(million))
-    } else {
-        String::new()
+        true => (
+            Answer::Yes,
+            format!(
+                "yes: base thread of {} or longer, up to {} steps/s ({seen})",
+                format::ns(Some(result.base_period_ns as f64)),
+                format::rate(result.max_step_rate_hz)
+            ),
+        ),
+        false => (Answer::No, format!("no: {seen}; {}", result.class.advice())),
     };
     Some(Verdict {
-        application: "rarer events".to_owned(),
-        answer: Answer::Unknown,
-        statement: format!(
-            "anything rarer than once in {} cycles{hint}",
-            format::count((1.0 / p).floor() as u64)
-        ),
-        period_ns: None,
-        rate_hz: None,
+        application: "software stepping".to_owned(),
+        subject: "software stepping".to_owned(),
+        answer,
+        stands: None,
+        statement,
+        period_ns: Some(result.base_period_ns as f64),
+        rate_hz: Some(result.max_step_rate_hz),
+        deadline_ns: None,
+        p: None,
+        command: None,
     })
 }

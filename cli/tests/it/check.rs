@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, json_file, run, stderr, stdout};
+use crate::support::{Dir, json_file, refused, run, stderr, stdout};
 
 #[test]
 fn writes_a_result_and_samples_that_tell_the_same() {
@@ -12,7 +12,7 @@ fn writes_a_result_and_samples_that_tell_the_same() {
     let out = run(["check", "--duration", "3s", "--results", results]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = stdout(&out);
-    for line in ["lateness", "idle", "under load", "What it is good for", "Next steps"] {
+    for line in ["lateness", "idle", "under load", "A loop that may be late", "next", "details"] {
         assert!(page.contains(line), "{line} in {page}");
     }
     let wide = page.lines().find(|line| line.chars().count() > 80 && !line.contains(results));
@@ -73,4 +73,56 @@ fn takes_facts_of_another_machine_and_says_so() {
     let result = crate::support::json(&out);
     assert_eq!(result["machine"]["preemption"]["value"], "PREEMPT_RT");
     assert!(result["warnings"].to_string().contains("the facts come from"));
+}
+
+#[test]
+fn says_first_what_was_measured_and_never_more() {
+    let dir = Dir::new("check-brief");
+    let results = dir.path("results");
+    let results = results.to_str().expect("UTF-8");
+    let args = ["check", "-d", "2s", "-p", "1ms,10ms", "--results", results];
+    let out = run(args);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out).replace('\u{a0}', " ");
+    assert!(page.starts_with("1 kHz on CPU "), "{page}");
+    assert!(page.lines().count() <= 40, "forty lines: {page}");
+    let made = fs::read_dir(results).expect("made").flatten().next().expect("one").path();
+    let result = json_file(&made.join("result.json"));
+    let loops = result["headline"]["loops"].as_array().expect("lines");
+    assert_eq!(loops.len(), 2, "one a period: {loops:?}");
+    for of in loops {
+        let counts = of["counts"].as_str().expect("a sentence").replace('\u{a0}', " ");
+        let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(&counts), "{counts} in {page}");
+    }
+    // What did not run is not measured, whatever ran.
+    for verdict in result["verdicts"].as_array().expect("verdicts") {
+        let measured = [1e6, 1e7].contains(&verdict["period_ns"].as_f64().expect("a period"));
+        let stands = verdict["stands"].as_str().expect("a word");
+        assert_eq!(!["expected", "unmeasured"].contains(&stands), measured, "{verdict}");
+        // Ten milliseconds for two seconds are too few cycles to show anything.
+        assert!(stands != "shown" || verdict["period_ns"] == 1e6, "{verdict}");
+    }
+    let quiet = run(args.into_iter().chain(["-q"]));
+    assert_eq!(stdout(&quiet).lines().count(), 2, "one line a loop: {}", stdout(&quiet));
+    let long = run(["analyse", made.to_str().expect("UTF-8")]);
+    for part in ["What can be claimed", "in other measures"] {
+        assert!(stdout(&long).contains(part), "{part} in {}", stdout(&long));
+    }
+}
+
+#[test]
+fn a_use_sets_its_periods_its_deadline_and_its_words() {
+    let dir = Dir::new("check-use");
+    let results = dir.path("results");
+    let results = results.to_str().expect("UTF-8");
+    let out = run(["check", "-d", "2s", "--for", "linuxcnc", "--results", results]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out);
+    assert_eq!(page.matches("software stepping").count(), 1, "one answer: {page}");
+    assert!(page.contains("base thread, 25 µs") && page.contains("servo thread, 1 ms"), "{page}");
+    assert!(page.contains("may be late by 50 µs once in"), "{page}");
+    assert!(!page.contains("not measured"), "its own periods alone: {page}");
+    refused(&run(["check", "--for", "cnc"]), &["cnc", "linuxcnc", "1kHz"]);
+    refused(&run(["check", "--for", "audio", "--period", "1ms"]), &["--for", "--period"]);
 }

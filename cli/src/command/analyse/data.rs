@@ -18,7 +18,7 @@ impl RecordedData {
 
     /// As a report without verdicts.
     pub(in crate::command) fn into_report(self) -> Report {
-        let judged = Judged { runs: self.runs, verdicts: Vec::new() };
+        let judged = Judged { runs: self.runs, ..Judged::default() };
         Report { envelope: self.envelope, body: judged.into() }
     }
 }

@@ -21,7 +21,8 @@ use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, Target};
 use crate::output::{self, Json, Opened};
 use crate::parse::{self, FollowName, Phase};
-use crate::report::{Choice, LoopsBody, PeriodicBody, Report};
+use crate::report::{Choice, LoopsBody, PeriodicBody, Question, Report};
+use crate::view::text::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";
@@ -132,6 +133,10 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         plans,
         samples,
         follow,
+        question: Some(Question {
+            command: Some(("punctual measure periodic", "")),
+            ..Question::default()
+        }),
         notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };
     let measured = loops.run()?;
@@ -139,7 +144,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let mut report = Report { envelope: measured.envelope, body: body.into() };
     gate.judge(&mut report, &measured.recorded)?;
     let trouble = measured.trouble;
-    command::write(&report, json)?;
+    command::write_in(&report, json, args.report.detail(Detail::Short))?;
     gate.keep(&report, &measured.recorded)?;
     Exit::after(&report, trouble)
 }
@@ -179,46 +184,47 @@ impl LoopChoices<'_> {
     /// In one line, which option asks for what cannot be.
     pub(crate) fn plan(&self, here: &MachineFacts) -> Result<PlannedLoops> {
         let (cpus, choice) = experiment::pick(self.cpu, here)?;
-        let streams = streams(self, &cpus)?;
+        let streams = self.streams(&cpus)?;
         let conditions = conditions(self.load);
         let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
         let blocks = blocks(conditions.len(), self.duration);
         let plan = PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
         Ok(PlannedLoops { plan, choice })
     }
-}
 
-/// One stream for each CPU and period; the shortest period first in priority.
-fn streams(args: &LoopChoices<'_>, cpus: &CpuList) -> Result<Vec<Stream>> {
-    let mut periods = args.period.iter().map(|p| p.period()).collect::<Result<Vec<_>>>()?;
-    periods.sort();
-    periods.dedup();
-    if cpus.len().saturating_mul(periods.len()) > STREAMS_MAX {
-        bail!("--cpu and --period give more than {STREAMS_MAX} loops at once");
-    }
-    if let Some(long) = periods.last()
-        && long.as_ns() > args.duration.as_ns().unsigned_abs()
-    {
-        bail!("--duration is shorter than one period");
-    }
-    let mut streams = Vec::new();
-    for cpu in cpus.iter() {
-        for (rank, &period) in periods.iter().enumerate() {
-            let step = u8::try_from(rank).unwrap_or(u8::MAX);
-            let Some(priority) = args.priority.checked_sub(step).filter(|&p| p > 0) else {
-                bail!("--priority {}: too low for {} periods", args.priority, periods.len());
-            };
-            streams.push(Stream {
-                cpu: Some(cpu),
-                period,
-                // A quiet one is settled once it is sure that something is measured.
-                phase_ns: args.phase.at_ns(),
-                policy: args.policy.with(priority),
-                wait: args.wait,
-            });
+    /// One stream for each CPU and period; the shortest period first in priority.
+    pub(crate) fn streams(&self, cpus: &CpuList) -> Result<Vec<Stream>> {
+        let args = self;
+        let mut periods = args.period.iter().map(|p| p.period()).collect::<Result<Vec<_>>>()?;
+        periods.sort();
+        periods.dedup();
+        if cpus.len().saturating_mul(periods.len()) > STREAMS_MAX {
+            bail!("--cpu and --period give more than {STREAMS_MAX} loops at once");
         }
+        if let Some(long) = periods.last()
+            && long.as_ns() > args.duration.as_ns().unsigned_abs()
+        {
+            bail!("--duration is shorter than one period");
+        }
+        let mut streams = Vec::new();
+        for cpu in cpus.iter() {
+            for (rank, &period) in periods.iter().enumerate() {
+                let step = u8::try_from(rank).unwrap_or(u8::MAX);
+                let Some(priority) = args.priority.checked_sub(step).filter(|&p| p > 0) else {
+                    bail!("--priority {}: too low for {} periods", args.priority, periods.len());
+                };
+                streams.push(Stream {
+                    cpu: Some(cpu),
+                    period,
+                    // A quiet one is settled once it is sure that something is measured.
+                    phase_ns: args.phase.at_ns(),
+                    policy: args.policy.with(priority),
+                    wait: args.wait,
+                });
+            }
+        }
+        Ok(streams)
     }
-    Ok(streams)
 }
 
 /// The way to wait of this name; what only some ways have is refused for the others.

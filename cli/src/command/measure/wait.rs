@@ -19,7 +19,8 @@ use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::Json;
 use crate::parse::{self, Phase};
-use crate::report::{LoopsBody, Report, WaitBody, strategies};
+use crate::report::{LoopsBody, Report, WaitBody, recommendation, strategies};
+use crate::view::text::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure wait";
@@ -94,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, WaitBody { loops, strategies: Vec::new() });
+        let report = Report::new(NAME, WaitBody { loops, ..WaitBody::default() });
         return command::planned(&report, args.duration.0, json);
     }
     experiment::announce(&plans, args.duration.0);
@@ -109,12 +110,14 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         plans,
         samples: None,
         follow: None,
+        question: None,
         notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };
     let MeasuredLoops { envelope, loops, trouble, .. } = loops.run()?;
     let strategies = strategies(&loops.judged.runs);
-    let report = Report { envelope, body: WaitBody { loops, strategies }.into() };
-    command::write(&report, json)?;
+    let recommendation = recommendation(&strategies);
+    let report = Report { envelope, body: WaitBody { loops, strategies, recommendation }.into() };
+    command::write_in(&report, json, args.report.detail(Detail::Short))?;
     Exit::after(&report, trouble)
 }
 

@@ -10,7 +10,7 @@ use super::limits;
 use super::live::run_name;
 use crate::format;
 use crate::report::{
-    self, Choice, Clock, Envelope, Judged, Load, Report, Run, Session, Setup, SoakBody,
+    self, Choice, Clock, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
 };
 
 /// What only the process that measures knows.
@@ -65,7 +65,8 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         verdict,
         ..Envelope::of("soak")
     };
-    let judged = Judged { verdicts: report::verdicts(&runs), runs };
+    let question = Question { incomplete, ..Question::default() };
+    let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
     let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
     Report { envelope, body: body.into() }
 }

@@ -116,16 +116,28 @@ fn card(shown: &Shown, labelled: bool) -> String {
         };
         html += &format!("<p class=\"banner good\">Every limit and claim holds.{alone}</p>");
     }
+    if let Some(headline) = report.body.headline() {
+        for of in &headline.loops {
+            let worst = of.worst.as_deref().unwrap_or_default();
+            html += &paragraph("", &format!("{} {worst}", of.counts));
+        }
+        html += &headline.question.as_ref().map_or_else(String::new, |text| paragraph("", text));
+    }
     html += "<dl class=\"verdicts\">";
     for verdict in report.body.verdicts() {
-        let (class, word) = match verdict.answer {
-            Answer::Yes => ("yes", "yes"),
-            Answer::No => ("no", "no"),
-            Answer::Unknown => ("unknown", "unknown"),
+        let word = verdict.word();
+        let class = match verdict.answer {
+            Answer::Yes => "yes",
+            Answer::No => "no",
+            Answer::Unknown => "unknown",
+        };
+        let subject = match verdict.subject.as_str() {
+            "" => String::new(),
+            subject => format!("{subject}: "),
         };
         html += &format!(
             "<dt><span class=\"badge {class}\">{word}</span></dt><dd>{}</dd>",
-            escape(&verdict.statement)
+            escape(&(subject + &verdict.statement))
         );
     }
     html += "</dl>";

@@ -26,13 +26,31 @@ pub(super) fn of(report: &Report) -> String {
         );
         page.push(format::wrap(&text, 2));
     }
-    if report.envelope.incomplete {
-        page.push(
-            "incomplete: the run ended early, or its file did; these are the results so far"
-                .to_owned(),
-        );
+    page.join("\n") + "\n" + &incomplete(report)
+}
+
+/// That it ended early, where it did.
+pub(super) fn incomplete(report: &Report) -> String {
+    if !report.envelope.incomplete {
+        return String::new();
     }
-    page.join("\n") + "\n"
+    let text = "incomplete: the run ended early, or its file did; these are the results so far";
+    format::wrap(text, 2) + "\n"
+}
+
+/// What was refused, its price and the way out.
+pub(super) fn refused_briefly(report: &Report) -> String {
+    let refused = report.envelope.session.as_ref().map_or(&[][..], |session| &session.refused);
+    let Some(first) = refused.first() else { return String::new() };
+    let attempts: Vec<&str> = refused.iter().map(|refused| refused.attempt.as_str()).collect();
+    let first = refused.iter().find(|of| of.attempt.starts_with("SCHED_")).unwrap_or(first);
+    let price = if first.price.is_empty() { full(&first.explanation.cost) } else { &first.price };
+    let remedy = match punctual_os::process::euid() {
+        0 => full(&first.explanation.remedy),
+        _ => "Use sudo",
+    };
+    let text = format!("refused: {}: {price}. {remedy}.", attempts.join(", "));
+    format::wrap(&text, 2) + "\n"
 }
 
 /// Without the stop at its end, where there is one.
@@ -65,16 +83,17 @@ fn conditions(report: &Report) -> String {
     if let Some(choice) = &report.envelope.choice {
         parts.push(format!("CPU {} ({})", choice.cpus, choice.why));
     }
-    let mut periods: Vec<u64> =
-        report.body.runs().iter().filter_map(|run| run.setup.period_ns).collect();
-    periods.sort_unstable();
-    periods.dedup();
-    let periods: Vec<String> = periods.iter().map(|&ns| format::period(ns)).collect();
-    parts.push(periods.join(" + "));
-    let mut policies: Vec<String> = report.body.runs().iter().filter_map(policy).collect();
-    policies.sort();
-    policies.dedup();
-    parts.push(policies.join(", "));
+    // Each period with its own policy: the shortest has the highest priority.
+    let runs = report.body.runs().iter().filter(|run| run.setup.period_ns.is_some());
+    let mut loops: Vec<(Option<u64>, Option<String>)> =
+        runs.map(|run| (run.setup.period_ns, policy(run))).collect();
+    loops.sort();
+    loops.dedup();
+    let of = |(period, policy): &(Option<u64>, Option<String>)| {
+        let words = [period.map(format::period), policy.clone()];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    parts.push(loops.iter().map(of).collect::<Vec<_>>().join(" + "));
     if let Some(session) = &report.envelope.session {
         parts
             .push(if session.memory_locked { "memory locked" } else { "memory not locked" }.into());

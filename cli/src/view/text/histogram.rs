@@ -12,35 +12,36 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// The most columns to a decade in a line; fewer where many decades have to fit.
 const TO_A_DECADE: usize = 7;
 
+/// The least that the name before a line takes.
+const NAME: usize = 10;
+
 /// What the edge of a decade takes next to its columns: ` 100 µs `.
 const EDGE: usize = 8;
 
-/// One line a run: decades with their bars, then the clusters.
+/// One line a run: decades with their bars, then the peaks.
 pub(super) fn lines(report: &Report) -> String {
-    let mut page = String::new();
-    for run in report.body.runs() {
-        let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
-        let fits = ((format::WIDTH - 2 * EDGE) / decades).saturating_sub(EDGE);
-        let to_a_decade = fits.clamp(1, TO_A_DECADE);
-        let drawn = columns(&run.outcome.lateness, decades * to_a_decade);
-        if drawn.is_empty() {
-            continue;
+    let of = |run: &Run| line(run, &format::plain(&run.name)).map(|line| line + &clusters(run));
+    let lines: String = report.body.runs().iter().filter_map(of).collect();
+    if lines.is_empty() { lines } else { format!("\n  lateness (log)\n{lines}") }
+}
+
+/// The decades of one run with their bars, behind its name; nothing where nothing is in it.
+pub(super) fn line(run: &Run, name: &str) -> Option<String> {
+    let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
+    let name_width = name.chars().count().max(NAME);
+    let room = format::width().saturating_sub(name_width + 3 + EDGE);
+    let to_a_decade = (room / decades).saturating_sub(EDGE).clamp(1, TO_A_DECADE);
+    let drawn = columns(&run.outcome.lateness, decades * to_a_decade);
+    let most = drawn.iter().map(|column| column.count).max()?;
+    let mut line = format!("  {name:name_width$} ");
+    for (at, column) in drawn.iter().enumerate() {
+        if at % to_a_decade == 0 {
+            line += &format!(" {} ", edge(column.lower_ns));
         }
-        let most = drawn.iter().map(|column| column.count).max().unwrap_or(0);
-        let mut line = String::new();
-        for (at, column) in drawn.iter().enumerate() {
-            if at % to_a_decade == 0 {
-                line += &format!(" {} ", edge(column.lower_ns));
-            }
-            line.push(bar(column.count, most));
-        }
-        if let Some(last) = drawn.last() {
-            line += &format!(" {}", edge(last.upper_ns));
-        }
-        let name = format::plain(&run.name);
-        page += &format!("\n  lateness, {name} (log)\n   {line}\n{}", clusters(run));
+        line.push(bar(column.count, most));
     }
-    page
+    let last = drawn.last().map(|last| format!(" {}", edge(last.upper_ns)));
+    Some(line + &last.unwrap_or_default() + "\n")
 }
 
 /// Rows without a value that are drawn before the rest of a gap is left out.
@@ -89,7 +90,7 @@ fn clusters(run: &Run) -> String {
             format!("{} ({})", format::ns(Some(cluster.peak_ns)), format::share(cluster.share))
         })
         .collect();
-    let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
+    let word = if clusters.len() == 1 { "peak" } else { "peaks" };
     format::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
 }
 

@@ -3,6 +3,7 @@
 //! Eighty columns, no colour needed. One file for each part of the page; this one puts them in
 //! order.
 
+mod brief;
 mod campaign;
 mod claims;
 mod compare;
@@ -15,15 +16,37 @@ mod parts;
 mod supervised;
 mod table;
 mod verdict;
+mod wait;
 
 use crate::report::{Body, Report, SoakBody};
 
 pub(crate) use claims::plans;
 pub(crate) use impact::drives;
 
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// One line a loop.
+    Line,
+    /// The verdict, its figures, what next.
+    Short,
+    /// Everything.
+    Long,
+}
+
 /// The page of a report, by its kind; `results` is the directory that it is written to.
-pub(crate) fn page(report: &Report, results: Option<&str>) -> String {
+pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> String {
+    if detail == Detail::Line
+        && let Some(line) = brief::line(report)
+    {
+        return line;
+    }
+    let headline = report.body.headline().filter(|of| !of.loops.is_empty());
+    if let (Some(headline), true) = (headline, detail != Detail::Long) {
+        return brief::page(report, headline, results);
+    }
     match &report.body {
+        Body::Wait(body) if detail != Detail::Long => wait::page(report, body),
         Body::Check(_) => check(report, results),
         Body::Executive(body) => head::of(report) + &executive::of(body),
         Body::Soak(body) => soak(report, body),
@@ -37,9 +60,10 @@ pub(crate) fn page(report: &Report, results: Option<&str>) -> String {
     }
 }
 
-/// Of `check`: the short form, and what to do next.
+/// Of `check`: everything, and what to do next.
 fn check(report: &Report, results: Option<&str>) -> String {
     [
+        brief::first(report),
         head::of(report),
         table::of(report),
         table::rows(report),
@@ -51,7 +75,7 @@ fn check(report: &Report, results: Option<&str>) -> String {
         verdict::limits(report),
         claims::judged(report),
         compare::against(report),
-        results.map(verdict::next).unwrap_or_default(),
+        brief::next(report, results),
     ]
     .concat()
 }
@@ -85,6 +109,7 @@ fn all_claims(report: &Report) -> String {
 /// Of `measure` and `analyse`: the same with a drawn histogram and all claims.
 fn measure(report: &Report) -> String {
     [
+        brief::first(report),
         head::of(report),
         table::of(report),
         imported::of(report),

@@ -40,7 +40,7 @@ fn table(of: &Table) -> String {
     for (column, width) in widths.iter().enumerate().skip(1) {
         used = used.saturating_add(width + GAP);
         match pieces.last_mut() {
-            Some(piece) if used <= format::WIDTH => piece.push(column),
+            Some(piece) if used <= format::width() => piece.push(column),
             _ => {
                 used = first + width + GAP;
                 pieces.push(vec![column]);
@@ -81,7 +81,7 @@ mod tests {
         };
         let table = Table { caption: "Gaps".to_owned(), heads, rows: vec![row("count"), row("b")] };
         let text = super::table(&table);
-        assert!(text.lines().all(|line| line.chars().count() <= format::WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= format::width()), "{text}");
         assert_eq!(text.matches("count").count(), 3, "{text}");
         let cells = text.matches("000 000 000").count();
         assert_eq!(cells, 18, "{text}");

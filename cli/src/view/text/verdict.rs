@@ -3,7 +3,7 @@
 use punctual_analysis::claim::Level;
 
 use crate::format;
-use crate::report::{Answer, ENDED_EARLY, Report};
+use crate::report::{ENDED_EARLY, Report};
 
 /// What a reader should know before believing the numbers.
 pub(super) fn warnings(report: &Report) -> String {
@@ -22,14 +22,13 @@ pub(super) fn good_for(report: &Report) -> String {
     if report.body.verdicts().is_empty() {
         return String::new();
     }
-    let mut page = "\nWhat it is good for\n".to_owned();
+    let question = report.body.headline().and_then(|headline| headline.question.as_ref());
+    let question = question.map_or("What it is good for", String::as_str);
+    let mut page = format!("\n{}\n", format::wrap(question, 2));
+    let subjects = report.body.verdicts().iter().map(|of| of.subject.chars().count());
+    let width = subjects.max().unwrap_or(0);
     for verdict in report.body.verdicts() {
-        let answer = match verdict.answer {
-            Answer::Yes => "yes",
-            Answer::No => "no",
-            Answer::Unknown => "unknown",
-        };
-        page += &(format::wrap(&format!("  {answer:8}{}", verdict.statement), 10) + "\n");
+        page += &super::brief::answer(verdict, width.max(7));
     }
     page
 }
@@ -72,18 +71,4 @@ pub(super) fn limits(report: &Report) -> String {
         page += &(format::wrap(&format!("  FAILS   {reason}"), 10) + "\n");
     }
     page
-}
-
-/// Commands that work when pasted, for the results in this directory.
-pub(super) fn next(results: &str) -> String {
-    let program = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
-    let program = format::plain(program.as_deref().unwrap_or("punctual"));
-    let results = format::plain(results);
-    format!(
-        "\nNext steps\n\x20 1. open the page in a browser, or send it:\n\x20      \
-         {results}/report.html\n\x20 2. every claim, from the samples of this run:\n\x20      \
-         {program} analyse {results}\n\x20 3. the effect on a stepper motor, with your motor's \
-         data:\n\x20      {program} impact stepper --from {results} \\\n\x20        \
-         --holding-torque 23ozin --step-angle 1.8deg --speed 5rev/s\n"
-    )
 }

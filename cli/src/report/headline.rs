@@ -1,0 +1,140 @@
+//! The first lines of a result: each measured period in counts, its worst release, what is asked of
+//! it, and why it came out so.
+//!
+//! Plain data with its words, the same in text, JSON and the page.
+
+use punctual_analysis::verdict::{Deadline, Stands};
+use punctual_host::facts::MachineFacts;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::advice::{self, Advice};
+use super::body::Judged;
+use super::run::{LoadRow, Run};
+use super::verdict::{self, Question};
+use crate::format;
+
+/// The first lines of a result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Headline {
+    /// One for each measured period.
+    pub(crate) loops: Vec<LoopLine>,
+    /// What the verdicts about loops answer.
+    pub(crate) question: Option<String>,
+    /// Why it came out so, and what next: from facts of the machine and of the run.
+    pub(crate) advice: Vec<Advice>,
+}
+
+/// A measured period in two sentences.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct LoopLine {
+    /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 more over 100 µs late."
+    pub(crate) counts: String,
+    /// "Worst 5.0 ms, under fork."
+    pub(crate) worst: Option<String>,
+}
+
+/// Judges runs: their verdicts and first lines. `rows` are the loads of those under load.
+pub(crate) fn judged(
+    runs: Vec<Run>,
+    rows: &[LoadRow],
+    facts: Option<&MachineFacts>,
+    question: &Question<'_>,
+) -> Judged {
+    let verdicts = verdict::of(&runs, question);
+    let mut periods: Vec<Option<u64>> = Vec::new();
+    let own = runs.iter().filter(|run| run.outcome.lateness.count() > 0);
+    for run in own.clone() {
+        if !periods.contains(&run.setup.period_ns) {
+            periods.push(run.setup.period_ns);
+        }
+    }
+    periods.sort_unstable();
+    let line = |period: &Option<u64>| {
+        let of: Vec<&Run> = own.clone().filter(|run| run.setup.period_ns == *period).collect();
+        let rows: Vec<&LoadRow> = rows.iter().filter(|row| row.period_ns == *period).collect();
+        LoopLine { counts: counts(&of, *period, question), worst: worst(&of, &rows) }
+    };
+    let loops: Vec<LoopLine> = periods.iter().map(line).collect();
+    let is_good = |stands: Option<Stands>| stands == Some(Stands::Shown);
+    let measured = |stands: Option<Stands>| {
+        matches!(stands, Some(Stands::Shown | Stands::Refuted | Stands::Open))
+    };
+    let failing = verdicts.iter().any(|v| measured(v.stands) && !is_good(v.stands));
+    let headline = Headline {
+        question: (!loops.is_empty()).then(|| verdict::heading(question)),
+        loops,
+        advice: match facts {
+            Some(facts) if failing => advice::of(facts, rows),
+            _ => Vec::new(),
+        },
+    };
+    Judged { runs, verdicts, headline: Some(headline) }
+}
+
+/// What was measured, how much was missed and late.
+fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String {
+    let n: u64 = runs.iter().map(|run| run.outcome.lateness.count()).sum();
+    let mut cpus: Vec<String> =
+        runs.iter().filter_map(|run| run.setup.cpu).map(|cpu| cpu.to_string()).collect();
+    cpus.dedup();
+    let on = match cpus.as_slice() {
+        [] => String::new(),
+        [one] => format!(" on CPU {one}"),
+        [first, .., last] => format!(" on CPUs {first} to {last}"),
+    };
+    // Without a real-time policy it is another machine, as it were: the answer itself says so.
+    let other = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
+    let policy = if other { " as SCHED_OTHER, not real-time" } else { "" };
+    let deadline_ns = match (period, question.requirement.deadline) {
+        (None, Deadline::Tenth) => None,
+        (period, _) => Some(question.requirement.deadline_ns(period.unwrap_or(0))),
+    };
+    let late = |ns: i64| -> u64 {
+        runs.iter().map(|run| run.outcome.tails.exceedances_within(ns).1).sum()
+    };
+    let subject = period.map_or_else(|| "Wakes".to_owned(), |ns| question.subject(ns));
+    let missed: Option<u64> = runs.iter().map(|run| run.outcome.missed).sum();
+    let n_shown = format::count(n);
+    let over = |ns: i64| format::period(ns.unsigned_abs());
+    let text = match (missed, deadline_ns) {
+        (Some(0), Some(ns)) if late(ns) == 0 => {
+            format!("none of {n_shown} releases missed or over {} late", over(ns))
+        }
+        // A deadline beyond the period is passed by some of the missed alone.
+        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
+            let (missed, late) = (format::count(missed), format::count(late(ns)));
+            format!("{missed} of {n_shown} releases missed, {late} over {} late", over(ns))
+        }
+        (Some(missed), Some(ns)) => format!(
+            "{} of {n_shown} releases missed, {} more over {} late",
+            format::count(missed),
+            format::count(late(ns).saturating_sub(missed)),
+            over(ns)
+        ),
+        (None, Some(ns)) => {
+            format!("{} of {n_shown} wakes over {} late", format::count(late(ns)), over(ns))
+        }
+        (_, None) => format!("{n_shown} measured"),
+    };
+    format!("{subject}{on}{policy}: {text}.")
+}
+
+/// The worst of all, and what ran meanwhile.
+fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
+    let by = |a: &Option<f64>, b: &Option<f64>| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0));
+    let of = |run: &&&Run| run.outcome.lateness_ns.max;
+    let run = runs.iter().max_by(|a, b| by(&of(a), &of(b)))?;
+    let largest = run.outcome.lateness_ns.max?;
+    let most = format::largest(Some(largest), run.outcome.unknown());
+    let row = rows.iter().find(|row| row.lateness_ns.max == Some(largest));
+    let loaded = runs.iter().any(|run| !run.setup.load.is_empty());
+    let known = runs.iter().all(|run| run.setup.wait.is_some());
+    let when = match row {
+        Some(row) if !run.setup.load.is_empty() => format!(", under {}", row.load),
+        _ if runs.len() > 1 => format!(", {}", run.name.rsplit(", ").next().unwrap_or_default()),
+        _ if !loaded && known => "; measured without load".to_owned(),
+        _ => String::new(),
+    };
+    Some(format!("Worst {most}{when}."))
+}

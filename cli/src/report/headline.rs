@@ -56,9 +56,9 @@ pub(crate) fn judged(
         LoopLine { counts: counts(&of, *period, question), worst: worst(&of, &rows) }
     };
     let loops: Vec<LoopLine> = periods.iter().map(line).collect();
-    let is_good = |stands: Option<Stands>| stands == Some(Stands::Shown);
+    let is_good = |stands: Option<Stands>| matches!(stands, Some(Stands::Shown | Stands::IfAlone));
     let measured = |stands: Option<Stands>| {
-        matches!(stands, Some(Stands::Shown | Stands::Refuted | Stands::Open))
+        matches!(stands, Some(Stands::Shown | Stands::IfAlone | Stands::Refuted | Stands::Open))
     };
     let failing = verdicts.iter().any(|v| measured(v.stands) && !is_good(v.stands));
     let headline = Headline {

@@ -96,6 +96,7 @@ impl Verdict {
     pub(crate) fn word(&self) -> &'static str {
         match (self.stands, self.answer) {
             (Some(Stands::Open), _) => "not yet",
+            (Some(Stands::IfAlone), _) => "yes, if alone",
             (Some(Stands::Expected), _) => "expected",
             (Some(Stands::Unmeasured), _) => "not measured",
             (_, Answer::Yes) => "yes",
@@ -171,6 +172,7 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     });
     let (answer, statement, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
+        Stands::IfAlone => (Answer::Yes, format!("yes if late cycles come alone: {counts}"), None),
         Stands::Refuted => (Answer::No, format!("no: {counts}"), None),
         Stands::Open => {
             let longer_ns = rung.longer.map(|longer| longer * SPARE * length_ns(runs));

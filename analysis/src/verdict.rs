@@ -65,8 +65,8 @@ impl Requirement {
 pub enum Stands {
     /// It was measured, and keeps the requirement.
     Shown,
-    /// It was measured, and keeps the requirement if late cycles come alone: too few were late, or at
-    /// too few places, to see how they come.
+    /// It was measured, and keeps the requirement if late cycles come alone: too few were late, or
+    /// at too few places, to see how they come.
     #[serde(rename = "if-alone")]
     IfAlone,
     /// It was measured, and does not keep it.
@@ -331,7 +331,8 @@ mod tests {
         assert_eq!((rung.stands, rung.n), (Stands::Open, 2_900));
         let longer = rung.longer.expect("known");
         let enough = (2_900.0 * longer).ceil() as u64;
-        assert_eq!(stands_at(&at(MS, &[&tails((0..enough).map(|_| 5_000), 0)]), MS), Stands::IfAlone);
+        let enough = tails((0..enough).map(|_| 5_000), 0);
+        assert_eq!(stands_at(&at(MS, &[&enough]), MS), Stands::IfAlone);
         assert!(ladder(&[], &Requirement::default(), StoppingRule::AsPlanned).is_empty());
     }
 
@@ -381,7 +382,7 @@ mod tests {
             let requirement = Requirement { deadline: Deadline::Ns(deadline_ns), p };
             stands_at(&ladder(&runs, &requirement, StoppingRule::AsPlanned), MS)
         };
-        assert_eq!(of(100_000, 1e-2), Stands::IfAlone);
+        assert_eq!(of(100_000, 1e-2), Stands::Shown);
         assert_eq!(of(100_000, 1e-3), Stands::Refuted);
         assert_eq!(of(200_000, 1e-3), Stands::IfAlone);
         assert_eq!(of(200_000, 1e-6), Stands::Open);
@@ -394,14 +395,5 @@ mod tests {
         let rungs = ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned);
         assert_eq!(stands_at(&rungs, 500_000), Stands::Unmeasured);
         assert_eq!(stands_at(&rungs, MS), Stands::Expected);
-    }
-
-    #[test]
-    fn late_cycles_at_many_places_show_it_without_an_assumption() {
-        let tails = with_late(100_000, 30, 200_000);
-        let run = MeasuredRun { period_ns: Some(1_000_000), tails: &tails };
-        let rungs = ladder(&[run], &Requirement::default(), StoppingRule::AsPlanned);
-        let own = rungs.iter().find(|rung| rung.period_ns == 1_000_000).expect("measured");
-        assert_eq!(own.stands, Stands::Shown, "{own:?}");
     }
 }

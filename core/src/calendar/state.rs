@@ -54,7 +54,7 @@ pub struct TaskProgress {
     /// Whether it took a break and is not done.
     unfinished: bool,
     /// Missed frames that no cycle has counted in its `missed` yet.
-    untold: u64,
+    uncounted: u64,
     counters: UnitCounters,
 }
 
@@ -141,7 +141,7 @@ impl<'s> CalendarState<'s> {
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
         let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
         let progress = self.tasks.get_mut(task)?;
-        let count = core::mem::take(&mut progress.untold);
+        let count = core::mem::take(&mut progress.uncounted);
         let first = progress.next.saturating_sub(count);
         (count > 0).then_some(Missed { releases, first, count })
     }
@@ -213,11 +213,11 @@ impl TaskProgress {
         if self.unfinished {
             // The frames that it runs into are missed, this one included.
             let missed = frame.saturating_add(1).saturating_sub(self.next);
-            self.untold += missed;
+            self.uncounted += missed;
             self.counters.missed += missed;
         } else {
             (self.cycle, self.part) = (frame, 0);
-            self.untold += passed;
+            self.uncounted += passed;
             self.counters.missed += passed;
         }
         self.next = self.next.max(frame.saturating_add(1));
@@ -260,7 +260,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
             part: progress.part,
             release: Instant::from_ns(release_ns),
             next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
-            missed: if new { core::mem::take(&mut progress.untold) } else { 0 },
+            missed: if new { core::mem::take(&mut progress.uncounted) } else { 0 },
             passed: 0,
             period: calendar.frame,
         });

@@ -30,7 +30,7 @@ use crate::safety::Caution;
 use crate::session::ProcessSession;
 use crate::summary::{End, Samples, Summary};
 
-/// What runs beside an executive that nobody accompanies.
+/// The companion of an executive that has none.
 type Nothing<'env> = fn(&Handle<'env>);
 
 impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {

@@ -18,7 +18,7 @@ use super::body::{Body, Parts, Ranked, boxed, nothing};
 use super::error::ExecutiveError;
 use super::id::{Placed, TaskId};
 use super::shared::{Entry, LaneShared, LaneTasks, RunState, Shared, pause};
-use crate::calendar::Beside;
+use crate::calendar::Combination;
 use crate::counting::{ByRank, Counting, Stats as Memory, Words, blank};
 use crate::error::{Error, Kind};
 use crate::handover::Change;
@@ -270,7 +270,7 @@ impl<'env> Handle<'env> {
             shared.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
         let calendar = shared.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
-            Beside::with_guard(calendar, &plan, *gap)?;
+            Combination::with_guard(calendar, &plan, *gap)?;
         }
         // The calendar's tasks come first, and stay.
         let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());

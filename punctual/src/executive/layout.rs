@@ -24,7 +24,7 @@ use super::shared::{AllTasks, Closing, Entry, IDLE, LaneShared, LaneTasks, Rules
 use super::sorted::{Sorted, check_load, sort};
 use super::thread::ThreadTask;
 use super::work::Work;
-use crate::calendar::{Beside, CalendarBuilder};
+use crate::calendar::{CalendarBuilder, Combination};
 use crate::checks::check_demands;
 use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
@@ -239,8 +239,8 @@ fn add_calendar<'env>(
     let plan =
         units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
     let beside = match gap {
-        Some(gap) => Beside::with_guard(&plan, &lane.plan, gap),
-        None => Beside::new(&plan, &lane.plan),
+        Some(gap) => Combination::with_guard(&plan, &lane.plan, gap),
+        None => Combination::new(&plan, &lane.plan),
     };
     let gap = beside?.guard();
     let mut by_task: HashMap<String, Body<'env>> = HashMap::new();

@@ -16,7 +16,7 @@ use super::body::Parts;
 use super::ending::Ending;
 use super::id::TaskId;
 use super::idle::IdleCounts;
-use crate::calendar;
+use crate::calendar::CalendarPlan;
 use crate::counting::Stats as Memory;
 use crate::handover::Handover;
 use crate::monitor::{Force, Watched};
@@ -101,7 +101,7 @@ pub(super) struct Rules {
     pub(super) most: f64,
     pub(super) tick: Option<Duration>,
     /// The calendar, and how long before each unit nothing else runs.
-    pub(super) calendar: Option<(Arc<calendar::Plan>, Span)>,
+    pub(super) calendar: Option<(Arc<CalendarPlan>, Span)>,
 }
 
 impl Rules {
@@ -124,7 +124,7 @@ pub(super) struct Shared<'env> {
     number: u64,
     pub(super) ending: Arc<Ending>,
     pub(super) lanes: Vec<LaneShared<'env>>,
-    /// Of the tasks in threads of their own that nobody releases.
+    /// Of the tasks in threads of their own that wait for themselves, or for a device.
     pub(super) threads: Vec<Watched>,
     pub(super) idle: IdleCounts,
     /// Whether there is a task that may have to be cancelled.

@@ -59,9 +59,9 @@ pub(super) fn sort<'env>(
                     _ => 0,
                 };
                 thread.check(task.period)?;
-                let asked = thread.policy.map_or(1, fifo);
-                if fifo(main) > 0 && asked >= fifo(main) {
-                    return Err(ExecutiveError::NotBelow(task.name, asked, fifo(main)).into());
+                let own = thread.policy.map_or(1, fifo);
+                if fifo(main) > 0 && own >= fifo(main) {
+                    return Err(ExecutiveError::NotBelow(task.name, own, fifo(main)).into());
                 }
                 sorted.threads.push((at, task, Work::Body(body)));
             }

@@ -257,7 +257,7 @@ fn released_remotely(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut on
     }
 }
 
-/// A body behind rank 0, watched while it runs where nobody else sees that.
+/// A body behind rank 0, watched while it runs where no server sees that.
 struct Only<'b, 'env> {
     body: &'b mut Body<'env>,
     name: &'b str,

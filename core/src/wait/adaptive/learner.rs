@@ -49,8 +49,8 @@ pub(super) struct Learner {
     sleeps: [u64; LEVELS],
     level: usize,
     phase: LearnPhase,
-    /// Cycles until this phase's next step, and how many of them only lead to what is asked: the
-    /// sleeps before were another approach's.
+    /// Cycles until this phase's next step, and how many of them only lead to what is requested:
+    /// the sleeps before were another approach's.
     left: u32,
     settle: u32,
     /// Turns that each approach has yet in a calibration.

@@ -69,7 +69,7 @@ fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
     late as f64 / (cycles - cycles / 2) as f64
 }
 
-fn told(wait: &Adaptive) -> Learned {
+fn learned_by(wait: &Adaptive) -> Learned {
     Wait::<Machine>::status(wait).learned.expect("it learns")
 }
 
@@ -96,7 +96,7 @@ fn hopeless(_: u64, random: u64) -> u64 {
 fn a_machine_that_wakes_well_gets_one_sleep_and_a_small_margin() {
     let (mut wait, mut machine) = (wait(), Machine::new(bare));
     let late = run(&mut wait, &mut machine, 200_000);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     assert_eq!(learned.approach.hop_ns, 0, "{learned:?}");
     assert!(learned.approach.margin_ns < 10_000, "{learned:?}");
     assert!(learned.reachable && late < 2e-3, "{late} {learned:?}");
@@ -106,7 +106,7 @@ fn a_machine_that_wakes_well_gets_one_sleep_and_a_small_margin() {
 fn a_machine_that_sinks_into_idle_gets_a_hop() {
     let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
     let late = run(&mut wait, &mut machine, 60_000);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     assert_eq!((learned.approach.hop_ns, learned.approach.hops), (200_000, 1), "{learned:?}");
     assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
 }
@@ -116,7 +116,7 @@ fn a_machine_that_remembers_long_sleeps_gets_hops_all_the_way() {
     let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
     machine.remembers = true;
     let late = run(&mut wait, &mut machine, 60_000);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     let approach = (learned.approach.hop_ns, learned.approach.hops);
     assert_eq!(approach, (200_000, u32::MAX), "{learned:?}");
     assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
@@ -129,7 +129,7 @@ fn a_burst_of_stalls_meets_all_approaches_alike() {
         machine.burst = (start_ms * 1_000_000..(start_ms + 300) * 1_000_000, 150_000);
         // Long before anything is tried again.
         run(&mut wait, &mut machine, 20_000);
-        let learned = told(&wait);
+        let learned = learned_by(&wait);
         assert_eq!(
             (learned.approach.hop_ns, learned.approach.hops),
             (200_000, 1),
@@ -143,7 +143,7 @@ fn what_cannot_be_reached_is_said_and_the_budget_holds() {
     let (mut wait, mut machine) = (wait(), Machine::new(hopeless));
     let (spun, cycles) = (machine.spun, 60_000);
     run(&mut wait, &mut machine, cycles);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     assert!(!learned.reachable && learned.late > 1e-3, "{learned:?}");
     let share = (machine.spun - spun) as f64 / (cycles as f64 * 1e6);
     assert!(share < 0.1, "{share}");
@@ -158,7 +158,7 @@ fn stalled(slept: u64, random: u64) -> u64 {
 fn what_no_margin_covers_is_not_paid_for() {
     let (mut wait, mut machine) = (wait(), Machine::new(stalled));
     run(&mut wait, &mut machine, 60_000);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     assert!(!learned.reachable && learned.late > 1e-3, "{learned:?}");
     // As much as covers all the rest, though the budget would pay for 100 µs.
     assert!(learned.approach.margin_ns < 10_000 && learned.approach.hop_ns == 0, "{learned:?}");
@@ -170,13 +170,13 @@ fn one_unlucky_start_locks_nothing_out_and_a_changed_machine_is_learned_anew() {
     run(&mut wait, &mut machine, 20_000);
     machine.late = bare;
     let late = run(&mut wait, &mut machine, 400_000);
-    let learned = told(&wait);
+    let learned = learned_by(&wait);
     assert!(learned.reachable && learned.approach.margin_ns < 10_000, "{learned:?}");
     assert!(late < 2e-3, "{late}");
     machine.late = virtual_cpu;
     let late = run(&mut wait, &mut machine, 400_000);
-    assert!(late < 2e-3, "{late} {:?}", told(&wait));
-    assert_eq!(told(&wait).approach.hop_ns, 200_000);
+    assert!(late < 2e-3, "{late} {:?}", learned_by(&wait));
+    assert_eq!(learned_by(&wait).approach.hop_ns, 200_000);
 }
 
 #[test]

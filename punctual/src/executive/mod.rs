@@ -24,6 +24,7 @@ mod layout;
 mod outside;
 mod pace;
 mod process;
+mod released;
 mod run;
 mod running;
 mod shared;

@@ -187,6 +187,7 @@ fn summary<C: Clock + Clone + Send>(
     Ok(Summary {
         end,
         tasks,
+        units: shared.units(),
         policy,
         refused,
         warnings,

@@ -117,7 +117,7 @@ impl<'env> Lane<'env> {
         for RankOf { name, body, entry } in ranks {
             ranked.push(body);
             names.push(name);
-            counting.push(entry.and_then(|entry| run.counting(entry)));
+            counting.push(entry.and_then(|entry| run.counting(entry, epoch)));
         }
         let ending = &run.shared.ending;
         let wait = Filling { wait, idle, counts: &run.shared.idle, ending };

@@ -10,6 +10,7 @@ mod body;
 mod builder;
 mod built;
 mod calendar;
+mod changes;
 mod clocking;
 mod cpus;
 mod drive;

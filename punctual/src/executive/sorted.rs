@@ -34,7 +34,7 @@ pub(super) fn sort<'env>(
     let mut sorted = Sorted::default();
     for Given { task, work } in given {
         let at = entries.len();
-        entries.push(Entry { name: task.name.clone(), stats: None, removed: false });
+        entries.push(Entry::new(task.name.clone()));
         let cannot = |why| Err(Error::from(BuildError::Cannot(task.name.clone(), why)));
         match (work, &task.placement.0) {
             (Work::Triggered(..), Place::Cpu(_)) => {

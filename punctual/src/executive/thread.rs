@@ -119,7 +119,7 @@ impl ThreadTask {
         };
         let name = &self.task.name;
         let only = Only { body, name, watched, tid: process::tid(), ending };
-        let counting = run.counting(self.entry);
+        let counting = run.counting(self.entry, epoch);
         match (&self.pace, wait, trigger, counting) {
             (Pace::Own(plan), Some(wait), _, Some(counting)) => {
                 let mut many = Many { clock, wait, tasks: only, observe: counting };

@@ -225,6 +225,7 @@ impl<C: Clock> Loop<C> {
         Summary {
             end,
             tasks,
+            units: Vec::new(),
             policy,
             refused,
             warnings,

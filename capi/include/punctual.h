@@ -264,9 +264,9 @@ typedef struct punctual_options {
                                   during the call. Null; of an executive only */
     size_t cpu_count;          /* how many; 0 */
     const char *samples;       /* the path of a sample file, which `punctual analyse` reads, for the
-                                  lateness of every cycle; a file of that name is replaced. Tasks
-                                  that come later or that a device triggers are not in it. Null:
-                                  none */
+                                  lateness of every cycle. A file of that name stays until the first
+                                  samples are written, and is replaced then. Tasks that come later
+                                  or that a device triggers are not in it. Null: none */
     const punctual_follow *follow; /* the clock whose time releases keep to; null: CLOCK_MONOTONIC */
     int32_t phase;             /* a PUNCTUAL_PHASE_; PUNCTUAL_PHASE_QUIET */
     int32_t wait;              /* a PUNCTUAL_WAIT_ */
@@ -393,7 +393,8 @@ int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PU
  * Ends the loop, completes its sample file, and puts back what was changed of its thread and
  * process. Null is no error. No other thread may use it at the time or later.
  *   -EPERM  this is not the thread that created it: the loop goes on
- *   -EIO    its sample file is not complete; the loop is freed all the same
+ *   -EIO    its sample file is not complete, or was removed or changed by another program; the loop
+ *           is freed all the same
  * Real-time: setup only
  */
 int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;

@@ -43,6 +43,7 @@ pub(crate) fn failure(why: &punctual::Error) -> Failure {
         ErrorKind::Thread => libc::EAGAIN,
         ErrorKind::Samples => why.errno().unwrap_or(libc::EIO),
         ErrorKind::Unreadable => libc::EIO,
+        ErrorKind::Device => why.errno().unwrap_or(libc::EINVAL),
         ErrorKind::Refused => libc::EACCES,
         ErrorKind::Forced => libc::ETIMEDOUT,
         ErrorKind::Overran => libc::ETIME,

@@ -31,7 +31,8 @@ pub struct UnitCounters {
     pub over_deadline: u64,
 }
 
-/// Where a task is, and what it did: the storage of a [`CalendarState`], one a task.
+/// Where a task is, and what it did: the storage of a [`CalendarState`](super::CalendarState), one
+/// a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskProgress {
     /// The first frame that is neither run nor counted as missed.

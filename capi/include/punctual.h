@@ -57,7 +57,7 @@ extern "C" {
 const char *punctual_strerror(int error) PUNCTUAL_NOEXCEPT;
 
 /*
- * The calling thread's last failure in words: what was asked, and which task, period or CPU it is
+ * The calling thread's last failure in words: what was requested, and which task, period or CPU it is
  * about. Empty before the first one, and where punctual_strerror() says all there is, as of what a
  * loop calls, which must not allocate. Valid until the thread's next call of this library that
  * fails, and never to be freed.
@@ -264,9 +264,9 @@ typedef struct punctual_options {
                                   during the call. Null; of an executive only */
     size_t cpu_count;          /* how many; 0 */
     const char *samples;       /* the path of a sample file, which `punctual analyse` reads, for the
-                                  lateness of every cycle; a file of that name is replaced. Tasks
-                                  that come later or that a device triggers are not in it. Null:
-                                  none */
+                                  lateness of every cycle. A file of that name stays until the first
+                                  samples are written, and is replaced then. Tasks that come later
+                                  or that a device triggers are not in it. Null: none */
     const punctual_follow *follow; /* the clock whose time releases keep to; null: CLOCK_MONOTONIC */
     int32_t phase;             /* a PUNCTUAL_PHASE_; PUNCTUAL_PHASE_QUIET */
     int32_t wait;              /* a PUNCTUAL_WAIT_ */
@@ -340,7 +340,7 @@ int punctual_loop_create(punctual_loop **loop, const punctual_options *options) 
 /*
  * Waits for the next release to come and fills in its cycle, which may be null. The first call
  * fixes which release is the first, one that is still to come.
- *   -ECANCELED  the loop was asked to stop
+ *   -ECANCELED  the loop was stopped
  *   -ETIMEDOUT  the watchdog stopped it
  *   -EPERM      this is not the thread that created it
  *   -EBUSY      called from a signal handler that interrupted it
@@ -358,7 +358,7 @@ int punctual_loop_stop(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
 /*
  * What the loop did so far, from any thread. A cycle is counted once it is over: at the beginning of
- * the next wait, or when the loop's own thread asks for this or is asked to stop.
+ * the next wait, or when the loop's own thread asks for this or is stopped.
  * Real-time: reader side
  */
 int punctual_loop_stats(const punctual_loop *loop, punctual_stats *stats) PUNCTUAL_NOEXCEPT;
@@ -393,7 +393,8 @@ int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PU
  * Ends the loop, completes its sample file, and puts back what was changed of its thread and
  * process. Null is no error. No other thread may use it at the time or later.
  *   -EPERM  this is not the thread that created it: the loop goes on
- *   -EIO    its sample file is not complete; the loop is freed all the same
+ *   -EIO    its sample file is not complete, or was removed or changed by another program; the loop
+ *           is freed all the same
  * Real-time: setup only
  */
 int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
@@ -655,7 +656,7 @@ int punctual_executive_remove(punctual_executive *executive, uint32_t index) PUN
 
 /*
  * Checks all of it and lays it out for these options (null: the defaults), so that the layout can be
- * asked for before a run. Need not be called: a run does the same. punctual_last_error() names the
+ * requested before a run. Need not be called: a run does the same. punctual_last_error() names the
  * tasks and units that a failure is about.
  *   -EINVAL  options, budgets, deadlines, phases or priorities that cannot be; a CPU that this
  *            process may not use; a unit's task without a body or with two; no tasks
@@ -690,12 +691,12 @@ int punctual_executive_task_layout(const punctual_executive *executive, uint32_t
 
 /*
  * Runs it in the calling thread, for duration_ns from its first release on (0: without end), until
- * it is asked to stop, or until a task says so; may be called again. options, which may be null for
+ * it is stopped, or until a task says so; may be called again. options, which may be null for
  * the defaults, says how the executive's own thread runs and waits, and its threads on other CPUs
  * likewise; period_num_ns stays 0, and the phase is that of the epoch of all tasks. Setup takes
  * 50 ms for the clock, 300 ms to find a quiet phase, and 3 s at most to learn. A body in a thread of
  * its own that never returns keeps this from returning. Returns 0 at the end of the duration, when
- * asked to stop, and when a task returned PUNCTUAL_STOP; otherwise
+ * stopped, and when a task returned PUNCTUAL_STOP; otherwise
  *   what a function of its tasks returned, if that is negative
  *   -ETIME      a task overran whose answer to that is to stop; punctual_last_error() names it
  *   -ETIMEDOUT  the watchdog stopped it
@@ -717,7 +718,7 @@ int punctual_executive_run(punctual_executive *executive, const punctual_options
 int punctual_executive_stop(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
 
 /*
- * *to is 1 once it was asked to stop; once the time of its run is over, or a task ended it, and until
+ * *to is 1 once it was stopped; once the time of its run is over, or a task ended it, and until
  * the next run. For triggers, which return then.
  * Real-time: in loop
  */

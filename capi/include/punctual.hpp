@@ -123,7 +123,7 @@ public:
         check(punctual_cycle_init(&cycle, sizeof cycle));
     }
 
-    // punctual_loop_wait(): the next cycle, or null once it was asked to stop.
+    // punctual_loop_wait(): the next cycle, or null once it was stopped.
     const punctual_cycle *wait() noexcept {
         answer = punctual_loop_wait(handle.get(), &cycle);
         return answer == 0 ? &cycle : nullptr;

@@ -1,6 +1,6 @@
 //! The cycle that a thread runs, and what its body may ask of it.
 //!
-//! For the bodies of tasks, which hold a `punctual_cycle` and no more: what is asked here is asked
+//! For the bodies of tasks, which hold a `punctual_cycle` and no more: what is read here is read
 //! of the thread, so that a copy of a cycle, or one that is over, leads nowhere.
 
 use std::cell::Cell;

@@ -43,6 +43,7 @@ pub(crate) fn failure(why: &punctual::Error) -> Failure {
         ErrorKind::Thread => libc::EAGAIN,
         ErrorKind::Samples => why.errno().unwrap_or(libc::EIO),
         ErrorKind::Unreadable => libc::EIO,
+        ErrorKind::Device => why.errno().unwrap_or(libc::EINVAL),
         ErrorKind::Refused => libc::EACCES,
         ErrorKind::Forced => libc::ETIMEDOUT,
         ErrorKind::Overran => libc::ETIME,
@@ -78,7 +79,7 @@ fn meaning(error: c_int) -> &'static CStr {
         }
         libc::EBUSY => c"in use by another call, or running",
         libc::EPERM => c"a loop is waited for and destroyed by the thread that created it",
-        libc::ECANCELED => c"asked to stop",
+        libc::ECANCELED => c"stopped on request",
         libc::EINTR => c"a signal came before the instant did",
         libc::EEXIST => c"two tasks or units have one name",
         libc::ENOENT => c"there is no such task, unit or file",
@@ -139,7 +140,7 @@ pub(crate) mod tests {
         for error in [0, 1, -1, libc::EINVAL, -libc::EINVAL, c_int::MIN, c_int::MAX] {
             assert!(!text(punctual_strerror(error)).is_empty());
         }
-        assert_eq!(text(punctual_strerror(-libc::ECANCELED)), "asked to stop");
+        assert_eq!(text(punctual_strerror(-libc::ECANCELED)), "stopped on request");
         assert_eq!(text(punctual_version()), env!("CARGO_PKG_VERSION"));
     }
 

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use punctual::follow::{self, Follower, PtpClock, Reference, Settings};
+use punctual::follow::{self, Follower, Reference, Settings};
 
 use crate::errors;
 use crate::ffi::{self, Failure};
@@ -39,10 +39,7 @@ impl Follow {
                 let device = unsafe { ffi::path(device) };
                 let device = device
                     .ok_or_else(|| Failure::invalid("device must be a path as /dev/ptp0 (null)"))?;
-                Reference::Ptp(PtpClock::open(&device).map_err(|why| {
-                    let errno = why.raw_os_error().unwrap_or(libc::EINVAL);
-                    Failure::new(errno, format!("{}: {why}", device.display()))
-                })?)
+                Reference::ptp(device).map_err(|why| errors::failure(&why))?
             }
             other => return Err(Failure::invalid(format!("no reference is numbered {other}"))),
         };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use punctual::follow::Follower;
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
@@ -216,19 +216,19 @@ impl Options {
     }
 
     fn wait(&self) -> Result<WaitPolicy, Failure> {
-        let wait = WaitPolicy::from(self.way()?).late_share(self.late_share);
+        let wait = WaitPolicy::from(self.kind()?).late_share(self.late_share);
         Ok(wait.learn_first(self.learn_first != 0))
     }
 
-    fn way(&self) -> Result<Way, Failure> {
+    fn kind(&self) -> Result<WaitKind, Failure> {
         Ok(match self.wait {
-            WAIT_ADAPTIVE => Way::Adaptive(self.budget_share),
-            WAIT_SLEEP => Way::Sleep,
-            WAIT_FIXED if self.margin_ns == 0 => Way::Fixed(Spin::FIXED),
-            WAIT_FIXED => Way::Fixed(span(self.margin_ns)),
+            WAIT_ADAPTIVE => WaitKind::Adaptive(self.budget_share),
+            WAIT_SLEEP => WaitKind::Sleep,
+            WAIT_FIXED if self.margin_ns == 0 => WaitKind::Fixed(Spin::FIXED),
+            WAIT_FIXED => WaitKind::Fixed(span(self.margin_ns)),
             // None for 0.
-            WAIT_REARM => Way::Rearm(Period::from_ns(self.margin_ns)),
-            WAIT_SPIN => Way::Spin,
+            WAIT_REARM => WaitKind::Rearm(Period::from_ns(self.margin_ns)),
+            WAIT_SPIN => WaitKind::Spin,
             other => return Err(Failure::invalid(format!("no way to wait is numbered {other}"))),
         })
     }

@@ -85,8 +85,8 @@ mod tests {
     fn another_thread_and_a_second_call_are_refused() {
         let owned = ThreadBound::new(1);
         let other = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| owned.with(|inside| Ok(*inside)).map_err(|f| f.errno));
-            asked.join().expect("no panic")
+            let other = scope.spawn(|| owned.with(|inside| Ok(*inside)).map_err(|f| f.errno));
+            other.join().expect("no panic")
         });
         assert_eq!(other, Err(libc::EPERM));
         let nested = owned.with(|_| owned.with(|_| Ok(())));

@@ -1,12 +1,12 @@
 //! The table of the ways to wait: what `--wait` takes, and what each needs.
 //!
-//! A new way is its row here; help, errors and the rows of `measure wait` come from it.
+//! A new kind of wait is its row here; help, errors and the rows of `measure wait` come from it.
 
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::Spin;
 
-/// One way to wait.
+/// One kind of wait.
 pub struct WaitRow {
     /// As `--wait` names it.
     pub name: &'static str,
@@ -14,46 +14,47 @@ pub struct WaitRow {
     pub help: &'static str,
     /// Whether it takes a margin.
     pub has_margin: bool,
-    make: fn(Option<Span>, f64) -> Way,
+    make: fn(Option<Span>, f64) -> WaitKind,
 }
 
-/// Every way to wait.
+/// Every kind of wait.
 pub static WAITS: [WaitRow; 5] = [
     WaitRow {
         name: "sleep",
         help: "An absolute sleep: what a plain loop does",
         has_margin: false,
-        make: |_, _| Way::Sleep,
+        make: |_, _| WaitKind::Sleep,
     },
     WaitRow {
         name: "fixed",
         help: "Sleep until --margin before the release, then spin",
         has_margin: true,
-        make: |margin, _| Way::Fixed(margin.unwrap_or(Spin::FIXED)),
+        make: |margin, _| WaitKind::Fixed(margin.unwrap_or(Spin::FIXED)),
     },
     WaitRow {
         name: "rearm",
         help: "NIST's re-arming: short sleeps of --margin (default: the cheapest), then spin",
         has_margin: true,
-        make: |margin, _| Way::Rearm(margin.and_then(period)),
+        make: |margin, _| WaitKind::Rearm(margin.and_then(period)),
     },
     WaitRow {
         name: "adaptive",
         help: "Learn how early to wake and whether to sleep in hops, within --budget",
         has_margin: false,
-        make: |_, budget| Way::Adaptive(budget),
+        make: |_, budget| WaitKind::Adaptive(budget),
     },
     WaitRow {
         name: "spin",
         help: "Sleep for a tenth of the period, then spin: the CPU is busy nine tenths of the time",
         has_margin: false,
-        make: |_, _| Way::Spin,
+        make: |_, _| WaitKind::Spin,
     },
 ];
 
 impl WaitRow {
-    /// The way, with a margin where it takes one, for this share of the CPU where it learns.
-    pub fn way(&self, margin: Option<Span>, budget: f64) -> Way {
+    /// The kind of wait, with a margin where it takes one, for this share of the CPU where it
+    /// learns.
+    pub fn kind(&self, margin: Option<Span>, budget: f64) -> WaitKind {
         (self.make)(margin.filter(|_| self.has_margin), budget)
     }
 }
@@ -71,9 +72,9 @@ mod tests {
     fn each_way_has_the_name_of_its_row() {
         let margin = Span::from_us(50);
         for row in &WAITS {
-            assert_eq!(row.way(Some(margin), 0.1).name(), row.name);
+            assert_eq!(row.kind(Some(margin), 0.1).name(), row.name);
             assert!(!row.help.is_empty() && !row.help.ends_with('.'));
-            let differs = row.way(Some(margin), 0.1) != row.way(None, 0.1);
+            let differs = row.kind(Some(margin), 0.1) != row.kind(None, 0.1);
             assert_eq!(differs, row.has_margin, "{}", row.name);
         }
     }

@@ -1,13 +1,13 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual_core::wait::Spin;
 
 /// One that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Contender {
     /// One of punctual's ways to wait.
-    Ours(Way),
+    Ours(WaitKind),
     /// The crate `spin_sleep`.
     SpinSleep,
     /// The crate `tokio`, its `interval`.
@@ -27,11 +27,11 @@ impl Contender {
     /// All of them; `adaptive` within `budget` comes first, the others are held against it.
     pub(crate) fn all(budget: f64) -> Vec<Self> {
         vec![
-            Self::Ours(Way::Adaptive(budget)),
-            Self::Ours(Way::Sleep),
-            Self::Ours(Way::Spin),
-            Self::Ours(Way::Fixed(Spin::FIXED)),
-            Self::Ours(Way::Rearm(None)),
+            Self::Ours(WaitKind::Adaptive(budget)),
+            Self::Ours(WaitKind::Sleep),
+            Self::Ours(WaitKind::Spin),
+            Self::Ours(WaitKind::Fixed(Spin::FIXED)),
+            Self::Ours(WaitKind::Rearm(None)),
             Self::SpinSleep,
             Self::Tokio,
             Self::Nanosleep,

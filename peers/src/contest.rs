@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
 use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 use punctual_os::affinity;
@@ -47,7 +47,7 @@ pub(crate) fn at_equal_cpu(rows: &[(Contender, Row)]) -> Vec<(Contender, Option<
     pairs
         .enumerate()
         .flat_map(|(pair, (contender, share))| {
-            let adaptive = Contender::Ours(Way::Adaptive(share.clamp(0.001, 0.95)));
+            let adaptive = Contender::Ours(WaitKind::Adaptive(share.clamp(0.001, 0.95)));
             [(contender, Some(2 * pair + 1)), (adaptive, None)]
         })
         .collect()
@@ -107,7 +107,7 @@ impl Contest<'_> {
 
     fn name(&self, contender: Contender) -> String {
         match contender {
-            Contender::Ours(Way::Adaptive(budget)) => {
+            Contender::Ours(WaitKind::Adaptive(budget)) => {
                 format!("adaptive, {:.1} %", budget * 100.0)
             }
             other => other.name().to_owned(),
@@ -177,12 +177,12 @@ mod tests {
         let mut gone = row("cyclictest", None, Some(0));
         gone.cpu_load = None;
         let rows = [
-            (Contender::Ours(Way::Adaptive(0.1)), row("adaptive", Some(70), None)),
+            (Contender::Ours(WaitKind::Adaptive(0.1)), row("adaptive", Some(70), None)),
             (Contender::Cyclictest, gone),
             (Contender::SpinSleep, row("spin_sleep", Some(70), Some(0))),
             (Contender::Tokio, row("tokio interval", Some(70), Some(0))),
         ];
-        let adaptive = (Contender::Ours(Way::Adaptive(0.05)), None);
+        let adaptive = (Contender::Ours(WaitKind::Adaptive(0.05)), None);
         let expected =
             [(Contender::SpinSleep, Some(1)), adaptive, (Contender::Tokio, Some(3)), adaptive];
         assert_eq!(at_equal_cpu(&rows), expected);

@@ -252,7 +252,7 @@ impl Observe for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual::wait_policy::Way;
+    use punctual::wait_policy::WaitKind;
     use punctual_core::time::Period;
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
             grid: Releases::aligned(now, period, 0),
             clock: MachineClock::best(),
         };
-        let contenders = [Contender::Ours(Way::Sleep), Contender::SpinSleep, Contender::Tokio];
+        let contenders = [Contender::Ours(WaitKind::Sleep), Contender::SpinSleep, Contender::Tokio];
         let blocks = with(&context, &contenders, |runner| {
             (0..3)
                 .map(|which| runner.block(which, Span::from_ms(100)))

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use punctual::calendar::{Beside, CalendarBuilder, Plan, Unit};
+use punctual::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
 use punctual::clocks::MachineClock;
 use punctual::periodic::{self, Periodic, Task};
 use punctual::{quiet, session};
@@ -60,7 +60,7 @@ impl Observe for &mut Seen {
     }
 }
 
-fn calendar() -> Plan {
+fn calendar() -> CalendarPlan {
     let unit = |name: &str, ready_us: u64| {
         Unit::new(name, Duration::from_nanos(30_000))
             .at(Duration::from_micros(ready_us))
@@ -101,7 +101,7 @@ fn block(
     both: bool,
 ) {
     let (units, periodic) = (calendar(), tasks());
-    let beside = Beside::new(&units, &periodic).expect("they fit");
+    let beside = Combination::new(&units, &periodic).expect("they fit");
     clock.discipline();
     let from = clock.now() + Span::from_ms(2);
     let (places, table) = (units.calendar(epoch), periodic.table(epoch));

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use punctual::handover::{Change, Handover, RunningPlan, Stretch};
+use punctual::handover::{Change, Handover, LoopRun, RunningPlan};
 use punctual::periodic::{Period, Periodic, Plan, Successor, Task};
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
@@ -60,9 +60,9 @@ fn tasks(from: usize, n: usize) -> Periodic {
 fn moment_ns(handover: &Handover<()>, running: &mut RunningPlan) -> u64 {
     let mut many = Many { clock: Still, wait: Sleep, tasks: Nothing, observe: () };
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
-    let stretch = Stretch { from: NOW, end: NOW, stop: &stop, turns: &turns };
+    let run = LoopRun { from: NOW, end: NOW, stop: &stop, turns: &turns };
     let before_ns = now_ns(ClockId::Monotonic);
-    let _ended = handover.run(&mut many, running, &stretch);
+    let _ended = handover.run(&mut many, running, &run);
     now_ns(ClockId::Monotonic) - before_ns
 }
 

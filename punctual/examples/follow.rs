@@ -4,15 +4,14 @@
 //! Its releases are at whole milliseconds of that clock, on every machine that follows it too.
 #![allow(clippy::disallowed_macros, reason = "a program prints what a library must not")]
 
-use std::path::Path;
 use std::time::Duration;
 
-use punctual::follow::{Follow, PtpClock, Reference, Settings};
+use punctual::follow::{Follow, Reference, Settings};
 use punctual::{Executive, Loop, Period, Task};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reference = match std::env::args().nth(1) {
-        Some(device) => Reference::Ptp(PtpClock::open(Path::new(&device))?),
+        Some(device) => Reference::ptp(device)?,
         None => Reference::Tai,
     };
     println!("following {reference:?}");

@@ -12,7 +12,7 @@ use punctual_core::executive::many::Observe;
 use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::stats::{self, At, Missed, Page, PageKind, View};
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::{Instant, Period, Span};
 
 use crate::process::Memory;
 
@@ -29,6 +29,30 @@ pub(crate) fn words(count: usize) -> Words {
 pub(crate) struct Counting {
     stats: Words,
     samples: Option<(Words, Beginning)>,
+    units: Option<UnitPages>,
+}
+
+/// The pages of a calendar's units, for a task that has several: the cycles of each apart.
+#[derive(Debug)]
+struct UnitPages {
+    epoch: Instant,
+    frame: Period,
+    /// By when in the frame a unit is ready, ns.
+    pages: Vec<(u64, Words)>,
+}
+
+impl UnitPages {
+    /// The unit of `job` ran. What its task missed is not its own.
+    fn ran(&self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        let since = (job.release - self.epoch).as_ns().max(0).unsigned_abs();
+        let ready_ns = since % self.frame.as_ns();
+        let of = self.pages.binary_search_by_key(&ready_ns, |(ready_ns, _)| *ready_ns);
+        if let Ok(unit) = of
+            && let Some(mut page) = Page::resume(&self.pages[unit].1)
+        {
+            page.ran(&Job { missed: 0, ..*job }, start, finish, overruns);
+        }
+    }
 }
 
 /// Memory for the counts and the histogram of one task, empty.
@@ -46,7 +70,13 @@ impl Counting {
 
     /// Counts in `stats`, which [`blank`] made; samples go to `ring`, where there is one.
     pub(crate) fn on(stats: Words, ring: Option<Words>) -> Self {
-        Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))) }
+        Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))), units: None }
+    }
+
+    /// The same, and the cycles of each unit of a frame apart, on these pages in the order of the
+    /// frame, each with when its unit is ready.
+    pub(crate) fn by_unit(self, epoch: Instant, frame: Period, pages: Vec<(u64, Words)>) -> Self {
+        Self { units: Some(UnitPages { epoch, frame, pages }), ..self }
     }
 
     /// The memory of its page.
@@ -123,6 +153,9 @@ impl Observe for Counting {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         if let Some(mut page) = Page::resume(&self.stats) {
             page.ran(job, start, finish, overruns);
+        }
+        if let Some(units) = &self.units {
+            units.ran(job, start, finish, overruns);
         }
         self.record(job.missed, |flags| Sample::of(job, start, flags));
     }

@@ -93,7 +93,7 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// The shortest suspend that is told, beyond what the readings are off by.
+/// The shortest suspend that is reported, beyond what the readings are off by.
 const SUSPEND_MIN: Span = Span::from_us(500);
 
 /// A change of the time of day beyond this share of the time between is a step, not slewing: chrony

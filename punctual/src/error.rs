@@ -67,7 +67,9 @@ impl Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             Kind::Cpu(_, why, _) => Some(why.0),
-            Kind::Follow(FollowError::Thread(why)) => why.raw_os_error(),
+            Kind::Follow(FollowError::Thread(why) | FollowError::Device(_, why)) => {
+                why.raw_os_error()
+            }
             _ => None,
         }
     }

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     NotRunning,
     /// A thread cannot be started.
     Thread,
+    /// A device cannot be opened, or is of another kind.
+    Device,
     /// A clock cannot be read.
     Unreadable,
     /// A sample file cannot be written.

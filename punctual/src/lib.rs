@@ -3,7 +3,7 @@
 //!
 //! | I have | then | example |
 //! |---|---|---|
-//! | one loop, in a thread of mine | [`Loop`]: `wait()`, work, `wait()` | `loop.rs` |
+//! | one loop, in a thread of mine | [`Loop`]: `wait()` and work, or `run_for()` | `loop.rs` |
 //! | tasks of several rates | [`Executive`] and its [`Task`]s | `tasks.rs` |
 //! | tasks on several CPUs | [`ExecutiveBuilder::cpus`], [`Placement::cpu`] | `threads.rs` |
 //! | a task that takes long | [`Placement::thread`]: a thread of its own | `threads.rs` |
@@ -58,7 +58,9 @@
 //! CPUs kept out of deep idle states, releases away from the kernel's tick ([`Phase::Quiet`]),
 //! a wait that learns this machine ([`WaitPolicy`]), a watchdog, and statistics of every release.
 //! What the kernel refuses is left out and listed in the [`Summary`], or is an error
-//! ([`RtThread::strict`]). `record` writes every cycle to a file, which `punctual analyse` reads.
+//! ([`RtThread::strict`]). What could take the machine away is refused: a period that the clock's
+//! stamps would fill, and threads that leave others no CPU while real-time throttling is off.
+//! `record` writes every cycle to a file, which `punctual analyse` reads.
 //!
 //! A cycle that still runs at its next release makes that one missed, and the phase stays;
 //! [`OnOverrun`] says what else can be. After a stall the oldest release runs, with all its

@@ -1,4 +1,4 @@
-//! Loops of this process on one CPU disturb each other: who starts the second one is told.
+//! Loops of this process on one CPU disturb each other: starting the second one gives a warning.
 //!
 //! Setup only. Knows nothing of other processes.
 

@@ -85,7 +85,7 @@ pub(crate) struct RemoteCounts {
     posted: AtomicU64,
     /// Releases that found the task still running an earlier cycle.
     overran: AtomicU64,
-    /// Releases at which nobody was registered.
+    /// Releases at which no task was registered.
     unattended: AtomicU64,
     /// Results that cannot be.
     invalid: AtomicU64,
@@ -106,7 +106,7 @@ impl RemoteCounts {
         self.overran.load(Ordering::Relaxed)
     }
 
-    /// Releases at which nobody was registered.
+    /// Releases at which no task was registered.
     ///
     /// # Real-time: reader side
     pub(crate) fn unattended(&self) -> u64 {
@@ -232,8 +232,8 @@ impl<K: Keep> Dispatch for RemoteTasks<'_, K> {
 }
 
 impl<K: Keep> RemoteTasks<'_, K> {
-    /// Ends all tasks' loops and wakes them. Who is told of an overrun is told of this, for it may
-    /// go on until it is told.
+    /// Ends all tasks' loops and wakes them. A task whose overruns cancel it is cancelled now too,
+    /// for it may go on until it is.
     ///
     /// # Real-time: setup only
     pub(crate) fn end(&self) {

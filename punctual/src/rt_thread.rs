@@ -100,7 +100,7 @@ impl RtThread {
         self
     }
 
-    /// Has nobody watch it: a loop that does not yield then takes its CPU away for good, but for
+    /// Starts no watchdog: a loop that does not yield then takes its CPU away for good, but for
     /// what the kernel's real-time throttling leaves.
     ///
     /// # Real-time: setup only
@@ -142,7 +142,7 @@ impl RtThread {
         self.policy.unwrap_or(SchedPolicy::Fifo(90))
     }
 
-    /// How long a loop of this (shortest) period may make no progress; `None` where nobody watches.
+    /// How long a loop of this (shortest) period may make no progress; `None` without a watchdog.
     pub(crate) fn bound(&self, period: Period) -> Option<Span> {
         let three = i64::try_from(period.as_ns().saturating_mul(3)).unwrap_or(i64::MAX);
         self.watchdog.unwrap_or_else(|| Some(Span::from_ns(three).max(WATCHDOG)))
@@ -179,7 +179,7 @@ impl RtThread {
 impl RtThread {
     /// What a loop of this period may take of its CPU, without its work.
     pub(crate) fn demand(&self, period: Period) -> Demand {
-        let share = self.wait.way.cpu_share(period);
+        let share = self.wait.kind.cpu_share(period);
         let real_time = safety::is_real_time(self.policy());
         Demand { cpu: self.cpu, real_time, period, share }
     }

@@ -95,6 +95,9 @@ pub struct Summary {
     pub end: End,
     /// Each task; one for a single loop.
     pub tasks: Vec<Stats>,
+    /// Each unit of the calendar, in the order of the frame. An only unit is as its task; of
+    /// several of one task those that ran count, and frames are missed by the task.
+    pub units: Vec<Stats>,
     /// The policy that its thread had at the end.
     pub policy: SchedPolicy,
     /// What the kernel refused.
@@ -200,6 +203,10 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for task in &self.tasks {
             writeln!(f, "{task}")?;
+        }
+        // Where a unit has the name of its task that line says it all.
+        for unit in self.units.iter().filter(|unit| self.task(&unit.name).is_none()) {
+            writeln!(f, "unit {unit}")?;
         }
         write!(f, "{}", self.end)?;
         let (slices, over) = self.idle_slices;

@@ -1,7 +1,7 @@
 //! How a loop waits for its releases, as a person chooses it: a name and its parameters.
 //!
-//! For programs that take the choice from their user ([`Way`]), and for loops ([`WaitPolicy`]).
-//! Turns a choice into a strategy for a period; runs nothing itself.
+//! For programs that take the choice from their user ([`WaitKind`]), and for loops
+//! ([`WaitPolicy`]). Turns a choice into a strategy for a period; runs nothing itself.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use punctual_core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
 use crate::error::{Error, Kind};
 use crate::rt_thread::span;
 
-/// A way to wait for releases.
+/// A kind of wait for releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Way {
+pub enum WaitKind {
     /// An absolute sleep.
     Sleep,
     /// A sleep of a tenth of the period, and 20 µs at least, then a spin.
@@ -37,7 +37,7 @@ const SPIN_REST_MIN: Span = Span::from_us(20);
 /// The shortest period that a spinning loop can have: half of it rest.
 pub const SPIN_PERIOD_MIN: Span = Span::from_us(40);
 
-impl Way {
+impl WaitKind {
     /// Whether it spins before a release.
     ///
     /// # Real-time: setup only
@@ -97,7 +97,7 @@ impl Way {
 /// How a loop waits for its releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitPolicy {
-    pub(crate) way: Way,
+    pub(crate) kind: WaitKind,
     pub(crate) late_share: f64,
     pub(crate) learn_first: bool,
 }
@@ -109,14 +109,14 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn adaptive() -> Self {
-        Self { way: Way::Adaptive(0.1), late_share: 1e-3, learn_first: true }
+        Self { kind: WaitKind::Adaptive(0.1), late_share: 1e-3, learn_first: true }
     }
 
     /// An absolute sleep and nothing else: what a plain loop does.
     ///
     /// # Real-time: setup only
     pub const fn sleep() -> Self {
-        Self { way: Way::Sleep, ..Self::adaptive() }
+        Self { kind: WaitKind::Sleep, ..Self::adaptive() }
     }
 
     /// A sleep of a tenth of the period, and 20 µs at least, then a spin: takes nine tenths of the
@@ -124,14 +124,14 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn spin() -> Self {
-        Self { way: Way::Spin, ..Self::adaptive() }
+        Self { kind: WaitKind::Spin, ..Self::adaptive() }
     }
 
     /// A sleep that ends this much before the release, below the period, then a spin.
     ///
     /// # Real-time: setup only
     pub fn fixed(margin: Duration) -> Self {
-        Self { way: Way::Fixed(span(margin)), ..Self::adaptive() }
+        Self { kind: WaitKind::Fixed(span(margin)), ..Self::adaptive() }
     }
 
     /// NIST's: calls the clock this often, at most a period apart, and spins from the last call
@@ -140,7 +140,7 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn rearm(every: Option<Period>) -> Self {
-        Self { way: Way::Rearm(every), ..Self::adaptive() }
+        Self { kind: WaitKind::Rearm(every), ..Self::adaptive() }
     }
 
     /// Sets the share of the CPU that an adaptive wait may take, above 0 and at most 1.
@@ -148,7 +148,7 @@ impl WaitPolicy {
     /// # Real-time: setup only
     #[must_use]
     pub const fn cpu_budget(mut self, share: f64) -> Self {
-        self.way = Way::Adaptive(share);
+        self.kind = WaitKind::Adaptive(share);
         self
     }
 
@@ -175,20 +175,22 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn name(self) -> &'static str {
-        self.way.name()
+        self.kind.name()
     }
 
     /// Whether it fits in this period.
     pub(crate) fn check(&self, period: Period) -> Result<(), Error> {
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());
-        match self.way {
-            Way::Fixed(margin) if !within(margin.as_ns()) => Err(Kind::Margin(margin, period)),
-            Way::Rearm(Some(every)) if every > period => Err(Kind::Rearm(every, period)),
-            Way::Spin if period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
+        match self.kind {
+            WaitKind::Fixed(margin) if !within(margin.as_ns()) => Err(Kind::Margin(margin, period)),
+            WaitKind::Rearm(Some(every)) if every > period => Err(Kind::Rearm(every, period)),
+            WaitKind::Spin if period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
                 Err(Kind::SpinPeriod(period))
             }
             // Not a number is neither.
-            Way::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => Err(Kind::Budget(budget)),
+            WaitKind::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => {
+                Err(Kind::Budget(budget))
+            }
             _ if !(self.late_share > 0.0 && self.late_share < 1.0) => {
                 Err(Kind::LateShare(self.late_share))
             }
@@ -198,9 +200,9 @@ impl WaitPolicy {
     }
 }
 
-impl From<Way> for WaitPolicy {
-    fn from(way: Way) -> Self {
-        Self { way, ..Self::adaptive() }
+impl From<WaitKind> for WaitPolicy {
+    fn from(kind: WaitKind) -> Self {
+        Self { kind, ..Self::adaptive() }
     }
 }
 
@@ -218,26 +220,26 @@ mod tests {
     #[test]
     fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
         let period = |ns| Period::from_ns(ns).expect("positive");
-        let share = |ns| Way::Spin.cpu_share(period(ns));
+        let share = |ns| WaitKind::Spin.cpu_share(period(ns));
         assert!((share(1_000_000) - 0.9).abs() < 1e-9);
         assert!((share(40_000) - 0.5).abs() < 1e-9);
-        assert_eq!((share(5_000), Way::Sleep.cpu_share(period(5_000))), (0.0, 0.0));
+        assert_eq!((share(5_000), WaitKind::Sleep.cpu_share(period(5_000))), (0.0, 0.0));
     }
 
     #[test]
     fn the_cost_of_a_wake_is_measured_only_where_it_is_needed() {
         let period = Period::from_ns(500_000).expect("positive");
-        let measured = |way: Way| {
-            let mut asked = false;
-            let _strategy = way.strategy(period, || {
-                asked = true;
+        let measured = |kind: WaitKind| {
+            let mut called = false;
+            let _strategy = kind.strategy(period, || {
+                called = true;
                 Span::from_us(5)
             });
-            asked
+            called
         };
-        assert!(measured(Way::Rearm(None)) && measured(Way::Adaptive(0.1)));
-        assert!(!measured(Way::Rearm(Some(period))));
-        assert!(!measured(Way::Sleep) && !measured(Way::Spin));
-        assert!(!measured(Way::Fixed(Spin::FIXED)));
+        assert!(measured(WaitKind::Rearm(None)) && measured(WaitKind::Adaptive(0.1)));
+        assert!(!measured(WaitKind::Rearm(Some(period))));
+        assert!(!measured(WaitKind::Sleep) && !measured(WaitKind::Spin));
+        assert!(!measured(WaitKind::Fixed(Spin::FIXED)));
     }
 }

@@ -8,7 +8,7 @@ use std::alloc::System;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use punctual::calendar::{Beside, CalendarBuilder, Unit};
+use punctual::calendar::{CalendarBuilder, Combination, Unit};
 use punctual::clocks::MachineClock;
 use punctual::follow::{ClockReading, Follow, Follower, Reference};
 use punctual::periodic::{Periodic, Task};
@@ -83,7 +83,7 @@ fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
         .task(Task::every("log", period(7_000)).budget_ns(100_000))
         .build()
         .expect("a plan");
-    let together = Beside::new(&units, &periodic).expect("they fit");
+    let together = Combination::new(&units, &periodic).expect("they fit");
     let (places, table) =
         (units.calendar(Instant::from_ns(0)), periodic.table(Instant::from_ns(0)));
     let (mut progress, mut storage) = (units.storage(), periodic.storage());

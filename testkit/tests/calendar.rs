@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use punctual::calendar::{Beside, CalendarBuilder, Plan, Unit};
+use punctual::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
 use punctual::periodic::{self, Offset, OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
@@ -78,7 +78,7 @@ fn run(schedule: &mut Schedule<'_, '_>, script: &Scripted, end: u64) -> (Ended, 
 }
 
 /// Units of `(gap before, budget, task)`, as many as fit into the frame.
-fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
+fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> CalendarPlan {
     let mut all = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"));
     let mut at = 0;
     for (n, &(gap, budget, task)) in parts.iter().enumerate() {
@@ -95,7 +95,7 @@ fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> Plan {
     all.build().expect("laid out without overlap")
 }
 
-fn alone(plan: &Plan, script: &Scripted, end: u64) -> Vec<Ran> {
+fn alone(plan: &CalendarPlan, script: &Scripted, end: u64) -> Vec<Ran> {
     let table = plan.calendar(Instant::from_ns(0));
     let mut storage = plan.storage();
     let mut state =
@@ -114,7 +114,7 @@ fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
 
 /// Looks at each nanosecond: which unit's place it is, who is released, who fits.
 struct Slow<'p> {
-    calendar: &'p Plan,
+    calendar: &'p CalendarPlan,
     periodic: &'p [(u64, u64)],
     guard: u64,
     /// By task of the calendar: done with this frame, and the cycle that was broken off.
@@ -213,7 +213,8 @@ proptest! {
         periodic.dedup_by_key(|task| task.0);
         let plan = calendar(&units, 0);
         let Some(table) = tasks(&periodic) else { return Ok(()) };
-        let Ok(both) = Beside::with_guard(&plan, &table, Span::from_ns(guard.cast_signed())) else {
+        let gap = Span::from_ns(guard.cast_signed());
+        let Ok(both) = Combination::with_guard(&plan, &table, gap) else {
             return Ok(());
         };
         let zero = Instant::from_ns(0);

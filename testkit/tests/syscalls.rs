@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::calendar::{Beside, CalendarBuilder, Unit};
+use punctual::calendar::{CalendarBuilder, Combination, Unit};
 use punctual::clocks::MachineClock;
 use punctual::follow::{ClockReading, Follow, Reference};
-use punctual::handover::{Change, Handover, RunningPlan, Stretch};
+use punctual::handover::{Change, Handover, LoopRun, RunningPlan};
 use punctual::periodic::{OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
@@ -68,7 +68,7 @@ fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
     stop.store(true, Ordering::Relaxed);
 }
 
-/// The first cycles, then a marked stretch.
+/// The first cycles, then a marked run.
 fn marked(mut to: impl FnMut(Span) -> Ended) {
     assert_eq!(to(Span::from_ms(4)), Ended::Finished);
     let _marked = usage::of_thread();
@@ -93,7 +93,7 @@ fn both() {
         .expect("a calendar");
     let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
     let periodic = Periodic::new().task(task).build().expect("a plan");
-    let together = Beside::new(&units, &periodic).expect("they fit");
+    let together = Combination::new(&units, &periodic).expect("they fit");
     let (places, table) =
         (units.calendar(Instant::from_ns(0)), periodic.table(Instant::from_ns(0)));
     let (mut progress, mut storage) = (units.storage(), periodic.storage());
@@ -180,8 +180,8 @@ fn changed() {
         let tasks = Marks { cycles: 0, seen: &seen, done: &done, stop: &stop };
         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
         let end = from + Span::from_ms(60_000);
-        let stretch = Stretch { from, end, stop: &stop, turns: &turns };
-        assert_eq!(handover.run(&mut many, &mut running, &stretch), Ended::Stopped);
+        let run = LoopRun { from, end, stop: &stop, turns: &turns };
+        assert_eq!(handover.run(&mut many, &mut running, &run), Ended::Stopped);
     });
 }
 

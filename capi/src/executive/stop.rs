@@ -1,4 +1,4 @@
-//! The stop of an executive: for good where it is asked for, of one run where that ends.
+//! The stop of an executive: for good where it is requested, of one run where that ends.
 //!
 //! Atomic words alone: for other threads, for tasks, and for signal handlers.
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use punctual::StopHandle;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
-/// How often the end of a run looks whether nobody stops it any more, ns.
+/// How often the end of a run checks whether no call stops it any more, ns.
 const LOOK_NS: u64 = 100_000;
 
 /// Whether an executive is to stop.
@@ -41,7 +41,7 @@ impl Stop {
         self.requested.load(SeqCst) || self.over.load(SeqCst) || ends()
     }
 
-    /// Runs `run`, which `handle` stops; at once where it is asked to stop.
+    /// Runs `run`, which `handle` stops; at once where its stop was requested.
     pub(super) fn during<R>(&self, handle: &StopHandle, run: impl FnOnce() -> R) -> R {
         /// Takes the handle back on every way out, a panic's too.
         struct End<'s>(&'s Stop);

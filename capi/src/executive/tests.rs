@@ -25,7 +25,7 @@ mod refused;
 mod threads;
 mod units;
 
-/// What a task of these tests does: counts, and returns what it is told to at a cycle.
+/// What a task of these tests does: counts, and returns what it was given at a cycle.
 #[derive(Debug, Default)]
 struct Work {
     ran: u64,

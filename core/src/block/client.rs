@@ -43,7 +43,7 @@ pub struct TaskClient<'a> {
     /// The cycle before that.
     last: Option<u64>,
     /// Missed releases that no cycle has counted in its `missed` yet.
-    untold: u64,
+    uncounted: u64,
     missed: u64,
     head: u64,
 }
@@ -85,7 +85,7 @@ impl<'a> TaskClient<'a> {
             following: 0,
             start: Instant::from_ns(0),
             last: None,
-            untold: 0,
+            uncounted: 0,
             missed: 0,
             head: 0,
         })
@@ -170,8 +170,8 @@ impl<'a> TaskClient<'a> {
             0 => next,
             most => next.max(posted.saturating_sub(u64::from(most))),
         };
-        self.missed = self.untold.saturating_add(self.cycle - next);
-        self.untold = 0;
+        self.missed = self.uncounted.saturating_add(self.cycle - next);
+        self.uncounted = 0;
         self.following = self.cycle.saturating_add(1);
     }
 
@@ -189,7 +189,7 @@ impl<'a> TaskClient<'a> {
         if self.terms.burst == 0 && start >= releases.release(self.following) {
             // Those that passed before it could start are missed.
             let released = releases.released(start).max(self.following);
-            self.untold = released - self.following;
+            self.uncounted = released - self.following;
             self.following = released;
         }
         let release = releases.release(cycle);
@@ -227,7 +227,7 @@ impl<'a> TaskClient<'a> {
         let mut next = self.following;
         if self.terms.burst == 0 && finish >= self.terms.releases.release(next) {
             let released = self.terms.releases.released(finish).max(next);
-            self.untold = self.untold.saturating_add(released - next);
+            self.uncounted = self.uncounted.saturating_add(released - next);
             next = released;
         }
         self.next = Some(next);

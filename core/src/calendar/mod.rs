@@ -5,10 +5,12 @@
 //! was fixed before the run. A builder prepares the slices; [`UnitTable::new`] checks them once, so
 //! that nothing can fail in the loop. Reads no clock.
 
+mod progress;
 mod state;
 pub(crate) mod warm_up;
 
-pub use state::{CalendarPosition, CalendarState, TaskProgress, UnitCounters, finish, step};
+pub use progress::{TaskProgress, UnitCounters};
+pub use state::{CalendarPosition, CalendarState, finish, step};
 
 use crate::ready::RANKS_MAX;
 use crate::table::OnOverrun;

@@ -7,56 +7,14 @@
 //! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
 //! is done returns the rest of its time: that of this unit, and its later units in this frame.
 
-use super::{UnitSlot, UnitTable};
+use super::progress::TaskProgress;
+use super::{UnitCounters, UnitSlot, UnitTable};
 use crate::dispatch::{Decision, Job, Overruns};
 use crate::executive::many::Flow;
 use crate::releases::Releases;
 use crate::stats::Missed;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
-
-/// What a task of a calendar did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnitCounters {
-    /// Units that ran.
-    pub ran: u64,
-    /// Units whose deadline had passed before they could start.
-    pub missed_units: u64,
-    /// Units not needed: the task was done before them.
-    pub spare_units: u64,
-    /// Frames in which the task began no cycle.
-    pub missed: u64,
-    /// Voluntary breaks.
-    pub breaks: u64,
-    /// Cycles ended by [`OnOverrun::Terminate`] before they were done.
-    pub terminated: u64,
-    /// Starts later than the unit allows: delayed by others.
-    pub started_late: u64,
-    /// Executions beyond the budget, timed out: the causes of delays.
-    pub over_budget: u64,
-    /// Units that ran into the place of the next one, by their own fault or another's.
-    pub over_release: u64,
-    /// Cycles that were not done when their task's next frame came.
-    pub over_frame: u64,
-    /// Finishes after the deadline.
-    pub over_deadline: u64,
-}
-
-/// Where a task is, and what it did: the storage of a [`CalendarState`], one a task.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TaskProgress {
-    /// The first frame that is neither run nor counted as missed.
-    next: u64,
-    /// The cycle that it is in, or was in.
-    cycle: u64,
-    /// How many breaks this cycle has had.
-    part: u32,
-    /// Whether it took a break and is not done.
-    unfinished: bool,
-    /// Missed frames that no cycle has counted in its `missed` yet.
-    untold: u64,
-    counters: UnitCounters,
-}
 
 /// What changes while a calendar runs.
 #[derive(Debug)]
@@ -141,7 +99,7 @@ impl<'s> CalendarState<'s> {
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
         let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
         let progress = self.tasks.get_mut(task)?;
-        let count = core::mem::take(&mut progress.untold);
+        let count = core::mem::take(&mut progress.uncounted);
         let first = progress.next.saturating_sub(count);
         (count > 0).then_some(Missed { releases, first, count })
     }
@@ -192,38 +150,6 @@ impl<'s> CalendarState<'s> {
     }
 }
 
-impl TaskProgress {
-    /// Whether it has nothing to do in this frame any more.
-    #[inline]
-    fn is_done(&self, frame: u64) -> bool {
-        !self.unfinished && self.next > frame
-    }
-
-    /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
-    #[inline]
-    fn begin(&mut self, frame: u64, policy: OnOverrun) {
-        let passed = frame.saturating_sub(self.next);
-        if self.unfinished && frame >= self.next {
-            self.counters.over_frame += 1;
-            if policy == OnOverrun::Terminate {
-                self.counters.terminated += 1;
-                self.unfinished = false;
-            }
-        }
-        if self.unfinished {
-            // The frames that it runs into are missed, this one included.
-            let missed = frame.saturating_add(1).saturating_sub(self.next);
-            self.untold += missed;
-            self.counters.missed += missed;
-        } else {
-            (self.cycle, self.part) = (frame, 0);
-            self.untold += passed;
-            self.counters.missed += passed;
-        }
-        self.next = self.next.max(frame.saturating_add(1));
-    }
-}
-
 /// What there is to do at `now`. Idle until the next unit that its task needs.
 ///
 /// # Real-time: in loop
@@ -260,7 +186,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
             part: progress.part,
             release: Instant::from_ns(release_ns),
             next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
-            missed: if new { core::mem::take(&mut progress.untold) } else { 0 },
+            missed: if new { core::mem::take(&mut progress.uncounted) } else { 0 },
             passed: 0,
             period: calendar.frame,
         });

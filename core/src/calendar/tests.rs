@@ -34,10 +34,10 @@ struct Model<'m> {
     frames: u64,
     epoch: u64,
     /// For each task: cycles begun or given up, the one broken off and its breaks, missed cycles
-    /// not yet told, the frame from which on it is to be looked for, and what it did.
+    /// not yet counted, the frame from which on it is to be looked for, and what it did.
     used: Vec<BTreeSet<u64>>,
     broken: Vec<Option<(u64, u32)>>,
-    untold: Vec<u64>,
+    uncounted: Vec<u64>,
     first: Vec<Option<u64>>,
     counters: Vec<UnitCounters>,
 }
@@ -54,7 +54,7 @@ impl<'m> Model<'m> {
             epoch: calendar.epoch.as_ns(),
             used: vec![BTreeSet::new(); tasks],
             broken: vec![None; tasks],
-            untold: vec![0; tasks],
+            uncounted: vec![0; tasks],
             first: vec![None; tasks],
             counters: vec![UnitCounters::default(); tasks],
         };
@@ -121,12 +121,12 @@ impl<'m> Model<'m> {
         for other in from..=frame {
             if self.used[task].insert(other) && (other < frame || resumed) {
                 self.counters[task].missed += 1;
-                self.untold[task] += 1;
+                self.uncounted[task] += 1;
             }
         }
         // All before this one are settled.
         self.first[task] = Some(frame);
-        if resumed { 0 } else { std::mem::take(&mut self.untold[task]) }
+        if resumed { 0 } else { std::mem::take(&mut self.uncounted[task]) }
     }
 
     fn finish(&mut self, task: usize, cycle: u64, part: u32, flow: Flow, over_budget: bool) {

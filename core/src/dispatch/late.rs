@@ -4,7 +4,7 @@
 //! For the dispatcher, out of the way of cycles in time.
 
 use super::cursor::Cursor;
-use super::storage::UNTOLD;
+use super::storage::UNCOUNTED;
 use super::{Job, Overruns, TableState};
 use crate::releases::Releases;
 use crate::stats::Missed;
@@ -42,8 +42,8 @@ impl TableState<'_> {
     pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> Job {
         let slot = &table.slots[rank];
         let counters = &mut self.counters[rank];
-        let oldest = self.paces[rank].next & !UNTOLD;
-        let mut missed = core::mem::take(&mut counters.untold);
+        let oldest = self.paces[rank].next & !UNCOUNTED;
+        let mut missed = core::mem::take(&mut counters.uncounted);
         let (cycle, passed) = match slot.policy {
             OnOverrun::Burst(most) => {
                 let first = last.saturating_add(1).saturating_sub(u64::from(most));
@@ -53,11 +53,11 @@ impl TableState<'_> {
         };
         let skipped = cycle - oldest;
         missed += skipped;
-        counters.untold = passed;
+        counters.uncounted = passed;
         counters.missed += skipped + passed;
         counters.over_release += skipped + passed;
         let following = cycle + 1 + passed;
-        self.paces[rank].next = if passed > 0 { following | UNTOLD } else { following };
+        self.paces[rank].next = if passed > 0 { following | UNCOUNTED } else { following };
         let (release, next) =
             (self.release_of(table, rank, cycle), self.release_of(table, rank, following));
         let period = table.classes[slot.class as usize].period;
@@ -81,15 +81,15 @@ impl TableState<'_> {
     #[cold]
     pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, now: Instant) -> Option<Missed> {
         self.release(table, now);
-        let next = self.paces[rank].next & !UNTOLD;
+        let next = self.paces[rank].next & !UNCOUNTED;
         let newest = self.released[table.slots[rank].run as usize].cycle;
         let waiting = if self.ready.has(rank) { (newest + 1).saturating_sub(next) } else { 0 };
         let counters = &mut self.counters[rank];
         counters.missed += waiting;
-        let untold = core::mem::take(&mut counters.untold);
+        let uncounted = core::mem::take(&mut counters.uncounted);
         self.paces[rank].next = next + waiting;
         self.ready.remove(rank);
-        let (first, count) = (next - untold, untold + waiting);
+        let (first, count) = (next - uncounted, uncounted + waiting);
         let period = table.classes[table.slots[rank].class as usize].period;
         let releases = Releases::new(self.release_of(table, rank, 0), period);
         (count > 0).then_some(Missed { releases, first, count })
@@ -156,7 +156,7 @@ impl TableState<'_> {
         self.release(table, finish);
         let slot = &table.slots[rank];
         let last = self.released[slot.run as usize].cycle;
-        let next = self.paces[rank].next & !UNTOLD;
+        let next = self.paces[rank].next & !UNCOUNTED;
         if matches!(slot.policy, OnOverrun::Burst(_)) {
             if last >= next {
                 self.ready.add(rank / 64, 1 << (rank % 64));
@@ -164,10 +164,10 @@ impl TableState<'_> {
             return;
         }
         let passed = last.saturating_add(1).saturating_sub(next);
-        self.paces[rank].next = (next + passed) | UNTOLD;
+        self.paces[rank].next = (next + passed) | UNCOUNTED;
         let counters = &mut self.counters[rank];
         counters.missed += passed;
-        counters.untold += passed;
+        counters.uncounted += passed;
         self.ready.remove(rank);
     }
 }

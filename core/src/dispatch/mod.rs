@@ -17,7 +17,7 @@ use crate::stats::Missed;
 use crate::table::Table;
 use crate::time::{Instant, Period, Span};
 
-use storage::UNTOLD;
+use storage::UNCOUNTED;
 
 pub use cursor::{Cursor, Released};
 pub use storage::{Counters, Pace, Storage};
@@ -170,7 +170,7 @@ impl<'s> TableState<'s> {
     pub fn counters(&self, rank: usize) -> Counters {
         let counters = self.counters[rank];
         // Each cycle up to the next one was given to run or missed.
-        let passed = (self.paces[rank].next & !UNTOLD).saturating_sub(counters.first);
+        let passed = (self.paces[rank].next & !UNCOUNTED).saturating_sub(counters.first);
         Counters { ran: passed.saturating_sub(counters.missed), ..counters }
     }
 }

@@ -11,7 +11,7 @@ use crate::ready::words;
 use crate::table::{OnOverrun, PeriodClass, Slot, Table};
 
 /// Set in a task's next cycle while no cycle has counted some missed releases in its `missed`.
-pub(super) const UNTOLD: u64 = 1 << 63;
+pub(super) const UNCOUNTED: u64 = 1 << 63;
 
 /// The counters of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Counters {
     /// The first cycle that was to come.
     pub(super) first: u64,
     /// Missed releases that no cycle has counted in its `missed` yet.
-    pub(super) untold: u64,
+    pub(super) uncounted: u64,
     /// How far the phase moved between its last cycle and the next one, ns.
     pub(super) shift_ns: u64,
     /// Cycles that [`super::step`] gave to run.

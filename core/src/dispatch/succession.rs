@@ -5,7 +5,7 @@
 //! as there are tasks, once; never allocates, and changes nothing where the two do not fit.
 
 use super::TableState;
-use super::storage::{Storage, UNTOLD};
+use super::storage::{Storage, UNCOUNTED};
 use crate::earliest::Earliest;
 use crate::ready::ReadySet;
 use crate::table::Table;
@@ -113,7 +113,7 @@ impl<'s> TableState<'s> {
             if !same {
                 return Err(unfit);
             }
-            if !class.moves && pace.next & !UNTOLD > self.paces[rank].next {
+            if !class.moves && pace.next & !UNCOUNTED > self.paces[rank].next {
                 return Err(Misfit::Early(rank));
             }
         }

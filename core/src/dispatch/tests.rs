@@ -84,11 +84,11 @@ struct Model<'m> {
     epoch: u64,
     /// The last instant at which there is a release.
     last: u64,
-    /// For each task: the next cycle to be released, those that wait, missed ones not yet told, the
-    /// phase's move, and whether it is held until its finish.
+    /// For each task: the next cycle to be released, those that wait, missed ones not yet counted,
+    /// the phase's move, and whether it is held until its finish.
     next: Vec<u64>,
     waiting: Vec<VecDeque<u64>>,
-    untold: Vec<u64>,
+    uncounted: Vec<u64>,
     moved: Vec<u64>,
     held: Vec<bool>,
     missed: Vec<u64>,
@@ -104,7 +104,7 @@ impl<'m> Model<'m> {
             last: u64::MAX,
             next: vec![0; n],
             waiting: vec![VecDeque::new(); n],
-            untold: vec![0; n],
+            uncounted: vec![0; n],
             moved: vec![0; n],
             held: vec![false; n],
             missed: vec![0; n],
@@ -141,7 +141,7 @@ impl<'m> Model<'m> {
             let free = (0..self.tasks.len()).filter(|&rank| !self.held[rank]);
             return Err(free.map(|rank| self.at(rank, self.next[rank])).min().unwrap_or(u64::MAX));
         };
-        let mut missed = std::mem::take(&mut self.untold[rank]);
+        let mut missed = std::mem::take(&mut self.uncounted[rank]);
         if let OnOverrun::Burst(most) = self.tasks[rank].policy {
             while self.waiting[rank].len() > most as usize {
                 self.waiting[rank].pop_front();
@@ -152,9 +152,9 @@ impl<'m> Model<'m> {
         let cycle = self.waiting[rank].pop_front().expect("not empty");
         let mut passed = 0;
         if !matches!(self.tasks[rank].policy, OnOverrun::Burst(_)) {
-            // The oldest one runs; the others are told of to the next.
+            // The oldest one runs; the next cycle counts the others.
             passed = self.waiting[rank].drain(..).count() as u64;
-            self.untold[rank] += passed;
+            self.uncounted[rank] += passed;
             self.missed[rank] += passed;
         }
         self.ran[rank] += 1;
@@ -173,7 +173,7 @@ impl<'m> Model<'m> {
             OnOverrun::Burst(_) => {}
             _ if self.at(rank, cycle + 1) <= now => {
                 self.release(now);
-                self.untold[rank] += self.waiting[rank].len() as u64;
+                self.uncounted[rank] += self.waiting[rank].len() as u64;
                 self.missed[rank] += self.waiting[rank].len() as u64;
                 self.waiting[rank].clear();
             }

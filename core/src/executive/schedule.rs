@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::many::Flow;
-use crate::calendar::{self, TaskProgress, UnitTable};
+use crate::calendar::{self, UnitTable};
 use crate::dispatch::{self, Decision, Job, Overruns, TableState};
 use crate::stats::Missed;
 use crate::table::{OnOverrun, Table};
@@ -273,36 +273,6 @@ impl<'r, 's> Schedule<'r, 's> {
             _ => None,
         }
     }
-
-    /// Runs `turn` on a schedule of the same kind with one task or unit, due at `now`: the code
-    /// that the next release needs is in the caches afterwards.
-    #[inline]
-    pub(super) fn warm_up(&self, now: Instant, turn: impl FnOnce(&mut Schedule<'_, '_>)) {
-        let calendar = calendar::warm_up::calendar(now);
-        let table = dispatch::warm_up::table(now);
-        let (mut progress, mut storage) =
-            ([TaskProgress::default()], dispatch::warm_up::OneTask::default());
-        let units = self.units.as_ref();
-        let mut units =
-            units.and_then(|_| calendar::CalendarState::begin(&calendar, &mut progress, now));
-        let tasks = self.tasks.as_ref();
-        let mut tasks = tasks.and_then(|_| TableState::begin(&table, storage.lend(), now));
-        let (request_ns, idles) = (&AtomicU64::new(0), &AtomicU64::new(0));
-        let change = self.change.as_ref().map(|change| Change {
-            request_ns,
-            idles,
-            poll: change.poll,
-            since: None,
-            left: false,
-        });
-        turn(&mut Schedule {
-            first: usize::from(units.is_some()),
-            units: units.as_mut().map(|state| (&calendar, state)),
-            tasks: tasks.as_mut().map(|state| (&table, state)),
-            guard: self.guard,
-            change,
-        });
-    }
 }
 
 /// No loop has a release then: it ends.
@@ -310,3 +280,4 @@ const NEVER: Decision = Decision::Idle(Instant::from_ns(u64::MAX));
 
 #[cfg(test)]
 mod tests;
+mod warm_up;

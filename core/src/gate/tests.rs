@@ -90,14 +90,14 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
         let first = random.below(5);
         let mut gate = Gate::new(Now(&now), Late(&now, script), page, releases, first)
             .until(releases.release(first + 500));
-        let (mut starts, mut told, mut last) = (BTreeMap::new(), 0, None);
+        let (mut starts, mut counted, mut last) = (BTreeMap::new(), 0, None);
         let ended = loop {
             let cycle = match gate.wait(&stop) {
                 Ok(cycle) => cycle,
                 Err(ended) => break ended,
             };
             starts.insert(cycle.n, (cycle.release + cycle.lateness).as_ns());
-            told += cycle.missed;
+            counted += cycle.missed;
             let dt = last.map_or(period.as_ns(), |last| (cycle.n - last) * period.as_ns());
             assert_eq!(cycle.dt.as_ns().unsigned_abs(), dt, "seed {seed}");
             assert_eq!(cycle.release, releases.release(cycle.n));
@@ -118,7 +118,7 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
         let counts = View::open(&words).expect("a page").read(&mut buckets);
         assert_eq!(counts.ran, starts.len() as u64, "seed {seed}");
         assert_eq!(counts.ran + counts.missed, end - first, "seed {seed}");
-        assert!(told <= counts.missed);
+        assert!(counted <= counts.missed);
         assert_eq!(counts.censored, censored, "seed {seed}");
         assert_eq!(counts.max.map(Span::as_ns), all.iter().max().copied(), "seed {seed}");
         assert_eq!(counts.min.map(Span::as_ns), all.iter().min().copied(), "seed {seed}");

@@ -2,7 +2,7 @@
 //!
 //! Plain data.
 
-use punctual::clocks::{MachineClock, Rate, Slew, StampCost};
+use punctual::clocks::{CounterRate, MachineClock, Slew, StampCost};
 
 /// What stamps were taken with.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct ClockFacts {
     /// Why not the counter, where it is not.
     pub untrusted: Option<String>,
     /// The counter's rate over the whole experiment.
-    pub rate: Option<Rate>,
+    pub rate: Option<CounterRate>,
     /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW over the whole experiment.
     pub slew: Option<Slew>,
     /// What stamps cost.

@@ -3,7 +3,7 @@
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
 use punctual::safety::is_real_time;
-pub use punctual::wait_policy::{SPIN_PERIOD_MIN, Way as WaitKind};
+pub use punctual::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
 

@@ -11,7 +11,7 @@ mod text;
 mod values;
 
 use punctual::process::{Supervisor, is_name};
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual_core::time::{Instant, Period};
 use toml::Spanned;
 
@@ -36,7 +36,7 @@ pub struct TaskFile {
     /// The priority of the executive.
     pub priority: Option<u8>,
     /// How it waits for releases.
-    pub wait: Way,
+    pub wait: WaitKind,
     /// Where the grid lies.
     pub phase: GridPhase,
     /// Whether budgets may ask for more than a CPU.

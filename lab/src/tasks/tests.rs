@@ -49,7 +49,7 @@ fn a_whole_file_is_what_it_says() {
         (tasks.name.as_deref(), tasks.cpu, tasks.priority),
         (Some("cell"), Some(1), Some(70))
     );
-    assert_eq!((tasks.wait, tasks.phase), (Way::Adaptive(0.05), GridPhase::At(50_000)));
+    assert_eq!((tasks.wait, tasks.phase), (WaitKind::Adaptive(0.05), GridPhase::At(50_000)));
     let [sense, act] = &tasks.all[..] else { panic!("two") };
     assert_eq!((sense.line, sense.program_line), (11, 12));
     assert_eq!((act.line, act.program_line), (28, 28));
@@ -76,7 +76,7 @@ fn a_whole_file_is_what_it_says() {
 #[test]
 fn the_least_that_is_needed_is_a_name_and_a_period() {
     let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
-    assert_eq!((tasks.wait, tasks.phase, tasks.name), (Way::Sleep, GridPhase::At(0), None));
+    assert_eq!((tasks.wait, tasks.phase, tasks.name), (WaitKind::Sleep, GridPhase::At(0), None));
     assert_eq!(tasks.all[0].spec.task.period().den(), 3);
 }
 
@@ -86,7 +86,7 @@ fn every_wait_of_the_table_can_be_named() {
         let file =
             format!("[supervisor]\nwait = \"{}\"\n[[task]]\nname = \"a\"\nhertz = 3\n", row.name);
         let tasks = TaskFile::parse(file.as_bytes()).expect("fine");
-        assert_eq!(tasks.wait, row.way(None, 0.1));
+        assert_eq!(tasks.wait, row.kind(None, 0.1));
     }
 }
 

@@ -4,7 +4,7 @@
 
 use punctual::periodic::{OnOverrun, Period};
 use punctual::process::{Spec, When};
-use punctual::wait_policy::Way;
+use punctual::wait_policy::WaitKind;
 use punctual_analysis::quantity;
 use punctual_core::time::Span;
 use punctual_os::affinity::CPUS_MAX;
@@ -69,23 +69,23 @@ pub(super) fn wait(
     text: &Text<'_>,
     word: Option<&Word>,
     budget: Option<&Word>,
-) -> Result<Way, TaskFileError> {
+) -> Result<WaitKind, TaskFileError> {
     let share = budget
         .map(|word| quantity::share(word.get_ref()).map_err(|why| text.at(word, &why.to_string())))
         .transpose()?
         .map_or(0.1, quantity::Share::as_one);
     let way = match word {
-        None => Way::Sleep,
+        None => WaitKind::Sleep,
         Some(word) => {
             let row = WAITS.iter().find(|row| row.name == word.get_ref());
             let names = || WAITS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
             let row =
                 row.ok_or_else(|| text.at(word, &format!("wait must be one of {}", names())))?;
-            row.way(None, share)
+            row.kind(None, share)
         }
     };
     match (way, budget) {
-        (Way::Adaptive(_), _) | (_, None) => Ok(way),
+        (WaitKind::Adaptive(_), _) | (_, None) => Ok(way),
         (_, Some(budget)) => Err(text.at(budget, "budget requires wait = \"adaptive\"")),
     }
 }

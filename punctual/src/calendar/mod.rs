@@ -8,10 +8,10 @@
 //! policy is to be terminated, and the next unit starts late, which is counted too. Everything is
 //! checked here and nothing later. Reads no clock, starts nothing.
 //!
-//! Beside a calendar the same loop can run periodic tasks ([`Beside`]): each is started only where
-//! its budget fits before the next unit. [`crate::Calendar`] adds the bodies.
+//! In addition to a calendar the same loop can run periodic tasks ([`Combination`]): each is
+//! started only where its budget fits before the next unit. [`crate::Calendar`] adds the bodies.
 
-mod beside;
+mod combination;
 mod error;
 mod place;
 mod plan;
@@ -23,9 +23,9 @@ use punctual_core::calendar::UNITS_MAX;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Period;
 
-pub use beside::Beside;
+pub use combination::Combination;
 pub use error::{CalendarError, UnitPlace};
-pub use plan::Plan;
+pub use plan::CalendarPlan;
 pub use unit::Unit;
 
 /// Collects units; [`CalendarBuilder::build`] checks them and lays them out.
@@ -59,7 +59,7 @@ impl CalendarBuilder {
     /// The first thing that cannot be, with the names of the units it is about.
     ///
     /// # Real-time: setup only
-    pub fn build(&self) -> Result<Plan, CalendarError> {
+    pub fn build(&self) -> Result<CalendarPlan, CalendarError> {
         let names = self.check()?;
         let ready = place::of(&self.units, &names, self.frame.as_ns())?;
         let mut order: Vec<(u64, usize)> = ready.into_iter().zip(0..).collect();
@@ -71,7 +71,7 @@ impl CalendarBuilder {
             }
         }
         self.check_policies()?;
-        Ok(Plan::of(self.frame, &self.units, &order))
+        Ok(CalendarPlan::of(self.frame, &self.units, &order))
     }
 
     /// Each unit on its own; the index of each name.

@@ -10,7 +10,7 @@ use super::unit::Unit;
 
 /// What an executive runs: units at their places, and whose they are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct CalendarPlan {
     frame: Period,
     /// By task.
     names: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Plan {
     places: Vec<Place>,
 }
 
-impl Plan {
+impl CalendarPlan {
     /// Lays out units that were checked: `order` are their indices and places in the order of the
     /// frame. Tasks are numbered as they come in it.
     pub(super) fn of(frame: Period, units: &[Unit], order: &[(u64, usize)]) -> Self {

@@ -139,7 +139,7 @@ fn periodic_tasks_fit_between_the_units_or_are_refused() {
     let calendar = calendar.expect("a plan");
     let beside = |task: Task, guard: i64| {
         let periodic = Periodic::new().task(task).build().expect("a plan");
-        let both = Beside::with_guard(&calendar, &periodic, Span::from_ns(guard));
+        let both = Combination::with_guard(&calendar, &periodic, Span::from_ns(guard));
         both.map(|both| both.name(2).to_owned()).map_err(|why| why.to_string())
     };
     assert_eq!(beside(task("c", 2_000).budget_ns(400), 0), Ok("c".to_owned()));

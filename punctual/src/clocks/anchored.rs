@@ -51,7 +51,7 @@ impl Anchor {
 
 /// How fast the counter runs, and how well that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct CounterRate {
     /// Ticks in a second of CLOCK_MONOTONIC.
     pub hz: f64,
     /// The relative error is at most this, in parts per billion: both brackets over the time
@@ -68,7 +68,7 @@ pub struct Anchored {
     anchor: Anchor,
     /// The reading that calibration began with.
     origin: Anchor,
-    rate: Rate,
+    rate: CounterRate,
 }
 
 impl Anchored {
@@ -106,7 +106,7 @@ impl Anchored {
     }
 
     /// Whether a rate is further from the one in use than any oscillator or NTP goes.
-    fn drifted(&self, fresh: &Rate) -> bool {
+    fn drifted(&self, fresh: &CounterRate) -> bool {
         let (old, new) = (self.rate.hz, fresh.hz);
         let bound = (self.rate.bound_ppb + fresh.bound_ppb) / 1e9;
         old > 0.0 && new > 0.0 && (new / old - 1.0).abs() > DRIFT_MAX + bound
@@ -115,7 +115,7 @@ impl Anchored {
     /// The rate, and how well it is known.
     ///
     /// # Real-time: setup only
-    pub fn rate(&self) -> Rate {
+    pub fn rate(&self) -> CounterRate {
         self.rate
     }
 
@@ -145,15 +145,15 @@ impl Anchored {
 }
 
 /// Zero when no time lies between the readings.
-fn rate(from: &Anchor, to: &Anchor) -> Rate {
+fn rate(from: &Anchor, to: &Anchor) -> CounterRate {
     let ticks = to.ticks.wrapping_sub(from.ticks) as f64;
     let over_ns = to.ns.saturating_sub(from.ns);
     if over_ns == 0 || ticks <= 0.0 {
-        return Rate { hz: 0.0, bound_ppb: f64::INFINITY, over: Span::ZERO };
+        return CounterRate { hz: 0.0, bound_ppb: f64::INFINITY, over: Span::ZERO };
     }
     // Each reading lies somewhere in its bracket: off by at most half its width.
     let off_ticks = (from.width_ticks + to.width_ticks) as f64 / 2.0;
-    Rate {
+    CounterRate {
         hz: ticks / (over_ns as f64) * 1e9,
         bound_ppb: off_ticks / ticks * 1e9,
         over: Instant::from_ns(to.ns) - Instant::from_ns(from.ns),

@@ -11,7 +11,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
-pub use anchored::{Anchored, Rate};
+pub use anchored::{Anchored, CounterRate};
 pub use cost::{StampCost, wake_cost};
 pub use slew::{Reading, Slew};
 pub use trust::{Untrusted, counter_trust};
@@ -87,7 +87,7 @@ impl MachineClock {
     /// The counter's rate and how well it is known; `None` without counter.
     ///
     /// # Real-time: setup only
-    pub fn rate(&self) -> Option<Rate> {
+    pub fn rate(&self) -> Option<CounterRate> {
         match self {
             Self::Counter(anchored) => Some(anchored.rate()),
             Self::Vdso(..) => None,

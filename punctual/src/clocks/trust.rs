@@ -31,7 +31,7 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_
 /// Whether the kernel of this machine trusts the counter now.
 ///
 /// # Errors
-/// Why it does not, or that this cannot be told.
+/// Why it does not, or that this is unknown.
 ///
 /// # Real-time: setup only
 pub fn counter_trust() -> Result<(), Untrusted> {

@@ -47,7 +47,7 @@ pub(super) fn guarded(
     name: impl FnOnce() -> String,
     ending: &Ending,
 ) -> Flow {
-    // Nothing of the body is used again but by its owner, who is told.
+    // Only its owner uses the body again, who learns of the panic by the end.
     match catch_unwind(AssertUnwindSafe(|| body(cycle))) {
         Ok(flow) => flow,
         Err(panic) => {

@@ -105,7 +105,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// One more task, which is a process of its own: it is started, released, seen and ended by a
-    /// supervisor ([`crate::process`]).
+    /// supervisor, and calls [`Registration`](crate::Registration).
     ///
     /// # Real-time: setup only
     pub fn external(mut self, task: Task, process: Process) -> Self {

@@ -16,10 +16,11 @@ use super::built::Executive;
 use super::facts::facts;
 use super::handle::Handle;
 use super::lane::Lane;
+use super::released::Released;
 use super::run::Run;
 use super::shared::{IDLE, RunState};
 use super::team::{Ends, MainStart, Team};
-use super::thread::{Released, ThreadTask};
+use super::thread::ThreadTask;
 use super::work::Work;
 use crate::error::Error;
 use crate::gcd;
@@ -30,7 +31,7 @@ use crate::safety::Caution;
 use crate::session::ProcessSession;
 use crate::summary::{End, Samples, Summary};
 
-/// What runs beside an executive that nobody accompanies.
+/// The companion of an executive that has none.
 type Nothing<'env> = fn(&Handle<'env>);
 
 impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
@@ -186,6 +187,7 @@ fn summary<C: Clock + Clone + Send>(
     Ok(Summary {
         end,
         tasks,
+        units: shared.units(),
         policy,
         refused,
         warnings,

@@ -30,7 +30,7 @@ impl StopHandle {
     }
 }
 
-/// How an executive is asked to stop, and why it did.
+/// How an executive is stopped, and why it ended.
 #[derive(Debug, Default)]
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 pub(super) struct Ending {

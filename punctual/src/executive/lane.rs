@@ -18,9 +18,9 @@ use super::body::{Bodies, Ranked};
 use super::idle::{Filling, Idle};
 use super::run::{Run, Times};
 use super::shared::IDLE;
-use crate::calendar;
+use crate::calendar::CalendarPlan;
 use crate::counting::{ByRank, Counting};
-use crate::handover::{RunningPlan, RunningUnits, Stretch};
+use crate::handover::{LoopRun, RunningPlan, RunningUnits};
 use crate::loops::ready;
 use crate::neighbours::Neighbour;
 use crate::periodic::Plan;
@@ -44,7 +44,7 @@ pub(super) struct Lane<'env> {
     pub(super) thread: RtThread,
     pub(super) plan: Plan,
     /// And how long before each unit nothing else runs.
-    pub(super) calendar: Option<(Arc<calendar::Plan>, Span)>,
+    pub(super) calendar: Option<(Arc<CalendarPlan>, Span)>,
     /// The calendar's tasks, then the table's.
     pub(super) ranks: Vec<RankOf<'env>>,
     pub(super) idle: Option<Idle<'env>>,
@@ -86,7 +86,7 @@ impl<'env> Lane<'env> {
         Demand { share: (demand.share + self.plan.load() + units).min(1.0), ..demand }
     }
 
-    /// How long it may make no progress; `None` where nobody watches.
+    /// How long it may make no progress; `None` without a watchdog.
     pub(super) fn bound(&self) -> Option<Span> {
         self.thread.bound(self.adapts_to())
     }
@@ -117,7 +117,7 @@ impl<'env> Lane<'env> {
         for RankOf { name, body, entry } in ranks {
             ranked.push(body);
             names.push(name);
-            counting.push(entry.and_then(|entry| run.counting(entry)));
+            counting.push(entry.and_then(|entry| run.counting(entry, epoch)));
         }
         let ending = &run.shared.ending;
         let wait = Filling { wait, idle, counts: &run.shared.idle, ending };
@@ -131,8 +131,8 @@ impl<'env> Lane<'env> {
             let units = calendar.as_ref();
             let units = units.map(|(units, gap)| RunningUnits::new(units, epoch, from, *gap));
             let mut running = RunningPlan::new(plan, epoch, from);
-            let stretch = Stretch { from, end, stop: &ending.stop, turns };
-            let ended = shared.handover.run_with(&mut many, &mut running, units, &stretch);
+            let limits = LoopRun { from, end, stop: &ending.stop, turns };
+            let ended = shared.handover.run_with(&mut many, &mut running, units, &limits);
             shared.watched.disarm();
             run.rest(&ended, &times, &mut many.clock);
             match ended {

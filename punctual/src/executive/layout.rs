@@ -24,7 +24,7 @@ use super::shared::{AllTasks, Closing, Entry, IDLE, LaneShared, LaneTasks, Rules
 use super::sorted::{Sorted, check_load, sort};
 use super::thread::ThreadTask;
 use super::work::Work;
-use crate::calendar::{Beside, CalendarBuilder};
+use crate::calendar::{CalendarBuilder, Combination};
 use crate::checks::check_demands;
 use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
@@ -78,9 +78,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             rules.calendar = lanes[0].calendar.clone();
         }
         thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
-        for task in lanes.iter().flat_map(Lane::counted) {
-            entries[task].stats = Some(Memory::Own(blank(PageKind::Lateness)));
-        }
+        pages(&lanes, &mut entries);
         let of_processes = demands(&processes, &thread);
         let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
 
@@ -104,6 +102,17 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             cautions,
         };
         Ok((plan, ids))
+    }
+}
+
+/// The memory of the statistics of all tasks that loops count.
+fn pages(lanes: &[Lane<'_>], entries: &mut [Entry]) {
+    for task in lanes.iter().flat_map(Lane::counted) {
+        let page = match &entries[task].units[..] {
+            [(_, _, only)] => only.clone(),
+            _ => blank(PageKind::Lateness),
+        };
+        entries[task].stats = Some(Memory::Own(page));
     }
 }
 
@@ -239,8 +248,8 @@ fn add_calendar<'env>(
     let plan =
         units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
     let beside = match gap {
-        Some(gap) => Beside::with_guard(&plan, &lane.plan, gap),
-        None => Beside::new(&plan, &lane.plan),
+        Some(gap) => Combination::with_guard(&plan, &lane.plan, gap),
+        None => Combination::new(&plan, &lane.plan),
     };
     let gap = beside?.guard();
     let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
@@ -256,7 +265,10 @@ fn add_calendar<'env>(
             .remove(&name)
             .ok_or_else(|| Error::from(ExecutiveError::NoBody(name.clone())))?;
         lane.push(&name, Ranked::Here(body), Some(entries.len()));
-        entries.push(Entry { name, stats: None, removed: false });
+        let own = plan.units().filter(|(_, place)| place.task as usize == task);
+        let units =
+            own.map(|(unit, place)| (unit.to_owned(), place.ready_ns, blank(PageKind::Lateness)));
+        entries.push(Entry { units: units.collect(), ..Entry::new(name) });
     }
     lane.ranks.extend(table);
     lane.calendar = Some((Arc::new(plan), gap));

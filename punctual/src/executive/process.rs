@@ -23,7 +23,7 @@ pub struct Process {
 
 impl Process {
     /// The process of this program and its arguments, which the executive starts; it comes by
-    /// [`Registration::from_env`](crate::process::Registration::from_env).
+    /// [`Registration::from_env`](crate::Registration::from_env).
     ///
     /// # Real-time: setup only
     pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
@@ -32,7 +32,7 @@ impl Process {
 
     /// A process that was started by hand and joins an executive of a name
     /// ([`ExecutiveBuilder::name`](crate::ExecutiveBuilder::name)) by
-    /// [`Registration::join`](crate::process::Registration::join).
+    /// [`Registration::join`](crate::Registration::join).
     ///
     /// # Real-time: setup only
     pub fn joining() -> Self {

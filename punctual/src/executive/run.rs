@@ -13,7 +13,7 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::time::{Instant, Span};
 
-use super::shared::{Shared, pause};
+use super::shared::{Entry, Shared, pause};
 use crate::counting::{Counting, Stats as Memory, Words};
 use crate::error::{Error, Kind};
 use crate::session::Refusal;
@@ -126,13 +126,19 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
         self.with(|setup| setup.rings = rings);
     }
 
-    /// What keeps the cycles of a task.
-    pub(super) fn counting(&self, entry: usize) -> Option<Counting> {
-        let Some(Memory::Own(stats)) = self.shared.tasks().entries[entry].stats.clone() else {
-            return None;
-        };
+    /// What keeps the cycles of a task, and those of its units where it has some.
+    pub(super) fn counting(&self, entry: usize, epoch: Instant) -> Option<Counting> {
+        let Entry { stats, units, .. } = self.shared.tasks().entries[entry].clone();
+        let Some(Memory::Own(stats)) = stats else { return None };
         let ring = self.with(|setup| setup.rings.get(entry).cloned().flatten());
-        Some(Counting::on(stats, ring))
+        let counting = Counting::on(stats, ring);
+        Some(match &self.shared.rules.calendar {
+            Some((calendar, _)) if units.len() > 1 => {
+                let pages = units.into_iter().map(|(_, ready_ns, page)| (ready_ns, page));
+                counting.by_unit(epoch, calendar.frame(), pages.collect())
+            }
+            _ => counting,
+        })
     }
 
     /// The main loop has found its clock and its epoch.

@@ -9,6 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual_core::executive::cancel::Token;
+use punctual_core::stats::View;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
@@ -16,8 +17,8 @@ use super::body::Parts;
 use super::ending::Ending;
 use super::id::TaskId;
 use super::idle::IdleCounts;
-use crate::calendar;
-use crate::counting::Stats as Memory;
+use crate::calendar::CalendarPlan;
+use crate::counting::{Stats as Memory, Words};
 use crate::handover::Handover;
 use crate::monitor::{Force, Watched};
 use crate::periodic::{Periodic, Plan};
@@ -76,6 +77,9 @@ pub(super) struct Entry {
     /// None for a process whose memory is not there yet.
     pub(super) stats: Option<Memory>,
     pub(super) removed: bool,
+    /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
+    /// of each; that of an only one is the task's.
+    pub(super) units: Vec<(String, u64, Words)>,
 }
 
 /// The periodic tasks of one loop as they are now.
@@ -101,7 +105,7 @@ pub(super) struct Rules {
     pub(super) most: f64,
     pub(super) tick: Option<Duration>,
     /// The calendar, and how long before each unit nothing else runs.
-    pub(super) calendar: Option<(Arc<calendar::Plan>, Span)>,
+    pub(super) calendar: Option<(Arc<CalendarPlan>, Span)>,
 }
 
 impl Rules {
@@ -124,7 +128,7 @@ pub(super) struct Shared<'env> {
     number: u64,
     pub(super) ending: Arc<Ending>,
     pub(super) lanes: Vec<LaneShared<'env>>,
-    /// Of the tasks in threads of their own that nobody releases.
+    /// Of the tasks in threads of their own that wait for themselves, or for a device.
     pub(super) threads: Vec<Watched>,
     pub(super) idle: IdleCounts,
     /// Whether there is a task that may have to be cancelled.
@@ -187,6 +191,17 @@ impl<'env> Shared<'env> {
         entries.iter().map(Entry::stats).collect()
     }
 
+    /// What each unit of the calendar did, in the order of the frame.
+    pub(super) fn units(&self) -> Vec<Stats> {
+        let entries = self.tasks().entries.clone();
+        let mut units: Vec<_> = entries.iter().flat_map(|entry| &entry.units).collect();
+        units.sort_by_key(|(_, ready_ns, _)| *ready_ns);
+        units
+            .iter()
+            .map(|(name, _, page)| Stats::of(name, View::open(page).ok().as_ref()))
+            .collect()
+    }
+
     /// How the watchdog ended it, if it did.
     pub(super) fn forced(&self) -> Option<Force> {
         let loops = self.lanes.iter().map(|lane| &lane.watched);
@@ -219,6 +234,11 @@ impl<'env> Shared<'env> {
 }
 
 impl Entry {
+    /// A task of this name, without statistics yet.
+    pub(super) fn new(name: String) -> Self {
+        Self { name, stats: None, removed: false, units: Vec::new() }
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let view = self.stats.as_ref().and_then(Memory::view);
         Stats::of(&self.name, view.as_ref())

@@ -34,7 +34,7 @@ pub(super) fn sort<'env>(
     let mut sorted = Sorted::default();
     for Given { task, work } in given {
         let at = entries.len();
-        entries.push(Entry { name: task.name.clone(), stats: None, removed: false });
+        entries.push(Entry::new(task.name.clone()));
         let cannot = |why| Err(Error::from(BuildError::Cannot(task.name.clone(), why)));
         match (work, &task.placement.0) {
             (Work::Triggered(..), Place::Cpu(_)) => {
@@ -59,9 +59,9 @@ pub(super) fn sort<'env>(
                     _ => 0,
                 };
                 thread.check(task.period)?;
-                let asked = thread.policy.map_or(1, fifo);
-                if fifo(main) > 0 && asked >= fifo(main) {
-                    return Err(ExecutiveError::NotBelow(task.name, asked, fifo(main)).into());
+                let own = thread.policy.map_or(1, fifo);
+                if fifo(main) > 0 && own >= fifo(main) {
+                    return Err(ExecutiveError::NotBelow(task.name, own, fifo(main)).into());
                 }
                 sorted.threads.push((at, task, Work::Body(body)));
             }

@@ -13,8 +13,9 @@ use punctual_os::affinity::CpuMask;
 use super::clocking::Clocking;
 use super::lane::{Lane, LaneEnd, LoopEnd};
 use super::outside::supervise;
+use super::released::Released;
 use super::run::Run;
-use super::thread::{self, Released, ThreadTask};
+use super::thread::{self, ThreadTask};
 use super::watch::watch;
 use super::work::Work;
 use crate::checks::check_period;
@@ -143,8 +144,8 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
         let all = self.threads.iter().zip(self.released);
-        let remotes =
-            all.filter_map(|(of, released)| released.post(of, epoch, run.counting(of.entry)?));
+        let remotes = all
+            .filter_map(|(of, released)| released.post(of, epoch, run.counting(of.entry, epoch)?));
         let remotes: Vec<_> = remotes.collect();
         self.released.iter().for_each(Released::open);
         if let Some(recording) = self.recording {

@@ -4,9 +4,8 @@
 //! one that waits for itself; and what its device takes, by one that a device triggers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicU64;
 
-use punctual_core::block::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
+use punctual_core::block::{ClientStep, TaskClient};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
@@ -22,22 +21,20 @@ use punctual_os::scheduler::SchedPolicy;
 use super::body::{Body, guarded};
 use super::ending::Ending;
 use super::pace::Pace;
+use super::released::Released;
 use super::run::{Run, Times};
 use super::trigger::Trigger;
 use super::work::Work;
 use crate::counting::Counting;
 use crate::loops::ready;
-use crate::monitor::{Guarded, RunawayRule, Watched};
+use crate::monitor::Watched;
 use crate::periodic::Plan;
-use crate::remote::{RemoteCounts, RemoteOverrun, RemoteTask};
+use crate::remote::{RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
 use crate::safety::{self, Demand};
 use crate::session::ThreadSession;
 use crate::task::{Place, Task};
 use crate::wait_policy::WaitPolicy;
-
-/// The only thread that is ever released for a task.
-const ONLY: u64 = 1;
 
 /// A task in a thread of its own, but for its work.
 #[derive(Debug)]
@@ -89,59 +86,6 @@ impl ThreadTask {
     }
 }
 
-/// What the thread of a released task shares with its server and its monitor.
-#[derive(Debug, Default)]
-pub(super) struct Released {
-    memory: Vec<AtomicU64>,
-    door: TaskGate,
-    counts: RemoteCounts,
-    guarded: Guarded,
-}
-
-impl Released {
-    pub(super) fn new() -> Self {
-        let memory = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
-        Self { memory, ..Self::default() }
-    }
-
-    /// Who releases it.
-    pub(super) fn post(
-        &self,
-        of: &ThreadTask,
-        epoch: Instant,
-        kept: Counting,
-    ) -> Option<RemoteTask<'_, Counting>> {
-        let Pace::Remote { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
-        let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
-        Some(RemoteTask {
-            server: TaskServer::new(&self.memory, terms)?,
-            kept,
-            door: &self.door,
-            counts: &self.counts,
-            limits,
-            on_overrun,
-            scope: Scope::Process,
-        })
-    }
-
-    /// As its monitor sees it.
-    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
-        let Pace::Remote { phase_ns, grace, .. } = of.pace else { return None };
-        let releases = of.task.releases(epoch, phase_ns);
-        Some(RunawayRule::new(&self.memory, releases, grace, of.policy, &self.guarded))
-    }
-
-    /// Has it released from now on.
-    pub(super) fn open(&self) {
-        self.door.open(ONLY);
-    }
-
-    /// How often it lost its real-time policy because it ran on.
-    pub(super) fn demotions(&self) -> u64 {
-        self.guarded.demotions()
-    }
-}
-
 impl ThreadTask {
     /// Runs it to its end, on the calling thread.
     pub(super) fn run<C: Clock + Clone + Send>(
@@ -175,7 +119,7 @@ impl ThreadTask {
         };
         let name = &self.task.name;
         let only = Only { body, name, watched, tid: process::tid(), ending };
-        let counting = run.counting(self.entry);
+        let counting = run.counting(self.entry, epoch);
         match (&self.pace, wait, trigger, counting) {
             (Pace::Own(plan), Some(wait), _, Some(counting)) => {
                 let mut many = Many { clock, wait, tasks: only, observe: counting };
@@ -257,7 +201,7 @@ fn released_remotely(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut on
     }
 }
 
-/// A body behind rank 0, watched while it runs where nobody else sees that.
+/// A body behind rank 0, watched while it runs where no server sees that.
 struct Only<'b, 'env> {
     body: &'b mut Body<'env>,
     name: &'b str,

@@ -6,8 +6,9 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::cancel::Token;
 use punctual_core::time::Span;
 
+use super::released::Released;
 use super::run::Run;
-use super::thread::{Released, ThreadTask};
+use super::thread::ThreadTask;
 use crate::monitor::{Monitor, Progress, RunawayRule};
 
 /// The monitor of all loops and of the tasks beside them.

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use punctual_core::follow::Settings;
 use punctual_core::time::Span;
@@ -19,6 +20,8 @@ pub(super) const EVERY_MIN: Span = Span::from_ms(1);
 /// Why a reference cannot be followed.
 #[derive(Debug)]
 pub(crate) enum FollowError {
+    /// This device cannot be opened, or is no PTP clock.
+    Device(PathBuf, io::Error),
     /// This reference could not be read.
     Unreadable(String),
     /// The time between two readings is below [`Follow::EVERY_MIN`].
@@ -35,6 +38,7 @@ impl FollowError {
     /// What kind of thing it is.
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
+            Self::Device(..) => ErrorKind::Device,
             Self::Unreadable(_) => ErrorKind::Unreadable,
             Self::Thread(_) => ErrorKind::Thread,
             _ => ErrorKind::Setting,
@@ -45,6 +49,7 @@ impl FollowError {
 impl fmt::Display for FollowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Device(path, why) => write!(f, "{}: {why}", path.display()),
             Self::Unreadable(reference) => write!(f, "{reference} cannot be read"),
             Self::Every(every) => {
                 write!(f, "time between two readings must be at least {EVERY_MIN} (got {every})")

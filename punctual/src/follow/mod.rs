@@ -39,6 +39,7 @@ use follower::Common;
 
 pub(crate) use error::FollowError;
 pub use follower::{FollowedClock, Follower};
+#[doc(hidden)]
 pub use ptp::PtpClock;
 pub use reference::Reference;
 

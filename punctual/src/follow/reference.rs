@@ -3,12 +3,15 @@
 //! For the thread that follows. May make system calls, which is why no loop reads them itself.
 
 use std::fmt;
+use std::path::Path;
 
 use punctual_core::follow::ClockReading;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 
+use super::error::FollowError;
 use super::ptp::PtpClock;
+use crate::error::Error;
 
 /// Readings of which the one in the narrowest bracket counts.
 const READINGS: usize = 10;
@@ -19,7 +22,8 @@ pub enum Reference {
     Tai,
     /// CLOCK_REALTIME: the time of day.
     Realtime,
-    /// A PTP hardware clock.
+    /// A PTP hardware clock: see [`Reference::ptp`].
+    #[doc(hidden)]
     Ptp(PtpClock),
     /// Whatever the caller reads: a bus's distributed clocks, a sound card. `None` while it cannot
     /// be read.
@@ -126,6 +130,18 @@ pub(super) fn span(ns: u64) -> Span {
 }
 
 impl Reference {
+    /// A PTP hardware clock as the system shows it: `/dev/ptp0`.
+    ///
+    /// # Errors
+    /// There is no such device, no right to open it, or it is no PTP clock.
+    ///
+    /// # Real-time: setup only
+    pub fn ptp(device: impl AsRef<Path>) -> Result<Self, Error> {
+        let device = device.as_ref();
+        let clock = PtpClock::open(device);
+        clock.map(Self::Ptp).map_err(|why| FollowError::Device(device.to_owned(), why).into())
+    }
+
     /// Both clocks at one moment; `None` where the reference could not be read.
     ///
     /// # Real-time: setup only

@@ -17,7 +17,7 @@ fn made_up(stepped: Arc<AtomicBool>) -> Reference {
     }))
 }
 
-/// Waits until the follower has counted what is asked for.
+/// Waits until the follower has reached this status.
 fn until(follower: &Follower, reached: impl Fn(ServoStatus) -> bool) -> ServoStatus {
     let end = monotonic() + Span::from_ms(60_000);
     while !reached(follower.status()) && monotonic() < end {

@@ -20,7 +20,7 @@
 //! use punctual::clocks::MachineClock;
 //! use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 //! use punctual_core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
-//! use punctual::handover::{Exchange, Change, Handover, RunningPlan, Stretch};
+//! use punctual::handover::{Exchange, Change, Handover, RunningPlan, LoopRun};
 //! use punctual::periodic::{Periodic, Period, Task};
 //!
 //! /// A counter a rank.
@@ -54,8 +54,8 @@
 //!         let tasks = Counts(vec![&steady]);
 //!         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
 //!         let end = from + Span::from_ms(60_000);
-//!         let stretch = Stretch { from, end, stop: &stop, turns: &turns };
-//!         handover.run(&mut many, &mut running, &stretch)
+//!         let run = LoopRun { from, end, stop: &stop, turns: &turns };
+//!         handover.run(&mut many, &mut running, &run)
 //!     });
 //!     let next = one.clone().task(task("guest", 500)).build_after(&plan).expect("it fits");
 //!     let of = |name: &str| if name == "guest" { &guest } else { &steady };
@@ -87,7 +87,7 @@ use crate::periodic::{Plan, PlanStorage, Successor};
 
 pub use publish::{Answer, Handover};
 pub use refused::Refused;
-pub use run::{RunningUnits, Stretch};
+pub use run::{LoopRun, RunningUnits};
 
 /// How often a loop looks whether there is a change, at least.
 pub const LOOK: Span = Span::from_ms(100);

@@ -1,13 +1,13 @@
 //! The place where a change is handed to the loop, and what was there before comes back.
 //!
-//! For the publishing thread. The flag says whose the place is; so nobody ever waits for its lock,
-//! which is there because it needs no unsafe code. (A ring or a channel between the two would make
-//! the loop spin while a sender that it keeps from running is halfway through.)
+//! For the publishing thread. The flag says whose the place is, so that no thread ever waits for
+//! its lock, which is there because it needs no unsafe code. (A ring or a channel between the two
+//! would make the loop spin while a sender that it keeps from running is halfway through.)
 
 use std::fmt;
 #[expect(
     clippy::disallowed_types,
-    reason = "the flag says whose it is: nobody ever waits for it"
+    reason = "the flag says whose it is: no thread ever waits for it"
 )]
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -22,11 +22,14 @@ use super::refused::Refused;
 const LOOK_NS: u64 = 500_000;
 
 /// Where changes are handed over.
-#[expect(clippy::disallowed_types, reason = "the flag says whose it is: nobody ever waits for it")]
+#[expect(
+    clippy::disallowed_types,
+    reason = "the flag says whose it is: no thread ever waits for it"
+)]
 pub struct Handover<B> {
     /// 0 while the place is the publisher's; otherwise it is the loop's, which should have so many
     /// nanoseconds of time for the switch.
-    pub(super) asked: AtomicU64,
+    pub(super) request_ns: AtomicU64,
     pub(super) place: Mutex<Option<Box<Change<B>>>>,
     /// No loop will take anything any more.
     over: AtomicBool,
@@ -41,7 +44,7 @@ pub type Answer<B> = Result<Box<Change<B>>, (Refused, Box<Change<B>>)>;
 impl<B> fmt::Debug for Handover<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handover")
-            .field("asked", &self.asked)
+            .field("request_ns", &self.request_ns)
             .field("over", &self.over)
             .field("last", &self.last)
             .finish_non_exhaustive()
@@ -58,10 +61,10 @@ impl<B> Handover<B> {
     /// A place for the changes of one executive, which runs now or will.
     ///
     /// # Real-time: setup only
-    #[expect(clippy::disallowed_types, reason = "nobody ever waits for it")]
+    #[expect(clippy::disallowed_types, reason = "no thread ever waits for it")]
     pub fn new() -> Self {
         Self {
-            asked: AtomicU64::new(0),
+            request_ns: AtomicU64::new(0),
             place: Mutex::new(None),
             over: AtomicBool::new(false),
             last: AtomicBool::new(false),
@@ -104,7 +107,7 @@ impl<B> Handover<B> {
         }
         let room_ns = change.room_ns();
         self.put(Some(change));
-        self.asked.store(room_ns, Ordering::Release);
+        self.request_ns.store(room_ns, Ordering::Release);
         Ok(())
     }
 
@@ -118,11 +121,11 @@ impl<B> Handover<B> {
         }
         // In this order: what is over answered before.
         let over = self.over.load(Ordering::Acquire);
-        let taken = self.asked.load(Ordering::Acquire) == 0;
+        let taken = self.request_ns.load(Ordering::Acquire) == 0;
         if !taken && !over {
             return None;
         }
-        self.asked.store(0, Ordering::Relaxed);
+        self.request_ns.store(0, Ordering::Relaxed);
         let change = self.put(None);
         self.publishing.store(false, Ordering::Release);
         let mut change = change?;
@@ -145,7 +148,7 @@ impl<B> Handover<B> {
     pub fn finish(&self) {
         self.last.store(true, Ordering::Release);
         if !self.publishing.load(Ordering::Acquire) {
-            self.asked.store(1, Ordering::Release);
+            self.request_ns.store(1, Ordering::Release);
         }
     }
 

@@ -17,15 +17,15 @@ use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
 
 use super::{Change, Exchange, Handover, LOOK, RunningPlan};
-use crate::calendar;
+use crate::calendar::CalendarPlan;
 
 /// A look that never comes: waits are as long as they are.
 const NEVER: Span = Span::from_ns(i64::MAX);
 
-/// When a run ends, and who may end it.
+/// When a run of the loop ends, and what may end it.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch<'s> {
-    /// The first release is at or after this instant, as [`RunningPlan::new`] was told.
+pub struct LoopRun<'s> {
+    /// The first release is at or after this instant, as given to [`RunningPlan::new`].
     pub from: Instant,
     /// Releases at or after this instant do not run.
     pub end: Instant,
@@ -50,7 +50,7 @@ impl<'c> RunningUnits<'c> {
     /// other plan run until `guard` before a unit.
     ///
     /// # Real-time: setup only
-    pub fn new(plan: &'c calendar::Plan, epoch: Instant, from: Instant, guard: Span) -> Self {
+    pub fn new(plan: &'c CalendarPlan, epoch: Instant, from: Instant, guard: Span) -> Self {
         let (table, mut progress) = (plan.calendar(epoch), plan.storage());
         // No frame is begun in its middle.
         let frames = Releases::new(epoch, plan.frame());
@@ -71,7 +71,7 @@ impl<B> Handover<B> {
         &self,
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
-        stretch: &Stretch<'_>,
+        run: &LoopRun<'_>,
     ) -> Ended
     where
         C: Clock,
@@ -80,7 +80,7 @@ impl<B> Handover<B> {
         O: Observe,
         B: Exchange<D, O>,
     {
-        self.run_with(many, running, None, stretch)
+        self.run_with(many, running, None, run)
     }
 
     /// The same with the units of a calendar, which stay: changes are of the plan alone.
@@ -91,7 +91,7 @@ impl<B> Handover<B> {
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
         mut units: Option<RunningUnits<'_>>,
-        stretch: &Stretch<'_>,
+        run: &LoopRun<'_>,
     ) -> Ended
     where
         C: Clock,
@@ -101,7 +101,7 @@ impl<B> Handover<B> {
         B: Exchange<D, O>,
     {
         let ended = loop {
-            if let Some(ended) = self.leg(many, running, units.as_mut(), stretch) {
+            if let Some(ended) = self.leg(many, running, units.as_mut(), run) {
                 break ended;
             }
         };
@@ -115,7 +115,7 @@ impl<B> Handover<B> {
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
         units: Option<&mut RunningUnits<'_>>,
-        stretch: &Stretch<'_>,
+        run: &LoopRun<'_>,
     ) -> Option<Ended>
     where
         C: Clock,
@@ -148,8 +148,8 @@ impl<B> Handover<B> {
                 }
             }
         };
-        schedule = schedule.leave_on(&self.asked, stretch.turns, look);
-        let ended = many.obey(&mut schedule, stretch.end, stretch.stop);
+        schedule = schedule.leave_on(&self.request_ns, run.turns, look);
+        let ended = many.obey(&mut schedule, run.end, run.stop);
         if !schedule.left() {
             return Some(ended);
         }
@@ -157,7 +157,7 @@ impl<B> Handover<B> {
             *position = unit_state.position();
         }
         // No release before the first one, also where there is a change before that.
-        let now = many.clock.now().max(stretch.from - Span::from_ns(1));
+        let now = many.clock.now().max(run.from - Span::from_ns(1));
         let Ok(mut place) = self.place.try_lock() else { return None };
         if let Some(change) = &mut *place {
             let taken = change.take((&table, &mut state), many, now);
@@ -167,7 +167,7 @@ impl<B> Handover<B> {
             }
         }
         drop(place);
-        self.asked.store(0, Ordering::Release);
+        self.request_ns.store(0, Ordering::Release);
         None
     }
 }

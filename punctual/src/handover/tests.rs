@@ -35,7 +35,7 @@ impl Clock for Now<'_> {
 /// A random change: removes each task with one in four chances, adds some of these.
 #[derive(Clone, Debug)]
 struct Step {
-    /// Cycles before it is asked for.
+    /// Cycles before it is requested.
     after: u32,
     remove: u64,
     add: Vec<(usize, usize)>,
@@ -118,7 +118,7 @@ struct World<'w> {
     ids: Vec<usize>,
     tasks: Vec<(usize, Task)>,
     plan: Plan,
-    asked: Option<(Vec<(usize, Task)>, Plan)>,
+    requested: Option<(Vec<(usize, Task)>, Plan)>,
     steps: std::vec::IntoIter<Step>,
     wait: u32,
     next: Option<Step>,
@@ -162,7 +162,7 @@ impl World<'_> {
                 Err((Refused::Ended, _)) if ended => return,
                 Err((why, _)) => panic!("{why}"),
             };
-            let (tasks, plan) = self.asked.take().expect("asked for");
+            let (tasks, plan) = self.requested.take().expect("requested");
             assert_eq!(done.before().plan(), &self.plan);
             let mut lives = self.lives.borrow_mut();
             for (rank, id) in ids(&self.plan).into_iter().enumerate() {
@@ -183,7 +183,7 @@ impl World<'_> {
     /// Asks for the next change when it is time.
     fn publish(&mut self) {
         self.hear(false);
-        if self.asked.is_some() {
+        if self.requested.is_some() {
             return;
         }
         if self.wait > 0 {
@@ -219,7 +219,7 @@ impl World<'_> {
         let beside = Ids { ids: ids(&next.plan), now: self.now, at_ns: 0 };
         let plan = next.plan.clone();
         self.handover.offer(Change::new(next, EPOCH, beside)).expect("none under way");
-        self.asked = Some((tasks, plan));
+        self.requested = Some((tasks, plan));
     }
 }
 
@@ -256,7 +256,7 @@ fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, 
         ids: ids(&plan),
         tasks,
         plan,
-        asked: None,
+        requested: None,
         steps: steps.into_iter(),
         wait: 0,
         next: None,
@@ -266,8 +266,8 @@ fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, 
     // Some before the first release.
     (0..10).for_each(|_| many.tasks.publish());
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
-    let stretch = Stretch { from, end: Instant::from_ns(END_NS), stop: &stop, turns: &turns };
-    let ended = handover.run(&mut many, &mut running, &stretch);
+    let run = LoopRun { from, end: Instant::from_ns(END_NS), stop: &stop, turns: &turns };
+    let ended = handover.run(&mut many, &mut running, &run);
     many.tasks.hear(true);
     for (rank, id) in ids(running.plan()).into_iter().enumerate() {
         let counters = running.counters(rank);
@@ -286,7 +286,7 @@ proptest! {
         prop_assert_eq!(ended, Ended::Finished);
         for (id, life) in &lives {
             let Some(counters) = life.counters else {
-                prop_assert_eq!(life.from_ns, u64::MAX, "asked for at the end: {} {:?}", id, life);
+                prop_assert_eq!(life.from_ns, u64::MAX, "requested at the end: {} {:?}", id, life);
                 continue;
             };
             prop_assert_eq!(&life.seen, &life.punctual(), "{}: {:?}", id, life.task);
@@ -316,10 +316,10 @@ proptest! {
                 prop_assert!(moves || seen.release_ns == life.release_ns(seen.n));
                 next = seen.n + 1;
             }
-            let told: u64 = life.seen.iter().map(|seen| seen.missed).sum();
+            let counted: u64 = life.seen.iter().map(|seen| seen.missed).sum();
             prop_assert_eq!(counters.ran, life.seen.len() as u64);
-            // Some may be missed that no cycle was told of yet.
-            prop_assert!(counters.missed >= told && (!moves || told == 0));
+            // Some may be missed that no cycle has counted yet.
+            prop_assert!(counters.missed >= counted && (!moves || counted == 0));
         }
     }
 }
@@ -342,8 +342,8 @@ fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     let mut running = RunningPlan::new(plan.clone(), EPOCH, EPOCH);
     let mut many = Many { clock: Now(&now), wait: Sleep, tasks: Never, observe: () };
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
-    let stretch = Stretch { from: EPOCH, end: EPOCH, stop: &stop, turns: &turns };
-    assert_eq!(handover.run(&mut many, &mut running, &stretch), Ended::Finished);
+    let run = LoopRun { from: EPOCH, end: EPOCH, stop: &stop, turns: &turns };
+    assert_eq!(handover.run(&mut many, &mut running, &run), Ended::Finished);
     let answer = handover.answer().map(|answer| answer.map_err(|(why, _)| why));
     assert_eq!(answer.map(Result::err), Some(Some(Refused::Misfit(Misfit::Epoch))));
     let (why, _) = handover.publish(change(EPOCH.as_ns())).expect_err("it is over");

@@ -76,7 +76,7 @@ const LEAD: Span = Span::from_us(100);
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
 /// # let each_ms = each_ms.thread(RtThread::any().wait(WaitPolicy::sleep()));
 /// let mut each_ms = each_ms.start_on(follower.clock())?;
-/// let cycle = each_ms.wait().expect("nobody stops it");
+/// let cycle = each_ms.wait().expect("it is not stopped");
 /// assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
 /// # Ok::<(), punctual::Error>(())
 /// ```
@@ -225,6 +225,7 @@ impl<C: Clock> Loop<C> {
         Summary {
             end,
             tasks,
+            units: Vec::new(),
             policy,
             refused,
             warnings,

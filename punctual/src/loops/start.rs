@@ -25,7 +25,7 @@ use crate::recording::{Facts, Recording};
 use crate::rt_thread::RtThread;
 use crate::safety::Caution;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
-use crate::wait_policy::{WaitPolicy, Way};
+use crate::wait_policy::{WaitKind, WaitPolicy};
 
 /// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
 pub const LISTEN: Span = Span::from_ms(300);
@@ -142,8 +142,8 @@ pub fn strategy<C: Clock>(
     period: Period,
     clock: &mut C,
 ) -> (Strategy, Vec<String>) {
-    let Way::Adaptive(budget) = wait.way else {
-        return (wait.way.strategy(period, || wake_cost(clock)), Vec::new());
+    let WaitKind::Adaptive(budget) = wait.kind else {
+        return (wait.kind.strategy(period, || wake_cost(clock)), Vec::new());
     };
     let cost = wake_cost(clock);
     let aim = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };

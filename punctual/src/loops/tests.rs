@@ -9,7 +9,7 @@ use punctual_testkit::skip;
 
 use super::*;
 use crate::rt_thread::RtThread;
-use crate::wait_policy::{WaitPolicy, Way};
+use crate::wait_policy::{WaitKind, WaitPolicy};
 
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
@@ -144,10 +144,10 @@ fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
     let ms = Period::hz(1_000).expect("in range");
     let said = |builder: LoopBuilder| builder.check().expect_err("refused").to_string();
     let wait = |wait: WaitPolicy| said(Loop::builder(ms).thread(RtThread::any().wait(wait)));
-    let way = |way: Way| wait(WaitPolicy::from(way));
+    let kind = |kind: WaitKind| wait(WaitPolicy::from(kind));
     assert!(said(Loop::builder(ms).phase(Phase::At(1_000_000))).contains("got 1000000 ns"));
-    assert!(way(Way::Fixed(Span::from_ms(1))).contains("margin must be from 0"));
-    assert!(way(Way::Fixed(Span::from_ns(-1))).contains("got -1 ns"));
+    assert!(kind(WaitKind::Fixed(Span::from_ms(1))).contains("margin must be from 0"));
+    assert!(kind(WaitKind::Fixed(Span::from_ns(-1))).contains("got -1 ns"));
     let rearm = wait(WaitPolicy::rearm(Period::from_ns(2_000_000)));
     assert!(rearm.contains("exceeds the period of 1000000 ns (got 2000000 ns)"), "{rearm}");
     let budget = |share| wait(WaitPolicy::adaptive().cpu_budget(share));

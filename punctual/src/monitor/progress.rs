@@ -1,7 +1,7 @@
 //! The watchdog: ends a loop that does not yield, before it takes the machine away.
 //!
 //! A rule of the monitor. Looks at the loop's progress and at nothing else; demotes the loop's
-//! thread to SCHED_OTHER and asks it to stop. On a machine with one CPU the kernel's real-time
+//! thread to SCHED_OTHER and sets its stop flag. On a machine with one CPU the kernel's real-time
 //! throttling has to let it run.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -30,11 +30,11 @@ pub struct Watched {
 /// How a loop was ended by force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It had the CPU and did not yield: it was made SCHED_OTHER and asked to stop.
+    /// It had the CPU and did not yield: it was made SCHED_OTHER and its stop flag set.
     Demoted,
-    /// As before, but the kernel refused to demote it: it was asked to stop.
+    /// As before, but the kernel refused to demote it: its stop flag was set.
     NotDemoted,
-    /// It did not get the CPU: all watched loops were made SCHED_OTHER and asked to stop.
+    /// It did not get the CPU: all watched loops were made SCHED_OTHER and their stop flag set.
     Starved,
 }
 

@@ -163,8 +163,8 @@ mod tests {
     /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it unheard, and eight times as much
     /// noise anywhere.
     fn noisy() -> Vec<Gap> {
-        let heard = (0..75u64).filter(|k| k % 10 != 3);
-        let tick = heard.map(|k| k * 4_000_000 + 1_200_000 + k * 7_919 % 5_000);
+        let observed = (0..75u64).filter(|k| k % 10 != 3);
+        let tick = observed.map(|k| k * 4_000_000 + 1_200_000 + k * 7_919 % 5_000);
         gaps(tick.chain(noise(600)))
     }
 

@@ -3,7 +3,7 @@
 //!
 //! For whoever runs a loop. Each request is tried; a refusal is kept, never fatal, and never
 //! silent. Everything is put back when the session ends; sessions nest, in any order: what one
-//! asked for stays as long as it lives. Why the kernel refuses is not judged here.
+//! requested stays as long as it lives. Why the kernel refuses is not judged here.
 
 mod process;
 mod thread;

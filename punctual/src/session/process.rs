@@ -23,7 +23,7 @@ struct Shared<T> {
 impl<T> Shared<T> {
     const NOBODY: Self = Self { sessions: 0, got: None };
 
-    /// One session more; what the kernel said when the first one asked.
+    /// One session more; what the kernel answered to the first one.
     fn take(&mut self, ask: impl FnOnce() -> Result<T, Errno>) -> Result<(), Errno> {
         self.sessions += 1;
         self.got.get_or_insert_with(ask).as_ref().map(drop).map_err(|&why| why)

@@ -173,16 +173,22 @@ fn named(files: &[File], path: &[String]) -> Api {
     api
 }
 
-/// The names that the root passes on from the library's own modules, seen and hidden.
+/// The names that the root passes on from the library's own modules, and those that any module
+/// passes on with `#[doc(hidden)]`.
 fn root_names(files: &[File]) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut seen, mut hidden) = (BTreeSet::new(), BTreeSet::new());
-    let root = sources(files, "punctual").find(|file| file.path == "punctual/src/lib.rs");
-    let Some(rust) = root.and_then(|file| file.rust.as_ref()) else { return (seen, hidden) };
-    for found in paths::uses(&rust.code).into_iter().filter(|found| found.public) {
-        let names = if is_hidden_item(rust, found.at) { &mut hidden } else { &mut seen };
-        names.extend(found.names.into_iter().map(|named| named.name));
+    let (mut shown, mut hidden) = (BTreeSet::new(), BTreeSet::new());
+    for file in sources(files, "punctual") {
+        let Some(rust) = &file.rust else { continue };
+        for found in paths::uses(&rust.code).into_iter().filter(|found| found.public) {
+            let names = found.names.into_iter().map(|named| named.name);
+            if is_hidden_item(rust, found.at) {
+                hidden.extend(names);
+            } else if file.path == "punctual/src/lib.rs" {
+                shown.extend(names);
+            }
+        }
     }
-    (seen, hidden)
+    (shown, hidden)
 }
 
 /// Whether an attribute of the item at `at` is `doc(hidden)`.

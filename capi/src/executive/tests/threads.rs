@@ -137,7 +137,7 @@ fn a_descriptor_triggers_as_often_as_it_is_readable() {
     assert_eq!(made.ran(0), 4);
 }
 
-/// Goes on after it was told to end until its thread has lost its real-time policy, where it had
+/// Goes on after it was cancelled until its thread has lost its real-time policy, where it had
 /// one.
 unsafe extern "C" fn runs_on(data: *mut c_void, _: *const Cycle) -> c_int {
     let real_time = || !matches!(scheduler::get(0), Ok(SchedPolicy::Other));

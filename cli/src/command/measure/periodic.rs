@@ -241,7 +241,7 @@ pub(crate) fn wait_kind(
             .collect();
         bail!("--margin requires {}", with.join(" or "));
     }
-    Ok(name.0.way(margin.map(|margin| margin.0), budget))
+    Ok(name.0.kind(margin.map(|margin| margin.0), budget))
 }
 
 fn conditions(load: &Loads) -> Vec<Condition> {

@@ -123,7 +123,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 
 /// The ways that are compared: all that a loop of this period can have.
 fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
-    let all = WAITS.iter().map(|row| row.way(None, budget));
+    let all = WAITS.iter().map(|row| row.kind(None, budget));
     let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
     all.filter(|way| rests || *way != WaitKind::Spin).collect()
 }

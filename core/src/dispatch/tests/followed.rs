@@ -26,7 +26,7 @@ impl<'m> Model<'m> {
             let Some(from) = from.map(|from| from as usize) else { continue };
             next.next[rank] = self.next[from];
             next.waiting[rank] = std::mem::take(&mut self.waiting[from]);
-            next.untold[rank] = self.untold[from];
+            next.uncounted[rank] = self.uncounted[from];
             next.moved[rank] = self.moved[from];
             next.held[rank] = self.held[from];
             next.missed[rank] = self.missed[from];
@@ -142,7 +142,7 @@ fn storage_of_no_state_or_of_another_is_not_resumed() {
         drop(TableState::begin(&table, a.room.lend(), now).expect("it fits"));
         let other = b.parts.table(7);
         if let Some(mut state) = TableState::resume(&other, a.room.lend()) {
-            // As far as it can be told it is one, and then it runs.
+            // By all that is known it is one, and then it runs.
             for at in 0..1_000 {
                 let now = Instant::from_ns(500 + at * 3);
                 if let Decision::Run(job) = step(&other, &mut state, now) {

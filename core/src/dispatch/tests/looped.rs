@@ -21,7 +21,7 @@ struct World<'m> {
     cycles: u64,
     /// The task that ran last, where it ran past its next release.
     overran: Option<usize>,
-    /// Releases of each task that nobody was told of before the end.
+    /// Releases of each task that no cycle counted before the end.
     never_ran: Vec<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Clock for In<'_, '_> {
 }
 
 impl Wait<Self> for In<'_, '_> {
-    /// Now and then there is time for rehearsals, of which nobody hears.
+    /// Now and then there is time for warm-ups, which are not observed.
     fn near(&mut self, _: &mut Self, release: Instant, _: &AtomicBool) -> Option<Instant> {
         let ahead = self.0.borrow_mut().random.below(2) * 10_000;
         Some(Instant::from_ns(release.as_ns().saturating_sub(ahead)))
@@ -64,8 +64,8 @@ impl Dispatch for In<'_, '_> {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
         let mut world = self.0.borrow_mut();
         let now = world.now;
-        let told = (rank, cycle.n, cycle.release.as_ns(), cycle.next.as_ns(), cycle.missed);
-        assert_eq!(world.model.step(now), Ok(told), "at {now}");
+        let expected = (rank, cycle.n, cycle.release.as_ns(), cycle.next.as_ns(), cycle.missed);
+        assert_eq!(world.model.step(now), Ok(expected), "at {now}");
         assert_eq!(cycle.lateness.as_ns(), (now - cycle.release.as_ns()).cast_signed());
         let long = if world.random.below(20) == 0 { world.random.below(400) } else { 1 };
         world.now += world.random.below(5) + long;
@@ -132,19 +132,19 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
                 if world.overran != Some(rank) {
                     let unrun = world.model.step(now);
                     let twice = |cycle| world.model.at(rank, cycle + 1) <= now;
-                    let due = unrun.is_ok_and(|told| told.0 == rank && twice(told.1));
+                    let due = unrun.is_ok_and(|job| job.0 == rank && twice(job.1));
                     assert!(due, "{unrun:?}");
                     world.model.missed[rank] += 1;
                 }
             }
-            Ended::Stopped => panic!("nobody stopped it"),
+            Ended::Stopped => panic!("it was not stopped"),
         }
         assert_eq!(given, world.cycles);
         world.model.release(now);
         for rank in 0..tasks.len() {
             let counters = state.counters(rank);
             let waiting = world.model.waiting[rank].len() as u64;
-            let pending = world.model.untold[rank] + waiting;
+            let pending = world.model.uncounted[rank] + waiting;
             assert_eq!(world.never_ran[rank], pending, "{rank} of {tasks:?}");
             world.model.missed[rank] += waiting;
             assert_eq!(counters.missed, world.model.missed[rank], "{rank} of {tasks:?}");

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use crate::calendar::TaskProgress;
 use crate::dispatch::warm_up::{OneTask, table};
 use crate::table::{Mask, PeriodClass, PhaseGroup, Slot};
 use crate::time::Period;

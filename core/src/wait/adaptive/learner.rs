@@ -55,8 +55,8 @@ pub(super) struct Learner {
     pub(super) sleeps: [u64; LEVELS],
     pub(super) level: usize,
     pub(super) phase: LearnPhase,
-    /// Cycles until this phase's next step, and how many of them only lead to what is asked: the
-    /// sleeps before were another approach's.
+    /// Cycles until this phase's next step, and how many of them only lead to what is requested:
+    /// the sleeps before were another approach's.
     pub(super) left: u32,
     pub(super) settle: u32,
     /// Turns that each approach has yet in a calibration.

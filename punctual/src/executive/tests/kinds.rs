@@ -42,6 +42,15 @@ fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
     assert_eq!(summary.end, End::Finished);
     assert!(summary.tasks.iter().all(|task| task.counts.ran > 0), "{summary}");
     assert_eq!(parts.load(Ordering::Relaxed), 2, "it breaks off twice and goes on");
+    let names: Vec<&str> = summary.units.iter().map(|unit| unit.name.as_str()).collect();
+    assert_eq!(names, ["read", "filter 1", "write", "filter 2"]);
+    let ran = |unit: &str| {
+        let unit = summary.units.iter().find(|of| of.name == unit).expect("there");
+        unit.counts.ran
+    };
+    assert_eq!(ran("filter 1") + ran("filter 2"), stats(&summary, "filter").counts.ran);
+    assert!(ran("filter 2") > 0 && ran("read") == stats(&summary, "read").counts.ran);
+    assert!(summary.to_string().contains("unit filter 2: "), "{summary}");
     let order: Vec<_> = order.into_inner().expect("no panic");
     let units: Vec<_> = order.iter().filter(|what| **what != "task").collect();
     let reads = units.iter().filter(|what| ***what == "read").count() as u64;

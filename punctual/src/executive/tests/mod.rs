@@ -1,5 +1,5 @@
-//! Executives in real threads: nothing here asserts a time, only who ran where, who missed, who was
-//! told, who ended whom.
+//! Executives in real threads: nothing here asserts a time, only what ran where, what was missed,
+//! what was cancelled, and what ended what.
 
 mod changes;
 mod kinds;
@@ -107,21 +107,21 @@ fn a_task_that_names_its_cpu_has_a_loop_there() {
 }
 
 #[test]
-fn a_task_that_is_to_be_terminated_is_told_and_others_are_not() {
-    let told = AtomicU64::new(0);
+fn a_task_that_is_to_be_terminated_is_cancelled_and_others_are_not() {
+    let cancelled = AtomicU64::new(0);
     let long = task("long", 5_000).on_overrun(OnOverrun::Terminate);
     let summary = run(
         quick().task(long, |cycle| {
             while !cycle.cancelled() {
                 std::thread::yield_now();
             }
-            told.fetch_add(1, Ordering::Relaxed);
+            cancelled.fetch_add(1, Ordering::Relaxed);
             Flow::Stop
         }),
         60_000,
     );
     assert_eq!(summary.end, End::Stopped);
-    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(cancelled.load(Ordering::Relaxed), 1);
     assert_eq!(stats(&summary, "long").counts.over_release, 1);
 }
 

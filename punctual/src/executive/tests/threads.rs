@@ -32,11 +32,11 @@ fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
     assert_eq!(summary.end, End::Finished);
     for (id, all) in [(ids[0], &slow), (ids[1], &fast)] {
         let counts = handle.counts(id).expect("there");
-        let told = all.load(Ordering::Relaxed);
+        let missed_in_cycles = all.load(Ordering::Relaxed);
         assert!(counts.ran > 0 && counts.consistent, "{counts:?}");
         // What was released after the last cycle is missed too, and no cycle tells of it.
-        assert!(counts.ran + counts.missed >= told, "{counts:?} of {told}");
-        assert!(told >= counts.ran);
+        assert!(counts.ran + counts.missed >= missed_in_cycles, "{counts:?} of {missed_in_cycles}");
+        assert!(missed_in_cycles >= counts.ran);
     }
 }
 
@@ -71,7 +71,7 @@ fn a_runaway_alone_is_cancelled_demoted_and_put_back() {
     let all = quick()
         .grace(ms(4))
         .task(own("runaway", 2_000).on_overrun(OnOverrun::Terminate), |cycle| {
-            // Once: until it is told, and then until another had its turns all the same.
+            // Once: until it is cancelled, and then until another had its turns all the same.
             while first && !(cycle.cancelled() && others.load(Ordering::Relaxed) >= 20) {
                 std::hint::spin_loop();
             }

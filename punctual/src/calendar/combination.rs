@@ -12,7 +12,7 @@ use punctual_core::table::Table;
 use punctual_core::time::Span;
 
 use super::error::CalendarError;
-use super::plan::Plan;
+use super::plan::CalendarPlan;
 use crate::periodic;
 
 /// How long before a unit nothing else runs, unless said otherwise: what one turn of the loop and
@@ -21,13 +21,13 @@ const GUARD: Span = Span::from_us(2);
 
 /// A calendar and periodic tasks that go together.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside<'p> {
-    calendar: &'p Plan,
+pub struct Combination<'p> {
+    calendar: &'p CalendarPlan,
     periodic: &'p periodic::Plan,
     guard: Span,
 }
 
-impl<'p> Beside<'p> {
+impl<'p> Combination<'p> {
     /// Checks that the two go together, with 2 µs before each unit in which nothing runs.
     ///
     /// # Errors
@@ -37,7 +37,10 @@ impl<'p> Beside<'p> {
     /// CPU.
     ///
     /// # Real-time: setup only
-    pub fn new(calendar: &'p Plan, periodic: &'p periodic::Plan) -> Result<Self, CalendarError> {
+    pub fn new(
+        calendar: &'p CalendarPlan,
+        periodic: &'p periodic::Plan,
+    ) -> Result<Self, CalendarError> {
         Self::with_guard(calendar, periodic, GUARD)
     }
 
@@ -45,11 +48,11 @@ impl<'p> Beside<'p> {
     ///
     /// # Errors
     ///
-    /// As [`Beside::new`].
+    /// As [`Combination::new`].
     ///
     /// # Real-time: setup only
     pub fn with_guard(
-        calendar: &'p Plan,
+        calendar: &'p CalendarPlan,
         periodic: &'p periodic::Plan,
         guard: Span,
     ) -> Result<Self, CalendarError> {

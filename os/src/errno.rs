@@ -22,6 +22,8 @@ impl Errno {
     pub const NODEV: Self = Self(libc::ENODEV);
     /// ENOTTY: the device does not know this request.
     pub const NOTTY: Self = Self(libc::ENOTTY);
+    /// ECONNRESET: the other end of a connection was closed.
+    pub const CONNRESET: Self = Self(libc::ECONNRESET);
     /// EOPNOTSUPP: the device knows the request and cannot carry it out.
     pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
 
@@ -60,6 +62,18 @@ impl fmt::Display for Errno {
             libc::EBUSY => "EBUSY",
             libc::EEXIST => "EEXIST",
             libc::EINVAL => "EINVAL",
+            libc::E2BIG => "E2BIG",
+            libc::ENOEXEC => "ENOEXEC",
+            libc::ENOTDIR => "ENOTDIR",
+            libc::EISDIR => "EISDIR",
+            libc::ENFILE => "ENFILE",
+            libc::EMFILE => "EMFILE",
+            libc::ETXTBSY => "ETXTBSY",
+            libc::EPIPE => "EPIPE",
+            libc::ECONNRESET => "ECONNRESET",
+            libc::ELOOP => "ELOOP",
+            libc::ENAMETOOLONG => "ENAMETOOLONG",
+            libc::ERANGE => "ERANGE",
             libc::ENOSPC => "ENOSPC",
             libc::ENOSYS => "ENOSYS",
             libc::ENODEV => "ENODEV",

@@ -40,3 +40,16 @@ fn names(dir: &Path) -> Vec<String> {
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
+
+#[test]
+fn a_name_as_long_as_one_may_be_is_written() {
+    let dir = Dir::new("outputs-long");
+    let made = result(&dir, "made");
+    for bytes in [239, 241, 255] {
+        let json = made.join("j".repeat(bytes));
+        let csv = dir.path("a.csv");
+        let out = run(["analyse", text(&csv), "--column", "lateness:us", "--json", text(&json)]);
+        assert_eq!(out.status.code(), Some(0), "{bytes}: {}", stderr(&out));
+        assert!(json.is_file(), "{bytes}");
+    }
+}

@@ -56,7 +56,10 @@ impl fmt::Display for SetupError {
                 supervisor.saturating_sub(1)
             ),
             Self::Surroundings(name, why) => write!(f, "task {name:?}: {why}"),
-            Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
+            Self::Memory(name, why) => {
+                let why = io::Error::from_raw_os_error(why.0);
+                write!(f, "task {name:?}: cannot create shared memory: {why}")
+            }
             Self::Socket(path, why) => write!(f, "{path}: {why}"),
             Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),
         }

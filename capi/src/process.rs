@@ -168,7 +168,7 @@ mod tests {
                 punctual_join(&raw mut process, c"../x".as_ptr(), c"a".as_ptr()),
                 -libc::EINVAL
             );
-            assert!(errors::tests::last().contains("is no name"), "{}", errors::tests::last());
+            assert!(errors::tests::last().contains("invalid name"), "{}", errors::tests::last());
             assert_eq!(punctual_join(&raw mut process, null(), c"a".as_ptr()), -libc::EINVAL);
             assert_eq!(punctual_register(null_mut(), null()), -libc::EINVAL);
             assert_eq!(punctual_wait(null_mut(), null_mut()), -libc::EINVAL);

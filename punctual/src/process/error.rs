@@ -5,6 +5,7 @@ use std::io;
 
 use punctual_os::Errno;
 
+use super::place::invalid_name;
 use crate::periodic::BuildError;
 
 /// Why a supervisor cannot be set up.
@@ -13,7 +14,7 @@ use crate::periodic::BuildError;
 pub enum SetupError {
     /// The tasks do not fit together.
     Build(BuildError),
-    /// This is no name for a task or a supervisor.
+    /// An invalid name of a task or a supervisor.
     Name(String),
     /// A task's priority is not below its supervisor's.
     Priority(String, u8, u8),
@@ -46,13 +47,10 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build(why) => why.fmt(f),
-            Self::Name(name) => write!(
-                f,
-                "{name:?} is no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first"
-            ),
+            Self::Name(name) => f.write_str(&invalid_name(name)),
             Self::Priority(name, fifo, supervisor) => write!(
                 f,
-                "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
+                "task {name:?}: priority must be in [1, {}], below the supervisor's (got {fifo})",
                 supervisor.saturating_sub(1)
             ),
             Self::Surroundings(name, why) => write!(f, "task {name:?}: {why}"),

@@ -1,7 +1,8 @@
-//! The supervisor's socket: who comes by name is known, heard and answered, and never waited for.
+//! The supervisor's socket: accepts connections, identifies their processes, reads their requests
+//! and answers them, without waiting for any.
 //!
-//! For the supervising thread, which looks in when it is called. A name is held ([`NameLock`]), so
-//! that what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
+//! For the supervising thread, which looks in when it is called. A name is locked ([`NameLock`]):
+//! the files that a killed supervisor left are replaced, those of a living one never.
 
 use std::ffi::c_int;
 use std::fs;
@@ -32,7 +33,7 @@ const ACCEPTS_MAX: u32 = 64;
 /// The time in which accepted connections are counted.
 const WINDOW: Span = Span::from_ms(5);
 
-/// Somebody who connected.
+/// A process that connected.
 #[derive(Debug)]
 pub(super) struct Guest {
     socket: UnixStream,
@@ -113,15 +114,15 @@ impl Listener {
         door.into_iter().chain(self.guests.iter().map(|guest| guest.socket.as_raw_fd()))
     }
 
-    /// Accepts connections, and calls `heard` with each request that came whole.
-    pub(super) fn look(&mut self, now: Instant, mut heard: impl FnMut(Guest, Request)) {
+    /// Accepts connections, and calls `receive` with each complete request.
+    pub(super) fn look(&mut self, now: Instant, mut receive: impl FnMut(Guest, Request)) {
         self.accept(now);
         for mut guest in std::mem::take(&mut self.guests) {
-            match guest.hear(now) {
-                Heard::Nothing => self.guests.push(guest),
-                Heard::Gone => {}
-                Heard::Line => match Request::parse(&guest.said) {
-                    Ok(request) => heard(guest, request),
+            match guest.read(now) {
+                Received::Nothing => self.guests.push(guest),
+                Received::Gone => {}
+                Received::Line => match Request::parse(&guest.said) {
+                    Ok(request) => receive(guest, request),
                     Err(why) => drop(guest.answer(Some(why), &[])),
                 },
             }
@@ -149,13 +150,13 @@ impl Listener {
         let silent = |guest: &Guest| now - guest.since >= SILENT;
         let Some(at) = self.guests.iter().position(silent) else { return false };
         let mut guest = self.guests.remove(at);
-        match guest.hear(now) {
+        match guest.read(now) {
             // Its request came just now: it is answered at this look.
-            Heard::Line => {
+            Received::Line => {
                 self.guests.insert(0, guest);
                 false
             }
-            Heard::Nothing | Heard::Gone => {
+            Received::Nothing | Received::Gone => {
                 guest.answer(Some("too many connections without a request"), &[]);
                 true
             }
@@ -182,31 +183,31 @@ fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
     Some(guest)
 }
 
-/// What came of listening to a guest.
-enum Heard {
+/// What a connection had to read.
+enum Received {
     Nothing,
     Line,
     Gone,
 }
 
 impl Guest {
-    fn hear(&mut self, now: Instant) -> Heard {
+    fn read(&mut self, now: Instant) -> Received {
         if self.said.contains(&b'\n') {
-            return Heard::Line;
+            return Received::Line;
         }
         let mut part = [0; LINE_MAX];
         match local::receive(self.socket.as_raw_fd(), &mut part) {
-            Ok(received) if received.bytes == 0 => Heard::Gone,
+            Ok(received) if received.bytes == 0 => Received::Gone,
             Ok(received) => {
                 self.said.extend_from_slice(&part[..received.bytes]);
                 if self.said.contains(&b'\n') || self.said.len() > LINE_MAX {
-                    Heard::Line
+                    Received::Line
                 } else {
-                    Heard::Nothing
+                    Received::Nothing
                 }
             }
-            Err(_) if now - self.since <= PATIENCE => Heard::Nothing,
-            Err(_) => Heard::Gone,
+            Err(_) if now - self.since <= PATIENCE => Received::Nothing,
+            Err(_) => Received::Gone,
         }
     }
 }

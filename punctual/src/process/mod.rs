@@ -17,7 +17,7 @@
 //!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
-//! keeps its memory, and could write into the block of who comes after it.
+//! keeps its memory, and could write into the block of its successor.
 
 mod cgroup;
 mod error;
@@ -80,7 +80,7 @@ pub enum RegisterError {
     Block(TaskBlockError),
     /// The memory is no page.
     Page(PageError),
-    /// Somebody sits there already.
+    /// Another process is registered as this task, or this one was already.
     Taken,
     /// No supervisor of this name runs, or it cannot be talked to.
     Supervisor(String, io::Error),

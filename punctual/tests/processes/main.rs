@@ -216,7 +216,7 @@ fn what_cannot_be_is_refused() {
     let refused = |all: Supervisor| all.build().expect_err("refused").to_string();
     let with = |spec: Spec| Supervisor::new().task(spec);
     assert!(refused(Supervisor::new()).contains("no task"));
-    assert!(refused(with(spec("a/b"))).contains("no name"));
+    assert!(refused(with(spec("a/b"))).contains("invalid name"));
     assert!(refused(with(spec("a")).task(spec("a"))).contains("\"a\""));
     assert!(refused(with(policy(spec("a"), OnOverrun::Delay))).contains("phase"));
     assert!(refused(with(policy(spec("a"), OnOverrun::Burst(17)))).contains("16"));
@@ -234,7 +234,7 @@ fn what_cannot_be_is_refused() {
     let never = Spec { register_within: Span::ZERO, ..spec("a") };
     assert!(refused(with(never)).contains("register"));
     let back = Restart { pause: Span::from_ns(-1), ..Restart::default() };
-    assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("less than nothing"));
+    assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("must not be negative"));
     let half = |name: &str| {
         let half = spec(name);
         Spec { task: half.task.clone().budget_ns(1_200_000), ..half }
@@ -243,7 +243,7 @@ fn what_cannot_be_is_refused() {
     assert!(refused(both()).contains("1.200"), "the sum");
     assert!(both().allow_overload().build().is_ok());
     assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
-    assert!(refused(with(spec("a")).name("../x")).contains("no name"));
+    assert!(refused(with(spec("a")).name("../x")).contains("invalid name"));
     assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));
 }
 

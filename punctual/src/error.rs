@@ -17,7 +17,7 @@ use crate::executive::ExecutiveError;
 use crate::follow::FollowError;
 use crate::handover::Refused;
 use crate::periodic::BuildError;
-use crate::process::SetupError;
+use crate::process::{SetupError, TaskError};
 use crate::session::Refusal;
 use crate::wait_policy::SPIN_PERIOD_MIN;
 
@@ -48,6 +48,7 @@ pub(crate) enum Kind {
     Panicked(String, String),
     Cpu(u32, Errno, Vec<u32>),
     Setup(SetupError),
+    Task(TaskError),
     Follow(FollowError),
     Change(Refused),
     Executive(ExecutiveError),
@@ -63,6 +64,7 @@ impl Error {
             Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             Kind::Cpu(_, why, _) => Some(why.0),
+            Kind::Task(why) => Some(why.errno()),
             _ => None,
         }
     }
@@ -86,6 +88,7 @@ impl Error {
                 ErrorKind::Unknown
             }
             Kind::Executive(why) => why.kind(),
+            Kind::Task(why) => why.kind(),
             Kind::Tasks(BuildError::Overload(_))
             | Kind::Calendar(
                 CalendarError::Outside(..)
@@ -100,6 +103,13 @@ impl Error {
             Kind::Overran(_) => ErrorKind::Overran,
             _ => ErrorKind::Setting,
         }
+    }
+
+    /// The task of a supervisor that could not be set up, where it is one.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        if let Kind::Setup(why) = &self.kind { why.task() } else { None }
     }
 
     /// Whether a thread could not be started.
@@ -141,6 +151,12 @@ impl From<FollowError> for Error {
     }
 }
 
+impl From<TaskError> for Error {
+    fn from(why: TaskError) -> Self {
+        Self { kind: Kind::Task(why) }
+    }
+}
+
 impl From<SetupError> for Error {
     fn from(why: SetupError) -> Self {
         Self { kind: Kind::Setup(why) }
@@ -156,12 +172,10 @@ impl From<CalendarError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Priority(got) => {
-                write!(
-                    f,
-                    "a loop's priority must be from 1 to 98 (got {got}): 99 is its watchdog's"
-                )
-            }
+            Kind::Priority(got) => write!(
+                f,
+                "a loop's priority must be from 1 to 98 (got {got}): 99 is its watchdog's"
+            ),
             Kind::Policy(got) => {
                 write!(f, "policy must be SCHED_FIFO, SCHED_RR or SCHED_OTHER (got number {got})")
             }
@@ -208,6 +222,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
             }
             Kind::Setup(why) => why.fmt(f),
+            Kind::Task(why) => why.fmt(f),
             Kind::Follow(why) => why.fmt(f),
             Kind::Change(why) => why.fmt(f),
             Kind::Executive(why) => why.fmt(f),
@@ -223,6 +238,7 @@ impl std::error::Error for Error {
             Kind::Tasks(why) => Some(why),
             Kind::Calendar(why) => Some(why),
             Kind::Setup(why) => Some(why),
+            Kind::Task(why) => Some(why),
             Kind::Follow(why) => Some(why),
             Kind::Change(why) => Some(why),
             _ => None,

@@ -12,7 +12,7 @@ use punctual_os::descriptor::Descriptor;
 use punctual_os::{Errno, local, process};
 
 use super::request::{LINE_MAX, Request, answered};
-use super::{RegisterError, place};
+use super::{TaskError, place};
 
 /// How long a supervisor may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -43,8 +43,8 @@ impl Tie {
 pub(super) fn ask(
     supervisor: &str,
     request: &Request,
-) -> Result<(UnixStream, [Option<Descriptor>; 2]), RegisterError> {
-    let unreachable = |why| RegisterError::Supervisor(supervisor.to_owned(), why);
+) -> Result<(UnixStream, [Option<Descriptor>; 2]), TaskError> {
+    let unreachable = |why| TaskError::Supervisor(supervisor.to_owned(), why);
     let path = place::socket(supervisor).map_err(unreachable)?;
     let socket = UnixStream::connect(path).map_err(unreachable)?;
     socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
@@ -52,10 +52,10 @@ pub(super) fn ask(
     let errno = |why: Errno| unreachable(std::io::Error::from_raw_os_error(why.0));
     let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
     if peer.uid != 0 && peer.uid != process::euid() {
-        return Err(RegisterError::Stranger(peer.uid));
+        return Err(TaskError::Stranger(peer.uid));
     }
     let (line, descriptors) = exchange(&socket, request).map_err(errno)?;
-    answered(&line).map_err(RegisterError::Refused)?;
+    answered(&line).map_err(TaskError::Refused)?;
     socket.set_nonblocking(true).map_err(unreachable)?;
     Ok((socket, descriptors))
 }

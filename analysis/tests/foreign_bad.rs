@@ -228,6 +228,12 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
         "110000         78",
         &["is not the next one", "line "],
     ),
+    (
+        "stress-ng/distribution.txt",
+        "99.00%:     108509 ns",
+        "99.00%:     808509 ns",
+        &["99.90% percentile contradicts", "line "],
+    ),
     ("stress-ng/distribution.txt", "10000 samples", "-1 samples", &["negative", "line "]),
     ("stress-ng/distribution.txt", "mean: 42127.10 ns", "mean: 42127.10 us", &["mean", "line "]),
     ("latmus/user.plot", "microseconds", "fortnights", &["microseconds", "line "]),

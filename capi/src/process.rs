@@ -4,7 +4,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use punctual::process::{RegisterError, Registration, WaitError};
+use punctual::Error;
+use punctual::process::Registration;
 
 use crate::ffi::{self, Failure};
 use crate::record;
@@ -17,25 +18,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn of(registered: Result<Registration, RegisterError>) -> Result<*mut Self, Failure> {
+    fn of(registered: Result<Registration, Error>) -> Result<*mut Self, Failure> {
         let registration = registered.map_err(|why| Failure::new(errno(&why), why.to_string()))?;
         Ok(Box::into_raw(Box::new(Self { own: ThreadBound::new(registration) })))
     }
 }
 
 /// The errno of what cannot be registered or watched.
-pub(crate) fn errno(why: &RegisterError) -> c_int {
-    match why {
-        RegisterError::NotStarted | RegisterError::NotChild(_) => libc::ENOTCONN,
-        RegisterError::OtherTask(..) => libc::EINVAL,
-        RegisterError::Memory(errno) => errno.0,
-        RegisterError::Taken => libc::EBUSY,
-        RegisterError::Supervisor(_, why) => why.raw_os_error().unwrap_or(libc::EINVAL),
-        RegisterError::Stranger(_) => libc::EACCES,
-        RegisterError::Refused(_) => libc::ECONNREFUSED,
-        // No block or no page of this version, and whatever comes.
-        _ => libc::EPROTO,
-    }
+pub(crate) fn errno(why: &Error) -> c_int {
+    why.errno().unwrap_or(libc::EPROTO)
 }
 
 #[unsafe(no_mangle)]
@@ -84,8 +75,7 @@ unsafe extern "C" fn punctual_wait(process: *mut Process, cycle: *mut Cycle) -> 
         }
         let ours = process.own.with(|registration| match registration.wait() {
             Ok(ran) => Ok(Cycle::of(&ran)),
-            Err(WaitError::Ended) => Err(Failure::bare(libc::ECANCELED)),
-            Err(WaitError::Gone) => Err(Failure::bare(libc::EPIPE)),
+            Err(why) => Err(Failure::bare(errno(&why))),
         })?;
         if cycle.is_null() {
             return Ok(());
@@ -168,7 +158,7 @@ mod tests {
                 punctual_join(&raw mut process, c"../x".as_ptr(), c"a".as_ptr()),
                 -libc::EINVAL
             );
-            assert!(errors::tests::last().contains("is no name"), "{}", errors::tests::last());
+            assert!(errors::tests::last().contains("invalid name"), "{}", errors::tests::last());
             assert_eq!(punctual_join(&raw mut process, null(), c"a".as_ptr()), -libc::EINVAL);
             assert_eq!(punctual_register(null_mut(), null()), -libc::EINVAL);
             assert_eq!(punctual_wait(null_mut(), null_mut()), -libc::EINVAL);

@@ -176,7 +176,7 @@ mod tests {
         unsafe {
             let task = c"task".as_ptr();
             assert_eq!(punctual_watch_open(&raw mut watch, c"../x".as_ptr(), task), -libc::EINVAL);
-            assert!(watch.is_null() && errors::tests::last().contains("is no name"));
+            assert!(watch.is_null() && errors::tests::last().contains("invalid name"));
             assert_eq!(punctual_watch_open(&raw mut watch, null(), task), -libc::EINVAL);
             assert!(errors::tests::last().contains("by their names"));
             assert_eq!(punctual_watch_open(null_mut(), task, task), -libc::EINVAL);

@@ -22,6 +22,22 @@ impl Errno {
     pub const NODEV: Self = Self(libc::ENODEV);
     /// ENOTTY: the device does not know this request.
     pub const NOTTY: Self = Self(libc::ENOTTY);
+    /// EACCES: the rights do not allow it.
+    pub const ACCES: Self = Self(libc::EACCES);
+    /// EBUSY: it is in use.
+    pub const BUSY: Self = Self(libc::EBUSY);
+    /// EPIPE: nobody reads at the other end.
+    pub const PIPE: Self = Self(libc::EPIPE);
+    /// EPROTO: the other end speaks another protocol.
+    pub const PROTO: Self = Self(libc::EPROTO);
+    /// ENOTCONN: there is no connection.
+    pub const NOTCONN: Self = Self(libc::ENOTCONN);
+    /// ECONNREFUSED: the other end refused.
+    pub const CONNREFUSED: Self = Self(libc::ECONNREFUSED);
+    /// ECANCELED: the other end ended it.
+    pub const CANCELED: Self = Self(libc::ECANCELED);
+    /// ECONNRESET: the other end of a connection was closed.
+    pub const CONNRESET: Self = Self(libc::ECONNRESET);
     /// EOPNOTSUPP: the device knows the request and cannot carry it out.
     pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
 
@@ -60,6 +76,18 @@ impl fmt::Display for Errno {
             libc::EBUSY => "EBUSY",
             libc::EEXIST => "EEXIST",
             libc::EINVAL => "EINVAL",
+            libc::E2BIG => "E2BIG",
+            libc::ENOEXEC => "ENOEXEC",
+            libc::ENOTDIR => "ENOTDIR",
+            libc::EISDIR => "EISDIR",
+            libc::ENFILE => "ENFILE",
+            libc::EMFILE => "EMFILE",
+            libc::ETXTBSY => "ETXTBSY",
+            libc::EPIPE => "EPIPE",
+            libc::ECONNRESET => "ECONNRESET",
+            libc::ELOOP => "ELOOP",
+            libc::ENAMETOOLONG => "ENAMETOOLONG",
+            libc::ERANGE => "ERANGE",
             libc::ENOSPC => "ENOSPC",
             libc::ENOSYS => "ENOSYS",
             libc::ENODEV => "ENODEV",

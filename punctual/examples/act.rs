@@ -4,10 +4,10 @@
 //! task's output by the supervisor's name; when `sense` is gone it sees the safe value, and knows
 //! that it is one.
 
-use punctual::{RegisterError, Registration, Watch};
+use punctual::{Registration, Watch};
 use punctual_core::block::Source;
 
-fn main() -> Result<(), RegisterError> {
+fn main() -> Result<(), punctual::Error> {
     let mut task = Registration::from_env(None)?;
     let sense = Watch::open("cell", "sense")?;
     let mut drive = 0.0f64;

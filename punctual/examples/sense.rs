@@ -3,9 +3,9 @@
 //! `punctual run punctual/examples/cell.toml` starts it; by hand it says why it cannot run. It
 //! prints nothing in its loop: what it did, its supervisor knows.
 
-use punctual::{RegisterError, Registration};
+use punctual::Registration;
 
-fn main() -> Result<(), RegisterError> {
+fn main() -> Result<(), punctual::Error> {
     // Whatever this process was started as.
     let mut task = Registration::from_env(None)?;
     let mut angle = 0.0f64;

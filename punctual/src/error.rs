@@ -17,7 +17,7 @@ use crate::executive::ExecutiveError;
 use crate::follow::FollowError;
 use crate::handover::Refused;
 use crate::periodic::BuildError;
-use crate::process::SetupError;
+use crate::process::{SetupError, TaskError};
 use crate::safety::{NoCpuLeft, STAMPS_IN_A_PERIOD};
 use crate::session::Refusal;
 use crate::wait_policy::SPIN_PERIOD_MIN;
@@ -52,6 +52,7 @@ pub(crate) enum Kind {
     Panicked(String, String),
     Cpu(u32, Errno, Vec<u32>),
     Setup(SetupError),
+    Task(TaskError),
     Follow(FollowError),
     Change(Refused),
     Executive(ExecutiveError),
@@ -70,6 +71,7 @@ impl Error {
             Kind::Follow(FollowError::Thread(why) | FollowError::Device(_, why)) => {
                 why.raw_os_error()
             }
+            Kind::Task(why) => Some(why.errno()),
             _ => None,
         }
     }
@@ -95,6 +97,7 @@ impl Error {
             }
             Kind::Executive(why) => why.kind(),
             Kind::Follow(why) => why.kind(),
+            Kind::Task(why) => why.kind(),
             Kind::Tasks(BuildError::Overload(_))
             | Kind::Calendar(
                 CalendarError::Outside(..)
@@ -109,6 +112,13 @@ impl Error {
             Kind::Overran(_) => ErrorKind::Overran,
             _ => ErrorKind::Setting,
         }
+    }
+
+    /// The task of a supervisor that could not be set up, where it is one.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        if let Kind::Setup(why) = &self.kind { why.task() } else { None }
     }
 
     /// Whether a thread could not be started.
@@ -148,6 +158,12 @@ impl From<ExecutiveError> for Error {
 impl From<FollowError> for Error {
     fn from(why: FollowError) -> Self {
         Self { kind: Kind::Follow(why) }
+    }
+}
+
+impl From<TaskError> for Error {
+    fn from(why: TaskError) -> Self {
+        Self { kind: Kind::Task(why) }
     }
 }
 
@@ -217,6 +233,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
             }
             Kind::Setup(why) => why.fmt(f),
+            Kind::Task(why) => why.fmt(f),
             Kind::Follow(why) => why.fmt(f),
             Kind::Change(why) => why.fmt(f),
             Kind::Executive(why) => why.fmt(f),
@@ -237,6 +254,7 @@ impl std::error::Error for Error {
             Kind::Tasks(why) => Some(why),
             Kind::Calendar(why) => Some(why),
             Kind::Setup(why) => Some(why),
+            Kind::Task(why) => Some(why),
             Kind::Follow(why) => Some(why),
             Kind::Change(why) => Some(why),
             _ => None,

@@ -20,7 +20,7 @@ pub enum ErrorKind {
     Busy,
     /// A task would change the loop that runs it.
     FromLoop,
-    /// The executive does not run.
+    /// The executive, or the supervisor of a task, does not run.
     NotRunning,
     /// A thread cannot be started.
     Thread,
@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Unreadable,
     /// A sample file cannot be written.
     Samples,
-    /// The kernel refused what was to be strictly had.
+    /// The kernel refused what was to be strictly had, or a supervisor a task.
     Refused,
     /// The watchdog stopped it.
     Forced,

@@ -126,9 +126,7 @@ pub use executive::{
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
-pub use process::{
-    ProcessEnd, RegisterError, Registration, Restart, TaskOutcome, WaitError, Watch, When,
-};
+pub use process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch, When};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::stats::Counts;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arm64;
+mod attack;
 mod debian;
 mod fuzz;
 mod install;
@@ -38,6 +39,12 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("schema", "[--update]", "docs/schema-2.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
+    (
+        "attack",
+        "[--seconds N] [--seed N] [NAME…]",
+        "faults, signals, neighbours, links, inputs (120 s)",
+        attack::run,
+    ),
     (
         "install",
         "[--prefix DIR] […]",

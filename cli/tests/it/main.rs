@@ -3,6 +3,7 @@
 //! Short ones: nothing here asserts a time. One file a subject.
 
 mod analyse;
+mod attack;
 mod bad_input;
 mod capture;
 mod cgroup_budget;
@@ -31,5 +32,6 @@ mod soak;
 mod support;
 mod syscalls;
 mod terminal;
+mod traced;
 mod unprivileged;
 mod wait;

@@ -42,6 +42,10 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         refused(&run_file(&dir, &text, &[]), words);
     }
     refused(&run(["run", "/no/such/file"]), &["/no/such/file"]);
+    let pipe = dir.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("coreutils");
+    assert!(made.success());
+    refused(&run(["run".as_ref(), pipe.as_os_str()]), &["pipe", "named pipe; give a file"]);
     let path = dir.path("tasks.toml");
     fs::write(&path, b"\xff\xfe").expect("writable");
     refused(&run([std::ffi::OsStr::new("run"), path.as_os_str()]), &["line 1", "UTF-8"]);

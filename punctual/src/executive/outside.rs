@@ -81,7 +81,7 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     let ready = match supervisor.epoch(epoch).build() {
         Ok(ready) => ready,
         Err(why) => {
-            run.fail(why.into());
+            run.fail(why);
             return None;
         }
     };

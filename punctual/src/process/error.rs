@@ -1,19 +1,26 @@
-//! Why a supervisor cannot be set up, in words for a person.
+//! Why a supervisor cannot be set up, and why a process is not its task: kinds of
+//! [`Error`](crate::Error).
+//!
+//! Plain data and words.
 
 use std::fmt;
 use std::io;
 
+use punctual_core::block::TaskBlockError;
+use punctual_core::stats::PageError;
 use punctual_os::Errno;
 
+use super::BLOCK_VARIABLE;
+use super::place::invalid_name;
+use crate::ErrorKind;
 use crate::periodic::BuildError;
 
 /// Why a supervisor cannot be set up.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum SetupError {
+pub(crate) enum SetupError {
     /// The tasks do not fit together.
     Build(BuildError),
-    /// This is no name for a task or a supervisor.
+    /// An invalid name of a task or a supervisor.
     Name(String),
     /// A task's priority is not below its supervisor's.
     Priority(String, u8, u8),
@@ -29,9 +36,7 @@ pub enum SetupError {
 
 impl SetupError {
     /// The task that it is about; `None` for all together.
-    ///
-    /// # Real-time: setup only
-    pub fn task(&self) -> Option<&str> {
+    pub(crate) fn task(&self) -> Option<&str> {
         match self {
             Self::Build(why) => why.task(),
             Self::Priority(task, ..) | Self::Memory(task, _) | Self::Surroundings(task, _) => {
@@ -46,17 +51,17 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build(why) => why.fmt(f),
-            Self::Name(name) => write!(
-                f,
-                "{name:?} is no name: letters, digits, '-', '_' and '.', 48 at most, no '.' first"
-            ),
+            Self::Name(name) => f.write_str(&invalid_name(name)),
             Self::Priority(name, fifo, supervisor) => write!(
                 f,
-                "task {name:?}: a priority of {fifo} is not in [1, {}], below the supervisor's",
+                "task {name:?}: priority must be in [1, {}], below the supervisor's (got {fifo})",
                 supervisor.saturating_sub(1)
             ),
             Self::Surroundings(name, why) => write!(f, "task {name:?}: {why}"),
-            Self::Memory(name, why) => write!(f, "task {name:?}: no shared memory: {why}"),
+            Self::Memory(name, why) => {
+                let why = io::Error::from_raw_os_error(why.0);
+                write!(f, "task {name:?}: cannot create shared memory: {why}")
+            }
             Self::Socket(path, why) => write!(f, "{path}: {why}"),
             Self::Running(name) => write!(f, "a supervisor named {name:?} runs already"),
         }
@@ -70,3 +75,94 @@ impl From<BuildError> for SetupError {
         Self::Build(why)
     }
 }
+
+/// Why a process is not a task of a supervisor's, or is one no more.
+#[derive(Debug)]
+pub(crate) enum TaskError {
+    /// No supervisor started it.
+    NotStarted,
+    /// The supervisor, which is this process, is not its parent.
+    NotChild(i32),
+    /// It was started as the second task, and asks for the first.
+    OtherTask(String, String),
+    /// The descriptor is no memory of a supervisor's.
+    Memory(Errno),
+    /// The memory is no task block.
+    Block(TaskBlockError),
+    /// The memory is no page.
+    Page(PageError),
+    /// Another process is registered as this task, or this one was already.
+    Taken,
+    /// No supervisor of this name runs, or it cannot be talked to.
+    Supervisor(String, io::Error),
+    /// The supervisor belongs to another user.
+    Stranger(u32),
+    /// The supervisor said no, and why.
+    Refused(String),
+    /// The supervisor ended this task's loop.
+    Ended,
+    /// The supervisor is gone.
+    Gone,
+}
+
+impl TaskError {
+    /// What the C interface returns for it.
+    pub(crate) fn errno(&self) -> i32 {
+        let errno = match self {
+            Self::NotStarted | Self::NotChild(_) => Errno::NOTCONN,
+            Self::OtherTask(..) => Errno::INVAL,
+            Self::Memory(errno) => *errno,
+            Self::Taken => Errno::BUSY,
+            Self::Supervisor(_, why) => Errno(why.raw_os_error().unwrap_or(Errno::INVAL.0)),
+            Self::Stranger(_) => Errno::ACCES,
+            Self::Refused(_) => Errno::CONNREFUSED,
+            Self::Block(_) | Self::Page(_) => Errno::PROTO,
+            Self::Ended => Errno::CANCELED,
+            Self::Gone => Errno::PIPE,
+        };
+        errno.0
+    }
+
+    /// What kind of error it is.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotStarted | Self::NotChild(_) | Self::Supervisor(..) => ErrorKind::NotRunning,
+            Self::Ended | Self::Gone => ErrorKind::NotRunning,
+            Self::Taken => ErrorKind::Busy,
+            Self::Refused(_) | Self::Stranger(_) => ErrorKind::Refused,
+            _ => ErrorKind::Setting,
+        }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted => write!(
+                f,
+                "no supervisor started this process ({BLOCK_VARIABLE} is not set): start it by \
+                 'punctual run', or join one by name"
+            ),
+            Self::NotChild(supervisor) => write!(
+                f,
+                "the supervisor, process {supervisor}, is not the parent of this process: it has \
+                 ended, or the task's command starts this program as a child of its own; a script \
+                 can use 'exec'"
+            ),
+            Self::OtherTask(wanted, is) => {
+                write!(f, "this process was started as task {is:?}, not as {wanted:?}")
+            }
+            Self::Memory(why) => write!(f, "{BLOCK_VARIABLE} does not name shared memory: {why}"),
+            Self::Block(why) => why.fmt(f),
+            Self::Page(why) => why.fmt(f),
+            Self::Taken => f.write_str("the task is registered already: it registers once"),
+            Self::Supervisor(name, why) => write!(f, "supervisor {name:?}: {why}"),
+            Self::Stranger(uid) => write!(f, "the supervisor belongs to user {uid}"),
+            Self::Refused(why) => write!(f, "the supervisor refused: {why}"),
+            Self::Ended => f.write_str("the supervisor ended this task"),
+            Self::Gone => f.write_str("the supervisor is gone"),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}

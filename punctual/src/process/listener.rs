@@ -1,7 +1,8 @@
-//! The supervisor's socket: who comes by name is known, heard and answered, and never waited for.
+//! The supervisor's socket: accepts connections, identifies their processes, reads their requests
+//! and answers them, without waiting for any.
 //!
-//! For the supervising thread, which looks in when it is called. A name is held ([`NameLock`]), so
-//! that what a killed supervisor left behind is in nobody's way, and a living one is never robbed.
+//! For the supervising thread, which looks in when it is called. A name is locked ([`NameLock`]):
+//! the files that a killed supervisor left are replaced, those of a living one never.
 
 use std::ffi::c_int;
 use std::fs;
@@ -20,12 +21,19 @@ use super::name_lock::NameLock;
 use super::place;
 use super::request::{LINE_MAX, Request, answer};
 
-/// How many may wait for an answer.
-const GUESTS_MAX: usize = 16;
-/// How long one may take to say what it wants.
+/// How many connections may be open without a request.
+const GUESTS_MAX: usize = 128;
+/// How long a connection may stay open without a request.
 const PATIENCE: Span = Span::from_ms(1_000);
+/// After so long a silent connection makes room for a new one where all places are taken: a program
+/// sends its request as soon as it is connected.
+const SILENT: Span = Span::from_ms(50);
+/// How many connections are accepted in a [`WINDOW`]: 12 800 a second, each some 10 µs.
+const ACCEPTS_MAX: u32 = 64;
+/// The time in which accepted connections are counted.
+const WINDOW: Span = Span::from_ms(5);
 
-/// Somebody who connected.
+/// A process that connected.
 #[derive(Debug)]
 pub(super) struct Guest {
     socket: UnixStream,
@@ -70,7 +78,10 @@ pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
     _held: NameLock,
+    /// The oldest first.
     guests: Vec<Guest>,
+    /// When the current window began, and how many connections were accepted in it.
+    window: (Instant, u32),
 }
 
 impl Listener {
@@ -92,32 +103,62 @@ impl Listener {
         }
         let socket = UnixListener::bind(&path).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { socket, path, _held: held, guests: Vec::new() })
+        let window = (Instant::from_ns(0), 0);
+        Ok(Self { socket, path, _held: held, guests: Vec::new(), window })
     }
 
-    /// What tells that somebody came, or that one who did says something.
+    /// The descriptors that have something to read when a connection or a request comes.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = c_int> {
-        let door = (self.guests.len() < GUESTS_MAX).then_some(self.socket.as_raw_fd());
+        let accepts = self.guests.len() < GUESTS_MAX && self.window.1 < ACCEPTS_MAX;
+        let door = accepts.then_some(self.socket.as_raw_fd());
         door.into_iter().chain(self.guests.iter().map(|guest| guest.socket.as_raw_fd()))
     }
 
-    /// Lets in who came, and gives each who said what it wants to `heard`, with the request.
-    pub(super) fn look(&mut self, now: Instant, mut heard: impl FnMut(Guest, Request)) {
-        while self.guests.len() < GUESTS_MAX {
-            // None is there, or it is gone again.
-            let Ok((socket, _)) = self.socket.accept() else { break };
-            if let Some(guest) = admit(socket, now) {
-                self.guests.push(guest);
-            }
-        }
+    /// Accepts connections, and calls `receive` with each complete request.
+    pub(super) fn look(&mut self, now: Instant, mut receive: impl FnMut(Guest, Request)) {
+        self.accept(now);
         for mut guest in std::mem::take(&mut self.guests) {
-            match guest.hear(now) {
-                Heard::Nothing => self.guests.push(guest),
-                Heard::Gone => {}
-                Heard::Line => match Request::parse(&guest.said) {
-                    Ok(request) => heard(guest, request),
+            match guest.read(now) {
+                Received::Nothing => self.guests.push(guest),
+                Received::Gone => {}
+                Received::Line => match Request::parse(&guest.said) {
+                    Ok(request) => receive(guest, request),
                     Err(why) => drop(guest.answer(Some(why), &[])),
                 },
+            }
+        }
+    }
+
+    /// Accepts connections, within the bounds of number and rate.
+    fn accept(&mut self, now: Instant) {
+        if now - self.window.0 >= WINDOW {
+            self.window = (now, 0);
+        }
+        while self.window.1 < ACCEPTS_MAX && self.make_room(now) {
+            // None is there, or it is gone again.
+            let Ok((socket, _)) = self.socket.accept() else { break };
+            self.window.1 += 1;
+            self.guests.extend(admit(socket, now));
+        }
+    }
+
+    /// Whether there is room for one more connection. A silent one makes it, where one is there.
+    fn make_room(&mut self, now: Instant) -> bool {
+        if self.guests.len() < GUESTS_MAX {
+            return true;
+        }
+        let silent = |guest: &Guest| now - guest.since >= SILENT;
+        let Some(at) = self.guests.iter().position(silent) else { return false };
+        let mut guest = self.guests.remove(at);
+        match guest.read(now) {
+            // Its request came just now: it is answered at this look.
+            Received::Line => {
+                self.guests.insert(0, guest);
+                false
+            }
+            Received::Nothing | Received::Gone => {
+                guest.answer(Some("too many connections without a request"), &[]);
+                true
             }
         }
     }
@@ -142,28 +183,62 @@ fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
     Some(guest)
 }
 
-/// What came of listening to a guest.
-enum Heard {
+/// What a connection had to read.
+enum Received {
     Nothing,
     Line,
     Gone,
 }
 
 impl Guest {
-    fn hear(&mut self, now: Instant) -> Heard {
+    fn read(&mut self, now: Instant) -> Received {
+        if self.said.contains(&b'\n') {
+            return Received::Line;
+        }
         let mut part = [0; LINE_MAX];
         match local::receive(self.socket.as_raw_fd(), &mut part) {
-            Ok(received) if received.bytes == 0 => Heard::Gone,
+            Ok(received) if received.bytes == 0 => Received::Gone,
             Ok(received) => {
                 self.said.extend_from_slice(&part[..received.bytes]);
                 if self.said.contains(&b'\n') || self.said.len() > LINE_MAX {
-                    Heard::Line
+                    Received::Line
                 } else {
-                    Heard::Nothing
+                    Received::Nothing
                 }
             }
-            Err(_) if now - self.since <= PATIENCE => Heard::Nothing,
-            Err(_) => Heard::Gone,
+            Err(_) if now - self.since <= PATIENCE => Received::Nothing,
+            Err(_) => Received::Gone,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::tie::exchange;
+
+    #[test]
+    fn a_request_is_heard_soon_among_many_silent_connections() {
+        let name = format!("listener-{}", std::process::id());
+        let mut listener = Listener::open(&name).expect("the name is free");
+        let connect = || UnixStream::connect(&listener.path).expect("it listens");
+        let silent: Vec<UnixStream> = (0..400).map(|_| connect()).collect();
+        let joining = connect();
+        local::send(joining.as_raw_fd(), Request::Join("a".to_owned()).line().as_bytes(), &[])
+            .expect("sent");
+        let (mut heard, mut looks) = (Vec::new(), 0);
+        while heard.is_empty() {
+            // Time is made up: 10 ms from one look to the next.
+            looks += 1;
+            assert!(looks <= 40, "after 400 ms it is not heard");
+            let now = Instant::from_ns(1_000_000_000 + looks * 10_000_000);
+            listener.look(now, |_, request| heard.push(request));
+            assert!(listener.guests.len() <= GUESTS_MAX && listener.window.1 <= ACCEPTS_MAX);
+        }
+        assert_eq!(heard, [Request::Join("a".to_owned())]);
+        // A connection that had to go is told why, though its request comes too late.
+        let why = exchange(&silent[0], &Request::Watch("a".to_owned())).expect("an answer");
+        let why = super::super::request::answered(&why.0).expect_err("refused");
+        assert_eq!(why, "too many connections without a request");
     }
 }

@@ -17,7 +17,7 @@
 //!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
-//! keeps its memory, and could write into the block of who comes after it.
+//! keeps its memory, and could write into the block of its successor.
 
 mod cgroup;
 mod error;
@@ -36,19 +36,12 @@ mod surroundings;
 mod tie;
 mod watch;
 
-use std::fmt;
-use std::io;
-
-use punctual_core::block::TaskBlockError;
-use punctual_core::stats::PageError;
-use punctual_os::Errno;
-
-pub use error::SetupError;
+pub(crate) use error::{SetupError, TaskError};
 pub use lifecycle::{Cause, ProcessEnd};
 pub(crate) use memory::Memory;
 pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
 pub use program::program;
-pub use registration::{Registration, WaitError};
+pub use registration::Registration;
 pub use request::{LINE_MAX, Request, answer, answered};
 pub use restart::{Restart, When};
 pub use spec::Spec;
@@ -63,59 +56,3 @@ pub const TASK_VARIABLE: &str = "PUNCTUAL_TASK";
 
 /// Names the supervisor's process, in the environment of a started process.
 pub const SUPERVISOR_VARIABLE: &str = "PUNCTUAL_SUPERVISOR";
-
-/// Why a process cannot come to a supervisor.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RegisterError {
-    /// No supervisor started it.
-    NotStarted,
-    /// The supervisor, which is this process, is not its parent.
-    NotChild(i32),
-    /// It was started as the second task, and asks for the first.
-    OtherTask(String, String),
-    /// The descriptor is no memory of a supervisor's.
-    Memory(Errno),
-    /// The memory is no task block.
-    Block(TaskBlockError),
-    /// The memory is no page.
-    Page(PageError),
-    /// Somebody sits there already.
-    Taken,
-    /// No supervisor of this name runs, or it cannot be talked to.
-    Supervisor(String, io::Error),
-    /// The supervisor belongs to another user.
-    Stranger(u32),
-    /// The supervisor said no, and why.
-    Refused(String),
-}
-
-impl fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotStarted => write!(
-                f,
-                "no supervisor started this process ({BLOCK_VARIABLE} is not set): start it by \
-                 'punctual run', or join one by name"
-            ),
-            Self::NotChild(supervisor) => write!(
-                f,
-                "the supervisor, process {supervisor}, is not the parent of this process: it has \
-                 ended, or the task's command starts this program as a child of its own; a script \
-                 can use 'exec'"
-            ),
-            Self::OtherTask(wanted, is) => {
-                write!(f, "this process was started as task {is:?}, not as {wanted:?}")
-            }
-            Self::Memory(why) => write!(f, "{BLOCK_VARIABLE} does not name shared memory: {why}"),
-            Self::Block(why) => why.fmt(f),
-            Self::Page(why) => why.fmt(f),
-            Self::Taken => f.write_str("the task is registered already: it registers once"),
-            Self::Supervisor(name, why) => write!(f, "supervisor {name:?}: {why}"),
-            Self::Stranger(uid) => write!(f, "the supervisor belongs to user {uid}"),
-            Self::Refused(why) => write!(f, "the supervisor refused: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for RegisterError {}

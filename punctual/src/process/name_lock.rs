@@ -2,8 +2,8 @@
 //!
 //! For the supervisor's socket. A lock goes with the process however that ends, so that a file left
 //! by one that was killed holds nothing. Who ends in good order removes the file while the lock
-//! still holds; who had opened it before that then locks a file without a name, sees so, and begins
-//! again with the one that has it.
+//! still holds; a process that opened the file before that then locks one without a name, detects
+//! this, and tries again with the file that has the name.
 
 use std::fs::{self, File};
 use std::io;

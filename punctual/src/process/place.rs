@@ -47,17 +47,22 @@ pub fn directory() -> PathBuf {
 ///
 /// # Errors
 ///
-/// `InvalidInput` for what is no name.
+/// `InvalidInput` for an invalid name.
 ///
 /// # Real-time: setup only
 pub fn socket(name: &str) -> io::Result<PathBuf> {
     if is_name(name) {
         return Ok(directory().join(format!("{name}.sock")));
     }
-    let why = format!(
-        "{name:?} is no name: letters, digits, '-', '_' and '.', {NAME_MAX} at most, no '.' first"
-    );
-    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, invalid_name(name)))
+}
+
+/// Why a name is refused.
+pub(super) fn invalid_name(name: &str) -> String {
+    format!(
+        "invalid name {name:?}: use at most {NAME_MAX} letters, digits, '-', '_' and '.', with no \
+         '.' first"
+    )
 }
 
 /// Makes the directory, where it is not there; refuses one that another user can write to.
@@ -69,7 +74,7 @@ pub(super) fn make(dir: &Path) -> io::Result<()> {
     // The directory itself, not what a link points to.
     let meta = fs::symlink_metadata(dir)?;
     if !meta.is_dir() || meta.uid() != process::euid() || meta.mode() & 0o022 != 0 {
-        let why = "it is no directory of this user's alone";
+        let why = "the directory must belong to this user, who alone may write to it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())

@@ -4,7 +4,6 @@
 //! system call, futex, and once in a while without a release a look whether the supervisor is still
 //! there.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
@@ -23,7 +22,8 @@ use punctual_os::{memory, process};
 
 use super::request::Request;
 use super::tie::{Tie, ask};
-use super::{BLOCK_VARIABLE, RegisterError, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE, TaskError};
+use crate::Error;
 use crate::clocks::MachineClock;
 
 /// How long a task waits without a release before it looks after its supervisor, ns; two periods
@@ -34,27 +34,6 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 /// for cycles that do not end.
 const REST_EVERY: Span = Span::from_ms(1_000);
 const REST_NS: u64 = 50_000;
-
-/// Why there is no further cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitError {
-    /// The supervisor ended this task's loop: leave in good order.
-    Ended,
-    /// The supervisor is gone: nobody releases this task any more, writes its safe value or guards
-    /// it; its thread is SCHED_OTHER from now on.
-    Gone,
-}
-
-impl fmt::Display for WaitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ended => "the supervisor ended this task",
-            Self::Gone => "the supervisor is gone",
-        })
-    }
-}
-
-impl std::error::Error for WaitError {}
 
 /// A task that is registered with a supervisor. Of the thread that registered: that one is released
 /// and gets the task's priority and CPU.
@@ -84,26 +63,26 @@ impl Registration {
     /// When no supervisor started it, or what it handed over is no task block.
     ///
     /// # Real-time: setup only
-    pub fn from_env(task: Option<&str>) -> Result<Self, RegisterError> {
+    pub fn from_env(task: Option<&str>) -> Result<Self, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let number = |name: &str| variable(name).and_then(|number| number.parse::<i32>().ok());
         let (Some(supervisor), Some(number), Some(is)) =
             (number(SUPERVISOR_VARIABLE), number(BLOCK_VARIABLE), variable(TASK_VARIABLE))
         else {
-            return Err(RegisterError::NotStarted);
+            return Err(TaskError::NotStarted.into());
         };
         if let Some(asked) = task.filter(|asked| *asked != is) {
-            return Err(RegisterError::OtherTask(asked.to_owned(), is));
+            return Err(TaskError::OtherTask(asked.to_owned(), is).into());
         }
         // A program with file capabilities has lost the tie that its supervisor made.
-        process::end_with_parent().map_err(RegisterError::Memory)?;
+        process::end_with_parent().map_err(TaskError::Memory)?;
         if process::parent() != supervisor {
-            return Err(RegisterError::NotChild(supervisor));
+            return Err(TaskError::NotChild(supervisor).into());
         }
-        let block = descriptor::duplicate(number).map_err(RegisterError::Memory)?;
+        let block = descriptor::duplicate(number).map_err(TaskError::Memory)?;
         // What this process starts is not the task.
-        descriptor::keep_from_children(number).map_err(RegisterError::Memory)?;
-        Self::attach(is, &block, Tie::Parent(supervisor))
+        descriptor::keep_from_children(number).map_err(TaskError::Memory)?;
+        Ok(Self::attach(is, &block, Tie::Parent(supervisor))?)
     }
 
     /// Joins the running supervisor of this name as one of its tasks that has no program.
@@ -113,22 +92,22 @@ impl Registration {
     /// When there is no such supervisor, or it is another user's, or says no.
     ///
     /// # Real-time: setup only
-    pub fn join(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
+    pub fn join(supervisor: &str, task: &str) -> Result<Self, Error> {
         let request = Request::Join(task.to_owned());
         let (connection, [block, _]) = ask(supervisor, &request)?;
-        let block = block.ok_or_else(|| RegisterError::Refused("no task block came".to_owned()))?;
-        Self::attach(task.to_owned(), &block, Tie::Connection(connection))
+        let block = block.ok_or_else(|| TaskError::Refused("no task block came".to_owned()))?;
+        Ok(Self::attach(task.to_owned(), &block, Tie::Connection(connection))?)
     }
 
-    fn attach(task: String, block: &Descriptor, tie: Tie) -> Result<Self, RegisterError> {
+    fn attach(task: String, block: &Descriptor, tie: Tie) -> Result<Self, TaskError> {
         let mapping =
-            Mapping::of(block.number(), None, Access::Write).map_err(RegisterError::Memory)?;
+            Mapping::of(block.number(), None, Access::Write).map_err(TaskError::Memory)?;
         // For as long as the process: a cycle borrows from it.
         let mapping: &'static Mapping = Box::leak(Box::new(mapping));
         let words = mapping.words();
-        let mut client = TaskClient::open(words).map_err(RegisterError::Block)?;
+        let mut client = TaskClient::open(words).map_err(TaskError::Block)?;
         if look(words).is_none_or(|seen| seen.state != TaskState::Empty) {
-            return Err(RegisterError::Taken);
+            return Err(TaskError::Taken);
         }
         // Paid here: the counter's rate, the first touch of stack and code.
         let mut clock = MachineClock::best();
@@ -175,10 +154,12 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// When there will be none.
+    /// When there will be none: the supervisor ended this task, which is to exit
+    /// ([`Error::errno`] is ECANCELED), or is gone (EPIPE). Then nobody releases the task any more,
+    /// writes its safe value or guards it, and its thread is SCHED_OTHER.
     ///
     /// # Real-time: in loop, waits
-    pub fn wait(&mut self) -> Result<Cycle<'_>, WaitError> {
+    pub fn wait(&mut self) -> Result<Cycle<'_>, Error> {
         if self.done().is_some_and(|finish| finish - self.rested >= REST_EVERY) {
             self.rest();
         }
@@ -193,7 +174,7 @@ impl Registration {
                     self.running = true;
                     return Ok(self.client.begin(start));
                 }
-                ClientStep::Ended => return Err(WaitError::Ended),
+                ClientStep::Ended => return Err(TaskError::Ended.into()),
                 ClientStep::Wait(seen) => {
                     let until_ns = now_ns(ClockId::Monotonic).saturating_add(self.patience_ns);
                     futex::wait_until(self.client.bell(), seen, Scope::Machine, until_ns);
@@ -201,7 +182,7 @@ impl Registration {
                     if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
                         // The priority was the supervisor's to give, as long as it guards it.
                         let _demoted = scheduler::set(0, SchedPolicy::Other);
-                        return Err(WaitError::Gone);
+                        return Err(TaskError::Gone.into());
                     }
                 }
             }

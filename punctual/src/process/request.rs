@@ -1,5 +1,4 @@
-//! What a process says to a supervisor that it comes to by name, and what it is counts: a line
-//! each.
+//! Requests of processes that address a supervisor by its name, and its answers: a line each.
 //!
 //! Pure. Nothing but these lines and descriptors goes through the socket.
 
@@ -8,7 +7,7 @@ use super::place::is_name;
 /// The longest line, bytes.
 pub const LINE_MAX: usize = 256;
 
-/// What somebody asks for.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// To register as this task.
@@ -88,7 +87,7 @@ pub fn answered(line: &[u8]) -> Result<(), String> {
     match line.strip_prefix("no ") {
         _ if line == "ok" => Ok(()),
         Some(why) => Err(why.chars().filter(|c| !c.is_control()).collect()),
-        None => Err("an answer that is none".to_owned()),
+        None => Err("invalid answer".to_owned()),
     }
 }
 

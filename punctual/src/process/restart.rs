@@ -24,7 +24,7 @@ pub struct Restart {
     pub when: When,
     /// How often in a row: a process that ran for [`Restart::WELL`] begins a new one.
     pub most: u32,
-    /// How long it waits before the first time, not less than nothing; twice as long each time in a
+    /// How long it waits before the first time, not negative; twice as long each time in a
     /// row, up to [`Restart::LONGEST`].
     pub pause: Span,
 }

@@ -38,7 +38,7 @@ pub struct Spec {
 impl Spec {
     /// The longest burst: its results fit in the block until they are taken.
     pub const BURST_MAX: u32 = 16;
-    /// How long a process may take to register where nothing else is said.
+    /// How long a process may take to register by default.
     pub const REGISTER_WITHIN: Span = Span::from_ms(5_000);
 
     /// A process of these words; without a word, one that joins.
@@ -82,7 +82,7 @@ impl Spec {
                 );
             }
             OnOverrun::Burst(most) if most > Self::BURST_MAX => {
-                return cannot("a burst of a process is at most 16 cycles");
+                return cannot("a burst of a process must be at most 16 cycles");
             }
             _ => {}
         }
@@ -93,16 +93,16 @@ impl Spec {
             _ => {}
         }
         if self.register_within <= Span::ZERO {
-            return cannot("no time to register in");
+            return cannot("register_within must be above 0");
         }
         if self.restart.pause < Span::ZERO {
-            return cannot("a pause before a restart that is less than nothing");
+            return cannot("the pause before a restart must not be negative");
         }
         if self.safe.len() > 8 * OUTPUT_WORDS_MAX {
-            return cannot("an output is at most 4096 bytes");
+            return cannot("a safe value must be at most 4096 bytes");
         }
         if !self.safe.len().is_multiple_of(8) {
-            return cannot("a safe value is a multiple of 8 bytes");
+            return cannot("a safe value must be a multiple of 8 bytes");
         }
         Ok(())
     }

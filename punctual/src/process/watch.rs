@@ -11,9 +11,10 @@ use punctual_os::descriptor::Descriptor;
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{Errno, local, pidfd};
 
-use super::RegisterError;
+use super::TaskError;
 use super::request::Request;
 use super::tie::ask;
+use crate::Error;
 
 /// A task as others see it.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Watch {
     /// When there is no such supervisor or task, or it is another user's.
     ///
     /// # Real-time: setup only
-    pub fn open(supervisor: &str, task: &str) -> Result<Self, RegisterError> {
+    pub fn open(supervisor: &str, task: &str) -> Result<Self, Error> {
         let (connection, descriptors) = ask(supervisor, &Request::Watch(task.to_owned()))?;
         let socket = connection.as_raw_fd();
         let process = local::peer_pidfd(socket).or_else(|Errno(_)| {
@@ -41,16 +42,16 @@ impl Watch {
         });
         let gone = |why: Errno| std::io::Error::from_raw_os_error(why.0);
         let process =
-            process.map_err(|why| RegisterError::Supervisor(supervisor.to_owned(), gone(why)))?;
+            process.map_err(|why| TaskError::Supervisor(supervisor.to_owned(), gone(why)))?;
         let [Some(block), Some(page)] = descriptors else {
-            return Err(RegisterError::Refused("no memory came".to_owned()));
+            return Err(TaskError::Refused("no memory came".to_owned()).into());
         };
         let map = |descriptor: &Descriptor| {
-            Mapping::of(descriptor.number(), None, Access::Read).map_err(RegisterError::Memory)
+            Mapping::of(descriptor.number(), None, Access::Read).map_err(TaskError::Memory)
         };
         let (block, page) = (map(&block)?, map(&page)?);
-        let terms = *TaskClient::open(block.words()).map_err(RegisterError::Block)?.terms();
-        View::open(page.words()).map_err(RegisterError::Page)?;
+        let terms = *TaskClient::open(block.words()).map_err(TaskError::Block)?.terms();
+        View::open(page.words()).map_err(TaskError::Page)?;
         Ok(Self { block, page, terms, supervisor: process })
     }
 

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::ErrorKind;
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
-    BLOCK_VARIABLE, Event, Finished, RegisterError, Registration, Spec, Supervisor, TASK_VARIABLE,
-    What,
+    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Supervisor, TASK_VARIABLE, What,
 };
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
@@ -94,7 +94,8 @@ fn endless() -> ! {
 fn obey(name: &str, go_on: impl Fn(u64) -> bool) {
     assert!(Registration::from_env(Some("another")).is_err(), "it is not that one");
     let mut task = Registration::from_env(Some(name)).expect("a supervisor started it");
-    assert!(matches!(Registration::from_env(None), Err(RegisterError::Taken)));
+    let again = Registration::from_env(None).expect_err("once");
+    assert_eq!(again.kind(), ErrorKind::Busy);
     let mut ran = 0u64;
     while let Ok(cycle) = task.wait() {
         assert!(cycle.release < cycle.next);

@@ -6,19 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
-    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, WaitError, Watch,
-    What,
+    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
 };
 use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
 use punctual_os::child::{self, Confinement, Program, Status, Text};
 use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
-use punctual_os::{process, signal, threads};
+use punctual_os::{Errno, process, signal, threads};
 use punctual_testkit::skip;
 
 use crate::behave::{PERIOD_NS, WORKS, count, notes, pause_ms, policy, run, spec};
-use crate::name;
+use crate::{ended_by, name};
 
 /// Says to this program, run once more, that it is to supervise the task of this name.
 pub(crate) const SUPERVISE: &str = "PUNCTUAL_TEST_SUPERVISE";
@@ -224,7 +223,7 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
     let granted = own();
     process.kill().expect("ours");
     process.wait().expect("ours");
-    while !matches!(task.wait(), Err(WaitError::Gone)) {}
+    while !ended_by(task.wait(), Errno::PIPE) {}
     assert_eq!(own(), Scheduling::Other, "it had {granted:?}");
     // What a reader can tell: the output is the task's for ever, and nobody is there.
     assert_eq!(watch.output(&mut [0; 8]), Some(Source::Task));
@@ -241,7 +240,7 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
             let mut task = Registration::join(supervisor, "open").expect("free");
             assert!(task.wait().is_ok());
             stop.store(true, Ordering::Relaxed);
-            while !matches!(task.wait(), Err(WaitError::Ended)) {}
+            while !ended_by(task.wait(), Errno::CANCELED) {}
             ended.recv().expect("it says so");
             own()
         });

@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use punctual::periodic::OnOverrun;
 use punctual::process::{
-    Cause, Event, Over, ProcessEnd, RegisterError, Registration, Restart, Spec, Supervisor,
-    WaitError, Watch, What, When,
+    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Supervisor, Watch, What, When,
 };
+use punctual::{Error, ErrorKind};
 use punctual_core::block::Source;
+use punctual_core::executive::many::Cycle;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
+use punctual_os::Errno;
 use punctual_testkit::skip;
 
 use behave::{WORKS, count, policy, run, spec};
@@ -116,6 +118,11 @@ fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
     assert_eq!(hung.exit, Some(ProcessEnd::Signal(9)), "it does not hear, so it is ended");
 }
 
+/// Whether this is the end of a task's loop, for this reason.
+pub(crate) fn ended_by(waited: Result<Cycle<'_>, Error>, why: Errno) -> bool {
+    waited.is_err_and(|error| error.errno() == Some(why.0))
+}
+
 /// A supervisor's name that no other test has.
 fn name(of: &str) -> String {
     format!("test-{of}-{}", std::process::id())
@@ -157,14 +164,14 @@ fn others_join_by_name_and_read_what_is_given_out() {
             let mut again = loop {
                 match Registration::join(supervisor, "open") {
                     Ok(task) => break task,
-                    Err(RegisterError::Refused(_)) => std::thread::yield_now(),
+                    Err(why) if why.kind() == ErrorKind::Refused => std::thread::yield_now(),
                     Err(why) => panic!("{why}"),
                 }
             };
             assert!(again.wait().is_ok());
             let ran = watch.page().expect("a page").counts().ran;
             stop.store(true, Ordering::Relaxed);
-            while !matches!(again.wait(), Err(WaitError::Ended)) {}
+            while !ended_by(again.wait(), Errno::CANCELED) {}
             ran
         });
         let finished = made.run(Sleep, None, stop, &mut |_| {});
@@ -174,7 +181,8 @@ fn others_join_by_name_and_read_what_is_given_out() {
     let open = finished.tasks.iter().find(|task| task.name == "open").expect("one");
     assert!(open.registered == 2 && open.starts == 2 && !open.failed, "{open:?}");
     let gone = Registration::join(&supervisor, "open").expect_err("it has ended");
-    assert!(matches!(gone, RegisterError::Supervisor(..)), "{gone}");
+    assert!(gone.to_string().starts_with("supervisor \"test-join"), "{gone}");
+    assert_eq!(gone.kind(), ErrorKind::NotRunning);
     // What a killed one leaves behind is in nobody's way.
     let path = punctual::process::socket(&supervisor).expect("a name");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("free"));
@@ -216,7 +224,7 @@ fn what_cannot_be_is_refused() {
     let refused = |all: Supervisor| all.build().expect_err("refused").to_string();
     let with = |spec: Spec| Supervisor::new().task(spec);
     assert!(refused(Supervisor::new()).contains("no task"));
-    assert!(refused(with(spec("a/b"))).contains("no name"));
+    assert!(refused(with(spec("a/b"))).contains("invalid name"));
     assert!(refused(with(spec("a")).task(spec("a"))).contains("\"a\""));
     assert!(refused(with(policy(spec("a"), OnOverrun::Delay))).contains("phase"));
     assert!(refused(with(policy(spec("a"), OnOverrun::Burst(17)))).contains("16"));
@@ -234,7 +242,7 @@ fn what_cannot_be_is_refused() {
     let never = Spec { register_within: Span::ZERO, ..spec("a") };
     assert!(refused(with(never)).contains("register"));
     let back = Restart { pause: Span::from_ns(-1), ..Restart::default() };
-    assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("less than nothing"));
+    assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("must not be negative"));
     let half = |name: &str| {
         let half = spec(name);
         Spec { task: half.task.clone().budget_ns(1_200_000), ..half }
@@ -243,8 +251,9 @@ fn what_cannot_be_is_refused() {
     assert!(refused(both()).contains("1.200"), "the sum");
     assert!(both().allow_overload().build().is_ok());
     assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
-    assert!(refused(with(spec("a")).name("../x")).contains("no name"));
-    assert!(matches!(Registration::from_env(None), Err(RegisterError::NotStarted)));
+    assert!(refused(with(spec("a")).name("../x")).contains("invalid name"));
+    let alone = Registration::from_env(None).expect_err("no supervisor");
+    assert_eq!(alone.errno(), Some(Errno::NOTCONN.0), "{alone}");
 }
 
 #[test]

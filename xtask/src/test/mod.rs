@@ -12,7 +12,7 @@ mod suite;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::{licences, man, msrv, package, peers, process, root, schema, tidy};
+use crate::{attack, licences, man, msrv, package, peers, process, root, schema, tidy};
 pub(crate) use packages::install_one;
 use report::Report;
 pub(crate) use report::{Counts, Skip};
@@ -32,6 +32,7 @@ const BEFORE: &[(&str, Step)] = &[
 
 /// Steps after the tests, which use what they built.
 const AFTER: &[(&str, Step)] = &[
+    ("attack", |_| attack::run(&[])),
     ("schema", |_| schema::run(&[])),
     ("man", |_| man::run(&[])),
     ("doc", doc),

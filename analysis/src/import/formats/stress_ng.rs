@@ -144,10 +144,14 @@ impl Section {
         let ns = decimal_ns(value, 1)?;
         let p = Probability::from_share(share);
         let at = Probability::SUMMARY.iter().position(|summary| Some(*summary) == p);
-        if let Some(at) = at {
-            self.run.quantiles_ns[at] = Some(ns);
+        let Some(at) = at else { return Ok(()) };
+        self.run.quantiles_ns[at] = Some(ns);
+        // Of rising probability.
+        let known: Vec<f64> = self.run.quantiles_ns.iter().copied().flatten().collect();
+        if known.is_sorted() {
+            return Ok(());
         }
-        Ok(())
+        Err(format!("the {}% percentile contradicts another one: {ns} ns", percent.trim()))
     }
 
     fn row(&mut self, text: &str) -> Result<(), String> {

@@ -56,7 +56,9 @@ pub(super) fn exit_of(exit: ProcessEnd) -> String {
         ProcessEnd::Status(status) => format!("exited with status {status}"),
         ProcessEnd::Signal(signal) => format!("was ended by signal {signal}"),
         ProcessEnd::Unknown => "ended with unknown status".to_owned(),
-        ProcessEnd::NotStarted(errno) => format!("could not be started: errno {errno}"),
+        ProcessEnd::NotStarted(errno) => {
+            format!("could not be started: {}", std::io::Error::from_raw_os_error(errno))
+        }
     }
 }
 

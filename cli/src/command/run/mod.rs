@@ -9,8 +9,9 @@ mod messages;
 mod printer;
 mod program;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -95,6 +96,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
 /// A file, as long as one may be.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read {}", path.display());
+    // Opening one without a writer would wait for ever. A pipe without a name (`<(…)`, a shell's
+    // `|` into /dev/stdin) has a writer, and no path of its own.
+    let is_pipe = fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
+    if is_pipe && fs::canonicalize(path).is_ok() {
+        bail!("cannot read {}: it is a named pipe; give a file", path.display());
+    }
     let file = File::open(path).with_context(cannot)?;
     let mut bytes = Vec::new();
     file.take(FILE_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;

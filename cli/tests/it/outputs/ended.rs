@@ -1,162 +1,17 @@
-//! Killed, or out of room, at every call that changes a file: the old file or the new one is there,
-//! and the next run cleans up.
+//! Ended or out of room while files are written: the old file or the new one is there.
 //!
-//! By strace, which ends the program as it enters a call, or fails the call in its place.
+//! What happens at every single call that changes a file is in [`crate::attack`].
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
-use super::{names, result, text};
+use super::{commands, names};
 use crate::support::{Dir, punctual, refused, signal, stderr, stdout, until};
-
-/// Calls that make, change, name or remove files, as far as the program can come to make them.
-const CHANGING: [&str; 20] = [
-    "openat",
-    "openat2",
-    "creat",
-    "write",
-    "pwrite64",
-    "writev",
-    "copy_file_range",
-    "ftruncate",
-    "fallocate",
-    "fsync",
-    "fdatasync",
-    "fchmod",
-    "fchown",
-    "flock",
-    "linkat",
-    "unlinkat",
-    "mkdirat",
-    "renameat",
-    "renameat2",
-    "symlinkat",
-];
-
-/// More calls of one kind than any of these commands makes.
-const CALLS_MAX: u32 = 60;
-
-/// A command that writes one file, and what it reads.
-struct Writes {
-    args: Vec<String>,
-    file: PathBuf,
-}
-
-/// Commands that write a file that the user named, and one whose name the program chose.
-fn commands(dir: &Dir) -> [Writes; 2] {
-    let made = result(dir, "made");
-    let json = dir.path("out/analysis.json");
-    fs::create_dir(dir.path("out")).expect("writable");
-    let csv = dir.path("a.csv");
-    let analyse = ["analyse", text(&csv), "--column", "lateness:us", "--json", text(&json)];
-    let report = ["report", text(&made)];
-    let of = |args: &[&str], file: &Path| Writes {
-        args: args.iter().map(|&arg| arg.to_owned()).collect(),
-        file: file.to_owned(),
-    };
-    [of(&analyse, &json), of(&report, &made.join("report.html"))]
-}
-
-/// The command under strace, which does `what` to calls named `call`.
-fn traced(command: &Writes, log: &Path, call: &str, what: Option<&str>) -> Output {
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o"]).arg(log).args(["-e", &format!("trace={call}")]);
-    strace.args(["-e", "signal=none"]);
-    if let Some(what) = what {
-        strace.args(["-e", &format!("inject={call}:{what}")]);
-    }
-    strace.arg(punctual().get_program()).args(&command.args);
-    // What cargo's path for libraries has the loader look for is no call of the program's.
-    strace.env_remove("LD_LIBRARY_PATH");
-    strace.stdin(Stdio::null()).output().expect("strace starts")
-}
-
-/// Whether the program may be traced here.
-fn may_trace(dir: &Dir) -> bool {
-    let log = dir.path("probe");
-    let mut strace = Command::new("strace");
-    let traced = strace.args(["-qq", "-o"]).arg(&log).arg("true").output();
-    let may = traced.is_ok_and(|out| out.status.success());
-    let _none = fs::remove_file(log);
-    skip::need("the right to trace (ptrace)", may)
-}
-
-/// The calls of `CHANGING` that a whole run of the command makes.
-fn calls(command: &Writes, log: &Path) -> Vec<&'static str> {
-    let out = traced(command, log, "all", None);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let text = fs::read_to_string(log).expect("a log");
-    let made = |call: &&&str| text.contains(&format!(" {call}("));
-    CHANGING.iter().filter(made).copied().collect()
-}
-
-/// Ends or fails the command at every call that changes a file, by `what`; how often that was.
-fn at_every_call(dir: &Dir, what: &str, check: impl Fn(&Output, bool)) -> u32 {
-    let log = dir.path("log");
-    let mut points = 0;
-    for command in commands(dir) {
-        let at = command.file.parent().expect("a directory");
-        let new = {
-            let _whole = calls(&command, &log);
-            fs::read(&command.file).expect("written")
-        };
-        let usual = names(at);
-        for call in calls(&command, &log) {
-            for nth in 1.. {
-                assert!(nth < CALLS_MAX, "{call} without end");
-                fs::write(&command.file, "the old one").expect("writable");
-                let out = traced(&command, &log, call, Some(&format!("{what}:when={nth}")));
-                let there = fs::read(&command.file).expect("one of the two is there");
-                let is_new = there == new;
-                assert!(is_new || there == b"the old one", "{call} {nth}: {} bytes", there.len());
-                check(&out, is_new);
-                let failed = fs::read_to_string(&log).expect("a log").contains("INJECTED");
-                // strace ends as what it traces does.
-                if !failed && out.status.signal().is_none() {
-                    break;
-                }
-                points += 1;
-            }
-        }
-        // Whatever was left behind, a run that comes to its end removes.
-        let out = traced(&command, &log, "write", None);
-        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-        assert_eq!(names(at), usual);
-        assert_eq!(fs::read(&command.file).expect("there"), new);
-    }
-    points
-}
-
-#[test]
-fn a_kill_at_any_call_leaves_the_old_file_or_the_new_one() {
-    let dir = Dir::new("outputs-kill");
-    if !skip::need_program("strace") || !may_trace(&dir) {
-        return;
-    }
-    let points = at_every_call(&dir, "signal=KILL", |out, is_new| {
-        // Where nothing killed it, it did what it was for.
-        assert!(is_new || out.status.code() != Some(0), "{}", stderr(out));
-    });
-    assert!(points > 40, "killed at {points} calls only");
-}
-
-#[test]
-fn a_full_disk_at_any_call_leaves_the_old_file_or_the_new_one() {
-    let dir = Dir::new("outputs-full");
-    if !skip::need_program("strace") || !may_trace(&dir) {
-        return;
-    }
-    let points = at_every_call(&dir, "error=ENOSPC", |out, is_new| {
-        assert!(is_new || out.status.code() != Some(0), "{}", stderr(out));
-        assert!(out.status.code() != Some(1), "no limit failed: {}", stderr(out));
-    });
-    assert!(points > 40, "failed at {points} calls only");
-}
+use crate::traced::{may_trace, run};
 
 #[test]
 fn a_file_is_synced_before_it_is_renamed_and_its_directory_after() {
@@ -166,7 +21,7 @@ fn a_file_is_synced_before_it_is_renamed_and_its_directory_after() {
     }
     let log = dir.path("log");
     for command in commands(&dir) {
-        let out = traced(&command, &log, "fsync,renameat,renameat2", None);
+        let out = run(&command.args, &log, "fsync,renameat,renameat2", &[]);
         assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
         let text = fs::read_to_string(&log).expect("a log");
         let call = |line: &str| Some(line.split_whitespace().nth(1)?.split_once('(')?.0.to_owned());

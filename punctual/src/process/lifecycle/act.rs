@@ -20,7 +20,7 @@ pub(in super::super) struct Seen {
     pub(in super::super) taken: Option<u64>,
     /// Releases posted so far.
     pub(in super::super) posted: u64,
-    /// Whether the loop has seen that the door is closed.
+    /// Whether the loop has seen that the gate is closed.
     pub(in super::super) left: bool,
 }
 
@@ -31,17 +31,17 @@ pub(in super::super) enum Act {
     Nothing,
     /// Clear the block, and start the program.
     Start,
-    /// Give its thread its place, and open the door.
+    /// Give its thread its CPU and its priority, and open the gate.
     Admit,
     /// Say that it takes no releases.
     Note,
     /// End everything: it takes no releases, and that is its policy.
     Stop,
-    /// Close the door; the process goes on by itself.
+    /// Close the gate; the process goes on without releases.
     Dismiss,
-    /// Close the door, and end the process.
+    /// Close the gate, and end the process.
     Kill(Cause),
-    /// Close the door; the process is gone, and its outputs are the safe value's.
+    /// Close the gate; the process is gone, and the safe value is its output.
     Bury(ProcessEnd),
     /// Clear the block for whoever comes by name.
     Free,

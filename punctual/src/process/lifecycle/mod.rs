@@ -18,7 +18,7 @@ pub use end::{Cause, ProcessEnd};
 /// Where a task block is in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifecycleState {
-    /// Free for who joins by name.
+    /// Free for a process that joins by name.
     Free,
     /// To be started at this instant.
     Due(Instant),
@@ -40,7 +40,7 @@ pub(super) enum LifecycleState {
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     pub(super) stage: LifecycleState,
-    /// Whether it has a program; else it is for who joins.
+    /// Whether it has a program; else a process may join.
     program: bool,
     /// What an overrun does.
     policy: OnOverrun,
@@ -80,7 +80,7 @@ impl Lifecycle {
         }
     }
 
-    /// Somebody has joined; only a free block is given.
+    /// A process asks to join; only a free block is given.
     pub(super) fn join(&mut self, now: Instant) -> bool {
         let free = self.stage == LifecycleState::Free;
         if free {

@@ -24,7 +24,7 @@ pub enum What {
     Started(u32),
     /// A process of this number joined.
     Joined(i32),
-    /// Somebody came by name and was turned away.
+    /// A process asked to join and was refused.
     TurnedAway(&'static str),
     /// It registered and is released from now on.
     Registered,

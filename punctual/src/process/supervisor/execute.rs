@@ -1,4 +1,4 @@
-//! The executive of a supervisor, in its thread, and who watches it.
+//! The executive of a supervisor, in its thread, and the monitor that watches it.
 //!
 //! The loop of many tasks with remotes behind its ranks; nothing else is in it.
 
@@ -30,7 +30,7 @@ const THREADS_EVERY: usize = 50;
 
 /// What the threads of a supervisor share.
 #[derive(Debug)]
-pub(super) struct Stage<'s> {
+pub(super) struct RunSetup<'s> {
     pub(super) stop: Stop<'s>,
     /// Set once nothing is to be guarded any more.
     pub(super) done: AtomicBool,
@@ -49,7 +49,7 @@ pub(super) struct Executed<'s> {
     pub(super) remotes: RemoteTasks<'s, Page<'s>>,
 }
 
-impl Stage<'_> {
+impl RunSetup<'_> {
     /// The monitor of the executive and of the tasks' threads: of those that registered, and of
     /// those beside them.
     pub(super) fn monitor(&self, ready: &Ready) {
@@ -67,7 +67,7 @@ impl Stage<'_> {
         });
     }
 
-    /// The executive, to its end; then all tasks are told theirs.
+    /// Runs the executive to its end; then ends all tasks.
     pub(super) fn execute<'p, W: Wait<MachineClock>>(
         &self,
         ready: &'p Ready,

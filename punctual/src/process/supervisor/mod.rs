@@ -30,6 +30,7 @@ use super::listener::Listener;
 use super::memory::Memory;
 use super::place::is_name;
 use super::spec::Spec;
+use crate::Error;
 use crate::monitor::{Guarded, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun};
@@ -151,7 +152,7 @@ impl Supervisor {
     /// The first thing that cannot be.
     ///
     /// # Real-time: setup only
-    pub fn build(self) -> Result<Ready, SetupError> {
+    pub fn build(self) -> Result<Ready, Error> {
         let plan = self.check()?;
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();

@@ -1,8 +1,8 @@
-//! The rest between two looks of the supervising thread: at an end, and when somebody comes, it is
-//! over at once.
+//! The rest of the supervising thread between two looks: the end of a process, a connection or a
+//! request ends it at once.
 //!
-//! What lies in shared memory alone (who registered, what overran) rings no bell: it waits for the
-//! next look. Never reads what it waits for.
+//! A change in shared memory alone (a registration, an overrun) is seen at the next look. Never
+//! reads what it waits for.
 
 use std::ffi::c_int;
 

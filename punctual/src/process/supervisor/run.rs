@@ -15,7 +15,7 @@ use punctual_os::{affinity, signal};
 
 use super::super::cgroup::Home;
 use super::event::Event;
-use super::execute::{Executed, Stage};
+use super::execute::{Executed, RunSetup};
 use super::poller::Poller;
 use super::stop::Stop;
 use super::supervisor_loop::{SupervisorLoop, now};
@@ -54,7 +54,7 @@ impl Ready {
             self.blocks.iter().filter_map(|block| block.cpu).chain(self.cpu).collect();
         let mut clock = MachineClock::best();
         let end = duration.map_or(Instant::from_ns(u64::MAX), |duration| clock.now() + duration);
-        let stage = Stage {
+        let setup = RunSetup {
             stop,
             done: AtomicBool::new(false),
             aside: aside(&cpus),
@@ -66,20 +66,20 @@ impl Ready {
         let mut all: Vec<TaskProcess> =
             ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
         let (over, policy, refused) = std::thread::scope(|scope| {
-            let stage = &stage;
+            let setup = &setup;
             // Also where `say` panics: then the processes end with their occupants.
-            let _end = End(stage);
-            scope.spawn(move || stage.monitor(ready));
-            let tasks = remotes(ready, &stage.beats);
-            let executive = scope.spawn(move || stage.execute(ready, tasks, wait, clock));
-            let _beside_them = affinity::set(0, &stage.aside);
+            let _end = End(setup);
+            scope.spawn(move || setup.monitor(ready));
+            let tasks = remotes(ready, &setup.beats);
+            let executive = scope.spawn(move || setup.execute(ready, tasks, wait, clock));
+            let _beside_them = affinity::set(0, &setup.aside);
             let (poller, home) = (Poller::new(), Home::find());
             let mut looped =
                 SupervisorLoop { ready, all: &mut all, say, poller, stop, home, stopped_by: None };
             let gone = looped.supervise(listener, || executive.is_finished());
             while !executive.is_finished() {
                 // Again and again: it may be about to sleep.
-                let _awake = stage.watched.thread().map(signal::interrupt);
+                let _awake = setup.watched.thread().map(signal::interrupt);
                 looped.rest(None);
             }
             let mut executed = executive.join().expect("the loop never panics");
@@ -93,7 +93,7 @@ impl Ready {
         }
         let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
         let releases = figures(ready.page.mapping.words());
-        Finished { over, policy, refused, forced: stage.watched.ended(), releases, tasks }
+        Finished { over, policy, refused, forced: setup.watched.ended(), releases, tasks }
     }
 
     /// Why it ended; `gone`: because nobody was left.
@@ -130,7 +130,7 @@ impl Ready {
 }
 
 /// Ends the threads of a supervisor when it is dropped.
-struct End<'s>(&'s Stage<'s>);
+struct End<'s>(&'s RunSetup<'s>);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {

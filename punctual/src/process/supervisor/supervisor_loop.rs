@@ -1,4 +1,4 @@
-//! The supervising thread at work: leads the lifecycle of each block, answers who comes.
+//! The supervising thread: drives the lifecycle of each block and answers requests.
 //!
 //! The kernel ends every process that this thread started when this thread ends. Looks when it is
 //! called, and every few milliseconds; does what [`super::super::lifecycle`] says, and decides
@@ -63,7 +63,7 @@ impl SupervisorLoop<'_, '_> {
         gone
     }
 
-    /// Rests until a process ends, somebody comes, or the next look is due.
+    /// Rests until a process ends, a connection or a request comes, or the next look is due.
     pub(super) fn rest(&mut self, listener: Option<&Listener>) {
         let ends = self.all.iter().filter_map(TaskProcess::descriptor);
         self.poller.rest(ends.chain(listener.into_iter().flat_map(Listener::descriptors)));
@@ -164,7 +164,7 @@ impl SupervisorLoop<'_, '_> {
         }
     }
 
-    /// Gives a thread that registered its place, and opens the door.
+    /// Gives a registered thread its CPU and its priority, and opens the gate.
     fn block(&mut self, rank: usize) {
         let block = &self.ready.blocks[rank];
         let one = &mut self.all[rank];
@@ -193,7 +193,7 @@ impl SupervisorLoop<'_, '_> {
         self.say(rank, What::Registered);
     }
 
-    /// Somebody who came by name.
+    /// Carries out a request.
     fn receive(&mut self, guest: Guest, request: Request) {
         let (Request::Join(name) | Request::Watch(name)) = &request;
         let rank = (0..self.all.len()).find(|&rank| self.ready.plan.name(rank) == name);

@@ -1,6 +1,6 @@
 //! One block of a supervisor: what its loop, its guard and its supervising thread share.
 //!
-//! Nothing here changes but atomics; who sits there is the supervising thread's own.
+//! Only atomics change here; the supervising thread alone knows which process has the block.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Who sits on a block, as the supervising thread has it: started, known, closed out.
+//! The process of a block, as the supervising thread knows it: started or joined, until it is gone.
 //!
 //! Decides nothing: that is [`super::super::lifecycle`].
 
@@ -19,7 +19,7 @@ use super::event::What;
 use super::supervisor_loop::now;
 use super::task_block::TaskBlock;
 
-/// Who sits on a block, as the supervising thread has it.
+/// The process of a block, as the supervising thread knows it.
 #[derive(Debug)]
 pub(super) struct TaskProcess {
     pub(super) lifecycle: Lifecycle,
@@ -125,7 +125,7 @@ impl TaskProcess {
         self.exit = Some(exit);
     }
 
-    /// Closes the door and takes the guard away; the thread that sat there.
+    /// Closes the gate and disarms the guard; the thread that was registered.
     pub(super) fn close(&self, block: &TaskBlock) -> Option<i32> {
         block.door.close(self.number);
         block.guarded.arm(0);

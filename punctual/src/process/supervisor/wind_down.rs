@@ -54,7 +54,7 @@ impl<'s> WindDown<'s> {
 }
 
 impl SupervisorLoop<'_, '_> {
-    /// The loop has ended and told everybody: who is a child and does not leave is ended.
+    /// The loop has ended and every task knows it: a child that does not exit is ended.
     pub(super) fn wind_down(&mut self) {
         let mut down = WindDown::new(now(), self.stop);
         while (0..self.all.len()).fold(false, |left, rank| left | self.leave(rank, down.killed)) {

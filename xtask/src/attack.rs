@@ -1,0 +1,154 @@
+//! `cargo xtask attack [--seconds N] [--seed N] [NAME…]`: the attack on the command, and its table.
+//!
+//! Runs `cli/tests/it/attack`, one attack after the other, each for its share of the seconds (120),
+//! in the order that the seed (1) decides; prints attack, trials and outcomes. Attacks that visit
+//! every call that changes a file do so once, whatever the time.
+
+use std::path::Path;
+
+use crate::{process, root};
+
+/// Every attack: its name, the module that it is in, what it does.
+const ATTACKS: [(&str, &str, &str); 8] = [
+    ("kill", "faults", "kill -9 at every call that changes a file"),
+    ("enospc", "faults", "a full disk at every such call"),
+    ("edquot", "faults", "a used-up quota at every such call"),
+    ("signals", "signals", "signals in pairs, at any time and distance"),
+    ("ends", "ends", "every way to end, and the machine as before"),
+    ("neighbours", "neighbours", "hostile processes on a supervisor's socket"),
+    ("links", "links", "links planted in the place of chosen names"),
+    ("inputs", "inputs", "mutated inputs of every format and text"),
+];
+
+/// What is run.
+#[derive(Debug, PartialEq, Eq)]
+struct Order {
+    seconds: u64,
+    seed: u64,
+    /// Rows of [`ATTACKS`].
+    attacks: Vec<usize>,
+}
+
+/// Runs the attacks and prints their table.
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    let order = parse(args)?;
+    let root = root::root();
+    let log = std::env::temp_dir().join(format!("punctual-attack-{}.log", std::process::id()));
+    let share = order.seconds.div_ceil(order.attacks.len().max(1) as u64);
+    let attacked = attack(&root, &order, share, &log);
+    let lines = std::fs::read_to_string(&log).unwrap_or_default();
+    // Left over in the temporary folder at worst.
+    let _none = std::fs::remove_file(&log);
+    println!("\nseed {}, {share} s for each attack\n", order.seed);
+    print!("{}", table(&order, &lines));
+    attacked
+}
+
+fn attack(root: &Path, order: &Order, share: u64, log: &Path) -> Result<(), String> {
+    let mut cargo =
+        process::cargo(root, &["test", "--locked", "-p", "punctual-cli", "--test", "it", "--"]);
+    // One after the other: each has the machine for itself.
+    cargo.args(["--exact", "--test-threads=1"]);
+    for &at in &order.attacks {
+        let (name, module, _) = ATTACKS[at];
+        cargo.arg(format!("attack::{module}::{name}"));
+    }
+    cargo.env("PUNCTUAL_ATTACK_SECONDS", share.to_string());
+    cargo.env("PUNCTUAL_ATTACK_SEED", order.seed.to_string());
+    cargo.env("PUNCTUAL_ATTACK_LOG", log);
+    process::run(&mut cargo)
+}
+
+fn parse(args: &[String]) -> Result<Order, String> {
+    let mut order = Order { seconds: 120, seed: 1, attacks: Vec::new() };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut number = || {
+            let value = args.next().map(String::as_str).unwrap_or_default();
+            value.parse().map_err(|_| format!("{arg} takes a whole number (got {value:?})"))
+        };
+        match arg.as_str() {
+            "--seconds" => order.seconds = number()?,
+            "--seed" => order.seed = number()?,
+            name => {
+                let at = ATTACKS.iter().position(|(known, ..)| *known == name);
+                let names: Vec<&str> = ATTACKS.iter().map(|(name, ..)| *name).collect();
+                order.attacks.push(at.ok_or_else(|| {
+                    format!("no attack {name:?}; there are {}", names.join(", "))
+                })?);
+            }
+        }
+    }
+    if order.attacks.is_empty() {
+        order.attacks = (0..ATTACKS.len()).collect();
+    }
+    Ok(order)
+}
+
+/// A row for each attack, from the lines `NAME<tab>TRIALS<tab>OUTCOMES` of the log.
+fn table(order: &Order, lines: &str) -> String {
+    let mut table = format!("{:12} {:44} {:>8}  outcome\n", "attack", "what it does", "trials");
+    for &at in &order.attacks {
+        let (name, _, what) = ATTACKS[at];
+        let row = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+        let (trials, outcomes) = row
+            .and_then(|row| row.split_once('\t'))
+            .unwrap_or(("-", "failed, or skipped for what it lacks: see above"));
+        table += &format!("{name:12} {what:44} {trials:>8}  {outcomes}\n");
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(args: &[&str]) -> Result<Order, String> {
+        parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        let all = Order { seconds: 120, seed: 1, attacks: (0..8).collect() };
+        assert_eq!(order(&[]), Ok(all));
+        let some = Order { seconds: 3600, seed: 7, attacks: vec![6] };
+        assert_eq!(order(&["--seconds", "3600", "links", "--seed", "7"]), Ok(some));
+        for wrong in [&["--seconds"][..], &["--seed", "x"], &["nothing"]] {
+            assert!(order(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_says_what_came_of_an_attack() {
+        let order = order(&["kill", "links"]).expect("known");
+        let table = table(&order, "kill\t70\t30 old file there\n");
+        assert!(table.contains("70  30 old file there\n"), "{table}");
+        assert!(table.contains("-  failed, or skipped"), "{table}");
+    }
+
+    #[test]
+    fn every_attack_has_its_row() {
+        let folder = root::root().join("cli/tests/it/attack");
+        let mut found = Vec::new();
+        for (_, module, _) in ATTACKS {
+            let file = folder.join(format!("{module}.rs"));
+            let text = std::fs::read_to_string(&file).expect("readable");
+            let tests = text.split("#[test]\nfn ").skip(1);
+            found.extend(
+                tests.filter_map(|rest| Some((rest.split_once('(')?.0.to_owned(), module))),
+            );
+        }
+        found.sort();
+        found.dedup();
+        let mut rows: Vec<(String, &str)> =
+            ATTACKS.iter().map(|(name, module, _)| ((*name).to_owned(), *module)).collect();
+        rows.sort();
+        assert_eq!(found, rows);
+        let files = std::fs::read_dir(&folder).expect("readable").flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        for name in names.filter(|name| !["mod.rs", "random.rs"].contains(&name.as_str())) {
+            let module = name.trim_end_matches(".rs");
+            assert!(ATTACKS.iter().any(|(_, known, _)| *known == module), "{name}");
+        }
+    }
+}

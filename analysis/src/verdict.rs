@@ -44,6 +44,8 @@ struct Evidence {
     exceedances: u64,
     n: u64,
     unrecorded: u64,
+    /// How many of the exceedances are missed releases that no wake followed.
+    censored: u64,
 }
 
 /// The periods that are judged: 1-2-5 steps from 10 µs to 10 s, ns.
@@ -75,16 +77,20 @@ fn worst(runs: &[&Tails], threshold_ns: i64) -> Option<Evidence> {
         // The ladder of thresholds holds a tenth of every such period.
         let exceedances = tails.exceedances(threshold_ns).unwrap_or(tails.n());
         let p = tails.p_upper(threshold_ns).unwrap_or(1.0);
-        Evidence { p, exceedances, n: tails.n(), unrecorded: tails.unrecorded() }
+        let (n, unrecorded) = (tails.n(), tails.unrecorded());
+        let surely = tails.exceedances_within(threshold_ns).0;
+        let censored = if unrecorded > 0 { 0 } else { exceedances.saturating_sub(surely) };
+        Evidence { p, exceedances, n, unrecorded, censored }
     };
     runs.iter().map(evidence).max_by(|a, b| a.p.total_cmp(&b.p))
 }
 
 fn supported(period_ns: i64, evidence: &Evidence) -> LoopVerdict {
     let rate_hz = 1e9 / period_ns as f64;
-    let unrecorded = match evidence.unrecorded {
-        0 => String::new(),
-        lost => format!(", counting {lost} that went unrecorded"),
+    let unrecorded = match (evidence.unrecorded, evidence.censored) {
+        (0, 0) => String::new(),
+        (0, some) => format!(", counting {some} missed with no wake after them"),
+        (lost, _) => format!(", counting {lost} that went unrecorded"),
     };
     LoopVerdict {
         period_ns: Some(period_ns as f64),
@@ -237,5 +243,10 @@ mod tests {
         assert!(verdict.statement.contains("no loop"));
         let few = loop_verdict(&[&tails((0..100_000).map(|_| 5_000), 5)]);
         assert_eq!((few.period_ns, few.exceedances), (Some(50_000.0), Some(5)));
+        let none_after = "(5 of 100005 were, counting 5 missed with no wake after them; 95 % sure)";
+        let mut exceedances = Exceedances::new(1_000, &[]);
+        (0..100_000).for_each(|_| exceedances.push(5_000, 0, 0));
+        let censored = loop_verdict(&[&exceedances.finish(5)]);
+        assert!(censored.statement.contains(none_after), "{}", censored.statement);
     }
 }

@@ -60,16 +60,33 @@ pub(crate) fn of(runs: &[Run]) -> Vec<Verdict> {
     }
     let loaded = judged.iter().any(|run| !run.setup.load.is_empty());
     let known = judged.iter().all(|run| run.setup.wait.is_some());
-    // What a loop meets in use is a machine at work: where that was measured, it alone counts.
-    let at_work = judged.iter().filter(|run| !loaded || !run.setup.load.is_empty());
-    let tails: Vec<&Tails> = at_work.map(|run| &run.outcome.tails).collect();
-    let mut verdicts = vec![control_loop(&loop_verdict(&tails), loaded, known)];
-    if judged.iter().any(|run| run.outcome.missed.is_none()) {
-        verdicts[0].statement += "; missed releases are not in the data";
+    // Each way to wait is a loop of its own; of one the worst run decides, idle or loaded.
+    let mut waits: Vec<Option<&str>> = Vec::new();
+    for wait in judged.iter().map(|run| run.setup.wait.as_deref()) {
+        if !waits.contains(&wait) {
+            waits.push(wait);
+        }
     }
-    // Without a real-time policy it is another machine, as it were: the answer itself says so.
-    if judged.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
-        verdicts[0].statement += "; measured as SCHED_OTHER, not real-time";
+    let mut verdicts = Vec::new();
+    for &wait in &waits {
+        let of: Vec<&Run> =
+            judged.iter().filter(|run| run.setup.wait.as_deref() == wait).copied().collect();
+        let tails: Vec<&Tails> = of.iter().map(|run| &run.outcome.tails).collect();
+        let mut verdict = control_loop(&loop_verdict(&tails), loaded, known);
+        if let Some(wait) = wait.filter(|_| waits.len() > 1) {
+            verdict.statement = format!("wait {wait}: {}", verdict.statement);
+        }
+        if of.iter().any(|run| run.outcome.missed.is_none()) {
+            verdict.statement += "; missed releases are not in the data";
+        }
+        // Without a real-time policy it is another machine, as it were: the answer says so.
+        if of.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER")) {
+            verdict.statement += "; measured as SCHED_OTHER, not real-time";
+        }
+        verdicts.push(verdict);
+    }
+    if waits.len() > 1 {
+        return verdicts;
     }
     // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
     let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
@@ -185,4 +202,54 @@ fn rarer(runs: &[&Run]) -> Option<Verdict> {
         period_ns: None,
         rate_hz: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
+    use punctual_core::time::{Period, Span};
+
+    use super::super::run::Setup;
+    use super::*;
+
+    /// A run of 20 000 cycles of 1 ms, one in a hundred of them `late_us` late.
+    fn run(wait: &str, load: &[&str], late_us: i64) -> Run {
+        let config =
+            RecordingConfig { period: Period::from_ns(1_000_000), ..RecordingConfig::default() };
+        let mut recording = Recording::new(config);
+        for cycle in 0..20_000 {
+            let us = if cycle % 100 == 7 { late_us } else { 5 };
+            recording.push(&Sample { cycle, lateness: Span::from_us(us), ..Sample::default() });
+        }
+        let setup = Setup {
+            period_ns: Some(1_000_000),
+            wait: Some(wait.to_owned()),
+            load: load.iter().map(|&load| load.to_owned()).collect(),
+            ..Setup::default()
+        };
+        Run::recorded(wait.to_owned(), setup, recording.finish(0))
+    }
+
+    fn loops(runs: &[Run]) -> Vec<(Option<f64>, String)> {
+        let verdicts = of(runs).into_iter().filter(|verdict| verdict.application == "loop");
+        verdicts.map(|verdict| (verdict.period_ns, verdict.statement)).collect()
+    }
+
+    #[test]
+    fn an_idle_run_that_refutes_a_rate_is_not_left_out() {
+        let (idle, loaded) = (run("sleep", &[], 900), run("sleep", &["cpu"], 30));
+        let both = loops(&[idle.clone(), loaded.clone()]);
+        assert_eq!(both.len(), 1);
+        assert_eq!((both[0].0, loops(&[idle])[0].0), (Some(1e7), Some(1e7)));
+        assert_eq!(loops(&[loaded])[0].0, Some(5e5));
+    }
+
+    #[test]
+    fn each_way_to_wait_is_a_loop_of_its_own() {
+        let both = loops(&[run("sleep", &[], 900), run("spin", &[], 30)]);
+        assert_eq!([both[0].0, both[1].0], [Some(1e7), Some(5e5)]);
+        assert!(both[0].1.starts_with("wait sleep: a loop at 100 Hz"), "{}", both[0].1);
+        assert!(both[1].1.starts_with("wait spin: a loop at 2 kHz"), "{}", both[1].1);
+    }
 }

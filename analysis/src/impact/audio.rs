@@ -80,8 +80,8 @@ impl Assess for Audio {
         let impact = Application::new("audio", SOURCE, statement, basis.collect())
             .figure("buffer", buffer_ns, "ns")
             .figure("slack", slack_ns, "ns")
-            .figure("share of later cycles", bound.map(|bound| bound.p), "1")
-            .figure("time between dropouts", between_ns, "ns");
+            .figure("share of later cycles, at most", bound.map(|bound| bound.p), "1")
+            .figure("mean time between dropouts, at least", between_ns, "ns");
         Ok(match (self.wanted_ns, between_ns) {
             _ if slack_ns <= 0.0 => impact.demand(self.compute_ns, 0.0),
             (None, _) => impact,
@@ -124,7 +124,7 @@ mod tests {
         let timing = Timing::given(500_000.0, Some(1_000_000));
         let impact = audio(64, Some(60e9)).impact(&timing).unwrap();
         assert!((value(&impact, "slack") - 1_333_333.3).abs() < 0.1);
-        let between_s = value(&impact, "time between dropouts") * 1e-9;
+        let between_s = value(&impact, "mean time between dropouts, at least") * 1e-9;
         assert!((between_s - 1.333_333e-3 / 2.995_73e-6).abs() < 0.01, "{between_s}");
         assert_eq!(impact.answer, Some(Suits::Yes));
         let hour = audio(64, Some(3_600e9)).impact(&timing).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     fn what_was_seen_later_than_the_slack_counts() {
         // P(lateness > 1 ms) ≤ 0.01 by the run: at least 0.133 s apart.
         let impact = audio(64, Some(1e9)).impact(&run_like(2e6, &[(1e6, 0.01)])).unwrap();
-        let between_s = value(&impact, "time between dropouts") * 1e-9;
+        let between_s = value(&impact, "mean time between dropouts, at least") * 1e-9;
         assert!((between_s - 0.133_333).abs() < 1e-6, "{between_s}");
         assert_eq!(impact.answer, Some(Suits::No));
         assert!(impact.basis[0].words().starts_with("L1"), "{}", impact.basis[0].words());

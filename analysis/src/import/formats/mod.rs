@@ -28,7 +28,8 @@ pub static ALL: &[Format] = &[
                 holds: "lateness, a run a thread",
                 resolution: "1 µs, or 1 ns with `-N`",
                 cannot_tell: "missed releases (below); overflow is cycles less the sum of the \
-                              histogram; period, policy and priority but for the command line",
+                              histogram, whose end is that of `-h` or `-H` in the command line; \
+                              period, policy and priority but for the command line",
             },
             Writer {
                 program: "oslat",

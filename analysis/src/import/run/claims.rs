@@ -23,6 +23,8 @@ pub(super) struct Evidence<'a> {
     pub(super) n: u64,
     pub(super) width_ns: Option<i64>,
     pub(super) widest_ns: i64,
+    /// What is beyond the histogram is at least this, ns.
+    pub(super) end_ns: Option<i64>,
     pub(super) ordered: bool,
 }
 
@@ -127,8 +129,8 @@ impl Evidence<'_> {
         Claim { p: Some(p), bound_ns: Some(bound_ns), alone, ..claim }
     }
 
-    /// The thresholds that lie in the tail; those between the end of the histogram and the maximum
-    /// are refused.
+    /// The thresholds that lie in the tail. From the end of the histogram to the maximum there is
+    /// one, exceeded at most by what is beyond the end; how far that lies is refused.
     fn thresholds(&self, max_ns: f64) -> Vec<Claim> {
         let most_ns = max_ns + self.imported.rounding_ns;
         let mut claims = Vec::new();
@@ -138,20 +140,6 @@ impl Evidence<'_> {
             if ns >= most_ns {
                 break;
             }
-            let unplaced = self.imported.overflow > 0
-                && self.imported.limit_ns.is_none_or(|limit| tail.threshold_ns >= limit);
-            if unplaced {
-                let statement = format!(
-                    "{} {}: unknown, because {} of {} values are beyond the histogram",
-                    self.imported.holds.above(),
-                    shown(ns),
-                    self.imported.overflow,
-                    self.n
-                );
-                let claim = self.claim(Level::L1, statement);
-                claims.push(Claim { given: false, bound_ns: Some(ns), ..claim });
-                continue;
-            }
             if exceedances as f64 > TAIL_SHARE * self.n as f64 {
                 continue;
             }
@@ -159,8 +147,28 @@ impl Evidence<'_> {
             let p = p_upper(exceedances, self.all(), shown.unwrap_or_else(|| self.theta(ns)));
             let count = format!("at most {exceedances}");
             claims.push(self.probability(ns, (p, shown.is_none()), &count));
+            let end_ns = self.end_ns.filter(|_| self.imported.overflow > 0);
+            if self.imported.overflow > 0 && end_ns.is_none_or(|end_ns| tail.threshold_ns >= end_ns)
+            {
+                claims.push(self.beyond());
+                break;
+            }
         }
         claims
+    }
+
+    /// How far the values beyond the histogram lie is not known.
+    fn beyond(&self) -> Claim {
+        let end = match self.imported.limit_ns {
+            Some(limit_ns) => format!("{}, the end of the histogram", shown(limit_ns as f64)),
+            None => "the histogram".to_owned(),
+        };
+        let statement = format!(
+            "{} of {} values are beyond {end}; how far each is, the file does not record",
+            self.imported.overflow, self.n
+        );
+        let bound_ns = self.imported.limit_ns.map(|ns| ns as f64);
+        Claim { given: false, bound_ns, ..self.claim(Level::L1, statement) }
     }
 
     /// The interval of one quantile: from the lower end of the lower bucket to the upper end of the

@@ -68,6 +68,7 @@ impl RunBuilder {
             n,
             width_ns: self.width_ns,
             widest_ns: self.widest_ns,
+            end_ns: self.end_ns(),
             ordered: self.order_known,
         };
         let claims = claims(&evidence);
@@ -166,12 +167,13 @@ impl RunBuilder {
     /// For each threshold the most values that may exceed it, and how many of them may not.
     fn tails(&mut self, n: u64, beyond: u64, most_ns: i64) -> Tails {
         let (mut may, mut does) = (0, 0);
+        let end_ns = self.end_ns();
         let mut counts = Vec::with_capacity(self.thresholds_ns.len());
         for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
             may += self.may_exceed[at + 1];
             does += self.do_exceed[at + 1];
             let above = if ns < most_ns { beyond } else { 0 };
-            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { beyond } else { 0 };
+            let surely = if end_ns.is_some_and(|end| ns < end) { beyond } else { 0 };
             counts.push((ns, may + above, may + above - does - surely.min(above)));
         }
         counts.reverse();

@@ -217,6 +217,12 @@ impl RunBuilder {
         (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns) = (None, None, None, None);
     }
 
+    /// What lies beyond the histogram is at least this, ns: where it ends, or at least its highest
+    /// bucket.
+    fn end_ns(&self) -> Option<i64> {
+        self.limit_ns.or(self.filled.map(|(_, highest_ns)| highest_ns))
+    }
+
     /// How many values are in buckets so far.
     pub(super) fn binned(&self) -> u64 {
         self.binned

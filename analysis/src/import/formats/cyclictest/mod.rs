@@ -28,6 +28,20 @@ pub(super) const CANNOT_KNOW: [&str; 2] = [
     "interval and grid: there are no instants",
 ];
 
+/// How many buckets a histogram has, by the command line: `-h 500`, `-h500`, `--histogram=500`, the
+/// same with `-H` and `--histofall`. Values from there on are beyond it.
+pub(super) fn buckets(command: &str) -> Option<u64> {
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let rest = ["--histogram", "--histofall", "-h", "-H"];
+        let Some(rest) = rest.iter().find_map(|name| word.strip_prefix(name)) else { continue };
+        let number = rest.trim_start_matches('=');
+        let number = if number.is_empty() { words.next()? } else { number };
+        return number.parse().ok().filter(|&buckets| buckets > 0);
+    }
+    None
+}
+
 /// What stands in a line of its running display: `T: 0 ( 1491) P:80 I:1000 C: …`.
 struct Display {
     thread: usize,
@@ -45,4 +59,20 @@ fn display(line: &str) -> Option<Display> {
     let thread = rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
     let priority = u8::try_from(field("P:")?).ok()?;
     Some(Display { thread, priority, period_us: field("I:")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_histogram_is_in_the_command_line() {
+        let of = |options: &str| buckets(&format!("./cyclictest -q -i 1000 {options} -p 80"));
+        for options in ["-h 500", "-h500", "-H 500", "--histogram=500", "--histofall 500"] {
+            assert_eq!(of(options), Some(500), "{options}");
+        }
+        for options in ["", "-h", "-h x", "--json=-h", "-h 0"] {
+            assert_eq!(of(options), None, "{options}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::io::Read;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::{cyclictest, jitterdebugger};
-use crate::import::error::{ImportError, clean};
+use crate::import::error::{ImportError, clean, scaled};
 use crate::import::json::{self, Fields, Object};
 use crate::import::reading::{Place, Reading};
 use run::Thread;
@@ -32,7 +32,8 @@ pub(super) fn is_json(head: &[u8]) -> bool {
 
 /// Reads a whole file.
 pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
-    let mut root = Root { file, version: None, program: None, unit_ns: None, threads: None };
+    let mut root =
+        Root { file, version: None, program: None, unit_ns: None, threads: None, buckets: None };
     json::read(reader, &mut root)?;
     Ok(Place::Line(1))
 }
@@ -46,6 +47,8 @@ struct Root<'a, 'b> {
     /// The unit of buckets and values.
     unit_ns: Option<i64>,
     threads: Option<u64>,
+    /// Buckets of cyclictest's histograms, by its command line.
+    buckets: Option<u64>,
 }
 
 impl Object for Root<'_, '_> {
@@ -112,7 +115,10 @@ impl<'b> Root<'_, 'b> {
     fn command(&mut self, command: &str) -> Result<(), String> {
         let program = command.split_whitespace().next().unwrap_or_default();
         self.program = match program.rsplit('/').next().unwrap_or_default() {
-            "cyclictest" => Some(Program::Cyclictest),
+            "cyclictest" => {
+                self.buckets = cyclictest::buckets(command);
+                Some(Program::Cyclictest)
+            }
             "oslat" => Some(Program::Oslat),
             other => return Err(format!("files of {:?} are not supported", clean(other, 40))),
         };
@@ -156,7 +162,7 @@ impl<'b> Root<'_, 'b> {
         }
         self.file.cannot_know(cannot_know);
         let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
-        Ok(Threads { file: self.file, program, unit_ns })
+        Ok(Threads { file: self.file, program, unit_ns, buckets: self.buckets })
     }
 }
 
@@ -177,6 +183,7 @@ struct Threads<'a, 'b> {
     file: &'a mut Reading<'b>,
     program: Program,
     unit_ns: i64,
+    buckets: Option<u64>,
 }
 
 impl Object for Threads<'_, '_> {
@@ -186,6 +193,8 @@ impl Object for Threads<'_, '_> {
         if self.file.runs.iter().any(|run| run.name == thread.run.name) {
             return Err(A::Error::custom(format!("{:?} twice", thread.run.name)));
         }
+        let limit_ns = self.buckets.map(|buckets| scaled(buckets, self.unit_ns));
+        thread.run.limit_ns = limit_ns.transpose().map_err(A::Error::custom)?;
         map.next_value_seed(Fields(&mut thread))?;
         self.file.add(thread.run).map_err(A::Error::custom)?;
         Ok(())

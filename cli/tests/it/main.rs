@@ -12,6 +12,7 @@ mod crash;
 mod executive;
 mod export;
 mod follow;
+mod guide;
 mod hostile;
 mod impact;
 mod import;

@@ -23,7 +23,7 @@ use crate::command::soak::SoakArgs;
 #[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
-                  input."
+                  input; 130 interrupted (143 by SIGTERM), with results."
 )]
 pub(crate) struct Cli {
     /// As root, allow writing into DIR and below although another user can change it; may be given
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     /// Run the tasks of a file, each as a process of its own, on one grid
     Run(RunArgs),
     /// Analyse recorded data without measuring
+    #[command(visible_alias = "analyze")]
     Analyse(AnalyseArgs),
     /// Make one HTML page from one, two or many results
     Report(ReportPageArgs),

@@ -1,7 +1,8 @@
 //! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
 //!
 //! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
-//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input.
+//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 130, 143:
+//! SIGINT or SIGTERM ended it early, with results.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -40,13 +41,20 @@ fn main() -> ExitCode {
     };
     let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(cli.command));
     match done {
-        Ok(Exit::Fine) => ExitCode::SUCCESS,
+        Ok(Exit::Fine) => ended(punctual_os::signal::stop_signal()),
         Ok(Exit::Failed) => ExitCode::from(1),
         Err(why) => {
             output::message(&format!("{why:#}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// How a command ends that wrote what it has: as shells say of a signal where one ended it early.
+fn ended(signal: Option<i32>) -> ExitCode {
+    signal.map_or(ExitCode::SUCCESS, |signal| {
+        ExitCode::from(u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)))
+    })
 }
 
 /// Runs the subcommand.
@@ -81,9 +89,15 @@ fn refuse(why: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = why.to_string();
-    let lines: Vec<&str> =
-        text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let line = lines.join(" ");
+    let mut paragraphs = text.split("\n\n").map(|part| {
+        part.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    });
+    let mut line = paragraphs.next().unwrap_or_default();
+    // What was meant, where clap knows it; its other hints are about values that look like options.
+    let tips = paragraphs.filter_map(|part| part.strip_prefix("tip: ").map(ToOwned::to_owned));
+    for tip in tips.filter(|tip| tip.contains("similar")) {
+        line += &format!("; {}", tip.split(" tip: ").next().unwrap_or_default());
+    }
     output::message(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }

@@ -47,6 +47,7 @@ impl Duration {
 /// `500us`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     quantity::duration(text).map(Duration).map_err(|why| match why {
+        QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
         // Which one was meant is not known: a minute is wanted more often than 60 µs.
         QuantityError::NoUnit { text, .. } => {
             format!("{text} needs a unit: {text}s, {text}ms or {text}us")
@@ -57,9 +58,21 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// `500us`, as a period.
 pub(crate) fn period(text: &str) -> Result<Duration, String> {
-    let period = quantity::period(text).map_err(|why| why.to_string())?;
+    let period = quantity::period(text).map_err(|why| match why {
+        QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
+        other => other.to_string(),
+    })?;
     let ns = i64::try_from(period.as_ns()).map_err(|_| "must be at most 292 years".to_owned())?;
     Ok(Duration(Span::from_ns(ns)))
+}
+
+fn is_zero(text: &str) -> bool {
+    text.parse() == Ok(0.0)
+}
+
+/// A zero without a unit: with one it would still be refused, so another number is the example.
+fn zero(text: &str) -> String {
+    format!("{text} needs a unit, e.g. 1ms")
 }
 
 /// `10%`, as a number in (0, 1].
@@ -193,6 +206,10 @@ mod tests {
     #[test]
     fn a_time_without_a_unit_is_asked_back() {
         assert_eq!(duration("60"), Err("60 needs a unit: 60s, 60ms or 60us".to_owned()));
+        let zero = Err("0 needs a unit, e.g. 1ms".to_owned());
+        assert_eq!((duration("0"), period("0")), (zero.clone(), zero));
+        let minutes = ["1m", "1min", "60s"].map(|text| duration(text).expect("a minute"));
+        assert!(minutes.iter().all(|of| of.0 == Span::from_ms(60_000)), "{minutes:?}");
     }
 
     #[test]

@@ -25,7 +25,13 @@ const EVERY: Span = Span::from_ms(10_000);
 impl Line {
     /// Nothing is shown yet.
     pub(crate) fn new() -> Self {
-        Self { terminal: io::stderr().is_terminal(), shown: false, next: Span::from_ns(i64::MAX) }
+        // A terminal that knows no escapes gets lines, as a file does.
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self {
+            terminal: io::stderr().is_terminal() && !dumb,
+            shown: false,
+            next: Span::from_ns(i64::MAX),
+        }
     }
 
     /// Shows how far the experiment is; `condition` names what runs.

@@ -3,12 +3,14 @@
 //! For the command line and for sessions. The handlers store numbers and read a clock; the one for
 //! an end also lets the signal end the process where a second request does that.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::Errno;
 use crate::clock::{ClockId, now_ns};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// The signal of the first request; 0 before it.
+static FIRST: AtomicI32 = AtomicI32::new(0);
 static HURRY: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Requests = Requests::new();
 /// How many [`Hold`]s there are.
@@ -52,6 +54,13 @@ pub fn stop_flag() -> &'static AtomicBool {
     &STOP
 }
 
+/// The number of the signal that requested the end first; `None` where none did.
+///
+/// # Real-time: in loop
+pub fn stop_signal() -> Option<i32> {
+    Some(FIRST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
 /// The flag that a second request sets: one that comes half a second after the first, or later.
 ///
 /// # Real-time: in loop
@@ -81,6 +90,8 @@ impl Drop for Hold {
 }
 
 extern "C" fn on_stop(signal: libc::c_int) {
+    // Another signal is the first only where this one was not.
+    let _first = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
     STOP.store(true, Ordering::Relaxed);
     let again = REQUESTS.note(now_ns(ClockId::Monotonic)).is_some_and(|request| request > 1);
     if again {

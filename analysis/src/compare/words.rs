@@ -9,13 +9,13 @@ use super::outcome::{RateRatio, RunComparison, Verdict};
 /// The sentence. A comparison that is not testable holds counts without their order.
 pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
-        return "no difference can be shown: the order of the cycles is not known, so one burst \
+        return "no significant difference: the order of the cycles is not known, so one burst \
                looks like many single exceedances"
             .to_owned();
     }
     if run.rates.is_empty() {
         return format!(
-            "no difference can be shown: {} and {} releases are too few",
+            "no significant difference: {} and {} releases are too few",
             run.n_a, run.n_b
         );
     }
@@ -42,7 +42,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
-        Verdict::Undecided => "no difference can be shown",
+        Verdict::Undecided => "no significant difference",
     }
 }
 
@@ -94,7 +94,7 @@ fn of_quantile(run: &RunComparison) -> String {
 fn undecided(run: &RunComparison) -> String {
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
-    let mut text = "no difference can be shown".to_owned();
+    let mut text = "no significant difference".to_owned();
     if let Some(rate) = enough {
         text += &format!(
             "; exceeding {} twice as often would have been detected with a probability of 80 %",

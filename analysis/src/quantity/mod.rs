@@ -204,6 +204,8 @@ pub fn period(text: &str) -> Result<Period, QuantityError> {
 
 fn whole_ns(text: &str) -> Result<i128, QuantityError> {
     let (number, unit) = split(text, Dimension::Duration)?;
+    // A metre elsewhere, a minute where a duration is meant, as sleep(1) and systemd have it.
+    let unit = if unit == "m" { "min" } else { unit };
     let unit = find(text, unit, Dimension::Duration)?;
     refuse_unless_positive(text, number)?;
     match number.scaled(unit.ns_factor, unit.ns_power) {

@@ -7,13 +7,16 @@
 mod csv;
 mod data;
 mod foreign;
+mod pasted;
 pub(super) mod samples;
 mod source;
 
 use std::io::{self, Read};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::import::detect::{HEAD_BYTES, detect};
+use punctual_analysis::import::format::Format;
 use punctual_analysis::import::formats;
 use punctual_core::file::FILE_MAGIC;
 
@@ -64,6 +67,16 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
         return samples::read(&args.report, reader).with_context(|| shown.to_string());
     }
     let Some(format) = detect(&head) else {
+        if let Some((format, text)) = pasted::read(&head) {
+            let reader = io::Cursor::new(text.into_bytes());
+            return foreign::read(args, format, reader).with_context(|| shown.to_string());
+        }
+        if pasted::is_summary(&head) {
+            bail!(
+                "{shown}: the line of 'cyclictest -q' has only min, average and max; run \
+                 cyclictest with -h 500 --json=FILE and analyse that file"
+            );
+        }
         bail!(
             "{shown}: unrecognised file format; accepted are sample files of punctual and files \
              of {}; for CSV, name a column, e.g. --column lateness:us",
@@ -72,4 +85,14 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     };
     let reader = io::Cursor::new(head).chain(reader);
     foreign::read(args, format, reader).with_context(|| shown.to_string())
+}
+
+/// The format of another program's file; `None` for any other.
+pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
+    let mut reader = source::open(path)?;
+    let head = source::head(&mut reader, HEAD_BYTES);
+    let head = head.with_context(|| format!("cannot read {}", path.display()))?;
+    // Results of this program are JSON with versions and threads too.
+    let own = head.windows(10).any(|at| at == b"\"punctual\"");
+    Ok(detect(&head).filter(|_| !own))
 }

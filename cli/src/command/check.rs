@@ -7,9 +7,9 @@
 mod plan;
 mod uses;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::Span;
@@ -105,7 +105,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         return super::planned(&report, duration, json);
     }
     let placed = experiment::settle(&mut plan.streams, args.phase)?;
-    let results = output::results_dir(&args.results, jiff::Timestamp::now())?;
+    let results = output::results_dir(&args.results, jiff::Timestamp::now())
+        .map_err(|why| elsewhere(why, &args.results))?;
     let samples = results.opened(SAMPLES)?;
     experiment::announce(&plans, duration);
     let periodic = plan.of(duration);
@@ -139,6 +140,19 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     shown.and(kept).and(drawn)?;
     gate.keep(&report, &recorded)?;
     Exit::after(&report, trouble)
+}
+
+/// A directory that an earlier run as root left is the usual reason: there is another.
+fn elsewhere(why: Error, results: &Path) -> Error {
+    let denied = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        kind == Some(std::io::ErrorKind::PermissionDenied)
+    };
+    if why.chain().any(denied) {
+        let results = results.display();
+        return anyhow!("{why:#}; use another directory than {results} with --results DIR");
+    }
+    why
 }
 
 /// What is asked of the runs.

@@ -178,7 +178,7 @@ fn listed(a: &Side, b: &Side, anyway: bool) -> Vec<crate::report::Difference> {
     all
 }
 
-/// What a reader should know before believing it.
+/// What a reader should know about it.
 fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let results = || a.results.iter().chain(&b.results);

@@ -1,4 +1,4 @@
-//! What to know before believing the numbers of an experiment, in sentences: what was refused and
+//! Caveats about the numbers of an experiment, in sentences: what was refused and
 //! why, what was risked, what throttling and the watchdog did.
 //!
 //! Pure; the explanations themselves are in `punctual_host`.

@@ -100,7 +100,7 @@ impl Follow {
         }
     }
 
-    /// What a reader should know before believing the numbers.
+    /// What a reader should know about the numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let kinds = [

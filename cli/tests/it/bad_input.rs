@@ -27,6 +27,13 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["measure", "periodic", "--limit", "latency<50us"], &["latency"]),
         (&["check", "--cpu", "0,1"], &["--cpu"]),
         (&["check", "--nonsense"], &["--nonsense"]),
+        (&["check", "--limt", "max<1ms"], &["'--limt'", "'--limit'"]),
+        (&["chekc"], &["'chekc'", "'check'"]),
+        (&["check", "-d", "0"], &["0 needs a unit, e.g. 1ms"]),
+        (&["check", "-p", "0"], &["0 needs a unit, e.g. 1ms"]),
+        (&["check", "-c", "8191"], &["--cpu", "8191"]),
+        (&["measure", "periodic", "-d", "1ms", "-p", "1m"], &["shorter"]),
+        (&["analyze", "/nonexistent"], &["/nonexistent"]),
         (&["analyse", "/nonexistent"], &["/nonexistent"]),
         (&["analyse", "/proc"], &["/proc", "directory"]),
     ];

@@ -106,7 +106,7 @@ fn says_first_what_was_measured_and_never_more() {
     let quiet = run(args.into_iter().chain(["-q"]));
     assert_eq!(stdout(&quiet).lines().count(), 2, "one line a loop: {}", stdout(&quiet));
     let long = run(["analyse", made.to_str().expect("UTF-8")]);
-    for part in ["What can be claimed", "in other measures"] {
+    for part in ["What can be claimed", "same data as other tools report"] {
         assert!(stdout(&long).contains(part), "{part} in {}", stdout(&long));
     }
 }

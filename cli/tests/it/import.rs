@@ -176,3 +176,24 @@ fn a_directory_and_a_pipe_are_refused_and_standard_input_is_read() {
     let out = child.wait_with_output().expect("it ends");
     assert_eq!(json(&out)["runs"][0]["imported"]["holds"], "stall");
 }
+
+#[test]
+fn a_recording_is_read_from_a_mail_and_a_summary_is_none() {
+    let dir = Dir::new("pasted");
+    let file = dir.path("mail");
+    let rows = (1..=20).map(|us| format!("{us:06} 000100\n")).collect::<String>();
+    let sums = "# Total: 000002000\n# Min Latencies: 00001\n# Avg Latencies: 00010\n\
+                # Max Latencies: 00020\n# Histogram Overflows: 00000\n";
+    let recording = format!("# Histogram\n{rows}{sums}");
+    let quoted: String = recording.lines().map(|line| format!("> {line}\n")).collect();
+    let text = format!("> user@host:~$ cyclictest -h 100 -q\n{quoted}");
+    fs::write(&file, text).expect("writable");
+    let path = file.to_str().expect("UTF-8");
+    let result = json(&run(["analyse", path, "--json", "-"]));
+    assert_eq!(result["runs"][0]["cycles"], 2_000, "{result}");
+    let line = "T: 0 ( 1234) P:80 I:1000 C:  10000 Min:      3 Act:    5 Avg:    6 Max:      40\n";
+    fs::write(&file, line).expect("writable");
+    refused(&run(["analyse", path]), &["cyclictest", "-h 500 --json=FILE"]);
+    fs::write(&file, recording).expect("writable");
+    refused(&run(["export", path, "--csv"]), &["a recording of cyclictest", "analyse"]);
+}

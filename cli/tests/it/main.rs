@@ -15,6 +15,7 @@ mod dead_loads;
 mod executive;
 mod export;
 mod follow;
+mod guide;
 mod hostile;
 mod impact;
 mod import;

@@ -100,7 +100,7 @@ fn an_interrupt_keeps_what_there_is() {
         std::thread::yield_now();
     }
     signal(&child, EndSignal::Interrupt);
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let result = json_file(&file);
     assert_eq!(result["incomplete"], true);
     assert!(!result["noise"]["cpus"].as_array().expect("CPUs").is_empty());

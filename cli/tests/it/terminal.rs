@@ -59,7 +59,7 @@ fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
     let screen = terminal.until("s left · idle · worst");
     assert_eq!(screen.matches("s left").count(), 1, "one line, written over:\n{screen}");
     terminal.tmux(&["send-keys", "C-c"]);
-    let screen = terminal.until("status 0");
+    let screen = terminal.until("status 130");
     assert!(screen.contains("incomplete") && screen.contains("lateness"), "{screen}");
     assert!(!screen.contains("s left ·"), "the progress line is gone:\n{screen}");
 }

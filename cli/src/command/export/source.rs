@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use punctual_analysis::import::samples::SampleFileReader;
 
 use crate::args::ReportArgs;
@@ -39,7 +39,7 @@ impl Source {
             let samples = Some(path.to_owned());
             return Ok(Self { shown, stored: None, samples, foreign: None });
         }
-        let stored = stored::read(path)?;
+        let stored = stored::read(path).map_err(|why| foreign(path, why))?;
         // Another file of any name has samples of its own, if any.
         let named = stored.path.file_name().is_some_and(|name| name == RESULT);
         let beside = stored.samples.clone().filter(|_| named);
@@ -119,4 +119,19 @@ impl Source {
 fn are_of(path: &Path, report: &Report) -> Result<bool> {
     let file = SampleFileReader::open(BufReader::new(regular(path)?));
     Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))
+}
+
+/// Of another program's file, what it is; of any other, why it is no result.
+fn foreign(path: &Path, why: Error) -> Error {
+    let shown = path.display();
+    match analyse::format_of(path) {
+        Ok(Some(format)) if !path.is_dir() => {
+            let program = format.writers.first().map_or(format.name, |writer| writer.program);
+            anyhow!(
+                "{shown}: a recording of {program}; export takes results of punctual: write one \
+                 with 'punctual analyse {shown} --json FILE'"
+            )
+        }
+        _ => why,
+    }
 }

@@ -21,12 +21,18 @@ use crate::report::{ExecutiveBody, Report};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, short, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
     /// How long to measure, in all; each number of tasks has an equal share of it, with warm and
     /// with cold caches. At least three blocks of each design are measured: about 10 s with all
     /// numbers of tasks
-    #[arg(long, default_value = "30s", allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(
+        long,
+        short,
+        default_value = "30s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
     pub(crate) duration: parse::Duration,
     /// The numbers of tasks, all due at once, separated by commas: up to 100000 each
     #[arg(

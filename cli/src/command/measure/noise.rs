@@ -29,10 +29,16 @@ use crate::report::{self, Choice, Report};
 pub(crate) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: all that can be
     /// measured, so that gaps on all CPUs at once are found]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, short, value_name = "LIST")]
     cpu: Option<String>,
     /// How long to measure, including the rests
-    #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(
+        long,
+        short,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
     duration: parse::Duration,
     /// The shortest gap: two reads of the clock that are this far apart
     #[arg(

@@ -38,12 +38,13 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, short, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The period; several, separated by commas, run at once on each CPU, shorter periods with
     /// higher priority (rate-monotonic)
     #[arg(
         long,
+        short,
         default_value = "1ms",
         value_delimiter = ',',
         allow_hyphen_values = true,
@@ -51,7 +52,13 @@ pub(crate) struct Args {
     )]
     pub(crate) period: Vec<parse::Duration>,
     /// How long to measure, in all
-    #[arg(long, default_value = "10s", allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(
+        long,
+        short,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
     pub(crate) duration: parse::Duration,
     /// The scheduling policy to request
     #[arg(long, value_enum, default_value = "fifo")]

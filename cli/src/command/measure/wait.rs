@@ -33,13 +33,25 @@ const BLOCK_MAX: Span = Span::from_ms(5_000);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, short, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
     /// The loop's period
-    #[arg(long, default_value = "1ms", allow_hyphen_values = true, value_parser = parse::period)]
+    #[arg(
+        long,
+        short,
+        default_value = "1ms",
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
     pub(crate) period: parse::Duration,
     /// How long to measure, in all; the waits take turns, with equal shares of the time
-    #[arg(long, default_value = "60s", allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(
+        long,
+        short,
+        default_value = "60s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
     pub(crate) duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration

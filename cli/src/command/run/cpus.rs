@@ -9,6 +9,10 @@ use punctual::checks;
 use punctual::clocks::MachineClock;
 use punctual::safety::Demand;
 use punctual_core::time::Period;
+use punctual_host::choose::check_cpus;
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
 use punctual_lab::tasks::TaskFile;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
@@ -23,7 +27,12 @@ pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
         return Ok(());
     };
     let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
-    Err(format!("{place}: cannot run on CPU {cpu}: {}", refused[cpu]))
+    // As `--cpu` says it, where the facts tell more than the kernel's number.
+    let facts = MachineFacts::collect(&Root::live());
+    let why = check_cpus(&CpuList::single(*cpu), &facts)
+        .err()
+        .map_or_else(|| refused[cpu].to_string(), |why| why.to_string());
+    Err(format!("{place}: cannot run on CPU {cpu}: {why}"))
 }
 
 /// Refuses tasks that could take the machine away, or periods that the clock would fill, as `check`

@@ -32,14 +32,20 @@ pub(crate) struct SoakArgs {
     #[arg(long)]
     pub(crate) allow_change: bool,
     /// How long to measure, in all batches of all boots together [default: no end]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: Option<parse::Duration>,
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, short, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The period; several, separated by commas, run at once on each CPU, shorter periods with
     /// higher priority [default: 1ms]
-    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse::period)]
+    #[arg(
+        long,
+        short,
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
     pub(crate) period: Vec<parse::Duration>,
     /// The scheduling policy to request [default: fifo]
     #[arg(long, value_enum)]

@@ -19,7 +19,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         ">p99",
         ">1 in 1000 (p99.9)",
         ">p99.99",
-        ">worst of n",
+        ">worst",
         ">missed",
         ">unrecorded",
         ">CPU of the loop",
@@ -94,7 +94,7 @@ fn other_names(page: &Page) -> String {
         ]
     };
     let rows: Vec<_> = runs(page).iter().map(row).collect();
-    table("In other measures", &heads, &rows)
+    table("Same data as other tools report it", &heads, &rows)
 }
 
 fn other_figures(page: &Page) -> String {

@@ -1,4 +1,4 @@
-//! The top of the page: what it is of, what came out, and what to know before believing it.
+//! The top of the page: what it is of, what came out, and caveats.
 
 use punctual_analysis::claim::judge::Holds;
 
@@ -196,5 +196,5 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
         items += &format!("<li>and {} more, in the results</li>", count - NOTES);
     }
     let body = format!("<ul class=\"notes\">{items}</ul>");
-    Some(Section { id: "notes", heading: "Read before you trust the numbers", body })
+    Some(Section { id: "notes", heading: "Caveats", body })
 }

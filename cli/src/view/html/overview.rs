@@ -12,17 +12,8 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     if page.results.len() <= 2 {
         return None;
     }
-    let heads = [
-        "result",
-        "started",
-        "run",
-        ">n",
-        ">median",
-        ">1 in 1000",
-        ">worst of n",
-        ">missed",
-        "limits",
-    ];
+    let heads =
+        ["result", "started", "run", ">n", ">median", ">1 in 1000", ">worst", ">missed", "limits"];
     let rows: Vec<Vec<String>> = page
         .results
         .iter()

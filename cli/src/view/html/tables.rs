@@ -80,8 +80,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
             ]);
         }
     }
-    let heads =
-        ["load", ">cycles", ">median", ">1 in 1000", ">worst of n", ">missed", "what it did"];
+    let heads = ["load", ">cycles", ">median", ">1 in 1000", ">worst", ">missed", "what it did"];
     let body = table("Lateness under each load", &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "loads", heading: "Loads", body })
 }

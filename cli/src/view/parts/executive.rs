@@ -13,7 +13,7 @@ pub(super) fn shown(body: &ExecutiveBody) -> Shown {
     let rows = body.rows.iter().map(row).collect();
     let mut parts = vec![Part::table("What each design costs", &heads, rows)];
     if !body.ratios.is_empty() {
-        let heads = ["time relative to punctual", ">as measured", ">less the floor", "aim", ""];
+        let heads = ["time relative to punctual", ">as measured", ">less the floor"];
         let rows = body.ratios.iter().map(ratio).collect();
         parts.push(Part::table("The designs compared", &heads, rows));
     }
@@ -46,27 +46,11 @@ pub(crate) fn name(ratio: &Ratio) -> String {
     }
 }
 
-/// What the project aims at.
-pub(crate) fn aim(ratio: &Ratio) -> String {
-    match (ratio.at_least, ratio.at_most) {
-        (Some(aim), _) => format!("{} or more", format::rate(aim)),
-        (_, Some(aim)) => format!("{} or less", format::rate(aim)),
-        _ => "-".to_owned(),
-    }
-}
-
-/// Whether an aim is reached.
-pub(crate) fn reached(reached: bool) -> &'static str {
-    if reached { "reached" } else { "not reached" }
-}
-
 fn ratio(ratio: &Ratio) -> Vec<String> {
     vec![
         name(ratio),
         format::rate(ratio.raw),
         ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate),
-        aim(ratio),
-        reached(ratio.reached).to_owned(),
     ]
 }
 
@@ -74,13 +58,11 @@ fn ratio(ratio: &Ratio) -> Vec<String> {
 pub(crate) fn turn(turn: &LoopOverhead) -> String {
     format!(
         "loop overhead with one task and adaptive wait, {}: adds {} to the bare wait ({} instead \
-         of {}, median of {} cycles); target {} or less: {}",
+         of {}, median of {} cycles)",
         format::period(turn.period_ns),
         format::ns(Some(turn.adds_ns)),
         format::ns(Some(turn.executive_ns)),
         format::ns(Some(turn.bare_ns)),
         format::count(turn.cycles as u64),
-        format::ns(Some(turn.at_most_ns)),
-        reached(turn.reached),
     )
 }

@@ -32,7 +32,7 @@ pub(super) fn shown(body: &NoiseBody) -> Shown {
 
 fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
     let heads =
-        ["CPU", ">gaps", ">per second", ">lost", ">share", ">median", ">1 in 1000", ">worst of n"];
+        ["CPU", ">gaps", ">per second", ">lost", ">share", ">median", ">1 in 1000", ">worst"];
     let row = |of: &CpuNoise| {
         let a_second = of.gaps as f64 / (of.spun_ns as f64 / 1e9);
         vec![

@@ -84,8 +84,8 @@ fn of_run(run: &RunComparison) -> String {
     }
     run.quantiles.iter().for_each(|quantile| page += &of_quantile(quantile));
     let text = format!(
-        "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: a \
-         maximum depends on n and on chance",
+        "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: \
+         maxima depend on run length and chance",
         format::count(run.n_a),
         format::count(run.n_b),
         format::count(run.missed_a),
@@ -133,7 +133,7 @@ fn verdict(verdict: Verdict, is_tested: bool) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
-        Verdict::Undecided => "no difference found",
+        Verdict::Undecided => "no significant difference",
     }
 }
 

@@ -54,8 +54,7 @@ fn line(row: &ExecutiveRow) -> String {
 fn ratio(ratio: &Ratio) -> String {
     let name = format::plain(&executive::name(ratio));
     let less = ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate);
-    let (aim, reached) = (executive::aim(ratio), executive::reached(ratio.reached));
-    format!("    {name:34}{:>8} {less:>8}   aim {aim}: {reached}\n", format::rate(ratio.raw))
+    format!("    {name:34}{:>8} {less:>8}\n", format::rate(ratio.raw))
 }
 
 fn turn(turn: &LoopOverhead) -> String {

@@ -12,11 +12,11 @@ use crate::view::followed;
 /// The name of a run or measure, padded to its column.
 const NAME: usize = 24;
 
-/// One row per run: median, one in a thousand, worst of n, missed.
+/// One row per run: median, one in a thousand, worst, cycles, missed.
 pub(super) fn of(report: &Report) -> String {
     let mut page = format!(
         "\n  {:NAME$}{:>10} {:>11} {:>21} {:>8}\n",
-        "lateness", "median", "1 in 1000", "worst of n", "missed"
+        "lateness", "median", "1 in 1000", "worst     cycles", "missed"
     );
     for run in report.body.runs() {
         let imported = run.outcome.imported.as_ref();
@@ -200,7 +200,7 @@ pub(super) fn other_names(report: &Report) -> String {
     let own: Vec<&Run> =
         report.body.runs().iter().filter(|run| run.outcome.imported.is_none()).collect();
     for runs in own.chunks(3) {
-        page += &format!("\n  {:NAME$}{:9}", "in other measures", "");
+        page += &format!("\n  {:33}", "same data as other tools report");
         page += &runs.iter().map(|run| format!("{:>14}", cut(&run.name))).collect::<String>();
         page.push('\n');
         for ((name, value), by) in measures.iter().zip(source) {

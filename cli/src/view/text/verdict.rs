@@ -5,7 +5,7 @@ use punctual_analysis::claim::Level;
 use crate::format;
 use crate::report::{ENDED_EARLY, Report};
 
-/// What a reader should know before believing the numbers.
+/// Caveats about the numbers.
 pub(super) fn warnings(report: &Report) -> String {
     let mut page = String::new();
     for disturbance in &report.envelope.disturbances {

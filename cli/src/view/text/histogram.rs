@@ -15,7 +15,7 @@ const TO_A_DECADE: usize = 7;
 /// What the edge of a decade takes next to its columns: ` 100 µs `.
 const EDGE: usize = 8;
 
-/// One line a run: decades with their bars, then the clusters.
+/// One line a run: decades with their bars, then the peaks.
 pub(super) fn lines(report: &Report) -> String {
     let mut page = String::new();
     for run in report.body.runs() {
@@ -89,7 +89,7 @@ fn clusters(run: &Run) -> String {
             format!("{} ({})", format::ns(Some(cluster.peak_ns)), format::share(cluster.share))
         })
         .collect();
-    let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
+    let word = if clusters.len() == 1 { "peak" } else { "peaks" };
     format::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
 }
 

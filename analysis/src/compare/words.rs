@@ -9,25 +9,26 @@ use super::outcome::{RateRatio, RunComparison, Verdict};
 /// The sentence. A comparison that is not testable holds counts without their order.
 pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
-        return "no difference can be shown: the order of the cycles is not known, so one burst \
+        return "no significant difference: the order of the cycles is not known, so one burst \
                looks like many single exceedances"
             .to_owned();
     }
     if run.rates.is_empty() {
         return format!(
-            "no difference can be shown: {} and {} releases are too few",
+            "no significant difference: {} and {} releases are too few",
             run.n_a, run.n_b
         );
     }
-    let told = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
+    let rate_of = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
     match run.verdict {
         Verdict::Undecided => undecided(run),
-        Verdict::Better | Verdict::Worse => match told(run.verdict) {
+        Verdict::Better | Verdict::Worse => match rate_of(run.verdict) {
             Some(rate) => format!("{}: {}", word(run.verdict), of_rate(rate)),
             None => format!("{}: {}", word(run.verdict), of_quantile(run)),
         },
         Verdict::Mixed => {
-            let part = |verdict| told(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
+            let part =
+                |verdict| rate_of(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
             format!(
                 "better in one place and worse in another: worse, {}; better, {}",
                 part(Verdict::Worse),
@@ -42,7 +43,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
-        Verdict::Undecided => "no difference can be shown",
+        Verdict::Undecided => "no significant difference",
     }
 }
 
@@ -80,8 +81,8 @@ fn figures(value: f64) -> String {
 }
 
 fn of_quantile(run: &RunComparison) -> String {
-    let told = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
-    told.map_or_else(String::new, |quantile| {
+    let quantile = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
+    quantile.map_or_else(String::new, |quantile| {
         format!(
             "the {} % quantile {} instead of {}",
             quantile.p * 100.0,
@@ -94,7 +95,7 @@ fn of_quantile(run: &RunComparison) -> String {
 fn undecided(run: &RunComparison) -> String {
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
-    let mut text = "no difference can be shown".to_owned();
+    let mut text = "no significant difference".to_owned();
     if let Some(rate) = enough {
         text += &format!(
             "; exceeding {} twice as often would have been detected with a probability of 80 %",

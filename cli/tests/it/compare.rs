@@ -106,7 +106,7 @@ fn where_nothing_can_be_told_it_says_what_it_would_take() {
     let b = samples(&dir.path("b.punctual"), LATER, &[Made::new("idle", 10_001, 300)]);
     let out = run(["compare", &a, &b]);
     let page = flowing(&stdout(&out));
-    assert!(page.contains("idle: no difference can be shown; "), "{page}");
+    assert!(page.contains("idle: no significant difference; "), "{page}");
     assert!(page.contains("; about "), "{page}");
     assert!(
         page.contains("more cycles on each side would be needed to detect a ratio of 2 at"),
@@ -151,7 +151,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let copy = copy.to_str().expect("UTF-8");
     refused(&run(["compare", &a, copy]), &["contain the same recording"]);
     let same = run(["compare", &a, copy, "--anyway"]);
-    assert!(stdout(&same).contains("no difference can be shown"), "{}", stderr(&same));
+    assert!(stdout(&same).contains("no significant difference"), "{}", stderr(&same));
     refused(&run(["compare", &a, &other]), &["no run of the same name: idle against cpu"]);
     assert!(stdout(&run(["compare", &a, &other, "--anyway"])).contains("differs: run: idle → cpu"));
     let out = run(["compare", &a, &empty]);

@@ -1,6 +1,6 @@
 //! How fast a campaign takes cycles in: `cargo run --release --example campaign [CYCLES]`.
 //!
-//! 10⁸ cycles unless told otherwise, in hours of 3.6 million, each added up and written as bytes.
+//! 10⁸ cycles unless given otherwise, in hours of 3.6 million, each added up and written as bytes.
 
 use std::collections::BTreeMap;
 use std::time::Instant as Now;

@@ -1,7 +1,7 @@
-//! How often comparisons of simulated runs tell what is there, and what is not.
+//! How often comparisons of simulated runs find differences that are there, and that are not.
 //!
 //! `cargo run --release -p punctual-analysis --example compare_simulated [PAIRS [N]]`. Independent
-//! cycles, bursts, slow wander; equal runs, a ratio of 3, and what is said of a ratio of 2.
+//! cycles, bursts, slow wander; equal runs, a ratio of 3, and what a ratio of 2 needs.
 
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{Part, RunComparison, Runs, Verdict, compare};
@@ -53,8 +53,8 @@ fn pair(rng: &mut Rng, kind: Kind, n: [u64; 2], rate: [f64; 2]) -> RunComparison
     compare(&[runs]).0.remove(0)
 }
 
-fn share(pairs: u32, mut told: impl FnMut() -> bool) -> f64 {
-    (0..pairs).filter(|_| told()).count() as f64 / f64::from(pairs)
+fn share(pairs: u32, mut found: impl FnMut() -> bool) -> f64 {
+    (0..pairs).filter(|_| found()).count() as f64 / f64::from(pairs)
 }
 
 fn main() {
@@ -64,17 +64,17 @@ fn main() {
             let mut rng = Rng::new(n);
             let (mut rates, mut quantiles) = (0, 0);
             let false_alarms = share(pairs, || {
-                let told = pair(&mut rng, kind, [n, n], [0.005, 0.005]);
-                let is_told = |verdict: Verdict| verdict != Verdict::Undecided;
-                rates += u32::from(told.rates.iter().any(|r| is_told(r.verdict)));
-                quantiles += u32::from(told.quantiles.iter().any(|q| is_told(q.verdict)));
-                is_told(told.verdict)
+                let compared = pair(&mut rng, kind, [n, n], [0.005, 0.005]);
+                let is_found = |verdict: Verdict| verdict != Verdict::Undecided;
+                rates += u32::from(compared.rates.iter().any(|r| is_found(r.verdict)));
+                quantiles += u32::from(compared.quantiles.iter().any(|q| is_found(q.verdict)));
+                is_found(compared.verdict)
             });
             let power = share(pairs, || {
                 pair(&mut rng, kind, [n, n], [0.005, 0.015]).verdict == Verdict::Worse
             });
             println!(
-                "{:20} n {n:6}: equal told {:.3} (rates {rates}, quantiles {quantiles}), \
+                "{:20} n {n:6}: equal differ {:.3} (rates {rates}, quantiles {quantiles}), \
                  a ratio of 3 {power:.3}",
                 kind.name, false_alarms
             );
@@ -87,35 +87,35 @@ fn main() {
 
 /// Releases of a run: all sizes, or the one that is the second argument.
 fn sizes() -> Vec<u64> {
-    let asked = std::env::args().nth(2).and_then(|n| n.parse().ok());
-    asked.map_or_else(|| vec![6_000, 60_000], |n| vec![n])
+    let requested = std::env::args().nth(2).and_then(|n| n.parse().ok());
+    requested.map_or_else(|| vec![6_000, 60_000], |n| vec![n])
 }
 
-/// Whether what is said to be needed for a ratio of 2 is what tells it four times in five.
+/// Whether the cycles given as needed for a ratio of 2 find it four times in five.
 fn needed(kind: Kind, pairs: u32) {
     let mut rng = Rng::new(9);
     let n = 10_000;
-    let mut said: Vec<u64> = (0..pairs)
+    let mut needed: Vec<u64> = (0..pairs)
         .filter_map(|_| {
             let compared = pair(&mut rng, kind, [n, n], [0.002, 0.002]);
             let tail = compared.rates.iter().find(|rate| rate.threshold_ns > 20_000.0)?;
             tail.more_cycles.map(|more| n + more)
         })
         .collect();
-    said.sort_unstable();
-    let Some(&median) = said.get(said.len() / 2) else { return };
+    needed.sort_unstable();
+    let Some(&median) = needed.get(needed.len() / 2) else { return };
     for times in [0.5, 1.0, 2.0] {
         let n = (median as f64 * times) as u64;
         // A rate 4/3 and 2/3 of the mean: a ratio of 2.
-        let told = share(pairs / 2, || {
+        let found = share(pairs / 2, || {
             let compared = pair(&mut rng, kind, [n, n], [0.002 / 1.5, 0.004 / 1.5]);
             compared
                 .rates
                 .iter()
                 .any(|rate| rate.threshold_ns > 20_000.0 && rate.verdict == Verdict::Worse)
         });
-        println!("    said to be needed {median}; with {times} of it told {told:.2}");
+        println!("    needed {median}; with {times} of it found {found:.2}");
     }
-    let at = |share: f64| said[((said.len() - 1) as f64 * share) as usize];
-    println!("    said, 10 % to 90 %: {} to {}", at(0.1), at(0.9));
+    let at = |share: f64| needed[((needed.len() - 1) as f64 * share) as usize];
+    println!("    needed, 10 % to 90 %: {} to {}", at(0.1), at(0.9));
 }

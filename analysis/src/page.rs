@@ -70,9 +70,12 @@ mod tests {
         (counts.min, counts.max) = (Some(Span::from_ns(-40)), Some(Span::from_ns(values[1_999])));
         let stats = stats(&counts, &buckets);
         let exact = |rank: usize| values[rank - 1] as f64;
-        for (told, rank) in [(stats.p50, 1_000), (stats.p99, 1_980), (stats.p99_9, 1_998)] {
-            let told = told.expect("enough");
-            assert!(told >= exact(rank) && told <= exact(rank) * 1.01 + 1.0, "{told} at {rank}");
+        for (quantile, rank) in [(stats.p50, 1_000), (stats.p99, 1_980), (stats.p99_9, 1_998)] {
+            let quantile = quantile.expect("enough");
+            assert!(
+                quantile >= exact(rank) && quantile <= exact(rank) * 1.01 + 1.0,
+                "{quantile} at {rank}"
+            );
         }
         assert_eq!((stats.min, stats.max), (Some(-40.0), Some(exact(2_000))));
         assert_eq!((stats.p99_99, stats.stddev), (None, None));
@@ -89,7 +92,7 @@ mod tests {
             max: Some(Span::from_ns(5)),
             ..Counts::default()
         };
-        let told = stats(&far, &[u64::MAX; 9]);
-        assert!(told.p50.is_some_and(|ns| (-5.0..=5.0).contains(&ns)), "{told:?}");
+        let stats = stats(&far, &[u64::MAX; 9]);
+        assert!(stats.p50.is_some_and(|ns| (-5.0..=5.0).contains(&ns)), "{stats:?}");
     }
 }

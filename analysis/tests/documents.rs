@@ -32,7 +32,8 @@ fn holds(document: &str, name: &str, rows: &[Vec<&str>]) {
 
 #[test]
 fn importing_lists_every_format() {
-    let mut rows = vec![vec!["format", "made with", "holds", "resolution", "what it cannot tell"]];
+    let mut rows =
+        vec![vec!["format", "made with", "holds", "resolution", "what it does not record"]];
     for writer in formats::ALL.iter().flat_map(|format| format.writers) {
         let columns = [writer.made_with, writer.holds, writer.resolution, writer.cannot_tell];
         rows.push(std::iter::once(writer.file).chain(columns).collect());

@@ -52,7 +52,7 @@ fn bytes(name: &str) -> Vec<u8> {
     fs::read(path(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-/// The unit is asked for where the file does not tell it and the default is not the right one.
+/// The unit is requested where the file does not state it and the default is not the right one.
 fn request(name: &str) -> ImportRequest {
     let ns = name.contains("verbose-ns") || name.starts_with("hdr");
     ImportRequest { unit_ns: ns.then_some(1), thresholds_ns: vec![37_500] }
@@ -134,8 +134,8 @@ fn line_ends_of_windows_change_nothing() {
 fn counts_and_extremes_are_those_that_the_programs_printed() {
     let of = |name: &str, run: usize| {
         let outcome = import(name, &bytes(name)).expect("readable").runs.remove(run).outcome;
-        let told = outcome.imported.clone().expect("imported");
-        (outcome.cycles, told.values_ns.min, told.values_ns.max, told.overflow)
+        let imported = outcome.imported.clone().expect("imported");
+        (outcome.cycles, imported.values_ns.min, imported.values_ns.max, imported.overflow)
     };
     // From the files themselves, by eye.
     assert_eq!(of("cyclictest/histogram.txt", 0), (2_000, Some(13e3), Some(4_565e3), 68));

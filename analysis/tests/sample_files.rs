@@ -1,5 +1,5 @@
 //! Sample files, whole and spoiled in every way: all that stands before the damage is read, and the
-//! damage is told.
+//! damage is reported.
 
 use proptest::prelude::*;
 use punctual_analysis::import::info::{FileInfo, RunInfo};

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_format_cannot_hold_is_said() {
+    fn what_the_format_cannot_hold_is_named() {
         let text = log(&[run("r", &[-40, -3, 7, i64::MAX])]);
         assert!(text.contains("n = 4, exact min_ns = -40, exact max_ns = 9223372036854775807"));
         assert!(

@@ -159,9 +159,9 @@ mod tests {
         let (passed, failed) = (run("false"), run("true"));
         let text = std::fs::read_to_string(&log);
         std::fs::remove_file(&log).unwrap();
-        let said = String::from_utf8_lossy(&passed.stderr).into_owned();
-        assert!(passed.status.success(), "{said}");
-        assert!(said.contains("SKIPPED skip::tests::lacking"), "{said}");
+        let page = String::from_utf8_lossy(&passed.stderr).into_owned();
+        assert!(passed.status.success(), "{page}");
+        assert!(page.contains("SKIPPED skip::tests::lacking"), "{page}");
         assert!(!failed.status.success(), "a skip passed with CI=true");
         let text = text.unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -37,7 +37,7 @@ impl Clock for Shared<'_> {
     fn relax(&mut self) {}
 }
 
-/// Takes from a script how long each cycle of each task is, and keeps what it was told.
+/// Takes from a script how long each cycle of each task is, and keeps what it was given.
 struct Script<'c> {
     now: &'c Cell<u64>,
     /// (rank, cycle) → ns; 10 ns otherwise.

@@ -10,6 +10,7 @@ mod collector;
 mod counted;
 mod ends;
 pub mod file;
+mod history;
 mod maxima;
 mod outliers;
 mod row;
@@ -19,12 +20,12 @@ mod total;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use collector::{Collector, Start};
 pub use counted::WatchedThresholds;
 pub use ends::Ends;
+pub use history::{Boot, CampaignEvent};
 pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
 pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
 pub use row::{BatchRow, BatchRows, ROWS_MAX};
@@ -42,38 +43,6 @@ pub const TOTALS_MAX: usize = 32;
 pub const BOOTS_MAX: usize = 256;
 /// The most events that are listed.
 pub const EVENTS_MAX: usize = 256;
-
-/// One boot of the machine, or the part of it in which the campaign ran.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Boot {
-    /// Counted from 1.
-    pub number: u32,
-    /// The kernel's identifier of the boot; empty where the kernel has none.
-    pub id: String,
-    /// When the campaign began in it, in seconds since 1970.
-    pub from_unix_s: i64,
-    /// When it was last seen running.
-    pub to_unix_s: i64,
-    /// The kernel's release.
-    pub kernel: String,
-    /// The digest of the setup.
-    pub setup: String,
-    /// How often the campaign was started in this boot.
-    pub sessions: u32,
-    /// Whether the last session ended normally, rather than was cut off.
-    pub ended: bool,
-}
-
-/// Something that happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CampaignEvent {
-    /// When, in seconds since 1970.
-    pub at_unix_s: i64,
-    /// The number of the boot.
-    pub boot: u32,
-    /// What, in words.
-    pub what: String,
-}
 
 /// All batches with one setup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

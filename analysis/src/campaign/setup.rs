@@ -92,9 +92,12 @@ mod tests {
         let old = Setup { runs: vec![run.clone()], facts: facts("6.1") };
         let other = RunSetup { policy: "SCHED_OTHER".into(), priority: None, ..run };
         let new = Setup { runs: vec![other], facts: facts("6.12") };
-        let said = old.differences(&new);
-        assert_eq!(said[0], "kernel: 6.1 → 6.12");
-        assert!(said[1].contains("SCHED_FIFO 90") && said[1].contains("SCHED_OTHER"), "{said:?}");
+        let found = old.differences(&new);
+        assert_eq!(found[0], "kernel: 6.1 → 6.12");
+        assert!(
+            found[1].contains("SCHED_FIFO 90") && found[1].contains("SCHED_OTHER"),
+            "{found:?}"
+        );
         assert!(old.differences(&old).is_empty());
         assert_ne!(old.digest(), new.digest());
         let empty = BTreeMap::new();

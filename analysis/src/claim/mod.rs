@@ -334,7 +334,7 @@ mod tests {
         assert!(lossy.iter().all(|claim| claim.conditions.contains("50 cycles went unrecorded")));
         // As many as a file may say: nothing overflows.
         assert!(!claims_with(&values[..100], u64::MAX, u64::MAX).is_empty());
-        // More than half of them lost: nothing is said of a median.
+        // More than half of them lost: there is no interval of a median.
         assert!(at(&claims_with(&values[..100], 0, 200), Level::L2).is_empty());
     }
 

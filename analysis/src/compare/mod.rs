@@ -130,7 +130,7 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
 
 fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {
     let interval = counts.interval(test.map_or(alpha, |test| test.level));
-    let told = test.is_some_and(|test| test.adjusted <= alpha);
+    let significant = test.is_some_and(|test| test.adjusted <= alpha);
     let [n_a, n_b] = counts.releases;
     // Without a single exceedance on side A, any on side B point up.
     let is_more = counts.ratio().is_none_or(|ratio| ratio > 1.0);
@@ -148,14 +148,14 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         dispersion: counts.dispersion.factor,
         p_value: counts.p_value(),
         p_adjusted: test.map(|test| test.adjusted),
-        verdict: verdict(told, is_more),
+        verdict: verdict(significant, is_more),
         more_cycles: if would_have_detected(counts, least) { Some(0) } else { more },
     }
 }
 
 fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> QuantileDifference {
     let interval = test.and_then(|test| of.interval(test.level));
-    let told = test.is_some_and(|test| test.adjusted <= alpha);
+    let significant = test.is_some_and(|test| test.adjusted <= alpha);
     QuantileDifference {
         p: of.p.share(),
         a_ns: of.values_ns[0],
@@ -165,12 +165,12 @@ fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> Quan
         upper_ns: interval.map(|interval| interval.1),
         p_value: test.map(|_| of.p_value()),
         p_adjusted: test.map(|test| test.adjusted),
-        verdict: verdict(told, of.difference_ns() > 0.0),
+        verdict: verdict(significant, of.difference_ns() > 0.0),
     }
 }
 
-fn verdict(told: bool, is_more: bool) -> Verdict {
-    match (told, is_more) {
+fn verdict(significant: bool, is_more: bool) -> Verdict {
+    match (significant, is_more) {
         (false, _) => Verdict::Undecided,
         (true, true) => Verdict::Worse,
         (true, false) => Verdict::Better,

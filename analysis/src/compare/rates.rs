@@ -98,10 +98,10 @@ impl Counts {
 /// The last cell that does not exceed each threshold: those requested (moved up to the end of their
 /// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
 /// to ten exceedances. Which side the exceedances are from is not used.
-pub(super) fn thresholds(sides: [&[Part<'_>]; 2], asked_ns: &[i64]) -> Vec<u16> {
+pub(super) fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: &[i64]) -> Vec<u16> {
     let pooled = pooled(sides);
     let total = count(&pooled) as f64;
-    let mut cells: Vec<u16> = asked_ns.iter().map(|&ns| cell_of(ns)).collect();
+    let mut cells: Vec<u16> = requested_ns.iter().map(|&ns| cell_of(ns)).collect();
     let mut share = 0.1;
     while share * total >= POOLED_MIN {
         cells.extend(cell_near(&pooled, share * total));

@@ -65,7 +65,7 @@ fn a_single_burst_is_no_difference() {
 }
 
 #[test]
-fn a_histogram_alone_has_no_verdict_unless_asked() {
+fn a_histogram_alone_has_no_verdict_unless_requested() {
     let a = LatenessSeries::of_buckets(
         &[(5_000, 5_001, 90_000), (90_000, 90_100, 100)],
         0,

@@ -19,15 +19,16 @@ pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
             run.n_a, run.n_b
         );
     }
-    let told = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
+    let rate_of = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
     match run.verdict {
         Verdict::Undecided => undecided(run),
-        Verdict::Better | Verdict::Worse => match told(run.verdict) {
+        Verdict::Better | Verdict::Worse => match rate_of(run.verdict) {
             Some(rate) => format!("{}: {}", word(run.verdict), of_rate(rate)),
             None => format!("{}: {}", word(run.verdict), of_quantile(run)),
         },
         Verdict::Mixed => {
-            let part = |verdict| told(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
+            let part =
+                |verdict| rate_of(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
             format!(
                 "better in one place and worse in another: worse, {}; better, {}",
                 part(Verdict::Worse),
@@ -80,8 +81,8 @@ fn figures(value: f64) -> String {
 }
 
 fn of_quantile(run: &RunComparison) -> String {
-    let told = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
-    told.map_or_else(String::new, |quantile| {
+    let quantile = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
+    quantile.map_or_else(String::new, |quantile| {
         format!(
             "the {} % quantile {} instead of {}",
             quantile.p * 100.0,

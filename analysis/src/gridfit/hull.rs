@@ -183,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn thinning_bounds_the_memory_and_is_said() {
+    fn thinning_bounds_the_memory_and_is_reported() {
         let mut hull = Hull::default();
         for x in 0..100_000u64 {
             let from_middle = x as i64 - 50_000;

@@ -15,7 +15,7 @@ pub enum Suits {
     Yes,
     /// It is not.
     No,
-    /// The recording is too short to tell.
+    /// The recording is too short to decide.
     Unknown,
 }
 

@@ -21,7 +21,7 @@ pub trait Assess {
 pub struct Model {
     /// Its name: the subcommand of `punctual impact`.
     pub name: &'static str,
-    /// What it tells, in one line.
+    /// What it computes, in one line.
     pub about: &'static str,
     /// What it computes, and from which statistic: rows of docs/impact.md.
     pub formulas: &'static [Formula],

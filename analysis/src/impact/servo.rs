@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_period_nothing_is_said() {
+    fn without_a_period_there_is_no_answer() {
         let servo = Servo { period_ns: None, ..servo("1Hz") };
         let lack = servo.impact(&Timing::given(1.0, None)).unwrap_err();
         assert_eq!(lack.to_string(), "the data have no period");

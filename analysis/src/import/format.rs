@@ -33,7 +33,7 @@ pub struct Writer {
     pub holds: &'static str,
     /// How coarse its values are.
     pub resolution: &'static str,
-    /// What it does not tell.
+    /// What it does not record.
     pub cannot_tell: &'static str,
 }
 

@@ -14,6 +14,7 @@
 
 pub mod csv;
 pub mod detect;
+mod ending;
 mod error;
 pub mod foreign;
 pub mod format;

@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((kept.cold, kept.lateness_ns.max), (1, Some(900.0)));
         let left = outcome(RecordingConfig { leave_out_cold: true, ..setup() }, &samples, 0);
         assert_eq!((left.cycles, left.cold, left.lateness_ns.max), (3, 1, Some(12.0)));
-        assert_eq!(left.cold_max_ns, Some(900.0), "left out, and said");
+        assert_eq!(left.cold_max_ns, Some(900.0), "left out, and reported");
         assert_eq!((left.interval_ns.min, left.interval_ns.max), (Some(2.0), Some(2.0)));
     }
 

@@ -61,7 +61,7 @@ pub struct RunFigures {
     pub claims: Vec<Claim>,
     /// The latest releases, latest first.
     pub worst: Vec<WorstRelease>,
-    /// What another program's data hold and cannot tell; null for the project's own.
+    /// What another program's data hold and what they do not record; null for the project's own.
     #[serde(default)]
     pub imported: Option<Imported>,
     /// The line behind `grid`, for a second pass over instants.
@@ -106,14 +106,16 @@ impl RunFigures {
     /// between the two nearest that were.
     ///
     /// # Errors
-    /// In one line, why the data cannot tell.
+    /// In one line, why the data do not show it.
     pub fn counted(&self, ask: &Ask) -> Result<EventCount, String> {
         if let (Some(imported), ClaimEvent::Interval { .. }) = (&self.imported, ask.event())
             && imported.holds == ImportedQuantity::Interval
             && self.cycles == 0
         {
             let program = &imported.program;
-            return Err(format!("{program} tells how far intervals went, not how many there were"));
+            return Err(format!(
+                "{program} records how large intervals were, not how many there were"
+            ));
         }
         let of = (self.lateness.count(), self.cycles, self.unrecorded);
         requested::counted(ask, &self.tails, of, &self.requested)

@@ -96,7 +96,7 @@ impl Requested {
 /// recorded ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
 ///
 /// # Errors
-/// In one line, why the data cannot tell.
+/// In one line, why the data do not show it.
 pub(super) fn counted(
     ask: &Ask,
     lateness: &Tails,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_watched_or_not_recorded_is_said() {
+    fn what_was_not_watched_or_not_recorded_is_an_error() {
         let samples = [(0, 5), (1, 900), (2, 5)];
         let [lateness, interval, missed] = asks();
         let instants = recording(&samples, ReleaseInstants::Unknown).finish(0);

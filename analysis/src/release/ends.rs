@@ -1,7 +1,7 @@
 //! The releases that were missed at the end of a segment, after its last cycle.
 //!
 //! A recorder says how many releases were missed in all; those that lie in no gap came after the
-//! last cycle of some segment. Where that cycle woke late they passed before its wake, which tells
+//! last cycle of some segment. Where that cycle woke late they passed before its wake, which shows
 //! their lateness; the others are censored. Bounded memory.
 
 use super::gap::{Falling, after_stall, counted};

@@ -44,8 +44,8 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver starts");
-        let said = driver.stdout.take().expect("piped");
-        let port = BufReader::new(said)
+        let stdout = driver.stdout.take().expect("piped");
+        let port = BufReader::new(stdout)
             .lines()
             .map_while(Result::ok)
             .find_map(|line| {
@@ -67,15 +67,15 @@ impl Browser {
             "--window-size=1280,1000".to_owned(),
             format!("--user-data-dir={}", browser.profile.display()),
         ];
-        let asked = json!({ "capabilities": { "alwaysMatch": {
+        let request = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": {
                 "binary": skip::program("chromium").expect("found above"), "args": args,
             },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
         } } });
-        let made = browser.ask("POST", "/session", &asked);
+        let made = browser.ask("POST", "/session", &request);
         browser.session = made["sessionId"].as_str().expect("a session").to_owned();
-        // What the browser's own first page asked for is not the tests'.
+        // What the browser's own first page requested is not the tests'.
         browser.post("url", &json!({ "url": "about:blank" }));
         browser.log("performance");
         Some(browser)
@@ -154,8 +154,8 @@ impl Browser {
     pub fn requests(&self) -> Vec<String> {
         let lines = self.log("performance");
         let told = lines.iter().filter_map(|line| -> Option<String> {
-            let told: Value = serde_json::from_str(line["message"].as_str()?).ok()?;
-            let message = &told["message"];
+            let entry: Value = serde_json::from_str(line["message"].as_str()?).ok()?;
+            let message = &entry["message"];
             let sent = message["method"] == "Network.requestWillBeSent";
             let url = message["params"]["request"]["url"].as_str().filter(|_| sent)?;
             Some(url.to_owned())

@@ -38,11 +38,11 @@ pub(super) fn read_as(format: &Format, data: &[u8]) {
 fn sound(run: &ImportedRun) {
     assert!(!run.name.chars().any(char::is_control), "{:?}", run.name);
     let outcome = &run.outcome;
-    let told = outcome.imported.as_ref().expect("another program's");
-    let values = &told.values_ns;
+    let imported = outcome.imported.as_ref().expect("another program's");
+    let values = &imported.values_ns;
     let n = outcome.cycles;
     let counted: u64 = outcome.histogram.buckets.iter().map(|bucket| bucket.2).sum();
-    assert!(counted + outcome.histogram.overflow >= told.overflow && counted <= n);
+    assert!(counted + outcome.histogram.overflow >= imported.overflow && counted <= n);
     assert!(outcome.histogram.buckets.windows(2).all(|pair| pair[0].0 < pair[1].0));
     assert!(outcome.histogram.buckets.iter().all(|bucket| bucket.0 < bucket.1 && bucket.2 > 0));
     let rising = [values.min, values.mean, values.max];

@@ -31,8 +31,8 @@ pub(super) fn join_request(data: &[u8]) {
         }
         Err(why) => one_line(&why),
     }
-    let said = String::from_utf8_lossy(data);
-    let line = answer(Some(&said));
+    let text = String::from_utf8_lossy(data);
+    let line = answer(Some(&text));
     assert_eq!(line.matches('\n').count(), 1, "{line:?}");
     assert!(answered(line.as_bytes()).is_err(), "{line:?} grants what was refused");
     if let Err(why) = answered(data) {

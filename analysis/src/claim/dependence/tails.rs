@@ -19,7 +19,7 @@ pub struct ThresholdExceedances {
     /// Missed releases that were above it, as far as their lateness is known.
     pub missed: u64,
     /// Extremal index with its uncertainty taken off, in (0, 1]; `None` when there are too few
-    /// clusters to tell.
+    /// clusters for an estimate.
     pub(super) theta: Option<f64>,
     /// Clusters per exceedance when there are few clusters.
     pub(super) theta_few: Option<f64>,

@@ -59,7 +59,7 @@ fn a_bucket_that_is_cut_counts_as_both() {
     let cut = at(50_000);
     assert_eq!((cut.n, cut.least, cut.most), (900_010, 3, 10));
     let edge = at(50_999);
-    assert_eq!((edge.least, edge.most), (3, 3), "an edge tells exactly");
+    assert_eq!((edge.least, edge.most), (3, 3), "an edge is exact");
     // Between both counts it is open; below and above them it is not.
     let holds = |p: &str| {
         judged(&format!("p(lateness>50us)<{p}"), 3, 10, 900_010, StoppingRule::AsPlanned).holds
@@ -88,7 +88,7 @@ fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
 }
 
 #[test]
-fn dependence_is_taken_off_and_said() {
+fn dependence_is_taken_off_and_reported() {
     let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
     let separate = Separate::Evenly(0.0);
     let counted = EventCount { n: 4_000, least: 0, most: 0, theta: 0.5, separate, ordered: true };

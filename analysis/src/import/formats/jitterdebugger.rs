@@ -3,7 +3,7 @@
 //! Source: jitterdebugger 0.3, jitterdebugger.c (`struct latency_sample`, packed): CPU u32, instant
 //! as seconds and nanoseconds i64, value u64, in the byte order of the machine; little-endian here.
 //! Its JSON is in [`super::threads`]. A value is wake − release in µs (ns with -N), which the file
-//! does not tell.
+//! does not record.
 
 use std::io::{ErrorKind, Read};
 

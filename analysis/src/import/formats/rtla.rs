@@ -125,8 +125,8 @@ impl Table {
         let [over, rest @ ..] = &self.summary;
         let over = over.as_ref().ok_or("the file ends without the line over:")?;
         // With --no-summary all four are missing; some of them alone, and the file was cut.
-        let told = rest.iter().flatten().count();
-        if told != 0 && told != rest.len() {
+        let given = rest.iter().flatten().count();
+        if given != 0 && given != rest.len() {
             return Err("the file ends within its summary".to_owned());
         }
         let width = self.rows.iter().copied().fold(0, gcd).max(1);

@@ -177,7 +177,7 @@ pub(super) fn gnuplot(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
 struct Plot {
     run: Option<RunBuilder>,
     titles: bool,
-    told: bool,
+    summarised: bool,
     /// The lower edge of the first bucket, and the width of all.
     start_ns: Option<f64>,
     width_ns: Option<i64>,
@@ -204,9 +204,9 @@ impl Plot {
             self.run = Some(run);
         } else if text.contains(TITLES) {
             self.titles = true;
-        } else if let (true, false, Some(run)) = (self.titles, self.told, &mut self.run) {
+        } else if let (true, false, Some(run)) = (self.titles, self.summarised, &mut self.run) {
             totals(run, text)?;
-            self.told = true;
+            self.summarised = true;
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl Plot {
         if (x - edge).abs() > 1.0 + 1e-5 * x.abs() {
             return Err("the file ends without the upper edge of its last bucket".to_owned());
         }
-        if !self.told {
+        if !self.summarised {
             return Err("the header has no min, avg and max".to_owned());
         }
         run.width_ns = Some(width_ns);

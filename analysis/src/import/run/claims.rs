@@ -80,17 +80,18 @@ impl Evidence<'_> {
 
     fn largest(&self, max_ns: f64) -> Claim {
         let many = self.imported.holds.many();
-        let told = format!("as printed by {}; an observation, not a bound", self.imported.program);
+        let conditions =
+            format!("as printed by {}; an observation, not a bound", self.imported.program);
         if self.n == 0 {
             let statement = format!(
                 "the largest was {}; the number of {many} is \
                                     unknown",
                 shown(max_ns)
             );
-            return Claim { given: false, conditions: told, ..self.claim(Level::L0, statement) };
+            return Claim { given: false, conditions, ..self.claim(Level::L0, statement) };
         }
         let statement = format!("the largest of {} {many} was {}", self.n, shown(max_ns));
-        Claim { bound_ns: Some(max_ns), conditions: told, ..self.claim(Level::L0, statement) }
+        Claim { bound_ns: Some(max_ns), conditions, ..self.claim(Level::L0, statement) }
     }
 
     /// No value was above the maximum, rounding included.
@@ -183,12 +184,12 @@ impl Evidence<'_> {
         let lower = lower.and_then(|rank| rank.checked_sub(self.tails.unrecorded()));
         let percent = p.to_string();
         let percent = percent.trim_start_matches('p');
-        let told = self.imported.values_ns.quantiles()[at];
+        let printed = self.imported.values_ns.quantiles()[at];
         let lower = lower.filter(|&rank| rank <= placed);
         let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
             // Only a number that the program printed itself; it has no interval.
             let lost = self.tails.unrecorded();
-            let statement = match told {
+            let statement = match printed {
                 Some(ns) if lost > 0 => format!(
                     "the {percent} % quantile of these {} was {}; {lost} more went unrecorded, \
                      too many for an interval",

@@ -60,9 +60,9 @@ pub(super) struct RunBuilder {
     pub(super) mean_ns: Option<f64>,
     pub(super) max_ns: Option<f64>,
     pub(super) stddev_ns: Option<f64>,
-    /// How far above the min, mean and max told the true ones may be, ns.
+    /// How far above the min, mean and max given the true ones may be, ns.
     pub(super) rounding_ns: i64,
-    /// Quantiles told, as in [`crate::quantile::Probability::SUMMARY`].
+    /// Quantiles given, as in [`crate::quantile::Probability::SUMMARY`].
     pub(super) quantiles_ns: [Option<f64>; 5],
     pub(super) missed: Option<u64>,
     pub(super) unrecorded: u64,
@@ -212,7 +212,7 @@ impl RunBuilder {
         Ok(())
     }
 
-    /// Says that the numbers told are those of nothing.
+    /// Drops the numbers given: they are those of no value.
     pub(super) fn forget_numbers(&mut self) {
         (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns) = (None, None, None, None);
     }

@@ -10,7 +10,7 @@ fn source() -> Source {
 }
 
 /// Ten buckets of 1 µs with a hundred values each, and `beyond` more above them.
-fn told(beyond: u64) -> RunBuilder {
+fn builder(beyond: u64) -> RunBuilder {
     let mut run = RunBuilder::new("run", ImportedQuantity::Lateness, 1_000, &[]);
     for bucket in 0..10 {
         run.push(bucket * 1_000, bucket * 1_000 + 999, 100).expect("counted");
@@ -24,12 +24,12 @@ fn told(beyond: u64) -> RunBuilder {
 #[test]
 fn values_that_went_unrecorded_weaken_what_is_claimed() {
     let outcome = |unrecorded| {
-        let mut told = RunBuilder::new("x", ImportedQuantity::Lateness, 1, &[]);
-        (told.n, told.min_ns, told.max_ns) = (Some(10_000), Some(3_000.0), Some(9_000.0));
-        (told.mean_ns, told.unrecorded) = (Some(5_000.0), unrecorded);
-        told.push(3_000, 3_000, 9_900).unwrap();
-        told.push(9_000, 9_000, 100).unwrap();
-        told.finish(&source()).unwrap().outcome
+        let mut builder = RunBuilder::new("x", ImportedQuantity::Lateness, 1, &[]);
+        (builder.n, builder.min_ns, builder.max_ns) = (Some(10_000), Some(3_000.0), Some(9_000.0));
+        (builder.mean_ns, builder.unrecorded) = (Some(5_000.0), unrecorded);
+        builder.push(3_000, 3_000, 9_900).unwrap();
+        builder.push(9_000, 9_000, 100).unwrap();
+        builder.finish(&source()).unwrap().outcome
     };
     let (whole, lossy) = (outcome(0), outcome(500));
     assert_eq!(whole.claims.len(), lossy.claims.len());
@@ -50,7 +50,7 @@ fn values_that_went_unrecorded_weaken_what_is_claimed() {
 
 #[test]
 fn quantiles_are_at_the_upper_end_of_their_bucket() {
-    let outcome = told(0).finish(&source()).expect("sound").outcome;
+    let outcome = builder(0).finish(&source()).expect("sound").outcome;
     assert_eq!(outcome.cycles, 1_000);
     assert_eq!(outcome.lateness_ns.p90.map(|ns| ns >= 8_999.0), Some(true));
     assert_eq!((outcome.lateness_ns.max, outcome.missed), (Some(9_000.0), None));
@@ -61,7 +61,7 @@ fn quantiles_are_at_the_upper_end_of_their_bucket() {
 
 #[test]
 fn beyond_the_histogram_nothing_is_claimed() {
-    let outcome = told(50).finish(&source()).expect("sound").outcome;
+    let outcome = builder(50).finish(&source()).expect("sound").outcome;
     let imported = outcome.imported.expect("imported");
     assert_eq!((imported.overflow, outcome.lateness_ns.p99), (50, None));
     assert!(outcome.lateness_ns.p90.is_some());
@@ -87,7 +87,7 @@ fn numbers_that_contradict_each_other_are_refused() {
         (|run| run.n = Some(1_001), "the maximum is within it"),
     ];
     for (change, word) in cases {
-        let mut run = told(0);
+        let mut run = builder(0);
         change(&mut run);
         let why = run.finish(&source()).expect_err(word);
         assert!(why.contains(word), "{why}");

@@ -43,7 +43,7 @@ fn described(page: &Page, line: &Line) -> String {
         .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
         .collect();
     format!(
-        "{}: {} cycles, half of them at most {} late, the worst {}; clusters at {}.{early}",
+        "{}: {} cycles, half of them at most {} late, the worst {}; peaks at {}.{early}",
         line.name,
         format::count(judged(run)),
         format::ns(run.outcome.lateness_ns.p50),

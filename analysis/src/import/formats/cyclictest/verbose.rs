@@ -59,8 +59,8 @@ pub(in crate::import) fn read(
     }
     for (number, thread) in threads.into_iter().enumerate() {
         let Some(Thread { mut run, .. }) = thread else { continue };
-        let told = periods.iter().find(|(thread, _)| *thread == number);
-        run.period_ns = told.and_then(|(_, us)| us.checked_mul(1_000));
+        let period = periods.iter().find(|(thread, _)| *thread == number);
+        run.period_ns = period.and_then(|(_, us)| us.checked_mul(1_000));
         file.add(run).map_err(|why| lines.refuse(why))?;
     }
     Ok(Place::Line(lines.number()))

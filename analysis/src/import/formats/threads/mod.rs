@@ -101,8 +101,8 @@ impl Object for Root<'_, '_> {
                 .to_owned());
         }
         match self.threads {
-            Some(told) if told != runs => {
-                Err(format!("num_threads is {told}, but the file contains {runs}"))
+            Some(stated) if stated != runs => {
+                Err(format!("num_threads is {stated}, but the file contains {runs}"))
             }
             _ if runs == 0 => Err("the file contains no threads".to_owned()),
             _ => Ok(()),

@@ -67,7 +67,7 @@ impl Thread {
             return Err("a bucket 0, which oslat does not have".to_owned());
         }
         let (bucket, count) = match (oslat, self.last) {
-            // The highest bucket so far waits until the maximum tells whether it took in more.
+            // The highest bucket so far waits until the maximum shows whether it took in more.
             (true, None) => {
                 self.last = Some((bucket, count));
                 return Ok(());

@@ -39,6 +39,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure how punctual this machine is: about one minute, no options needed
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual check\n\
+                       \x20 punctual check --for linuxcnc\n\
+                       \x20 punctual check --for 1kHz --deadline 100us --miss 1e-4\n\
+                       \x20 punctual check --period 1ms,250us -d 10min")]
     Check(CheckArgs),
     /// Run one experiment with all options
     Measure {
@@ -46,15 +51,28 @@ pub(crate) enum Command {
         experiment: Measure,
     },
     /// Measure for days, across reboots: a campaign with bounded memory and disk space
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual soak --campaign night -d 8h\n\
+                       \x20 punctual soak --show night")]
     Soak(SoakArgs),
     /// Run the tasks of a file, each as a process of its own, on one grid
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual run tasks.toml --duration 10s")]
     Run(RunArgs),
     /// Analyse recorded data without measuring
     #[command(visible_alias = "analyze")]
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual analyse night.punctual --limit 'p99.9<50us'\n\
+                       \x20 punctual analyse cyclictest.json\n\
+                       \x20 punctual analyse scope.csv --column lateness:us")]
     Analyse(AnalyseArgs),
     /// Make one HTML page from one, two or many results
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual report before after -o both.html")]
     Report(ReportPageArgs),
     /// Compare results: which differences are significant, and what it takes to find them
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual compare before after --threshold 50us")]
     Compare(CompareArgs),
     /// The baselines saved by --baseline, for --against
     Baseline {
@@ -67,6 +85,8 @@ pub(crate) enum Command {
         model: Impact,
     },
     /// Export samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual export RESULT --parquet -o night.parquet")]
     Export(ExportArgs),
     /// Show the facts of this machine, each with its origin
     Facts(FactsArgs),

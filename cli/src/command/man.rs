@@ -29,5 +29,8 @@ fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
     let page = Man::new(command);
     let mut text = Vec::new();
     page.render(&mut text).context("cannot write a man page")?;
+    // The generator has one name for whatever stands after the help.
+    let own = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExamples:", ".SH EXAMPLES");
+    let text = own.replace(".SH EXTRA\nExit status: ", ".SH EXIT STATUS\n").into_bytes();
     dir.replace(&page.get_filename(), text)
 }

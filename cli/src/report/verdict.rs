@@ -161,14 +161,16 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
     let counts = format!(
         "{where_}{} of {} releases were later than {}",
-        format::count(rung.exceedances),
+        if rung.exceedances == 0 { "none".to_owned() } else { format::count(rung.exceedances) },
         format::count(rung.n),
         format::period(rung.deadline_ns.unsigned_abs())
     );
     let period = format::period_argument(rung.period_ns);
     let base = question.command.map(|(command, options)| match question.measured_alone {
         true => format!("{command}{options}"),
-        false => format!("{command} --period {period}{options}"),
+        false => {
+            format!("{command} --period {period}{options}{}", self::options(question.requirement))
+        }
     });
     let (answer, statement, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
@@ -203,6 +205,16 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
         p: Some(question.requirement.p),
         command,
     }
+}
+
+/// The options that ask for this, where it is not what is asked without any.
+fn options(requirement: Requirement) -> String {
+    let deadline = match requirement.deadline {
+        Deadline::Tenth => String::new(),
+        Deadline::Ns(ns) => format!(" --deadline {}", format::period_argument(ns.unsigned_abs())),
+    };
+    let usual = requirement.p.total_cmp(&Requirement::default().p).is_eq();
+    deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
 }
 
 /// For loads that start late and blocks that do not come out even.

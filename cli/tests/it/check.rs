@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, json_file, refused, run, stderr, stdout};
+use crate::support::{Dir, json, json_file, refused, run, stderr, stdout};
 
 #[test]
 fn writes_a_result_and_samples_that_tell_the_same() {
@@ -30,7 +30,7 @@ fn writes_a_result_and_samples_that_tell_the_same() {
 
     assert!(made.join("samples.punctual").is_file());
     let out = run(["analyse", made.to_str().expect("UTF-8"), "--json", "-"]);
-    let again = crate::support::json(&out);
+    let again = json(&out);
     assert_eq!(again["incomplete"], false);
     for (live, read) in result["runs"]
         .as_array()
@@ -65,12 +65,12 @@ fn takes_facts_of_another_machine_and_says_so() {
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("arm64")))
         .expect("a machine written by hand");
     let out = run(["facts", "--root", machine.to_str().expect("UTF-8"), "--json", "-"]);
-    let facts = crate::support::json(&out);
+    let facts = json(&out);
     assert_eq!(facts["preemption"]["value"], "PREEMPT_RT");
     let args =
         ["measure", "periodic", "--cpu", "0", "--duration", "100ms", "--json", "-", "--root"];
     let out = run(args.into_iter().chain([machine.to_str().expect("UTF-8")]));
-    let result = crate::support::json(&out);
+    let result = json(&out);
     assert_eq!(result["machine"]["preemption"]["value"], "PREEMPT_RT");
     assert!(result["warnings"].to_string().contains("the facts come from"));
 }
@@ -123,6 +123,13 @@ fn a_use_sets_its_periods_its_deadline_and_its_words() {
     assert!(page.contains("base thread, 25 µs") && page.contains("servo thread, 1 ms"), "{page}");
     assert!(page.contains("may be late by 50 µs once in"), "{page}");
     assert!(!page.contains("not measured"), "its own periods alone: {page}");
+    let own = ["--deadline", "50ms", "--miss", "1e-2", "--json", "-", "--results", results];
+    let result = json(&run(["check", "-d", "1s", "--for", "1kHz"].into_iter().chain(own)));
+    for verdict in result["verdicts"].as_array().expect("verdicts") {
+        assert_eq!((&verdict["deadline_ns"], &verdict["p"]), (&5e7.into(), &1e-2.into()));
+        let command = verdict["command"].as_str().unwrap_or("--deadline 50ms --miss 1e-2");
+        assert!(command.contains("--deadline 50ms --miss 1e-2"), "{command}");
+    }
     refused(&run(["check", "--for", "cnc"]), &["cnc", "linuxcnc", "1kHz"]);
     refused(&run(["check", "--for", "audio", "--period", "1ms"]), &["--for", "--period"]);
 }

@@ -63,6 +63,8 @@ fn programs_that_never_register_are_ended_and_counted() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert_eq!((report["experiment"].as_str(), report["schema"].as_u64()), (Some("run"), Some(2)));
     assert_eq!(report["incomplete"], true, "all were gone before the time was up");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("silent never registered, so it had no releases"), "{warnings}");
     let supervised = &report["supervised"];
     assert_eq!(supervised["over"], "all gone");
     let row = |name: &str| {

@@ -108,6 +108,41 @@ impl Refusals {
     }
 }
 
+/// Which tasks had a process, and which of them registered.
+#[derive(Debug, Default)]
+pub(super) struct Registrations(BTreeMap<String, bool>);
+
+impl Registrations {
+    /// Adds an event.
+    pub(super) fn note(&mut self, event: &Event) {
+        match event.what {
+            What::Started(_) => {
+                self.0.entry(event.task.clone()).or_insert(false);
+            }
+            What::Registered => {
+                self.0.insert(event.task.clone(), true);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_missing(&self, task: &str) -> bool {
+        self.0.get(task) == Some(&false)
+    }
+
+    /// What to do about tasks that never registered.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let missing = self.0.iter().filter(|(_, registered)| !**registered);
+        let warning = |(task, _): (&String, _)| {
+            format!(
+                "{task} never registered, so it had no releases: a task registers by \
+                 punctual::process in Rust, punctual_register() in C (docs/running.md)"
+            )
+        };
+        missing.map(warning).collect()
+    }
+}
+
 /// A note about lines that were dropped because standard error was blocked.
 pub(super) fn left_out(lines: u64) -> Option<String> {
     (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
@@ -119,7 +154,7 @@ pub(super) fn is_cut_short(finished: &Finished, timed: bool) -> bool {
 }
 
 /// Why the run has failed; empty where it has not.
-pub(super) fn reasons(finished: &Finished) -> Vec<String> {
+pub(super) fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Over::Overran(task) = &finished.over {
         reasons.push(format!("{task} overran or ran none of its releases, and its policy is stop"));
@@ -133,6 +168,10 @@ pub(super) fn reasons(finished: &Finished) -> Vec<String> {
     }));
     let failed = finished.tasks.iter().filter(|task| task.failed);
     reasons.extend(failed.map(|task| {
+        // What ended it says nothing of it: it waited for nothing, and the run was over.
+        if registered.is_missing(&task.name) {
+            return format!("{} never registered", task.name);
+        }
         let exit = task.exit.map_or_else(|| "never ran".to_owned(), exit_of);
         format!("{} failed: its last process {exit}", task.name)
     }));

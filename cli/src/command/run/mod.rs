@@ -69,6 +69,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
     let started = jiff::Timestamp::now();
     let mut refused = messages::Refusals::default();
+    let mut registered = messages::Registrations::default();
     let mut printer = Printer::start().context("cannot start a thread")?;
     let finished = ready.run(
         wait,
@@ -76,10 +77,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
         &mut |event: Event| {
             refused.note(&event);
+            registered.note(&event);
             printer.print(messages::line(&event));
         },
     );
     drop(hold);
+    warnings.extend(registered.warnings());
     warnings.extend(refused.warnings(&finished));
     warnings.extend(messages::left_out(printer.end()));
     let supervised = supervised::of(&finished, tasks.wait.name(), phase_ns);
@@ -87,7 +90,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     report.envelope.started_at = Some(started.to_string());
     report.envelope.incomplete = messages::is_cut_short(&finished, args.duration.is_some());
     report.envelope.warnings = warnings;
-    report.envelope.verdict.reasons = messages::reasons(&finished);
+    report.envelope.verdict.reasons = messages::reasons(&finished, &registered);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, json)?;
     Ok(Exit::of(&report))

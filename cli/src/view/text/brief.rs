@@ -7,6 +7,7 @@ use crate::format::{self, Paint};
 use crate::report::{
     Advice, Answer, Headline, NOTE_GUEST, NOTE_ORDINARY, Report, Run, Stands, Verdict,
 };
+use crate::view::followed;
 
 /// The most runs whose histogram is drawn.
 const DRAWN: usize = 2;
@@ -52,6 +53,8 @@ pub(super) fn first(report: &Report) -> String {
 /// What a reader should know that stands nowhere else on the page.
 fn notes(report: &Report) -> String {
     let mut page = head::incomplete(report);
+    let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
+    page += &follow.map_or_else(String::new, |of| format::wrap(&followed::words(of), 2) + "\n");
     let events = report.envelope.disturbances.iter();
     let events = events.map(|event| format!("during the run: {}", event.what));
     let elsewhere = [NOTE_GUEST, NOTE_ORDINARY];

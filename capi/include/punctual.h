@@ -258,7 +258,8 @@ typedef struct punctual_options {
                                   executive only */
     double budget_share;       /* for PUNCTUAL_WAIT_ADAPTIVE: the share of the CPU that waiting may
                                   take, above 0 and at most 1; 0.1 */
-    double late_share;         /* and the share of wakes that may be late, in (0, 1); 0.001 */
+    double late_share;         /* and the share of wakes that may be late, in [0, 1); 0.001;
+                                  0: the least lateness that the budget pays */
     const int32_t *cpus;       /* several CPUs, with a thread on each, the first one the executive's
                                   own: each task goes where it fits best; in place of cpu. Read
                                   during the call. Null; of an executive only */

@@ -319,7 +319,7 @@ mod tests {
         assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_FIXED, u64::MAX)).contains("margin"));
         assert!(words(|o| (o.wait, o.margin_ns) = (WAIT_REARM, 1_000_001)).contains("re-arm"));
         assert!(words(|o| o.budget_share = f64::NAN).contains("budget"));
-        assert!(words(|o| o.late_share = 0.0).contains("late"));
+        assert!(words(|o| o.late_share = 1.0).contains("late"));
         assert!(words(|o| o.cpu = -2).contains("CPU is numbered -2"));
         assert!(
             words(|o| o.priority = 100).contains("100") && !words(|o| o.priority = -1).is_empty()

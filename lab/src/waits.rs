@@ -17,8 +17,12 @@ pub struct WaitRow {
     make: fn(Option<Span>, f64) -> WaitKind,
 }
 
+/// The short sleep of `hop`, and its margin where none is given.
+pub const HOP: Span = Span::from_us(100);
+const HOP_MARGIN: Span = Span::from_us(20);
+
 /// Every kind of wait.
-pub static WAITS: [WaitRow; 5] = [
+pub static WAITS: [WaitRow; 6] = [
     WaitRow {
         name: "sleep",
         help: "An absolute sleep: what a plain loop does",
@@ -30,6 +34,12 @@ pub static WAITS: [WaitRow; 5] = [
         help: "Sleep until --margin before the release, then spin",
         has_margin: true,
         make: |margin, _| WaitKind::Fixed(margin.unwrap_or(Spin::FIXED)),
+    },
+    WaitRow {
+        name: "hop",
+        help: "A long sleep, one of 100 µs until --margin (20 µs) before the release, then spin",
+        has_margin: true,
+        make: |margin, _| WaitKind::Hop(HOP, margin.unwrap_or(HOP_MARGIN)),
     },
     WaitRow {
         name: "rearm",
@@ -57,6 +67,28 @@ impl WaitRow {
     pub fn kind(&self, margin: Option<Span>, budget: f64) -> WaitKind {
         (self.make)(margin.filter(|_| self.has_margin), budget)
     }
+}
+
+/// The ways of a sweep, for a loop of this period: one sleep and a hop with margins from 10 µs up,
+/// NIST's at its best interval, and all of [`WAITS`]; none whose sleeps are half of the period.
+pub fn sweep(period_ns: u64, budget: f64) -> Vec<WaitKind> {
+    let fits = |ns: i64| ns.unsigned_abs() < period_ns / 2;
+    let spans = |us: &[i64]| us.iter().map(|us| Span::from_us(*us)).collect::<Vec<_>>();
+    let margins = spans(&[10, 20, 40, 60, 90, 125, 200]);
+    let once = margins.iter().filter(|margin| fits(margin.as_ns()));
+    let mut all: Vec<WaitKind> = once.map(|margin| WaitKind::Fixed(*margin)).collect();
+    for hop in spans(&[50, 100, 200]) {
+        let pairs = spans(&[10, 20, 40, 60]).into_iter().map(|margin| (hop, margin));
+        let fit = pairs.filter(|(hop, margin)| fits(hop.as_ns() + margin.as_ns()));
+        all.extend(fit.map(|(hop, margin)| WaitKind::Hop(hop, margin)));
+    }
+    for row in &WAITS {
+        let kind = row.kind(None, budget);
+        if !all.contains(&kind) {
+            all.push(kind);
+        }
+    }
+    all
 }
 
 /// `None` where the margin is not positive.

@@ -211,7 +211,7 @@ impl fmt::Display for Error {
                 write!(f, "CPU budget of the wait must be above 0 and at most 1 (got {got})")
             }
             Kind::LateShare(got) => {
-                write!(f, "share of late wakes must be above 0 and below 1 (got {got})")
+                write!(f, "share of late wakes must be at least 0 and below 1 (got {got})")
             }
             Kind::ShortPeriod(got, stamp) => write!(
                 f,

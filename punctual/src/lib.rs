@@ -132,6 +132,7 @@ pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
+pub use punctual_core::wait::Learned;
 pub use punctual_os::scheduler::SchedPolicy;
 pub use rt_thread::RtThread;
 pub use session::Refusal;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use punctual_core::stats::{Counts, PageKind, View};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::WaitStatus;
+use punctual_core::wait::{Learned, WaitStatus};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
@@ -121,6 +121,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// What its wait learned of this machine, for [`WaitPolicy::learned`] of the next start; `None`
+    /// for a wait that learns nothing.
+    ///
+    /// [`WaitPolicy::learned`]: crate::WaitPolicy::learned
+    ///
+    /// # Real-time: setup only
+    pub fn learned(&self) -> Option<Learned> {
+        self.wait.learned
+    }
+
     /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
     /// overrun, or where the sample file is not whole.
     ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::adaptive::Target;
-use punctual_core::wait::{Adaptive, Rearm, Sleep, Spin, Strategy};
+use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy};
 
 use crate::error::{Error, Kind};
 use crate::rt_thread::span;
@@ -21,6 +21,9 @@ pub enum WaitKind {
     Spin,
     /// A sleep that ends this much before the release, then a spin.
     Fixed(Span),
+    /// A long sleep and a short one of the first, which ends the second before the release, then a
+    /// spin: from a short sleep a CPU comes back sooner.
+    Hop(Span, Span),
     /// NIST's: early calls this far apart, √(T·S) if that is not said, then a spin.
     Rearm(Option<Period>),
     /// Learned: hops and margin, for this share of the CPU at most.
@@ -54,6 +57,7 @@ impl WaitKind {
             Self::Sleep => "sleep",
             Self::Spin => "spin",
             Self::Fixed(_) => "fixed",
+            Self::Hop(..) => "hop",
             Self::Rearm(_) => "rearm",
             Self::Adaptive(_) => "adaptive",
         }
@@ -68,6 +72,7 @@ impl WaitKind {
             Self::Sleep => Strategy::Sleep(Sleep),
             Self::Spin => Strategy::Spin(Spin::new(margin_of_spin(period))),
             Self::Fixed(margin) => Strategy::Spin(Spin::new(margin)),
+            Self::Hop(hop, margin) => Strategy::Spin(Spin::new(margin).hop(hop)),
             Self::Rearm(every) => {
                 let every = every.unwrap_or_else(|| Rearm::best(period, cost()));
                 Strategy::Rearm(Rearm::new(every))
@@ -87,7 +92,9 @@ impl WaitKind {
         match self {
             Self::Sleep => 0.0,
             Self::Spin => margin_of_spin(period).as_ns() as f64 / period_ns,
-            Self::Fixed(margin) => (margin.as_ns() as f64 / period_ns).min(1.0),
+            Self::Fixed(margin) | Self::Hop(_, margin) => {
+                (margin.as_ns() as f64 / period_ns).min(1.0)
+            }
             Self::Rearm(every) => every.map_or(0.5, |a| (a.as_ns() as f64 / period_ns).min(1.0)),
             Self::Adaptive(budget) => budget,
         }
@@ -99,6 +106,7 @@ impl WaitKind {
 pub struct WaitPolicy {
     pub(crate) kind: WaitKind,
     pub(crate) late_share: f64,
+    pub(crate) learned: Option<Learned>,
     pub(crate) learn_first: bool,
 }
 
@@ -109,7 +117,7 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn adaptive() -> Self {
-        Self { kind: WaitKind::Adaptive(0.1), late_share: 1e-3, learn_first: true }
+        Self { kind: WaitKind::Adaptive(0.1), late_share: 1e-3, learned: None, learn_first: true }
     }
 
     /// An absolute sleep and nothing else: what a plain loop does.
@@ -152,12 +160,24 @@ impl WaitPolicy {
         self
     }
 
-    /// Sets the share of late wakes that an adaptive wait aims at, above 0 and below 1.
+    /// Sets the share of late wakes that an adaptive wait aims at, below 1, for the least CPU that
+    /// this takes; 0 for the least lateness that its budget pays.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub const fn late_share(mut self, share: f64) -> Self {
         self.late_share = share;
+        self
+    }
+
+    /// Has an adaptive wait begin with what another start learned of this machine
+    /// ([`Summary::learned`](crate::Summary::learned)): it need not learn first, checks it as it
+    /// goes, and learns anew where it does not hold.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn learned(mut self, learned: Learned) -> Self {
+        self.learned = Some(learned);
         self
     }
 
@@ -182,7 +202,9 @@ impl WaitPolicy {
     pub(crate) fn check(&self, period: Period) -> Result<(), Error> {
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());
         match self.kind {
-            WaitKind::Fixed(margin) if !within(margin.as_ns()) => Err(Kind::Margin(margin, period)),
+            WaitKind::Fixed(margin) | WaitKind::Hop(_, margin) if !within(margin.as_ns()) => {
+                Err(Kind::Margin(margin, period))
+            }
             WaitKind::Rearm(Some(every)) if every > period => Err(Kind::Rearm(every, period)),
             WaitKind::Spin if period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
                 Err(Kind::SpinPeriod(period))
@@ -191,7 +213,7 @@ impl WaitPolicy {
             WaitKind::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => {
                 Err(Kind::Budget(budget))
             }
-            _ if !(self.late_share > 0.0 && self.late_share < 1.0) => {
+            _ if !(self.late_share >= 0.0 && self.late_share < 1.0) => {
                 Err(Kind::LateShare(self.late_share))
             }
             _ => Ok(()),

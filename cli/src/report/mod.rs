@@ -41,7 +41,7 @@ pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
 pub(crate) use punctual_analysis::verdict::Stands;
 pub(crate) use run::{Load, LoadRow, Run, Setup, deaths, loads};
 pub(crate) use session::{Refused, Session, policy_words};
-pub(crate) use strategies::{of as strategies, recommendation};
+pub(crate) use strategies::{StrategyRow, of as strategies, recommendation};
 pub(crate) use verdict::{Answer, Question, Verdict};
 
 /// The version of this schema.

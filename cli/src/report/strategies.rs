@@ -3,6 +3,7 @@
 //! Plain data, picked from the runs, and the one way that they recommend.
 
 use punctual_analysis::summary::SummaryStats;
+use punctual_lab::waits::HOP;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::format;
 /// One way to wait, on one grid.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StrategyRow {
-    /// "sleep", "fixed", "rearm", "adaptive".
+    /// "sleep", "fixed", "hop", "rearm", "adaptive", "spin".
     pub(crate) name: String,
     /// wake − release.
     pub(crate) lateness_ns: SummaryStats,
@@ -26,6 +27,9 @@ pub(crate) struct StrategyRow {
     pub(crate) hop_ns: Option<u64>,
     /// How long before the release the last sleep ends; null for a wait that does not spin.
     pub(crate) margin_ns: Option<u64>,
+    /// Whether no other way here is both cheaper and later than fewer: less CPU, and a lower p99.
+    #[serde(default)]
+    pub(crate) on_front: bool,
 }
 
 /// A row for each run.
@@ -38,9 +42,24 @@ pub(crate) fn of(runs: &[Run]) -> Vec<StrategyRow> {
         phase_ns: run.setup.phase_ns,
         hop_ns: run.approach.as_ref().and_then(|approach| approach.hop_ns),
         margin_ns: run.approach.as_ref().map(|approach| approach.margin_ns),
+        on_front: false,
     };
-    runs.iter().map(row).collect()
+    let mut rows: Vec<StrategyRow> = runs.iter().map(row).collect();
+    let of = |row: &StrategyRow| row.cpu_load.zip(row.lateness_ns.p99);
+    let all: Vec<Option<(f64, f64)>> = rows.iter().map(of).collect();
+    for (row, own) in rows.iter_mut().zip(&all) {
+        let beats = |(cpu, late): (f64, f64)| {
+            own.is_some_and(|(own_cpu, own_late)| {
+                cpu <= own_cpu && late <= own_late && (cpu, late) != (own_cpu, own_late)
+            })
+        };
+        row.on_front = own.is_some() && !all.iter().flatten().any(|other| beats(*other));
+    }
+    rows
 }
+
+/// The short sleep of `--wait hop`.
+const HOP_NS: u64 = HOP.as_ns().unsigned_abs();
 
 /// Ways that are this close to the best are as good as that.
 const AS_GOOD: f64 = 1.25;
@@ -51,14 +70,20 @@ const CPU_MAX: f64 = 0.25;
 /// Of the ways that leave three quarters of the CPU, the cheapest of those whose latest release in
 /// 1000 is about as punctual as that of the best.
 pub(crate) fn recommendation(rows: &[StrategyRow]) -> Option<String> {
+    // A short sleep of another length is no value of --wait.
+    let given = |row: &&StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
     let affordable = rows.iter().filter(|row| row.cpu_load.is_some_and(|load| load <= CPU_MAX));
+    let affordable = affordable.filter(given);
     let late = |row: &StrategyRow| row.lateness_ns.p99_9;
     let best = affordable.clone().filter_map(late).min_by(f64::total_cmp)?;
     let good = affordable.filter(|row| late(row).is_some_and(|ns| ns <= best * AS_GOOD));
     let row =
         good.min_by(|a, b| a.cpu_load.unwrap_or(1.0).total_cmp(&b.cpu_load.unwrap_or(1.0)))?;
+    let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
+    let margin = margin_ns
+        .map_or_else(String::new, |ns| format!(" --margin {}", format::period_argument(ns)));
     Some(format!(
-        "--wait {}: 1 release in 1000 later than {}, for {} of the CPU",
+        "--wait {}{margin}: 1 release in 1000 later than {}, for {} of the CPU",
         row.name,
         format::ns(row.lateness_ns.p99_9),
         format::share(row.cpu_load.unwrap_or(0.0))

@@ -66,7 +66,7 @@ fn a_run_that_follows_differs_from_one_that_does_not() {
     let paths = ["plain", "tai"].map(|name| dir.path(name).to_str().expect("UTF-8").to_owned());
     let plain = ["measure", "periodic", "--duration", "1s", "--json", paths[0].as_str()];
     assert_eq!(run(plain).status.code(), Some(0));
-    let tai = ["measure", "periodic", "--duration", "1s", "--follow", "tai", "--json"];
+    let tai = ["measure", "periodic", "--duration", "1s", "--verbose", "--follow", "tai", "--json"];
     let page = page(tai.iter().copied().chain([paths[1].as_str()]));
     assert!(page.contains("the grid follows tai"), "{page}");
     let compared = json(&run(["compare", &paths[0], &paths[1], "--json", "-"]));

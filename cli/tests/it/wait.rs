@@ -72,7 +72,7 @@ fn the_ways_take_turns_and_stand_side_by_side() {
     assert_eq!(result["experiment"], "measure wait");
     let rows = result["strategies"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-    assert_eq!(names, ["sleep", "fixed", "rearm", "adaptive", "spin"]);
+    assert_eq!(names, ["sleep", "fixed", "hop", "rearm", "adaptive", "spin"]);
     for (row, run) in rows.iter().zip(result["runs"].as_array().expect("runs")) {
         assert_eq!(row["lateness_ns"], run["lateness_ns"]);
         assert_eq!(row["phase_ns"], 300_000);
@@ -82,4 +82,25 @@ fn the_ways_take_turns_and_stand_side_by_side() {
     assert!(rows[0]["margin_ns"].is_null() && rows[1]["margin_ns"] == 125_000);
     refused(&run(["measure", "wait", "--cpu", "0-1"]), &["--cpu", "one CPU"]);
     refused(&run(["measure", "wait", "--load", "all"]), &["--load"]);
+}
+
+#[test]
+fn a_front_has_ways_that_no_cheaper_one_beats() {
+    let out = run(["measure", "wait", "--front", "--duration", "3s", "--json", "-"]);
+    let result = json(&out);
+    let rows = result["strategies"].as_array().expect("rows");
+    let front: Vec<bool> =
+        rows.iter().map(|row| row["on_front"].as_bool().expect("a bool")).collect();
+    assert!(rows.len() > 15 && front.contains(&true) && front.contains(&false), "{front:?}");
+    let of = |row: &serde_json::Value| {
+        (row["cpu_load"].as_f64().expect("seen"), row["lateness_ns"]["p99"].as_f64())
+    };
+    for (row, _) in rows.iter().zip(&front).filter(|(_, on)| **on) {
+        let (cpu, late) = of(row);
+        let beaten =
+            rows.iter().map(of).any(|(other, p99)| other < cpu && p99 < late && p99.is_some());
+        assert!(!beaten, "{row}");
+    }
+    let named = rows.iter().filter(|row| row["name"] == "hop" && row["hop_ns"] == 100_000);
+    assert_eq!(named.count(), 4);
 }

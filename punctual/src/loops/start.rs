@@ -157,6 +157,10 @@ pub fn strategy<C: Clock>(
             budget * 100.0
         )
     });
-    let strategy = Strategy::Adaptive(Adaptive::new(aim));
+    let adaptive = Adaptive::new(aim);
+    let strategy = Strategy::Adaptive(match &wait.learned {
+        Some(learned) => adaptive.resume(learned),
+        None => adaptive,
+    });
     (strategy, warnings.into_iter().collect())
 }

@@ -10,7 +10,7 @@ use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
-use punctual_lab::waits::WAITS;
+use punctual_lab::waits::{WAITS, sweep};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
     pub(crate) budget: f64,
+    /// Sweep margins and short sleeps, and mark the front: the ways that no cheaper one beats
+    #[arg(long)]
+    pub(crate) front: bool,
     /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     pub(crate) load: Loads,
@@ -83,9 +86,9 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         bail!("--duration is shorter than one period");
     }
     let period = args.period.period()?;
-    let ways = ways(period, args.budget);
+    let ways = ways(period, args.budget, args.front);
     let condition = |way: &WaitKind| Condition {
-        name: way.name().to_owned(),
+        name: if args.front { label(*way) } else { way.name().to_owned() },
         wait: Some(*way),
         loads: loads.clone(),
     };
@@ -134,10 +137,22 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 }
 
 /// The ways that are compared: all that a loop of this period can have.
-fn ways(period: Period, budget: f64) -> Vec<WaitKind> {
-    let all = WAITS.iter().map(|row| row.kind(None, budget));
+fn ways(period: Period, budget: f64, front: bool) -> Vec<WaitKind> {
+    let all = match front {
+        true => sweep(period.as_ns(), budget),
+        false => WAITS.iter().map(|row| row.kind(None, budget)).collect(),
+    };
     let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
-    all.filter(|way| rests || *way != WaitKind::Spin).collect()
+    all.into_iter().filter(|way| rests || *way != WaitKind::Spin).collect()
+}
+
+/// A way and its parameters: one run each.
+fn label(way: WaitKind) -> String {
+    match way {
+        WaitKind::Fixed(margin) => format!("fixed {margin}"),
+        WaitKind::Hop(hop, margin) => format!("hop {hop} + {margin}"),
+        other => other.name().to_owned(),
+    }
 }
 
 /// Turns of equal length, ten of each way where the time allows.
@@ -158,7 +173,7 @@ mod tests {
     fn a_period_too_short_to_rest_in_is_not_spun_through() {
         let spins = |us: u64| {
             let period = Period::from_ns(us * 1_000).expect("positive");
-            ways(period, 0.1).contains(&WaitKind::Spin)
+            ways(period, 0.1, false).contains(&WaitKind::Spin)
         };
         assert_eq!((spins(39), spins(40)), (false, true));
     }

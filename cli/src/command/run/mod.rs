@@ -50,11 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, unquiet) = phase(&tasks, shortest)?;
     warnings.extend(unquiet);
-    let budget = words::group_budget(&MachineFacts::collect(&Root::live()));
-    if let Some(budget) = &budget {
-        output::message(budget);
-    }
-    warnings.extend(budget);
+    warnings.extend(group_budget());
     // From the socket's first moment until no task has a priority any more and all outputs are
     // safe; a second signal shortens that.
     let hold = signal::Hold::begin();
@@ -94,6 +90,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, json)?;
     Ok(Exit::of(&report))
+}
+
+/// What a control group's real-time budget does, said before the run and with its result.
+fn group_budget() -> Option<String> {
+    let budget = words::group_budget(&MachineFacts::collect(&Root::live()))?;
+    output::message(&budget);
+    Some(budget)
 }
 
 /// A file, as long as one may be.

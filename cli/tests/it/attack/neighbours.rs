@@ -98,7 +98,7 @@ fn neighbours() {
         attack.note(what);
     }
     signal(&supervisor, EndSignal::Terminate);
-    assert_eq!(supervisor.wait().expect("ours").code(), Some(0));
+    assert_eq!(supervisor.wait().expect("ours").code(), Some(143));
     assert_eq!(json_file(&report)["supervised"]["over"], "stopped");
     assert!(!at.exists());
     attack.end();

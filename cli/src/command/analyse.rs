@@ -42,7 +42,8 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         None => recorded(args)?,
     };
     envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
-    envelope.verdict.judge_claims(&runs, &args.report, envelope.incomplete);
+    let claims = (&args.report.claims[..], args.report.strict);
+    envelope.verdict.judge_claims(&runs, claims, envelope.incomplete);
     let question = Question { incomplete: envelope.incomplete, ..Question::default() };
     let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
     let report = Report { envelope, body: judged.into() };

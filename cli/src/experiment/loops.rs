@@ -197,7 +197,7 @@ fn made(
     let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
     envelope.warnings.extend(unmeasured(&runs));
     envelope.verdict = report::judge(&runs, &args.limits, envelope.incomplete);
-    envelope.verdict.judge_claims(&runs, args, envelope.incomplete);
+    envelope.verdict.judge_claims(&runs, (&args.claims, args.strict), envelope.incomplete);
     let judged = match question {
         Some(question) => {
             let question = Question { incomplete: envelope.incomplete, ..question };

@@ -2,6 +2,7 @@
 //!
 //! Picks runs and words; the arithmetic is `punctual_analysis`'s.
 
+use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge as judge_claim};
 use punctual_analysis::limit::{Judgement, MetricLimit};
 use schemars::JsonSchema;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::JudgedClaim;
 use super::run::Run;
-use crate::args::ReportArgs;
 
 /// Whether all limits and claims hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -69,16 +69,21 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
 }
 
 impl Overall {
-    /// Judges every run by every claim of `args`, in addition to what was judged already. A run
+    /// Judges every run by every claim, in addition to what was judged already. A run
     /// that ended early is judged by bounds that are right whenever one stops.
-    pub(crate) fn judge_claims(&mut self, runs: &[Run], args: &ReportArgs, incomplete: bool) {
+    pub(crate) fn judge_claims(
+        &mut self,
+        runs: &[Run],
+        (claims, strict): (&[Ask], bool),
+        incomplete: bool,
+    ) {
         let ended = if incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
         for run in runs {
-            for ask in &args.claims {
+            for ask in claims {
                 let counted = run.outcome.counted(ask);
                 let judged = judge_claim(ask, &counted, ended, run.setup.period_ns);
                 let judged = open_where_loads_died(run, judged);
-                self.add_claim(run.name.clone(), judged, args.strict);
+                self.add_claim(run.name.clone(), judged, strict);
             }
         }
     }

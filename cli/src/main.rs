@@ -74,6 +74,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Capture(args) => command::capture::run(&args),
         Command::Schema => command::schema::run(),
         Command::Man(args) => command::man::run(&args),
+        Command::Completions(args) => command::completions::run(args),
     }
 }
 

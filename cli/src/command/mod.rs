@@ -5,6 +5,7 @@ pub(crate) mod baseline;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;

@@ -10,6 +10,7 @@ mod cgroup_budget;
 mod check;
 mod claims;
 mod compare;
+mod completions;
 mod crash;
 mod dead_loads;
 mod executive;

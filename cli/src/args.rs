@@ -19,7 +19,7 @@ pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArg
 pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{PlanArgs, ReportArgs, RootArgs};
-pub(crate) use run::RunArgs;
+pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
 
 /// `punctual analyse`.
 #[derive(Debug, Args)]

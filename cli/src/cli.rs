@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
-    ManArgs, ReportPageArgs, RunArgs,
+    ManArgs, ReportPageArgs, RunArgs, TaskCommand,
 };
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
@@ -63,6 +63,11 @@ pub(crate) enum Command {
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual run tasks.toml --duration 10s")]
     Run(RunArgs),
+    /// Be a task of 'punctual run' with a program in Python, shell or any other language
+    Task {
+        #[command(subcommand)]
+        command: TaskCommand,
+    },
     /// Analyse recorded data without measuring
     #[command(visible_alias = "analyze")]
     #[command(after_long_help = "Examples:\n\

@@ -16,6 +16,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod soak;
+pub(crate) mod task;
 
 use anyhow::Result;
 use punctual_core::time::Span;

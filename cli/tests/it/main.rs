@@ -33,6 +33,7 @@ mod signal_pairs;
 mod soak;
 mod support;
 mod syscalls;
+mod task;
 mod terminal;
 mod traced;
 mod unprivileged;

@@ -11,7 +11,7 @@ mod run;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use punctual_analysis::import::formats;
 
 use crate::parse;
@@ -19,7 +19,7 @@ pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArg
 pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{PlanArgs, ReportArgs, RootArgs};
-pub(crate) use run::RunArgs;
+pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
 
 /// `punctual analyse`.
 #[derive(Debug, Args)]
@@ -78,6 +78,21 @@ pub(crate) struct CaptureArgs {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) root: RootArgs,
+}
+
+/// `punctual completions`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// A shell that has completions.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// `punctual man`.

@@ -1,26 +1,30 @@
 //! The command line as data: every subcommand and its arguments.
 //!
-//! For `main` and for the man pages, which are made from it. Parses and validates; does nothing.
+//! For `main`, and for the man pages and completions, which are made from it. Parses and
+//! validates; does nothing.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
 use crate::args::{
-    AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, ExportArgs, FactsArgs, ManArgs,
-    ReportPageArgs, RunArgs,
+    AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
+    ManArgs, ReportPageArgs, RunArgs, TaskCommand,
 };
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
 use crate::command::measure::Measure;
 use crate::command::soak::SoakArgs;
 
+/// The version, and the commit where this is a release build of a git clone (`build.rs`).
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUNCTUAL_COMMIT"));
+
 /// How punctual is this machine?
 ///
 /// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and states
 /// which applications that is good enough for.
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "punctual", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
                   input; 130 interrupted (143 by SIGTERM), with results."
@@ -59,6 +63,11 @@ pub(crate) enum Command {
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual run tasks.toml --duration 10s")]
     Run(RunArgs),
+    /// Be a task of 'punctual run' with a program in Python, shell or any other language
+    Task {
+        #[command(subcommand)]
+        command: TaskCommand,
+    },
     /// Analyse recorded data without measuring
     #[command(visible_alias = "analyze")]
     #[command(after_long_help = "Examples:\n\
@@ -96,4 +105,9 @@ pub(crate) enum Command {
     Schema,
     /// Write the man pages into a directory
     Man(ManArgs),
+    /// Print the completions of a shell: 'cargo xtask install' puts them where it looks
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual completions bash \
+                       > ~/.local/share/bash-completion/completions/punctual")]
+    Completions(CompletionsArgs),
 }

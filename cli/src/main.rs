@@ -64,6 +64,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Measure { experiment } => command::measure::run(&experiment),
         Command::Soak(args) => command::soak::run(&args),
         Command::Run(args) => command::run::run(&args),
+        Command::Task { command } => command::task::run(&command),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Compare(args) => command::compare::run(&args),
@@ -74,6 +75,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Capture(args) => command::capture::run(&args),
         Command::Schema => command::schema::run(),
         Command::Man(args) => command::man::run(&args),
+        Command::Completions(args) => command::completions::run(args),
     }
 }
 

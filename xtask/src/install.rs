@@ -1,9 +1,12 @@
-//! `cargo xtask install [--prefix DIR] [--libdir DIR] [--destdir DIR] [--dev]`: the C library.
+//! `cargo xtask install [--prefix DIR] [--libdir DIR] [--destdir DIR] [--dev]`: the program
+//! (`install/program.rs`) and the C library.
 //!
 //! Builds libpunctual.a, links libpunctual.so from it with its soname and the versions of its
 //! symbols (rustc's own cdylib has neither: it takes no second list of exports), and puts both
 //! below the prefix (/usr/local) with headers, pkg-config file and symbolic links. Writes nothing
 //! elsewhere; overwrites what an earlier install left.
+
+mod program;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +65,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     fs::write(&file, options.pkg_config(&text, &version))
         .map_err(|error| format!("{}: {error}", file.display()))?;
     println!("install: {} {version} in {}", shared.file, libdir.display());
-    Ok(())
+    program::install(&root, &options)
 }
 
 impl Options {
@@ -142,17 +145,22 @@ fn version(root: &Path) -> Result<String, String> {
 
 /// Builds the archive; where cargo put it.
 fn build(root: &Path, dev: bool) -> Result<PathBuf, String> {
-    let mut args = vec!["build", "--package", PACKAGE, "--lib", "--locked"];
+    built(root, &[PACKAGE, "--lib"], "libpunctual.a", dev)
+}
+
+/// Builds what `package` names; where cargo put the file `name` of it.
+fn built(root: &Path, package: &[&str], name: &str, dev: bool) -> Result<PathBuf, String> {
+    let mut args = [&["build", "--locked", "--package"], package].concat();
     args.push("--message-format=json-render-diagnostics");
     if !dev {
         args.extend(["--profile", "dist"]);
     }
     let messages = process::output(&mut process::cargo(root, &args))?;
-    archive(&messages).ok_or_else(|| "cargo names no libpunctual.a".to_owned())
+    file_named(&messages, name).ok_or_else(|| format!("cargo names no {name}"))
 }
 
-/// The archive that cargo's messages name, one message a line.
-fn archive(messages: &[u8]) -> Option<PathBuf> {
+/// The file that cargo's messages name so, one message a line.
+fn file_named(messages: &[u8], wanted: &str) -> Option<PathBuf> {
     let made = |line: &[u8]| -> Option<PathBuf> {
         let message: Value = serde_json::from_slice(line).ok()?;
         let files = message["filenames"].as_array()?;
@@ -160,7 +168,7 @@ fn archive(messages: &[u8]) -> Option<PathBuf> {
             .iter()
             .filter_map(Value::as_str)
             .map(PathBuf::from)
-            .find(|file| file.file_name().is_some_and(|name| name == "libpunctual.a"))
+            .find(|file| file.file_name().is_some_and(|name| name == wanted))
     };
     messages.split(|&byte| byte == b'\n').find_map(made)
 }
@@ -232,7 +240,8 @@ mod tests {
     fn the_archive_is_found_among_cargos_messages() {
         let messages = b"{\"reason\":\"x\"}\nnoise\n{\"filenames\":[\"/a/x.rlib\"]}\n\
                          {\"filenames\":[\"/a/libpunctual.a\"]}\n";
-        assert_eq!(archive(messages).unwrap(), Path::new("/a/libpunctual.a"));
-        assert_eq!(archive(b""), None);
+        let found = file_named(messages, "libpunctual.a").unwrap();
+        assert_eq!(found, Path::new("/a/libpunctual.a"));
+        assert_eq!(file_named(b"", "libpunctual.a"), None);
     }
 }

@@ -48,7 +48,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     (
         "install",
         "[--prefix DIR] […]",
-        "the C library, its headers and pkg-config file",
+        "the program, man pages, completions, systemd unit; the C library",
         install::run,
     ),
     ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),

@@ -6,6 +6,7 @@
 mod built;
 mod examples;
 mod header;
+mod installed;
 mod processes;
 mod programs;
 mod symbols;

@@ -15,7 +15,7 @@ use crate::output::Dir;
 pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
     let dir = Dir::make(&args.dir)?;
     // As `clap_mangen::generate_to` prepares it, which follows links.
-    let mut all = Cli::command().disable_help_subcommand(true);
+    let mut all = Cli::command().disable_help_subcommand(true).version(env!("CARGO_PKG_VERSION"));
     all.build();
     pages(all, &dir)?;
     Ok(Exit::Fine)
@@ -26,7 +26,7 @@ fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()).cloned() {
         pages(below, dir)?;
     }
-    let page = Man::new(command);
+    let page = Man::new(command).source(concat!("punctual ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     page.render(&mut text).context("cannot write a man page")?;
     // The generator has one name for whatever stands after the help.

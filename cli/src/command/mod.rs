@@ -5,6 +5,7 @@ pub(crate) mod baseline;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;
@@ -15,6 +16,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod soak;
+pub(crate) mod task;
 
 use anyhow::Result;
 use punctual_core::time::Span;

@@ -318,7 +318,7 @@ fn the_unit_is_one_that_systemd_takes() {
     let text = fs::read_to_string(unit).expect("there");
     let dir = Dir::new("soak-unit");
     let copy = dir.path("punctual-soak@night.service");
-    fs::write(&copy, text.replace("/usr/bin/punctual", env!("CARGO_BIN_EXE_punctual")))
+    fs::write(&copy, text.replace("@BINDIR@/punctual", env!("CARGO_BIN_EXE_punctual")))
         .expect("writable");
     if !need_program("systemd-analyze") {
         return;

@@ -21,7 +21,7 @@ pub use error::TaskFileError;
 use keys::Keys;
 pub use text::FILE_MAX;
 use text::Text;
-pub use values::GridPhase;
+pub use values::{GridPhase, hex};
 
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;

@@ -129,16 +129,18 @@ pub(super) fn when(text: &Text<'_>, word: &Word) -> Result<When, TaskFileError> 
 /// multiple of 8.
 pub(super) fn bytes(text: &Text<'_>, word: &Word) -> Result<Vec<u8>, TaskFileError> {
     let refused = || text.at(word, "safe must be 1 to 4096 bytes as pairs of hex digits");
-    let mut digits = word.get_ref().chars().filter(|c| *c != ' ');
-    let mut bytes = Vec::new();
-    while let Some(high) = digits.next() {
-        let low = digits.next().and_then(|c| c.to_digit(16)).ok_or_else(refused)?;
-        let high = high.to_digit(16).ok_or_else(refused)?;
-        bytes.push((high * 16 + low) as u8);
-    }
-    if bytes.is_empty() || bytes.len() > 4_096 {
-        return Err(refused());
-    }
+    let mut bytes = hex(word.get_ref()).ok_or_else(refused)?;
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     Ok(bytes)
+}
+
+/// 1 to 4096 bytes as pairs of hexadecimal digits, with any spaces between them.
+pub fn hex(text: &str) -> Option<Vec<u8>> {
+    let mut digits = text.chars().filter(|c| *c != ' ');
+    let mut bytes = Vec::new();
+    while let Some(high) = digits.next() {
+        let (high, low) = (high.to_digit(16)?, digits.next()?.to_digit(16)?);
+        bytes.push((high * 16 + low) as u8);
+    }
+    (1..=4_096).contains(&bytes.len()).then_some(bytes)
 }

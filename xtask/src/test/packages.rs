@@ -25,6 +25,9 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
     ("python3-venv", "python3", "the packages that read exports back"),
     ("systemd", "systemd-analyze", "whether the service unit is one"),
+    ("git", "git", "the commit that `--version` names"),
+    ("zsh", "zsh", "its completions"),
+    ("fish", "fish", "its completions"),
     ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
     ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
 ];

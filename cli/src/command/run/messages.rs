@@ -136,7 +136,8 @@ impl Registrations {
         let warning = |(task, _): (&String, _)| {
             format!(
                 "{task} never registered, so it had no releases: a task registers by \
-                 punctual::process in Rust, punctual_register() in C (docs/running.md)"
+                 punctual::process in Rust, punctual_register() in C, 'punctual task exec' in \
+                 other languages (docs/running.md)"
             )
         };
         missing.map(warning).collect()

@@ -38,10 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     output::spare("--json", args.json.as_deref(), [args.file.as_path()])?;
     let shown = args.file.display();
     let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
-    for named in &tasks.all {
-        program::check(&named.spec)
-            .map_err(|why| anyhow!("{shown}: line {}: {why}", named.program_line))?;
-    }
+    program::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
     let mut machine = MachineClock::best();

@@ -1,11 +1,18 @@
 //! Checks that a task's program exists, before anything is started.
 
 use punctual::process::{self, Spec};
+use punctual_lab::tasks::TaskFile;
 
 use crate::format as show;
 
-/// Refuses a task whose program cannot be found.
-pub(super) fn check(spec: &Spec) -> Result<(), String> {
+/// Refuses a task whose program cannot be found, with its line.
+pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
+    tasks.all.iter().try_for_each(|named| {
+        of_task(&named.spec).map_err(|why| format!("line {}: {why}", named.program_line))
+    })
+}
+
+fn of_task(spec: &Spec) -> Result<(), String> {
     let Some(program) = spec.command.first() else { return Ok(()) };
     if process::program(program).is_some() {
         return Ok(());

@@ -1,0 +1,59 @@
+//! Says which commit the program is built from: `PUNCTUAL_COMMIT`, for `punctual --version`.
+//!
+//! For release builds of a git clone; empty in a packaged source, and in a build for development,
+//! which would be built again at each commit. Reads git; writes nothing.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What the program is made from. Its commit is looked up again when one of these changes.
+const SOURCES: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "analysis",
+    "cli",
+    "core",
+    "export",
+    "host",
+    "lab",
+    "os",
+    "plot",
+    "punctual",
+];
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    println!("cargo:rerun-if-changed=build.rs");
+    let commit = if is_release { commit(&root, SOURCES) } else { None };
+    if commit.is_some() {
+        for source in SOURCES {
+            println!("cargo:rerun-if-changed=../{source}");
+        }
+        if let Some(log) = git(&root, &["rev-parse", "--git-path", "logs/HEAD"]) {
+            println!("cargo:rerun-if-changed={}", root.join(log).display());
+        }
+    }
+    let shown = commit.map_or(String::new(), |commit| format!(" ({commit})"));
+    println!("cargo:rustc-env=PUNCTUAL_COMMIT={shown}");
+}
+
+/// The commit of a clone, and whether `sources` differ from it; `None` where `root` is no clone of
+/// its own, as a source package inside another one is.
+pub(crate) fn commit(root: &Path, sources: &[&str]) -> Option<String> {
+    let top = git(root, &["rev-parse", "--show-toplevel"])?;
+    if Path::new(&top).canonicalize().ok()? != root.canonicalize().ok()? {
+        return None;
+    }
+    let commit = git(root, &["rev-parse", "--short=12", "HEAD"])?;
+    let args = [&["status", "--porcelain", "--untracked-files=no", "--"][..], sources].concat();
+    let changed = git(root, &args)?;
+    Some(if changed.is_empty() { commit } else { format!("{commit}, modified") })
+}
+
+/// What git prints; `None` where it fails.
+fn git(root: &Path, args: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(root).args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

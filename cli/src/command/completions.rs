@@ -1,0 +1,26 @@
+//! `punctual completions SHELL`: what a shell completes, made from the definition of the command
+//! line.
+//!
+//! Prints to standard output; writes no file.
+
+use anyhow::Result;
+use clap::CommandFactory;
+use clap_complete::{Shell as Made, generate};
+
+use crate::args::{CompletionsArgs, Shell};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::output::Json;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: CompletionsArgs) -> Result<Exit> {
+    let shell = match args.shell {
+        Shell::Bash => Made::Bash,
+        Shell::Zsh => Made::Zsh,
+        Shell::Fish => Made::Fish,
+    };
+    let mut text = Vec::new();
+    generate(shell, &mut Cli::command(), "punctual", &mut text);
+    Json::None.write("", &String::from_utf8_lossy(&text))?;
+    Ok(Exit::Fine)
+}

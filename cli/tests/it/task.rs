@@ -1,0 +1,92 @@
+//! `punctual task exec`: the examples of docs/running.md run as they are printed there, and
+//! programs that do not keep to the lines are ended with a reason.
+//!
+//! Writes into a directory of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use punctual_testkit::skip::need_program;
+
+use crate::support::{Dir, json, punctual, refused, run, stderr};
+
+/// Runs a file of tasks in its directory, with the program on the path.
+fn run_tasks(dir: &Dir, tasks: &str) -> Output {
+    fs::write(dir.path("tasks.toml"), tasks).expect("writable");
+    let built = Path::new(env!("CARGO_BIN_EXE_punctual")).parent().expect("a directory");
+    let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
+    let args = ["run", "tasks.toml", "--duration", "1s", "--json", "-"];
+    let mut command = punctual();
+    command.args(args).env("PATH", path).current_dir(&dir.0);
+    command.output().expect("it starts")
+}
+
+/// The block of this language in docs/running.md.
+fn example(language: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/running.md");
+    let text = fs::read_to_string(path).expect("there");
+    let (_, rest) = text.split_once(&format!("```{language}\n")).expect("an example");
+    rest.split_once("```").expect("its end").0.to_owned()
+}
+
+#[test]
+fn the_examples_of_the_documentation_run() {
+    if !need_program("python3") {
+        return;
+    }
+    let dir = Dir::new("task-examples");
+    fs::write(dir.path("camera.py"), example("python")).expect("writable");
+    fs::write(dir.path("log.sh"), example("sh")).expect("writable");
+    let out = run_tasks(&dir, &example("toml"));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let report = json(&out);
+    let tasks = report["supervised"]["tasks"].as_array().expect("tasks");
+    assert_eq!(tasks.len(), 2);
+    for task in tasks {
+        assert!(task["cycles"].as_u64().is_some_and(|cycles| cycles > 0), "{task}");
+    }
+}
+
+#[test]
+fn a_program_that_breaks_the_rules_is_named_with_its_reason() {
+    let dir = Dir::new("task-broken");
+    for (script, reason) in [
+        ("exit 3", "sh failed: exit status: 3"),
+        ("echo; read -r line; exit 4", "sh failed: exit status: 4"),
+        ("echo colour; sleep 60", "pairs of hex digits, got \\\"colour\\\""),
+        ("echo 00; sleep 60", "longer than the task's 'safe' value"),
+    ] {
+        let reason = reason.replace("\\", "");
+        let tasks = format!(
+            "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n\
+             command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"-c\", \"{script}\"]\n"
+        );
+        let out = run_tasks(&dir, &tasks);
+        assert_eq!(out.status.code(), Some(1), "{script}: {}", stderr(&out));
+        assert!(stderr(&out).contains(&reason), "{script}: {}", stderr(&out));
+    }
+}
+
+#[test]
+fn a_program_that_does_not_answer_ends_with_its_task() {
+    let dir = Dir::new("task-silent");
+    let script = "#!/bin/sh\necho $$ > pid\necho\nwhile :; do sleep 1; done\n";
+    fs::write(dir.path("silent.sh"), script).expect("writable");
+    let out = run_tasks(
+        &dir,
+        "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n\
+         command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"silent.sh\"]\n",
+    );
+    let pid = fs::read_to_string(dir.path("pid")).expect("it ran");
+    // Whoever inherits it may not have looked at its end yet.
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z ") || stat.contains(") X "), "{stat}");
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+}
+
+#[test]
+fn by_hand_it_says_who_starts_it() {
+    refused(&run(["task", "exec", "--", "true"]), &["punctual run", "docs/running.md"]);
+    refused(&run(["task", "exec"]), &["CMD"]);
+}

@@ -16,7 +16,8 @@ use crate::report::{Report, Run};
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
-pub(crate) use shown::{Shown, judged};
+use samples::FromSamples;
+pub(crate) use shown::{Loaded, Shown, judged};
 
 /// The most results on one page.
 pub(crate) const RESULTS_MAX: usize = 500;
@@ -49,15 +50,23 @@ impl Page {
         let of_one = runs.clamp(1, RUNS_DRAWN);
         let mut results = Vec::new();
         for ((stored, label), link) in stored.into_iter().zip(labels).zip(links) {
-            let (series, notes) = match &stored.samples {
+            let FromSamples { series, loaded, notes } = match &stored.samples {
                 // An overview has no time series.
-                _ if many => (Vec::new(), Vec::new()),
-                None if stored.report.body.runs().is_empty() => (Vec::new(), Vec::new()),
-                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                _ if many => FromSamples::default(),
+                None if stored.report.body.runs().is_empty() => FromSamples::default(),
+                None => FromSamples::none(samples::NONE.to_owned()),
                 Some(path) => samples::read(path, &stored.report, of_one)?,
             };
             let place = stored.path.display().to_string();
-            results.push(Shown { label, place, link, report: stored.report, series, notes });
+            results.push(Shown {
+                label,
+                place,
+                link,
+                report: stored.report,
+                series,
+                loaded,
+                notes,
+            });
         }
         Ok(Self::laid_out(results))
     }
@@ -68,14 +77,14 @@ impl Page {
         let drawn = report.body.runs().len().clamp(1, RUNS_DRAWN);
         let shown = results.path().join(SAMPLES);
         let file = results.read(SAMPLES);
-        let (series, notes) =
+        let FromSamples { series, loaded, notes } =
             match file.with_context(|| format!("cannot read {}", shown.display()))? {
-                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                None => FromSamples::none(samples::NONE.to_owned()),
                 Some(file) => samples::thinned(file, &shown, &report, drawn)?,
             };
         let place = results.path().display().to_string();
         let label = report.envelope.experiment.clone();
-        Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
+        Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, loaded, notes }]))
     }
 
     fn laid_out(results: Vec<Shown>) -> Self {
@@ -99,6 +108,20 @@ impl Page {
     pub(crate) fn run(&self, line: &Line) -> &Run {
         let (result, run) = self.drawn[line.drawn];
         &self.results[result].report.body.runs()[run]
+    }
+
+    /// What ran next to a cycle of a run of this page; `None` where that was not recorded.
+    pub(crate) fn load_at(&self, run: &Run, cycle: u64) -> Option<String> {
+        self.results.iter().find_map(|shown| {
+            let at = shown.report.body.runs().iter().position(|of| std::ptr::eq(of, run))?;
+            shown.load_at(at, cycle)
+        })
+    }
+
+    /// Which load ran when beside a line, where loads took turns.
+    pub(crate) fn loaded(&self, line: &Line) -> &[Loaded] {
+        let (result, run) = self.drawn[line.drawn];
+        self.results[result].loaded.get(run).map_or(&[], Vec::as_slice)
     }
 
     /// The time series of a line, where there is one.

@@ -35,7 +35,13 @@ fn check_leaves_a_page_that_needs_nothing_else() {
     let made = checked(&dir, "results");
     let page = fs::read_to_string(made.join("report.html")).expect("beside the result");
     assert!(page.len() < PAGE_MAX);
-    for part in ["What it is good for", "Figures", "<svg", "Percentile curve", "<caption>"] {
+    let worst = page.split("<section id=\"worst\"").nth(1).expect("worst cycles");
+    let worst = worst.split("</section>").next().expect("its end");
+    assert!(worst.contains("seconds into the run") && worst.contains(">load</th>"), "{worst}");
+    assert!(!worst.contains(">cause</th>"), "no empty column: {worst}");
+    for part in
+        ["Verdict", "A loop that may be late", "Figures", "<svg", "Percentile curve", "<caption>"]
+    {
         assert!(page.contains(part), "{part}");
     }
     for part in ["src=", "href=\"http", "url(", "@import"] {

@@ -7,12 +7,15 @@ mod layout;
 mod samples;
 mod shown;
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use punctual_analysis::plot::bins::{Bins, bins};
 use punctual_analysis::plot::thinned::Thinned;
 
+use crate::comparison::{self, Side};
 use crate::output::Dir;
-use crate::report::{Report, Run};
+use crate::report::{Comparison, Report, Run};
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
@@ -37,6 +40,8 @@ pub(crate) struct Page {
     pub(crate) bins: Bins,
     /// (result, run) of every run that is drawn.
     pub(crate) drawn: Vec<(usize, usize)>,
+    /// Two measurements, compared with each other.
+    pub(crate) compared: Option<Comparison>,
     /// What is not drawn, in words.
     pub(crate) left_out: Vec<String>,
 }
@@ -46,6 +51,7 @@ impl Page {
     pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
         let labels = layout::labels(&stored);
         let many = stored.len() > 2;
+        let paths: Vec<PathBuf> = stored.iter().map(|stored| stored.path.clone()).collect();
         let runs: usize = stored.iter().map(|stored| stored.report.body.runs().len()).sum();
         let of_one = runs.clamp(1, RUNS_DRAWN);
         let mut results = Vec::new();
@@ -68,7 +74,8 @@ impl Page {
                 notes,
             });
         }
-        Ok(Self::laid_out(results))
+        let compared = compared(&mut results, &paths);
+        Ok(Self { compared, ..Self::laid_out(results) })
     }
 
     /// The page of a result that was just measured.
@@ -100,6 +107,7 @@ impl Page {
             times: layout::times(&results, &drawn),
             drawn,
             left_out,
+            compared: None,
             results,
         }
     }
@@ -128,5 +136,23 @@ impl Page {
     pub(crate) fn series(&self, line: &Line) -> Option<&Thinned> {
         let (result, run) = self.drawn[line.drawn];
         self.results[result].series.get(run)?.as_ref()
+    }
+}
+
+/// Two different measurements compared, the first as the reference; why not is noted.
+fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
+    if !layout::paired(results) || paths[0] == paths[1] {
+        return None;
+    }
+    let side = |(shown, path): (&Shown, &PathBuf)| -> Result<Side> {
+        Ok(Side { label: shown.label.clone(), results: vec![comparison::read(path)?] })
+    };
+    let sides: Result<Vec<Side>> = results.iter().zip(paths).map(side).collect();
+    match sides.and_then(|sides| comparison::compare_sides(&sides, &[], false)) {
+        Ok(compared) => Some(compared),
+        Err(why) => {
+            results[1].notes.push(format!("not compared: {why:#}"));
+            None
+        }
     }
 }

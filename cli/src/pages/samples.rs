@@ -103,7 +103,11 @@ pub(super) fn thinned(
 /// The load of a run that counts in another together with others.
 fn turn(info: &RunInfo) -> Option<String> {
     info.part_of.as_ref()?;
-    Some(if info.load.is_empty() { info.name.clone() } else { info.load.join(", ") })
+    // Several at once have a name together, the last part of the run's: "all loads".
+    match info.load.as_slice() {
+        [one] => Some(one.clone()),
+        _ => info.name.rsplit(", ").next().map(ToOwned::to_owned),
+    }
 }
 
 /// Notes that a load ran from a cycle to another.

@@ -83,11 +83,14 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
 #[test]
 fn two_are_set_side_by_side_and_plots_are_files() {
     let dir = Dir::new("report-two");
-    let (a, b) = (checked(&dir, "a"), checked(&dir, "b"));
+    let (a, b) = (checked(&dir, "before"), checked(&dir, "after"));
     let plots = dir.path("plots");
     let args = [text(&a), text(&b), "--plots", text(&plots)];
     let page = report(&args, &dir.path("ab.html"));
     assert!(page.contains("idle, before") && page.contains("idle, after"));
+    assert!(page.contains("id=\"compared\"") && page.contains("after compared with before"));
+    let others = report(&[text(&b), text(&b)], &dir.path("bb.html"));
+    assert!(!others.contains("idle, before"), "called so only when named so");
     let svg = fs::read_to_string(plots.join("histogram-1-1.svg")).expect("a plot");
     assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
     let after = fs::read_to_string(plots.join("histogram-1-2.svg")).expect("the other");

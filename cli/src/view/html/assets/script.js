@@ -76,7 +76,7 @@
       from = Math.max(from, left);
       to = Math.min(to, right);
       var fits = c.measureText(span[2]).width + 4 <= to - from;
-      if (!fits && to - from < far) { return; }
+      if (!fits && (to - from < far || c.measureText(span[2]).width > u.bbox.height)) { return; }
       c.save();
       c.translate((from + to) / 2, top - far / 4);
       // Where the name does not fit across, it stands upright.

@@ -25,6 +25,8 @@ pub enum Mark {
     Dots(Vec<(f64, f64)>),
     /// Small marks on the lower axis.
     Rug(Vec<f64>),
+    /// Named spans of x, above the frame: from, to, name.
+    Spans(Vec<(f64, f64, String)>),
 }
 
 /// A series.

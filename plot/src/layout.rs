@@ -53,6 +53,10 @@ pub(crate) fn scene(chart: &Chart) -> Scene {
     let widest = widest.map(|label| font::width(label, SMALL)).fold(0.0, f64::max);
     let left = 30.0 + widest;
     top = legend(chart, left, top, &mut items) + 6.0;
+    let named = |mark: &Mark| matches!(mark, Mark::Spans(spans) if !spans.is_empty());
+    if chart.series.iter().flat_map(|series| &series.marks).any(named) {
+        top += SMALL;
+    }
     let frame = Frame {
         left,
         right: width - 16.0,
@@ -182,6 +186,7 @@ fn draw(frame: &Frame<'_>, series: &ChartSeries, mark: &Mark, items: &mut Vec<It
             let at = points.iter().map(|&point| frame.point(point)).collect();
             items.push(Item::Dots { at, radius: 1.7, ink });
         }
+        Mark::Spans(named) => spans(frame, named, items),
         Mark::Rug(places) => {
             let tall =
                 |&x: &f64| vec![(frame.x(x), frame.bottom), (frame.x(x), frame.bottom - 9.0)];
@@ -216,6 +221,21 @@ fn finished(stroke: &mut Vec<ScenePoint>, bottom: f64) -> Option<Vec<ScenePoint>
     let last = *stroke.last()?;
     stroke.push((last.0, bottom));
     Some(std::mem::take(stroke))
+}
+
+/// A line down at each end, and the name above where it has room.
+fn spans(frame: &Frame<'_>, named: &[(f64, f64, String)], items: &mut Vec<Item>) {
+    let mut strokes = Vec::new();
+    for (from, to, name) in named {
+        let (from, to) = (frame.x(*from), frame.x(*to));
+        let above = frame.top - SMALL;
+        strokes.extend([from, to].map(|x| vec![(x, above), (x, frame.bottom)]));
+        if font::width(name, SMALL) + 4.0 <= to - from {
+            let at = ((from + to) / 2.0, frame.top - 3.0);
+            items.push(text(at, name, SMALL, Anchor::Middle, Ink::Muted));
+        }
+    }
+    items.push(Item::Line { strokes, ink: Ink::Grid, width: 1.0, dash: &[] });
 }
 
 type BandPoint = (f64, f64, f64, f64);

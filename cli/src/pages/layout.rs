@@ -3,8 +3,10 @@
 //!
 //! Names and places only; nothing is computed from the numbers but who was latest.
 
+use std::path::Path;
+
 use super::shown::{Shown, judged};
-use crate::report::Report;
+use crate::report::Run;
 use crate::stored::Stored;
 
 /// The most runs of a page that are drawn; tables have all.
@@ -40,29 +42,28 @@ pub(crate) struct Row {
     pub(crate) panels: Vec<Panel>,
 }
 
-/// Whether these are two measurements, before and after; recorded data of somebody else are laid
-/// over instead.
-fn are_paired<'a>(mut reports: impl ExactSizeIterator<Item = &'a Report>) -> bool {
-    reports.len() == 2 && reports.all(|report| report.envelope.experiment != "analyse")
+/// Whether these are two measurements, to be seen side by side; recorded data of somebody else are
+/// laid over instead.
+pub(super) fn paired(results: &[Shown]) -> bool {
+    results.len() == 2 && results.iter().all(|shown| shown.report.envelope.experiment != "analyse")
 }
 
-fn paired(results: &[Shown]) -> bool {
-    are_paired(results.iter().map(|shown| &shown.report))
-}
-
-/// What results are called: "before" and "after" for two measurements, else by directory or file.
+/// What results are called: by directory or file. Of two, a directory that is named by its time
+/// gives way to the one that somebody named: `before/2026-11-22T21-41` is "before".
 pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
-    if are_paired(stored.iter().map(|stored| &stored.report)) {
-        return vec!["before".to_owned(), "after".to_owned()];
-    }
+    let file_name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    let is_time = |name: &String| name.as_bytes().get(10) == Some(&b'T');
+    let is_pair = stored.len() == 2;
     let name = |stored: &Stored| {
-        let path = &stored.path;
-        let own = path.file_stem().filter(|stem| *stem != "result");
-        let named = own.or_else(|| path.parent().and_then(|dir| dir.file_name()));
-        named.map_or_else(
-            || stored.report.envelope.experiment.clone(),
-            |name| name.to_string_lossy().into_owned(),
-        )
+        let own = stored.path.file_stem().filter(|stem| *stem != "result");
+        let dir = stored.path.parent();
+        let dir_name = dir.and_then(file_name);
+        let above = dir.and_then(Path::parent).and_then(file_name);
+        let above = above.filter(|_| is_pair && dir_name.as_ref().is_some_and(is_time));
+        own.map(|own| own.to_string_lossy().into_owned())
+            .or(above)
+            .or(dir_name)
+            .unwrap_or_else(|| stored.report.envelope.experiment.clone())
     };
     let mut labels: Vec<String> = Vec::new();
     for (number, name) in stored.iter().map(name).enumerate() {
@@ -99,22 +100,57 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     (all, vec![note])
 }
 
-/// Of each result its last run that has data: the one under load where there is one.
+/// Of each result its last run without load and its last one under load, as far as they have data:
+/// all without load first.
 fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
-    let last = |(result, shown): (usize, &Shown)| {
-        let run = shown.report.body.runs().iter().rposition(|run| judged(run) > 0)?;
-        Some((result, run))
+    let last = |loaded: bool| {
+        let of = move |(result, shown): (usize, &Shown)| {
+            let fits = |run: &Run| judged(run) > 0 && is_loaded(run) == loaded;
+            let run = shown.report.body.runs().iter().rposition(fits)?;
+            Some((result, run))
+        };
+        let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(of).collect();
+        all
     };
-    let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last).collect();
-    let mut notes =
-        vec!["only the last run of each result is drawn, without its time series".to_owned()];
-    if all.len() > OVERVIEW_DRAWN {
+    let (idle, loaded) = (last(false), last(true));
+    let mut notes = vec![
+        "only the last run without load and the last under load of each result are drawn, \
+         without their time series"
+            .to_owned(),
+    ];
+    if idle.len().max(loaded.len()) > OVERVIEW_DRAWN {
         notes.push(format!(
             "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables list all",
-            all.len()
+            idle.len().max(loaded.len())
         ));
     }
-    (all.into_iter().take(OVERVIEW_DRAWN).collect(), notes)
+    let first = |all: Vec<(usize, usize)>| all.into_iter().take(OVERVIEW_DRAWN);
+    (first(idle).chain(first(loaded)).collect(), notes)
+}
+
+/// Whether a run was under load.
+fn is_loaded(run: &Run) -> bool {
+    !run.setup.load.is_empty()
+}
+
+/// The drawn runs of many results: those without load in one plot, those under load in another.
+fn apart(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
+    let panel = |title: &str, loaded: bool| {
+        let of = |&(result, run): &(usize, usize)| {
+            is_loaded(&results[result].report.body.runs()[run]) == loaded
+        };
+        let all = drawn.iter().enumerate().filter(|(_, at)| of(at));
+        let line = |(at, &(result, run)): (usize, &(usize, usize))| {
+            let shown = &results[result];
+            let name = format!("{}: {}", shown.label, shown.report.body.runs()[run].name);
+            Line { name, drawn: at, ink: result }
+        };
+        let lines: Vec<Line> = all.map(line).collect();
+        Panel { title: title.to_owned(), lines }
+    };
+    let panels = [panel("without load", false), panel("under load", true)];
+    let panels = panels.into_iter().filter(|panel| !panel.lines.is_empty());
+    panels.map(|panel| Row { panels: vec![panel] }).collect()
 }
 
 /// The names of the drawn runs, each once, in order of appearance.
@@ -127,6 +163,10 @@ fn names(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<String> {
         }
     }
     names
+}
+
+fn together_or_apart(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
+    if results.len() > 2 { apart(results, drawn) } else { together(results, drawn) }
 }
 
 /// All drawn runs in one plot.
@@ -172,7 +212,7 @@ fn side_by_side(lines: Vec<Line>) -> Row {
 /// Rows of histograms.
 pub(super) fn histograms(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
     if !paired(results) {
-        return together(results, drawn);
+        return together_or_apart(results, drawn);
     }
     names(results, drawn).iter().map(|name| side_by_side(of_name(results, drawn, name))).collect()
 }
@@ -180,7 +220,7 @@ pub(super) fn histograms(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row
 /// Rows of percentile curves: two results in one plot.
 pub(super) fn curves(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
     if !paired(results) {
-        return together(results, drawn);
+        return together_or_apart(results, drawn);
     }
     let row = |name: &String| {
         let lines = of_name(results, drawn, name);

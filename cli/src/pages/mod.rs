@@ -7,16 +7,20 @@ mod layout;
 mod samples;
 mod shown;
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use punctual_analysis::plot::bins::{Bins, bins};
 use punctual_analysis::plot::thinned::Thinned;
 
+use crate::comparison::{self, Side};
 use crate::output::Dir;
-use crate::report::{Report, Run};
+use crate::report::{Comparison, Report, Run};
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
-pub(crate) use shown::{Shown, judged};
+use samples::FromSamples;
+pub(crate) use shown::{Loaded, Shown, judged};
 
 /// The most results on one page.
 pub(crate) const RESULTS_MAX: usize = 500;
@@ -36,6 +40,8 @@ pub(crate) struct Page {
     pub(crate) bins: Bins,
     /// (result, run) of every run that is drawn.
     pub(crate) drawn: Vec<(usize, usize)>,
+    /// Two measurements, compared with each other.
+    pub(crate) compared: Option<Comparison>,
     /// What is not drawn, in words.
     pub(crate) left_out: Vec<String>,
 }
@@ -45,21 +51,31 @@ impl Page {
     pub(crate) fn of(stored: Vec<Stored>, links: Vec<Option<String>>) -> Result<Self> {
         let labels = layout::labels(&stored);
         let many = stored.len() > 2;
+        let paths: Vec<PathBuf> = stored.iter().map(|stored| stored.path.clone()).collect();
         let runs: usize = stored.iter().map(|stored| stored.report.body.runs().len()).sum();
         let of_one = runs.clamp(1, RUNS_DRAWN);
         let mut results = Vec::new();
         for ((stored, label), link) in stored.into_iter().zip(labels).zip(links) {
-            let (series, notes) = match &stored.samples {
+            let FromSamples { series, loaded, notes } = match &stored.samples {
                 // An overview has no time series.
-                _ if many => (Vec::new(), Vec::new()),
-                None if stored.report.body.runs().is_empty() => (Vec::new(), Vec::new()),
-                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                _ if many => FromSamples::default(),
+                None if stored.report.body.runs().is_empty() => FromSamples::default(),
+                None => FromSamples::none(samples::NONE.to_owned()),
                 Some(path) => samples::read(path, &stored.report, of_one)?,
             };
             let place = stored.path.display().to_string();
-            results.push(Shown { label, place, link, report: stored.report, series, notes });
+            results.push(Shown {
+                label,
+                place,
+                link,
+                report: stored.report,
+                series,
+                loaded,
+                notes,
+            });
         }
-        Ok(Self::laid_out(results))
+        let compared = compared(&mut results, &paths);
+        Ok(Self { compared, ..Self::laid_out(results) })
     }
 
     /// The page of a result that was just measured.
@@ -68,14 +84,14 @@ impl Page {
         let drawn = report.body.runs().len().clamp(1, RUNS_DRAWN);
         let shown = results.path().join(SAMPLES);
         let file = results.read(SAMPLES);
-        let (series, notes) =
+        let FromSamples { series, loaded, notes } =
             match file.with_context(|| format!("cannot read {}", shown.display()))? {
-                None => (Vec::new(), vec![samples::NONE.to_owned()]),
+                None => FromSamples::none(samples::NONE.to_owned()),
                 Some(file) => samples::thinned(file, &shown, &report, drawn)?,
             };
         let place = results.path().display().to_string();
         let label = report.envelope.experiment.clone();
-        Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, notes }]))
+        Ok(Self::laid_out(vec![Shown { label, place, link: None, report, series, loaded, notes }]))
     }
 
     fn laid_out(results: Vec<Shown>) -> Self {
@@ -91,6 +107,7 @@ impl Page {
             times: layout::times(&results, &drawn),
             drawn,
             left_out,
+            compared: None,
             results,
         }
     }
@@ -101,9 +118,41 @@ impl Page {
         &self.results[result].report.body.runs()[run]
     }
 
+    /// What ran next to a cycle of a run of this page; `None` where that was not recorded.
+    pub(crate) fn load_at(&self, run: &Run, cycle: u64) -> Option<String> {
+        self.results.iter().find_map(|shown| {
+            let at = shown.report.body.runs().iter().position(|of| std::ptr::eq(of, run))?;
+            shown.load_at(at, cycle)
+        })
+    }
+
+    /// Which load ran when beside a line, where loads took turns.
+    pub(crate) fn loaded(&self, line: &Line) -> &[Loaded] {
+        let (result, run) = self.drawn[line.drawn];
+        self.results[result].loaded.get(run).map_or(&[], Vec::as_slice)
+    }
+
     /// The time series of a line, where there is one.
     pub(crate) fn series(&self, line: &Line) -> Option<&Thinned> {
         let (result, run) = self.drawn[line.drawn];
         self.results[result].series.get(run)?.as_ref()
+    }
+}
+
+/// Two different measurements compared, the first as the reference; why not is noted.
+fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
+    if !layout::paired(results) || paths[0] == paths[1] {
+        return None;
+    }
+    let side = |(shown, path): (&Shown, &PathBuf)| -> Result<Side> {
+        Ok(Side { label: shown.label.clone(), results: vec![comparison::read(path)?] })
+    };
+    let sides: Result<Vec<Side>> = results.iter().zip(paths).map(side).collect();
+    match sides.and_then(|sides| comparison::compare_sides(&sides, &[], false)) {
+        Ok(compared) => Some(compared),
+        Err(why) => {
+            results[1].notes.push(format!("not compared: {why:#}"));
+            None
+        }
     }
 }

@@ -11,7 +11,7 @@ use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFileReader;
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 
-use super::shown::judged;
+use super::shown::{Loaded, judged};
 use crate::report::{Report, Run};
 use crate::stored;
 
@@ -27,13 +27,30 @@ const OUTLIERS_OF_ONE: usize = 2_000;
 pub(super) const NONE: &str =
     "no sample file next to this result: it has a histogram but no time series";
 
+/// The most changes of load of a run: a file that has more is not this program's.
+const LOADED_MAX: usize = 2_000;
+
+/// What a sample file adds to a page.
+#[derive(Debug, Default)]
+pub(super) struct FromSamples {
+    /// The time series of each run, where there are samples.
+    pub(super) series: Vec<Option<Thinned>>,
+    /// Of each run whose loads took turns: which load ran when.
+    pub(super) loaded: Vec<Vec<Loaded>>,
+    /// Why a time series is missing, or ends early.
+    pub(super) notes: Vec<String>,
+}
+
+impl FromSamples {
+    /// No time series, and why.
+    pub(super) fn none(why: String) -> Self {
+        Self { notes: vec![why], ..Self::default() }
+    }
+}
+
 /// The time series of the runs of `report`, and what there is to say of them; `drawn` runs share
 /// what a page has room for.
-pub(super) fn read(
-    path: &Path,
-    report: &Report,
-    drawn: usize,
-) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
+pub(super) fn read(path: &Path, report: &Report, drawn: usize) -> Result<FromSamples> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     thinned(file, path, report, drawn)
 }
@@ -44,15 +61,15 @@ pub(super) fn thinned(
     path: &Path,
     report: &Report,
     drawn: usize,
-) -> Result<(Vec<Option<Thinned>>, Vec<String>)> {
+) -> Result<FromSamples> {
     let shown = path.display();
     let mut file = match SampleFileReader::open(file) {
         Ok(file) => file,
-        Err(why) => return Ok((Vec::new(), vec![format!("no time series: {shown}: {why}")])),
+        Err(why) => return Ok(FromSamples::none(format!("no time series: {shown}: {why}"))),
     };
     if !stored::is_of(report, &file.info().started_at) {
         let why = format!("no time series: the samples in {shown} belong to another run");
-        return Ok((Vec::new(), vec![why]));
+        return Ok(FromSamples::none(why));
     }
     let of_run: Vec<Option<usize>> =
         file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
@@ -64,9 +81,14 @@ pub(super) fn thinned(
     };
     let mut thinners: Vec<Thinner> =
         report.body.runs().iter().map(|run| Thinner::new(bounds(run))).collect();
+    let turns: Vec<Option<String>> = file.info().runs.iter().map(turn).collect();
+    let mut loaded = vec![Vec::new(); thinners.len()];
     while let Some(block) = file.next_block() {
-        if let Some(run) = of_run[block.run] {
-            thinners[run].extend(block.samples);
+        let Some(run) = of_run[block.run] else { continue };
+        thinners[run].extend(block.samples);
+        if let (Some(load), [first, .., last] | [first @ last]) = (&turns[block.run], block.samples)
+        {
+            took_turn(&mut loaded[run], load, first.cycle, last.cycle);
         }
     }
     let series: Vec<Option<Thinned>> = thinners
@@ -74,10 +96,28 @@ pub(super) fn thinned(
         .map(Thinner::finish)
         .map(|thinned| (thinned.samples > 0).then_some(thinned))
         .collect();
-    Ok((
-        series,
-        stored::ended(file.ending(), "the time series is incomplete").into_iter().collect(),
-    ))
+    let ended = stored::ended(file.ending(), "the time series is incomplete");
+    Ok(FromSamples { series, loaded, notes: ended.into_iter().collect() })
+}
+
+/// The load of a run that counts in another together with others.
+fn turn(info: &RunInfo) -> Option<String> {
+    info.part_of.as_ref()?;
+    // Several at once have a name together, the last part of the run's: "all loads".
+    match info.load.as_slice() {
+        [one] => Some(one.clone()),
+        _ => info.name.rsplit(", ").next().map(ToOwned::to_owned),
+    }
+}
+
+/// Notes that a load ran from a cycle to another.
+fn took_turn(loaded: &mut Vec<Loaded>, load: &str, first: u64, last: u64) {
+    let room = loaded.len() < LOADED_MAX;
+    match loaded.last_mut() {
+        Some(before) if before.load == load => before.last = last,
+        _ if room => loaded.push(Loaded { load: load.to_owned(), first, last }),
+        _ => {}
+    }
 }
 
 /// The run of a report that a run of its sample file counts in.

@@ -4,6 +4,17 @@ use punctual_analysis::plot::thinned::Thinned;
 
 use crate::report::{Report, Run};
 
+/// A load that ran next to a loop, from one cycle to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// Its name.
+    pub(crate) load: String,
+    /// The first cycle that was recorded meanwhile.
+    pub(crate) first: u64,
+    /// The last one.
+    pub(crate) last: u64,
+}
+
 /// One result on a page.
 #[derive(Debug)]
 pub(crate) struct Shown {
@@ -17,6 +28,8 @@ pub(crate) struct Shown {
     pub(crate) report: Report,
     /// The time series of each run, where there are samples.
     pub(crate) series: Vec<Option<Thinned>>,
+    /// Of each run whose loads took turns: which load ran when, as far as samples show it.
+    pub(crate) loaded: Vec<Vec<Loaded>>,
     /// Why a time series is missing, or ends early.
     pub(crate) notes: Vec<String>,
 }
@@ -25,4 +38,18 @@ pub(crate) struct Shown {
 pub(crate) fn judged(run: &Run) -> u64 {
     let view = &run.outcome.histogram;
     view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, u64::saturating_add)
+}
+
+impl Shown {
+    /// What ran next to a cycle of a run; `None` where that was not recorded.
+    pub(crate) fn load_at(&self, run: usize, cycle: u64) -> Option<String> {
+        let setup = &self.report.body.runs()[run].setup;
+        match self.loaded.get(run).map_or(&[][..], Vec::as_slice) {
+            [] if setup.load.len() > 1 => None,
+            [] if setup.load.is_empty() => setup.wait.as_ref().map(|_| "none".to_owned()),
+            [] => setup.load.first().cloned(),
+            // A missed release may lie just after the last sample of a load.
+            turns => turns.iter().rfind(|turn| turn.first <= cycle).map(|turn| turn.load.clone()),
+        }
+    }
 }

@@ -35,7 +35,13 @@ fn check_leaves_a_page_that_needs_nothing_else() {
     let made = checked(&dir, "results");
     let page = fs::read_to_string(made.join("report.html")).expect("beside the result");
     assert!(page.len() < PAGE_MAX);
-    for part in ["What it is good for", "Figures", "<svg", "Percentile curve", "<caption>"] {
+    let worst = page.split("<section id=\"worst\"").nth(1).expect("worst cycles");
+    let worst = worst.split("</section>").next().expect("its end");
+    assert!(worst.contains("seconds into the run") && worst.contains(">load</th>"), "{worst}");
+    assert!(!worst.contains(">cause</th>"), "no empty column: {worst}");
+    for part in
+        ["Verdict", "A loop that may be late", "Figures", "<svg", "Percentile curve", "<caption>"]
+    {
         assert!(page.contains(part), "{part}");
     }
     for part in ["src=", "href=\"http", "url(", "@import"] {
@@ -77,11 +83,14 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
 #[test]
 fn two_are_set_side_by_side_and_plots_are_files() {
     let dir = Dir::new("report-two");
-    let (a, b) = (checked(&dir, "a"), checked(&dir, "b"));
+    let (a, b) = (checked(&dir, "before"), checked(&dir, "after"));
     let plots = dir.path("plots");
     let args = [text(&a), text(&b), "--plots", text(&plots)];
     let page = report(&args, &dir.path("ab.html"));
     assert!(page.contains("idle, before") && page.contains("idle, after"));
+    assert!(page.contains("id=\"compared\"") && page.contains("after compared with before"));
+    let others = report(&[text(&b), text(&b)], &dir.path("bb.html"));
+    assert!(!others.contains("idle, before"), "called so only when named so");
     let svg = fs::read_to_string(plots.join("histogram-1-1.svg")).expect("a plot");
     assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
     let after = fs::read_to_string(plots.join("histogram-1-2.svg")).expect("the other");

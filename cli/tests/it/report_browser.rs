@@ -151,7 +151,7 @@ fn readable_by_others(browser: &Browser) {
 fn before_and_after_and_without_scripts() {
     let Some(browser) = Browser::start("browser-two") else { return };
     let dir = Dir::new("report-browser-two");
-    let (a, b) = (checked(&dir, "a"), checked(&dir, "b"));
+    let (a, b) = (checked(&dir, "before"), checked(&dir, "after"));
     let page = dir.path("ab.html");
     report(&[text(&a), text(&b)], &page);
     browser.open(&page);

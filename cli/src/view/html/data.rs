@@ -97,6 +97,7 @@ fn times(page: &Page, line: &Line) -> Value {
         "missed": missed.map(|s| micro(times.at_s(s.first))).collect::<Vec<_>>(),
         "ot": outliers.iter().map(|o| micro(times.at_s(o.cycle))).collect::<Vec<_>>(),
         "ov": outliers.iter().map(|o| o.lateness_ns).collect::<Vec<_>>(),
+        "loads": times.loads(page.loaded(line)),
         "ok": outliers.iter().map(|o| o.cycle).collect::<Vec<_>>(),
     })
 }

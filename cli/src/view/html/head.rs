@@ -91,7 +91,7 @@ pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
     }
     let cards: String = results.iter().map(|shown| card(shown, results.len() > 1)).collect();
     let body = format!("<div class=\"side\">{cards}</div>");
-    Some(Section { id: "verdict", heading: "What it is good for", body })
+    Some(Section { id: "verdict", heading: "Verdict", body })
 }
 
 fn card(shown: &Shown, labelled: bool) -> String {
@@ -121,9 +121,26 @@ fn card(shown: &Shown, labelled: bool) -> String {
             let worst = of.worst.as_deref().unwrap_or_default();
             html += &paragraph("", &format!("{} {worst}", of.counts));
         }
-        html += &headline.question.as_ref().map_or_else(String::new, |text| paragraph("", text));
+        if let Some(question) = &headline.question {
+            html += &format!("<h3>{}</h3>", escape(question));
+        }
     }
-    html += "<dl class=\"verdicts\">";
+    html += &answers(report);
+    if report.body.verdicts().is_empty() {
+        html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
+    }
+    if let Body::Impact(impacted) = &report.body {
+        html += &paragraph("", impacted.impact.statement());
+        for words in impacted.step_generation.iter().map(|steps| &steps.statement) {
+            html += &paragraph("", words);
+        }
+    }
+    html + "</div>"
+}
+
+/// A word for each verdict, and its sentence.
+fn answers(report: &Report) -> String {
+    let mut html = "<dl class=\"verdicts\">".to_owned();
     for verdict in report.body.verdicts() {
         let word = verdict.word();
         let class = match verdict.answer {
@@ -140,17 +157,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
             escape(&(subject + &verdict.statement))
         );
     }
-    html += "</dl>";
-    if report.body.verdicts().is_empty() {
-        html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
-    }
-    if let Body::Impact(impacted) = &report.body {
-        html += &paragraph("", impacted.impact.statement());
-        for words in impacted.step_generation.iter().map(|steps| &steps.statement) {
-            html += &paragraph("", words);
-        }
-    }
-    html + "</div>"
+    html + "</dl>"
 }
 
 /// What happened, what was refused, what a reader should know.

@@ -3,6 +3,7 @@
 //! HTML from a [`Page`] and nothing else. Every word that came from a result is escaped; scripts
 //! and styles are this program's own, and the page's policy lets no other run, nor anything load.
 
+mod compared;
 mod data;
 mod facts;
 mod figures;
@@ -32,6 +33,7 @@ const UPLOT_STYLE: &str = include_str!("assets/vendor/uPlot.min.css");
 const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     overview::section,
     head::verdicts,
+    compared::section,
     head::warnings,
     figures::section,
     parts::section,

@@ -24,25 +24,35 @@ fn runs<'a>(source: &'a Source<'_>) -> Vec<(String, &'a Run)> {
     all.filter(|(_, run)| page.left_out.is_empty() || drawn(run)).collect()
 }
 
-/// The latest releases of each run.
+/// The latest releases of each run; a column in which nothing is known is left out.
 pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
-    let heads = ["run", ">cycle", ">woke at (CLOCK_MONOTONIC)", ">lateness", "cause"];
-    let mut rows = Vec::new();
+    let heads = ["run", ">seconds into the run", ">lateness", "load", "cause", ">cycle"];
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, run) in runs(source) {
         for worst in &run.outcome.worst {
+            let at_s = run.setup.period_ns.map(|ns| worst.cycle as f64 * ns as f64 / 1e9);
+            let missed = match worst.kind {
+                ReleaseKind::Ran => "",
+                ReleaseKind::Missed => " (missed)",
+            };
             rows.push(vec![
                 name.clone(),
-                match worst.kind {
-                    ReleaseKind::Ran => format::count(worst.cycle),
-                    ReleaseKind::Missed => format!("{} (missed)", format::count(worst.cycle)),
-                },
-                format!("{} ns", format::count(worst.at_ns)),
-                format::ns(Some(worst.lateness_ns)),
-                worst.cause.clone().unwrap_or_else(|| "not looked for".to_owned()),
+                at_s.map_or_else(String::new, |at| format!("{at:.3} s")),
+                format::ns(Some(worst.lateness_ns)) + missed,
+                source.page.load_at(run, worst.cycle).unwrap_or_default(),
+                worst.cause.clone().unwrap_or_default(),
+                format::count(worst.cycle),
             ]);
         }
     }
-    let body = table("The latest releases of each run, latest first", &heads, &rows);
+    let known = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+    let columns: Vec<usize> = (0..heads.len()).filter(known).collect();
+    let heads: Vec<&str> = columns.iter().map(|&column| heads[column]).collect();
+    let cell = |cell: &String| if cell.is_empty() { "-".to_owned() } else { cell.clone() };
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| columns.iter().map(|&column| cell(&row[column])).collect()).collect();
+    let caption = "The latest of each run, latest first; seconds from the first release";
+    let body = table(caption, &heads, &rows);
     (!rows.is_empty()).then_some(Section { id: "worst", heading: "Worst cycles", body })
 }
 

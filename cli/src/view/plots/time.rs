@@ -6,7 +6,7 @@ use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use super::axes::{Axes, Size};
 use super::times::Times;
 use crate::format;
-use crate::pages::{Line, Page, Panel};
+use crate::pages::{Line, Loaded, Page, Panel};
 
 /// Bins of a drawing that is not interactive: about two pixels each.
 const DRAWN: usize = 400;
@@ -14,11 +14,14 @@ const DRAWN: usize = 400;
 /// The chart of a panel.
 pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     let series = |line: &Line| {
-        let marks = Times::of(page, line).map(|times| marks(&times)).unwrap_or_default();
+        let marks = Times::of(page, line).map(|times| marks(&times, page.loaded(line)));
+        let marks = marks.unwrap_or_default();
         ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
-    let part =
-        |line: &Line| Times::of(page, line).map(|times| described(&times)).unwrap_or_default();
+    let part = |line: &Line| {
+        let loads = if page.loaded(line).is_empty() { "" } else { " At the top: the load." };
+        Times::of(page, line).map(|times| described(&times) + loads).unwrap_or_default()
+    };
     Chart {
         title: format!("Lateness over time: {}", panel.title),
         titled: false,
@@ -30,7 +33,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
     }
 }
 
-fn marks(times: &Times<'_>) -> Vec<Mark> {
+fn marks(times: &Times<'_>, loaded: &[Loaded]) -> Vec<Mark> {
     let envelope = times.thinned.envelope.thinned(DRAWN);
     let band = times.placed(&envelope).into_iter().map(|placed| {
         let (at, bin) = placed?;
@@ -40,7 +43,8 @@ fn marks(times: &Times<'_>) -> Vec<Mark> {
     let missed = missed.map(|bin| times.at_s(bin.first)).collect();
     let dots = times.thinned.outliers.iter();
     let dots = dots.map(|dot| (times.at_s(dot.cycle), dot.lateness_ns as f64)).collect();
-    vec![Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]
+    let spans = times.loads(loaded);
+    vec![Mark::Spans(spans), Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]
 }
 
 /// What is drawn, in words.

@@ -5,7 +5,7 @@
 use punctual_analysis::plot::envelope::{Envelope, EnvelopeBin};
 use punctual_analysis::plot::thinned::Thinned;
 
-use crate::pages::{Line, Page};
+use crate::pages::{Line, Loaded, Page};
 
 /// A time series with its cycles as seconds from the first release.
 pub(crate) struct Times<'a> {
@@ -52,6 +52,14 @@ impl<'a> Times<'a> {
             next = bin.first.checked_add(envelope.width());
         }
         placed
+    }
+
+    /// From when to when which load ran, in seconds.
+    pub(crate) fn loads(&self, loaded: &[Loaded]) -> Vec<(f64, f64, String)> {
+        let span = |of: &Loaded| {
+            (self.at_s(of.first), self.at_s(of.last.saturating_add(1)), of.load.clone())
+        };
+        loaded.iter().map(span).collect()
     }
 
     pub(super) fn end_s(&self) -> f64 {

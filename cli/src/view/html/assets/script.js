@@ -56,6 +56,37 @@
     return "rgba(" + at(1) + "," + at(3) + "," + at(5) + "," + share + ")";
   }
 
+  // Named spans of x: a line at each end, and the name above.
+  function spans(u, named) {
+    var c = u.ctx, left = u.bbox.left, right = left + u.bbox.width, top = u.bbox.top, far = 12 * devicePixelRatio;
+    c.save();
+    c.font = far + "px Roboto, Arial, sans-serif";
+    c.textAlign = "center";
+    c.fillStyle = colour("muted");
+    c.strokeStyle = colour("axis");
+    c.lineWidth = devicePixelRatio;
+    c.globalAlpha = .8;
+    named.forEach(function (span) {
+      var from = u.valToPos(span[0], "x", true), to = u.valToPos(span[1], "x", true);
+      c.beginPath();
+      [from, to].forEach(function (x) {
+        if (x >= left && x <= right) { c.moveTo(x, top - far); c.lineTo(x, top + u.bbox.height); }
+      });
+      c.stroke();
+      from = Math.max(from, left);
+      to = Math.min(to, right);
+      var fits = c.measureText(span[2]).width + 4 <= to - from;
+      if (!fits && (to - from < far || c.measureText(span[2]).width > u.bbox.height)) { return; }
+      c.save();
+      c.translate((from + to) / 2, top - far / 4);
+      // Where the name does not fit across, it stands upright.
+      if (!fits) { c.rotate(-Math.PI / 2); c.textAlign = "right"; c.translate(-far / 2, far / 3); }
+      c.fillText(span[2], 0, 0);
+      c.restore();
+    });
+    c.restore();
+  }
+
   var KINDS = {
     histogram: function (chart) {
       var floor = chart.y.low;
@@ -118,6 +149,7 @@
         bands: [{ series: [1, 2], fill: faint(s.ink, .28) }],
         xs: function (v) { return +v.toFixed(6) + ""; }, ys: round,
         over: function (u) {
+          spans(u, s.loads);
           var c = u.ctx, from = search(s.ot, u.scales.x.min), to = search(s.ot, u.scales.x.max);
           var r = 1.8 * devicePixelRatio;
           c.save();
@@ -174,8 +206,23 @@
     for (var v = Math.ceil(min / step) * step; v <= max && even.length < 40; v += step) { even.push(v); }
     return even;
   }
+  // Words need room: of marks too close for theirs, those at ones stay before fives and twos.
+  function roomy(words) {
+    return function (u, splits, axis) {
+      var across = axis === 0, scale = across ? "x" : "y", kept = [];
+      var room = function (v) { return across ? words(v).length * 6.6 + 8 : 15; };
+      var rank = function (v) { return [1, 5, 2].indexOf(Math.round(v / Math.pow(10, Math.floor(Math.log10(v) + 1e-9)))); };
+      splits.slice().sort(function (a, b) { return rank(a) - rank(b) || a - b; }).forEach(function (v) {
+        var at = u.valToPos(v, scale);
+        if (kept.every(function (k) {
+          return Math.abs(u.valToPos(k, scale) - at) >= (room(k) + room(v)) / 2;
+        })) { kept.push(v); }
+      });
+      return splits.map(function (v) { return kept.indexOf(v) < 0 ? null : v; });
+    };
+  }
   function axis(of, words, size) {
-    var log = of.log ? { splits: powers, filter: function (u, splits) { return splits; } } : {};
+    var log = of.log ? { splits: powers, filter: roomy(words) } : {};
     return Object.assign(log, {
       label: of.label, stroke: colour("muted"), size: size, labelSize: 22, labelGap: 2, font: "12px Roboto, Arial, sans-serif",
       labelFont: "12px Roboto, Arial, sans-serif",

@@ -124,14 +124,20 @@ impl Lifecycle {
 
     fn started(&mut self, seen: &Seen, since: Instant, now: Instant) -> Act {
         match (seen.ended, seen.state) {
-            (Some(exit), _) => self.reap(exit, true, Span::ZERO),
+            // It registered and left between two looks: no failure where it says so.
+            (Some(exit), state) => {
+                let failed = state != TaskState::Gone || exit != ProcessEnd::Status(0);
+                self.reap(exit, failed, Span::ZERO)
+            }
             (None, TaskState::Asking) => {
                 self.stage = LifecycleState::Registered(now);
                 (self.heard, self.silent) = ((seen.taken, seen.posted), false);
                 Act::Admit
             }
-            (None, TaskState::Empty) if now - since <= self.register_within => Act::Nothing,
-            (None, TaskState::Empty) => self.kill(Cause::NeverRegistered, now),
+            (None, TaskState::Empty | TaskState::Gone) if now - since <= self.register_within => {
+                Act::Nothing
+            }
+            (None, TaskState::Empty | TaskState::Gone) => self.kill(Cause::NeverRegistered, now),
             (None, _) => self.kill(Cause::Rubbish, now),
         }
     }

@@ -79,7 +79,7 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
     silent.tick(&ALIVE, at(0));
     assert_eq!(silent.tick(&ALIVE, at(1_000)), Act::Nothing);
     assert_eq!(silent.tick(&ALIVE, at(1_001)), Act::Kill(Cause::NeverRegistered));
-    for state in [TaskState::Unknown, TaskState::Running, TaskState::Gone] {
+    for state in [TaskState::Unknown, TaskState::Running] {
         let mut rubbish = lifecycle(When::Never);
         rubbish.tick(&ALIVE, at(0));
         assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Rubbish), "{state:?}");
@@ -88,6 +88,21 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
     later.tick(&ALIVE, at(0));
     later.tick(&is(TaskState::Asking), at(1));
     assert_eq!(later.tick(&is(TaskState::Unknown), at(2)), Act::Kill(Cause::Rubbish));
+}
+
+#[test]
+fn who_registers_and_leaves_between_two_looks_is_waited_for() {
+    for (exit, failed) in [(ProcessEnd::Status(0), false), (ProcessEnd::Status(3), true)] {
+        let mut brief = lifecycle(When::Never);
+        brief.tick(&ALIVE, at(0));
+        assert_eq!(brief.tick(&is(TaskState::Gone), at(1)), Act::Nothing);
+        assert_eq!(brief.tick(&ended(exit, TaskState::Gone), at(2)), Act::Bury(exit));
+        assert!(matches!(brief.stage, LifecycleState::Leaving(is, _) if is == failed));
+    }
+    let mut lingering = lifecycle(When::Never);
+    lingering.tick(&ALIVE, at(0));
+    let later = lingering.tick(&is(TaskState::Gone), at(1_001));
+    assert_eq!(later, Act::Kill(Cause::NeverRegistered));
 }
 
 #[test]

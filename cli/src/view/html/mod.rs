@@ -13,6 +13,7 @@ mod overview;
 mod parts;
 mod plots;
 mod policy;
+mod provenance;
 mod section;
 mod setup;
 mod tables;
@@ -35,6 +36,8 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     head::verdicts,
     compared::section,
     head::warnings,
+    provenance::imported,
+    provenance::campaign,
     figures::section,
     parts::section,
     plots::histograms,

@@ -50,7 +50,7 @@ pub(crate) struct AnalyseArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReportPageArgs {
     /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
-    /// directories; two results are shown side by side, as before and after
+    /// directories; two results are shown side by side
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
     /// Write the page to FILE [default: report.html next to the one RESULT, else here]

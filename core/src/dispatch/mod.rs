@@ -21,7 +21,7 @@ use storage::UNCOUNTED;
 
 pub use cursor::{Cursor, Released};
 pub use storage::{Counters, Pace, Storage};
-pub use succession::{Before, Misfit};
+pub use succession::{Before, Mismatch};
 
 /// What changes while a table runs.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ pub struct Before<'b, 't, 's> {
 
 /// Why one table cannot follow another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum Mismatch {
     /// Some storage is too small.
     Storage,
     /// The old state is not that of the old table.
@@ -60,20 +60,20 @@ impl<'s> TableState<'s> {
         storage: Storage<'s>,
         before: Before<'_, '_, '_>,
         now: Instant,
-    ) -> Result<Self, Misfit> {
+    ) -> Result<Self, Mismatch> {
         let Before { table: old_table, state: old, ranks } = before;
         if old.paces.len() != old_table.tasks() || old.cursors.len() != old_table.classes() {
-            return Err(Misfit::State);
+            return Err(Mismatch::State);
         }
         if table.epoch != old_table.epoch {
-            return Err(Misfit::Epoch);
+            return Err(Mismatch::Epoch);
         }
         if ranks.len() != table.tasks() {
-            return Err(Misfit::Ranks);
+            return Err(Mismatch::Ranks);
         }
         old.release(old_table, now);
         let after = Instant::from_ns(now.as_ns().saturating_add(1));
-        let mut new = Self::begin(table, storage, after).ok_or(Misfit::Storage)?;
+        let mut new = Self::begin(table, storage, after).ok_or(Mismatch::Storage)?;
         let fits = new.check(table, old_table, old, ranks);
         // The marks of the check.
         for (pace, slot) in old.paces.iter_mut().zip(old_table.slots) {
@@ -95,10 +95,10 @@ impl<'s> TableState<'s> {
         old_table: &Table<'_>,
         old: &mut TableState<'_>,
         ranks: &[Option<u32>],
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), Mismatch> {
         for (rank, from) in ranks.iter().enumerate() {
             let Some(from) = from else { continue };
-            let unfit = Misfit::Task(rank);
+            let unfit = Mismatch::Task(rank);
             let was = old_table.slots.get(*from as usize).ok_or(unfit)?;
             let pace = &mut old.paces[*from as usize];
             if core::mem::replace(&mut pace.run, TAKEN) == TAKEN {
@@ -114,7 +114,7 @@ impl<'s> TableState<'s> {
                 return Err(unfit);
             }
             if !class.moves && pace.next & !UNCOUNTED > self.paces[rank].next {
-                return Err(Misfit::Early(rank));
+                return Err(Mismatch::Early(rank));
             }
         }
         Ok(())

@@ -80,7 +80,7 @@ mod run;
 
 use std::fmt;
 
-use punctual_core::dispatch::{Counters, Misfit, TableState};
+use punctual_core::dispatch::{Counters, Mismatch, TableState};
 use punctual_core::time::{Instant, Span};
 
 use crate::periodic::{Plan, PlanStorage, Successor};
@@ -154,7 +154,7 @@ impl<D, O> Exchange<D, O> for () {
 pub struct Change<B> {
     running: RunningPlan,
     ranks: Vec<Option<u32>>,
-    refused: Option<Misfit>,
+    refused: Option<Mismatch>,
     /// What goes with the plan.
     pub parts: B,
 }

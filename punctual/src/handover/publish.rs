@@ -129,7 +129,7 @@ impl<B> Handover<B> {
         let change = self.put(None);
         self.publishing.store(false, Ordering::Release);
         let mut change = change?;
-        Some(match change.refused.take().map(Refused::Misfit) {
+        Some(match change.refused.take().map(Refused::Mismatch) {
             _ if !taken => Err((Refused::Ended, change)),
             Some(why) => Err((why, change)),
             None => Ok(change),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_core::dispatch::Misfit;
+use punctual_core::dispatch::Mismatch;
 
 /// Why a change did not take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Refused {
     /// Another thread publishes a change.
     Busy,
     /// It does not fit to what runs.
-    Misfit(Misfit),
+    Mismatch(Mismatch),
 }
 
 impl fmt::Display for Refused {
@@ -20,7 +20,7 @@ impl fmt::Display for Refused {
         match self {
             Self::Ended => f.write_str("the executive has ended"),
             Self::Busy => f.write_str("another change of the executive is under way"),
-            Self::Misfit(why) => write!(f, "the change does not fit to what runs: {why:?}"),
+            Self::Mismatch(why) => write!(f, "the change does not fit to what runs: {why:?}"),
         }
     }
 }

@@ -345,7 +345,7 @@ fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     let run = LoopRun { from: EPOCH, end: EPOCH, stop: &stop, turns: &turns };
     assert_eq!(handover.run(&mut many, &mut running, &run), Ended::Finished);
     let answer = handover.answer().map(|answer| answer.map_err(|(why, _)| why));
-    assert_eq!(answer.map(Result::err), Some(Some(Refused::Misfit(Misfit::Epoch))));
+    assert_eq!(answer.map(Result::err), Some(Some(Refused::Mismatch(Mismatch::Epoch))));
     let (why, _) = handover.publish(change(EPOCH.as_ns())).expect_err("it is over");
     assert_eq!(why, Refused::Ended);
     assert!(why.to_string().contains("ended"));

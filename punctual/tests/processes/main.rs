@@ -50,7 +50,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
     assert_eq!(task("exits").exit, Some(ProcessEnd::Status(101)));
     assert_eq!(task("rubbish").exit, Some(ProcessEnd::Signal(9)));
     // What it writes there may be a task that asks, of a thread that is not its own.
-    let for_rubbish = |w: &What| matches!(w, What::Killed(Cause::Rubbish | Cause::ForeignThread));
+    let for_rubbish = |w: &What| matches!(w, What::Killed(Cause::Invalid | Cause::ForeignThread));
     assert_eq!(count(&events, "rubbish", for_rubbish), 1);
     assert!(broken.iter().all(|name| task(name).failed));
 }

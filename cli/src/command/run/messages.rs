@@ -43,7 +43,7 @@ fn cause_of(cause: Cause) -> &'static str {
         Cause::NeverRegistered => "it did not register in time",
         Cause::Overran => "it was still running at its next release",
         Cause::Silent => "it ran none of its releases for a second",
-        Cause::Rubbish => "it wrote invalid results to its shared memory",
+        Cause::Invalid => "it wrote invalid results to its shared memory",
         Cause::ForeignThread => "it registered a thread that is not its own",
         Cause::Over => "it did not exit at the end of the run",
     }

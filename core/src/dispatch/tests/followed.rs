@@ -104,20 +104,20 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
         TableState::follow(&next, room.lend(), before, now).err()
     };
     let one = [task(40, OnOverrun::Skip)];
-    assert_eq!(refused(&one, 999, &[None]), Some(Misfit::Epoch));
-    assert_eq!(refused(&one, 1_000, &[]), Some(Misfit::Ranks));
+    assert_eq!(refused(&one, 999, &[None]), Some(Mismatch::Epoch));
+    assert_eq!(refused(&one, 1_000, &[]), Some(Mismatch::Ranks));
     for from in [1, 2, 3, u32::MAX] {
-        assert_eq!(refused(&one, 1_000, &[Some(from)]), Some(Misfit::Task(0)), "{from}");
+        assert_eq!(refused(&one, 1_000, &[Some(from)]), Some(Mismatch::Task(0)), "{from}");
     }
     let two = [one[0], one[0]];
-    assert_eq!(refused(&two, 1_000, &[Some(0), Some(0)]), Some(Misfit::Task(1)));
+    assert_eq!(refused(&two, 1_000, &[Some(0), Some(0)]), Some(Mismatch::Task(1)));
     let moved = [Task { phase_ns: 1, ..one[0] }];
-    assert_eq!(refused(&moved, 1_000, &[Some(0)]), Some(Misfit::Task(0)));
+    assert_eq!(refused(&moved, 1_000, &[Some(0)]), Some(Mismatch::Task(0)));
     assert_eq!(refused(&one, 1_000, &[Some(0)]), None, "the marks are gone");
     let early = Before { table: &table, state: &mut state, ranks: &[Some(0), Some(1), Some(2)] };
     let small =
         TableState::follow(&table, Room::of(&parts(&one).table(1_000)).lend(), early, now).err();
-    assert_eq!(small, Some(Misfit::Storage));
+    assert_eq!(small, Some(Mismatch::Storage));
     assert_eq!(step(&table, &mut state, now), Decision::Idle(Instant::from_ns(1_040)));
     // Before the first release of a state that begins later.
     let mut later = Room::of(&table);
@@ -126,7 +126,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
     let ranks = [Some(0), Some(1), Some(2)];
     let before = Before { table: &table, state: &mut later, ranks: &ranks };
     let early = TableState::follow(&table, leg.room.lend(), before, now).err();
-    assert_eq!(early, Some(Misfit::Early(0)));
+    assert_eq!(early, Some(Mismatch::Early(0)));
     assert_eq!(step(&table, &mut later, now), Decision::Idle(Instant::from_ns(1_900)));
 }
 

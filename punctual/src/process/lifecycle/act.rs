@@ -42,7 +42,7 @@ pub(in super::super) enum Act {
     /// Close the gate, and end the process.
     Kill(Cause),
     /// Close the gate; the process is gone, and the safe value is its output.
-    Bury(ProcessEnd),
+    Reap(ProcessEnd),
     /// Clear the block for whoever comes by name.
     Free,
 }

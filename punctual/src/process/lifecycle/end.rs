@@ -12,7 +12,7 @@ pub enum Cause {
     /// It took none of the releases of a second, ten at least, and its policy is to be terminated.
     Silent,
     /// Its block holds what no task writes there.
-    Rubbish,
+    Invalid,
     /// It registered a thread that is not its own.
     ForeignThread,
     /// The supervisor ends.

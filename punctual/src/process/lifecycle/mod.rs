@@ -51,7 +51,7 @@ pub(super) struct Lifecycle {
     pub(super) restarts: Count,
     overran: u64,
     /// The release that was taken last, and how many were posted then.
-    heard: (Option<u64>, u64),
+    last_seen: (Option<u64>, u64),
     silent: bool,
 }
 
@@ -75,7 +75,7 @@ impl Lifecycle {
             restart,
             restarts,
             overran: 0,
-            heard: (None, 0),
+            last_seen: (None, 0),
             silent: false,
         }
     }
@@ -131,14 +131,14 @@ impl Lifecycle {
             }
             (None, TaskState::Asking) => {
                 self.stage = LifecycleState::Registered(now);
-                (self.heard, self.silent) = ((seen.taken, seen.posted), false);
+                (self.last_seen, self.silent) = ((seen.taken, seen.posted), false);
                 Act::Admit
             }
             (None, TaskState::Empty | TaskState::Gone) if now - since <= self.register_within => {
                 Act::Nothing
             }
             (None, TaskState::Empty | TaskState::Gone) => self.kill(Cause::NeverRegistered, now),
-            (None, _) => self.kill(Cause::Rubbish, now),
+            (None, _) => self.kill(Cause::Invalid, now),
         }
     }
 
@@ -153,7 +153,7 @@ impl Lifecycle {
                 self.stage = LifecycleState::Dismissed(since, None);
                 Act::Dismiss
             }
-            TaskState::Unknown | TaskState::Empty => self.kill(Cause::Rubbish, now),
+            TaskState::Unknown | TaskState::Empty => self.kill(Cause::Invalid, now),
             TaskState::Asking | TaskState::Idle | TaskState::Running
                 if overran && self.policy == OnOverrun::Terminate =>
             {
@@ -161,19 +161,21 @@ impl Lifecycle {
             }
             // A cycle that runs long is an overrun, or the guard's.
             TaskState::Running => self.hear(seen),
-            TaskState::Asking | TaskState::Idle if self.heard.0 != seen.taken => self.hear(seen),
+            TaskState::Asking | TaskState::Idle if self.last_seen.0 != seen.taken => {
+                self.hear(seen)
+            }
             TaskState::Asking | TaskState::Idle => self.listen(seen, now),
         }
     }
 
     fn hear(&mut self, seen: &Seen) -> Act {
-        (self.heard, self.silent) = ((seen.taken, seen.posted), false);
+        (self.last_seen, self.silent) = ((seen.taken, seen.posted), false);
         Act::Nothing
     }
 
     /// It waits for a release, as it says: one that is stopped, or hangs elsewhere, takes none.
     fn listen(&mut self, seen: &Seen, now: Instant) -> Act {
-        if self.silent || seen.posted.saturating_sub(self.heard.1) < self.silent_after {
+        if self.silent || seen.posted.saturating_sub(self.last_seen.1) < self.silent_after {
             return Act::Nothing;
         }
         self.silent = true;
@@ -211,7 +213,7 @@ impl Lifecycle {
 
     fn reap(&mut self, exit: ProcessEnd, failed: bool, ran: Span) -> Act {
         self.stage = LifecycleState::Leaving(failed, ran);
-        Act::Bury(exit)
+        Act::Reap(exit)
     }
 
     fn again(&mut self, failed: bool, ran: Span, now: Instant) -> Act {

@@ -34,7 +34,7 @@ fn a_whole_life() {
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(25)), Act::Dismiss);
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(30)), Act::Nothing);
     let exit = ProcessEnd::Status(0);
-    assert_eq!(lifecycle.tick(&ended(exit, TaskState::Gone), at(35)), Act::Bury(exit));
+    assert_eq!(lifecycle.tick(&ended(exit, TaskState::Gone), at(35)), Act::Reap(exit));
     let unseen = Seen { left: false, ..ALIVE };
     assert_eq!(lifecycle.tick(&unseen, at(40)), Act::Nothing, "the loop may still touch it");
     assert_eq!(lifecycle.tick(&ALIVE, at(45)), Act::Nothing);
@@ -50,7 +50,7 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
     assert_eq!(lifecycle.tick(&over, at(2)), Act::Kill(Cause::Overran));
     assert_eq!(lifecycle.tick(&over, at(3)), Act::Nothing);
     let killed = Seen { overran: 1, ..ended(ProcessEnd::Signal(9), TaskState::Running) };
-    assert_eq!(lifecycle.tick(&killed, at(4)), Act::Bury(ProcessEnd::Signal(9)));
+    assert_eq!(lifecycle.tick(&killed, at(4)), Act::Reap(ProcessEnd::Signal(9)));
     let after = Seen { overran: 1, ..ALIVE };
     assert_eq!(lifecycle.tick(&after, at(5)), Act::Nothing);
     assert_eq!(lifecycle.stage, LifecycleState::Due(at(105)));
@@ -58,7 +58,7 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
     assert_eq!(lifecycle.tick(&after, at(105)), Act::Start);
     // This time it ends before it registers.
     let at_once = Seen { overran: 1, ..ended(ProcessEnd::Status(1), TaskState::Empty) };
-    assert_eq!(lifecycle.tick(&at_once, at(106)), Act::Bury(ProcessEnd::Status(1)));
+    assert_eq!(lifecycle.tick(&at_once, at(106)), Act::Reap(ProcessEnd::Status(1)));
     assert_eq!(lifecycle.tick(&after, at(107)), Act::Nothing);
     assert!(lifecycle.is_over(), "once in a row was all");
     assert_eq!(lifecycle.restarts.all, 1);
@@ -82,12 +82,12 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
     for state in [TaskState::Unknown, TaskState::Running] {
         let mut rubbish = lifecycle(When::Never);
         rubbish.tick(&ALIVE, at(0));
-        assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Rubbish), "{state:?}");
+        assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Invalid), "{state:?}");
     }
     let mut later = lifecycle(When::Never);
     later.tick(&ALIVE, at(0));
     later.tick(&is(TaskState::Asking), at(1));
-    assert_eq!(later.tick(&is(TaskState::Unknown), at(2)), Act::Kill(Cause::Rubbish));
+    assert_eq!(later.tick(&is(TaskState::Unknown), at(2)), Act::Kill(Cause::Invalid));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn who_registers_and_leaves_between_two_looks_is_waited_for() {
         let mut brief = lifecycle(When::Never);
         brief.tick(&ALIVE, at(0));
         assert_eq!(brief.tick(&is(TaskState::Gone), at(1)), Act::Nothing);
-        assert_eq!(brief.tick(&ended(exit, TaskState::Gone), at(2)), Act::Bury(exit));
+        assert_eq!(brief.tick(&ended(exit, TaskState::Gone), at(2)), Act::Reap(exit));
         assert!(matches!(brief.stage, LifecycleState::Leaving(is, _) if is == failed));
     }
     let mut lingering = lifecycle(When::Never);
@@ -115,14 +115,14 @@ fn a_block_without_a_program_is_given_once_and_free_again() {
     assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(2)), Act::Admit);
     assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(3)), Act::Dismiss);
     // It goes on without us.
-    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(4)), Act::Bury(ProcessEnd::Unknown));
+    assert_eq!(lifecycle.tick(&is(TaskState::Gone), at(4)), Act::Reap(ProcessEnd::Unknown));
     assert_eq!(lifecycle.tick(&ALIVE, at(5)), Act::Free);
     assert!(lifecycle.join(at(6)));
     // One that does not behave is sent away, not ended.
     assert_eq!(lifecycle.tick(&is(TaskState::Running), at(7)), Act::Dismiss);
-    assert_eq!(lifecycle.dismissed_for(), Some(Cause::Rubbish));
+    assert_eq!(lifecycle.dismissed_for(), Some(Cause::Invalid));
     let gone = ended(ProcessEnd::Unknown, TaskState::Empty);
-    assert_eq!(lifecycle.tick(&gone, at(7)), Act::Bury(ProcessEnd::Unknown));
+    assert_eq!(lifecycle.tick(&gone, at(7)), Act::Reap(ProcessEnd::Unknown));
     assert_eq!(lifecycle.tick(&ALIVE, at(8)), Act::Free);
 }
 

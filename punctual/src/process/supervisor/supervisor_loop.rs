@@ -154,7 +154,7 @@ impl SupervisorLoop<'_, '_> {
                 one.kill();
                 self.say(rank, What::Killed(cause));
             }
-            Act::Bury(exit) => {
+            Act::Reap(exit) => {
                 one.close(block);
                 block.take_over();
                 one.reap(block, exit);

@@ -92,7 +92,7 @@ impl SupervisorLoop<'_, '_> {
         let Some(exit) = one.has_ended() else { return true };
         // That it ends now is as it should be, unless it had to be ended.
         one.failed |= killed || exit != ProcessEnd::Status(0);
-        self.act(rank, Act::Bury(exit));
+        self.act(rank, Act::Reap(exit));
         self.all[rank].ended = None;
         false
     }

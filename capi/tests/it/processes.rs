@@ -86,8 +86,13 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
         })
     });
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
-    assert_eq!(task("leaves").figures.counts.ran, 5);
-    assert!(task("good").figures.counts.ran > 0);
+    let outcome = |name: &str| {
+        let task = task(name);
+        let counts = (task.figures.counts, task.starts, task.unattended, task.invalid);
+        format!("{name}: {:?} {counts:?}, the run {:?}", task.exit, finished.over)
+    };
+    assert_eq!(task("leaves").figures.counts.ran, 5, "{}", outcome("leaves"));
+    assert!(task("good").figures.counts.ran > 0, "{}", outcome("good"));
     for name in ["good", "leaves"] {
         assert_eq!(
             (task(name).exit, task(name).failed),

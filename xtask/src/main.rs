@@ -15,12 +15,12 @@ mod msrv;
 mod package;
 mod peers;
 mod process;
-mod ptp;
 mod root;
 mod schema;
 mod test;
 mod tidy;
 mod versus;
+mod vm;
 mod weigh;
 
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
         install::run,
     ),
     ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
-    ("ptp", "[--install]", "tests of followed clocks, in guests with a PTP clock", ptp::run),
+    ("vm", "[--install] [SCENARIO…]", "other kernels and PTP clocks, in guests of QEMU", vm::run),
     ("peers", "[OPTION…]", "ways to wait against other crates and programs", peers::run),
     ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
 ];

@@ -56,13 +56,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(missing) = missing() {
         return Err(missing);
     }
-    let (ended, counts, skips) = tests(&root::root(), args)?;
-    for Skip { test, what, .. } in &skips {
+    let outcome = tests(&root::root(), args)?;
+    for Skip { test, what, .. } in &outcome.skips {
         println!("SKIPPED {test}: {what}");
     }
-    let Counts { passed, failed, skipped } = counts;
+    let Counts { passed, failed, skipped } = outcome.counts;
     println!("arm64: {passed} passed, {failed} failed, {skipped} skipped");
-    judge(ended, counts, &skips, false)
+    judge(&outcome, false)
 }
 
 /// What all of this lacks on this machine; `None` when nothing.

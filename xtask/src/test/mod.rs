@@ -12,7 +12,7 @@ mod suite;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::{attack, licences, man, msrv, package, peers, process, root, schema, tidy};
+use crate::{attack, licences, man, msrv, package, peers, process, root, schema, tidy, vm};
 pub(crate) use packages::install_one;
 use report::Report;
 pub(crate) use report::{Counts, Skip};
@@ -38,6 +38,7 @@ const AFTER: &[(&str, Step)] = &[
     ("doc", doc),
     ("package", |_| package::run(&[])),
     ("peers", peers::check),
+    ("vm", |_| vm::run(&[])),
 ];
 
 /// Runs all steps.
@@ -59,13 +60,21 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     step_of_tests(&mut report, &root, ci);
     for (name, run) in AFTER {
-        step(&mut report, name, || run(&root));
+        match lacking(name).filter(|_| !ci) {
+            Some(what) => report.skip(name, what),
+            None => step(&mut report, name, || run(&root)),
+        }
     }
     print!("\n{report}");
     match report.failed() {
         0 => Ok(()),
         count => Err(format!("{count} steps failed")),
     }
+}
+
+/// What a step needs and this machine has not.
+fn lacking(name: &str) -> Option<&'static str> {
+    (name == "vm").then(vm::lacking).flatten()
 }
 
 /// Runs one step and keeps how it went.
@@ -81,13 +90,14 @@ fn step(report: &mut Report, name: &'static str, run: impl FnOnce() -> Result<()
 
 /// The step that counts.
 fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
-    let (mut counts, mut skips) = (Counts::default(), Vec::new());
+    let mut ran = None;
     step(report, "tests", || {
-        let (ended, counted, skipped) = suite::run(root)?;
-        (counts, skips) = (counted, skipped);
-        judge(ended, counts, &skips, ci)
+        let outcome = ran.insert(suite::run(root)?);
+        judge(outcome, ci)
     });
-    report.count(counts, skips);
+    if let Some(Outcome { counts, skips, failures, .. }) = ran {
+        report.count(counts, skips, failures);
+    }
 }
 
 fn format(root: &Path) -> Result<(), String> {

@@ -17,7 +17,7 @@ pub(crate) struct Counts {
 }
 
 /// A test that did not run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Skip {
     /// The test.
     pub(crate) test: String,
@@ -33,6 +33,7 @@ pub(crate) struct Report {
     steps: Vec<(&'static str, Result<(), String>, Duration)>,
     counts: Counts,
     skips: Vec<Skip>,
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -41,9 +42,16 @@ impl Report {
         self.steps.push((name, outcome, took));
     }
 
-    /// Sets what the tests counted.
-    pub(crate) fn count(&mut self, counts: Counts, skips: Vec<Skip>) {
-        (self.counts, self.skips) = (counts, skips);
+    /// Sets what the tests counted, and what the failed ones printed.
+    pub(crate) fn count(&mut self, counts: Counts, skips: Vec<Skip>, failures: Vec<String>) {
+        (self.counts, self.skips, self.failures) = (counts, skips, failures);
+    }
+
+    /// Adds a step that did not run, for want of `what`.
+    pub(crate) fn skip(&mut self, step: &str, what: &str) {
+        self.counts.skipped += 1;
+        let (test, what) = (format!("the step {step}"), what.to_owned());
+        self.skips.push(Skip { test, what, device: false });
     }
 
     /// Steps that failed.
@@ -54,6 +62,9 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.failures {
+            writeln!(f, "{line}")?;
+        }
         for (name, outcome, took) in &self.steps {
             let (word, why) = match outcome {
                 Ok(()) => ("pass", ""),
@@ -80,12 +91,17 @@ mod tests {
         report.add("tidy", Ok(()), Duration::from_secs(1));
         report.add("clippy", Err("exit status: 101".to_owned()), Duration::from_secs(2));
         let skip = Skip { test: "a::b".to_owned(), what: "root".to_owned(), device: false };
-        report.count(Counts { passed: 7, failed: 0, skipped: 1 }, vec![skip]);
+        report.count(
+            Counts { passed: 7, failed: 0, skipped: 1 },
+            vec![skip],
+            vec!["    c::d".to_owned()],
+        );
         let shown = report.to_string();
         assert!(
             shown.ends_with("\nSKIPPED a::b: root\n7 passed, 0 failed, 1 skipped\n"),
             "{shown}"
         );
+        assert!(shown.starts_with("    c::d\n"), "{shown}");
         assert!(shown.contains("FAIL  clippy") && shown.contains("pass  tidy"), "{shown}");
         assert_eq!(report.failed(), 1);
     }

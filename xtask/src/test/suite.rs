@@ -12,8 +12,21 @@ use std::process::{Child, Stdio};
 use super::report::{Counts, Skip};
 use crate::process;
 
-/// How the tests ended, how many of each kind, and which were skipped.
-pub(crate) type Outcome = (Result<(), String>, Counts, Vec<Skip>);
+/// How the tests ended.
+pub(crate) struct Outcome {
+    /// How the runner ended.
+    pub(crate) ended: Result<(), String>,
+    /// How many tests of each kind.
+    pub(crate) counts: Counts,
+    /// Tests that did not run.
+    pub(crate) skips: Vec<Skip>,
+    /// What the failed ones printed, with their names: a log of which only the end is kept has
+    /// it there again.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Lines of failures that are kept, of each test program.
+const KEPT: usize = 100;
 
 /// Runs all tests; fails only when they could not be run.
 pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
@@ -27,12 +40,13 @@ pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
 /// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`.
 pub(crate) fn count(mut child: Child, log: &Path) -> Result<Outcome, String> {
     let mut counts = Counts::default();
-    let mut skips = Vec::new();
+    let (mut skips, mut failures) = (Vec::new(), Failures::default());
     for line in BufReader::new(child.stdout.take().ok_or("cargo test: no output")?).split(b'\n') {
         let line = line.map_err(|error| format!("cargo test: {error}"))?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
         read_line(&line, &mut counts, &mut skips);
+        failures.read_line(&line);
     }
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
     let logged = std::fs::read_to_string(log).unwrap_or_default();
@@ -44,21 +58,17 @@ pub(crate) fn count(mut child: Child, log: &Path) -> Result<Outcome, String> {
     counts.skipped += logged.len();
     skips.extend(logged);
     let ended = if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) };
-    Ok((ended, counts, skips))
+    Ok(Outcome { ended, counts, skips, failures: failures.kept })
 }
 
 /// Whether what was counted is good enough: with `ci` nothing may be skipped but for want of a
 /// device.
-pub(crate) fn judge(
-    ended: Result<(), String>,
-    counts: Counts,
-    skips: &[Skip],
-    ci: bool,
-) -> Result<(), String> {
-    ended?;
+pub(crate) fn judge(outcome: &Outcome, ci: bool) -> Result<(), String> {
+    let Outcome { ended, counts, skips, .. } = outcome;
     if counts.failed > 0 {
         return Err(format!("{} tests failed", counts.failed));
     }
+    ended.clone()?;
     if counts.passed == 0 {
         return Err("no test was run".to_owned());
     }
@@ -68,6 +78,35 @@ pub(crate) fn judge(
         return Err(format!("{skipped} tests skipped, and CI=true"));
     }
     Ok(())
+}
+
+/// What stands between `failures:` and the result of a test program.
+#[derive(Default)]
+struct Failures {
+    kept: Vec<String>,
+    /// Lines of this program that are kept; none outside of its failures.
+    lines: Option<usize>,
+}
+
+impl Failures {
+    fn read_line(&mut self, line: &str) {
+        if line == "failures:" {
+            self.lines = self.lines.or(Some(0));
+        } else if line.starts_with("test result: ") {
+            self.lines = None;
+        } else if let Some(lines) = &mut self.lines
+            && !line.is_empty()
+        {
+            *lines += 1;
+            match *lines {
+                ..=KEPT => self.kept.push(line.to_owned()),
+                _ if line.starts_with("    ") || line.starts_with("---- ") => {
+                    self.kept.push(line.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Adds what one line of the runner's output says: `test result: ok. 3 passed; 0 failed; …`, or
@@ -132,6 +171,26 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_kept_and_nothing_else_is() {
+        let mut failures = Failures::default();
+        for line in [
+            "test a ... FAILED",
+            "failures:",
+            "",
+            "---- a stdout ----",
+            "thread 'a' panicked at a.rs:1:2:",
+            "failures:",
+            "    a",
+            "test result: FAILED. 0 passed; 1 failed",
+            "running 3 tests",
+        ] {
+            failures.read_line(line);
+        }
+        let kept = ["---- a stdout ----", "thread 'a' panicked at a.rs:1:2:", "    a"];
+        assert_eq!(failures.kept, kept);
+    }
+
+    #[test]
     fn an_ignored_test_is_named() {
         let (_, skips) = counted(&["test a::b ... ignored, needs time", "test c ... ok"]);
         assert_eq!(skips.len(), 1);
@@ -156,14 +215,18 @@ mod tests {
     #[test]
     fn what_is_good_enough() {
         let counts = |passed, failed, skipped| Counts { passed, failed, skipped };
-        let judge = |ended, counts, ci| judge(ended, counts, &[], ci);
+        let judge_of = |ended, counts, skips: &[Skip], ci| {
+            let skips = skips.to_vec();
+            judge(&Outcome { ended, counts, skips, failures: Vec::new() }, ci)
+        };
+        let judge = |ended, counts, ci| judge_of(ended, counts, &[], ci);
         assert!(judge(Ok(()), counts(3, 0, 1), false).is_ok());
         assert!(judge(Ok(()), counts(3, 0, 1), true).is_err(), "a skip in CI");
         assert!(judge(Ok(()), counts(3, 1, 0), false).is_err());
         assert!(judge(Ok(()), counts(0, 0, 0), false).is_err(), "nothing ran");
         assert!(judge(Err("did not build".to_owned()), counts(3, 0, 0), false).is_err());
         let device = read_log("x\ta clock\tdevice\n");
-        assert!(super::judge(Ok(()), counts(3, 0, 1), &device, true).is_ok());
-        assert!(super::judge(Ok(()), counts(3, 0, 2), &device, true).is_err(), "one too many");
+        assert!(judge_of(Ok(()), counts(3, 0, 1), &device, true).is_ok());
+        assert!(judge_of(Ok(()), counts(3, 0, 2), &device, true).is_err(), "one too many");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// An archive that is being written.
 #[derive(Default)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
     folders: BTreeSet<String>,
@@ -18,7 +18,7 @@ const FILE: u32 = 0o100_755;
 
 impl Archive {
     /// Adds a file at an absolute path, and the folders that it lies in.
-    pub(super) fn add(&mut self, path: &str, content: &[u8]) {
+    pub(crate) fn add(&mut self, path: &str, content: &[u8]) {
         let path = path.trim_start_matches('/');
         for (end, _) in path.match_indices('/') {
             let folder = &path[..end];
@@ -30,7 +30,7 @@ impl Archive {
     }
 
     /// The archive, ended.
-    pub(super) fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
     }

@@ -1,0 +1,143 @@
+//! One guest: a kernel, what it boots into, and what came out of its serial console.
+//!
+//! The console goes to a file, which is read once the guest has ended; a guest that hangs is
+//! ended. The first process runs the steps of a script, each between two lines that
+//! [`Console`] finds again.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use super::system::System;
+
+/// What the first process does before the steps: mounts and drivers. Nothing is mounted on /tmp:
+/// the command under test lies there when the clone does, and the root is in memory anyway.
+const BEFORE: &str = "#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run /root /etc
+/bin/busybox mount -t proc proc /proc
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/root
+echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
+echo 'user:x:1000:1000::/:/bin/sh' >>/etc/passwd
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /sys/fs/cgroup /dev/shm /dev/pts
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /dev/shm
+mount -t devpts devpts /dev/pts
+ip link set lo up
+for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
+step() { name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"; }
+";
+
+/// A guest to be started.
+pub(crate) struct Guest<'a> {
+    pub emulator: &'a System,
+    pub kernel: &'a System,
+    /// Devices as QEMU names them.
+    pub devices: &'a [&'a str],
+    /// Parameters of the kernel, added to those of the console.
+    pub append: &'a str,
+    /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
+    pub patience: Duration,
+}
+
+/// The first process: mounts, drivers, the lines of `steps`, off.
+pub(crate) fn init(steps: &str) -> String {
+    format!("{BEFORE}{steps}\npoweroff -f\n")
+}
+
+impl Guest<'_> {
+    /// Boots `image`, keeps the console in `log` and returns it.
+    pub(crate) fn run(&self, image: &Path, log: &Path) -> Result<Console, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", log.display());
+        let console = File::create(log).map_err(failed)?;
+        let errors = console.try_clone().map_err(failed)?;
+        let mut qemu = self.emulator.program("qemu-system-x86_64");
+        for firmware in ["qemu", "seabios"] {
+            qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
+        }
+        qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"]);
+        qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
+        qemu.arg("-kernel").arg(self.kernel.kernel()?).arg("-initrd").arg(image);
+        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 quiet {}", self.append));
+        for device in self.devices {
+            qemu.args(["-device", device]);
+        }
+        qemu.stdin(Stdio::null()).stdout(console).stderr(errors);
+        let child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
+        wait(child, self.patience)?;
+        let bytes = fs::read(log).map_err(failed)?;
+        Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
+    }
+}
+
+fn wait(mut child: Child, patience: Duration) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    while Instant::now() < end {
+        if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
+            return Ok(());
+        }
+        // A look now and then: nothing is timed by it.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // Our own child, not waited for yet.
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(format!("the guest was not done after {} s", patience.as_secs()))
+}
+
+/// What a guest printed.
+pub(crate) struct Console(pub String);
+
+impl Console {
+    /// How a step ended and what it printed; an error where it did not run to its end.
+    pub(crate) fn step(&self, name: &str) -> Result<(i32, &str), String> {
+        let Self(text) = self;
+        let begin = format!("step: {name}\n");
+        let (_, rest) =
+            text.split_once(&begin).ok_or_else(|| format!("the step {name} did not begin"))?;
+        let end = format!("ended: {name} ");
+        let (output, rest) =
+            rest.split_once(&end).ok_or_else(|| format!("the step {name} did not end"))?;
+        let code = rest.lines().next().unwrap_or_default().trim();
+        let code =
+            code.parse().map_err(|_| format!("the step {name} ended with {code:?}, no number"))?;
+        Ok((code, output))
+    }
+
+    /// The output of a step that must exit with 0.
+    pub(crate) fn ok(&self, name: &str) -> Result<&str, String> {
+        match self.step(name)? {
+            (0, output) => Ok(output),
+            (code, _) => Err(format!("the step {name} exited with {code}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_found_with_its_code_and_its_output() {
+        let console =
+            Console("boot\nstep: one\na\nb\nended: one 0\nstep: two\nended: two 3\n".to_owned());
+        assert_eq!(console.step("one"), Ok((0, "a\nb\n")));
+        assert_eq!(console.ok("one"), Ok("a\nb\n"));
+        assert_eq!(console.step("two"), Ok((3, "")));
+        assert!(console.ok("two").is_err());
+        assert!(console.step("three").is_err());
+        let cut = Console("step: one\na\n".to_owned());
+        assert!(cut.step("one").expect_err("cut").contains("did not end"));
+    }
+
+    #[test]
+    fn the_script_ends_by_switching_off() {
+        let script = init("step one true");
+        assert!(script.starts_with("#!/bin/busybox sh\n"));
+        assert!(script.ends_with("step one true\npoweroff -f\n"));
+    }
+}

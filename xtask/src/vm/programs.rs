@@ -1,0 +1,140 @@
+//! The command and the tests that guests run, as cargo builds them, and what they load.
+//!
+//! Runs cargo, strip and ldd. With debugging information the programs take 350 MB, and a guest of
+//! 1 GiB cannot unpack them: guests get copies without it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::archive::Archive;
+use crate::process;
+
+/// The programs that may be wanted in a guest.
+#[derive(Clone, Copy)]
+pub(crate) enum Program {
+    /// The command, also at the path that the tests of the command know.
+    Command,
+    /// The unit tests of the library.
+    Library,
+    /// The tests of the command.
+    Commands,
+}
+
+impl Program {
+    /// Package, target and whether it is a test.
+    const fn target(self) -> (&'static str, &'static str, bool) {
+        match self {
+            Self::Command => ("punctual-cli", "punctual", false),
+            Self::Library => ("punctual", "punctual", true),
+            Self::Commands => ("punctual-cli", "it", true),
+        }
+    }
+
+    /// Its path in the guest.
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Command => "/bin/punctual",
+            Self::Library => "/bin/library",
+            Self::Commands => "/bin/commands",
+        }
+    }
+}
+
+/// Builds all tests as `cargo xtask test` does, so that nothing is built twice, and puts the
+/// programs into the archive with the libraries that they load.
+pub(crate) fn add(
+    archive: &mut Archive,
+    clone: &Path,
+    stripped: &Path,
+    programs: &[Program],
+) -> Result<(), String> {
+    let args = ["test", "--workspace", "--no-run", "--locked"];
+    let mut cargo = process::cargo(clone, &args);
+    let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
+    let lines = String::from_utf8_lossy(&lines);
+    let mut loaded: Vec<String> = Vec::new();
+    for &program in programs {
+        let (package, target, test) = program.target();
+        let built = executable(&lines, package, target, test)?;
+        let bytes = strip(&built, &stripped.join(target))?;
+        archive.add(program.path(), &bytes);
+        if matches!(program, Program::Command) {
+            archive.add(&built.to_string_lossy(), &bytes);
+        }
+        let printed = process::output(Command::new("ldd").arg(&built))?;
+        for path in libraries(&String::from_utf8_lossy(&printed)) {
+            if !loaded.contains(&path) {
+                let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+                archive.add(&path, &bytes);
+                loaded.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A copy without debugging information.
+fn strip(program: &Path, copy: &Path) -> Result<Vec<u8>, String> {
+    let mut strip = Command::new("strip");
+    process::run(strip.arg("--strip-debug").arg("-o").arg(copy).arg(program))?;
+    fs::read(copy).map_err(|error| format!("{}: {error}", copy.display()))
+}
+
+/// The program of a target in what cargo printed, line by line.
+fn executable(lines: &str, package: &str, target: &str, test: bool) -> Result<PathBuf, String> {
+    let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_package = |of: &Value| {
+        // `path+file:///clone/cli#punctual-cli@0.1.0`, without the name where the folder has it.
+        let id = of["package_id"].as_str().unwrap_or_default();
+        let name = id.rsplit(['/', '#']).find(|part| !part.starts_with(char::is_numeric));
+        name.and_then(|name| name.split('@').next()) == Some(package)
+    };
+    artifacts
+        .filter(|of| of["target"]["name"] == target && of["profile"]["test"] == test)
+        .filter(of_package)
+        .find_map(|of| of["executable"].as_str().map(PathBuf::from))
+        .ok_or_else(|| format!("cargo built no program {target} of {package}"))
+}
+
+/// The paths in what ldd prints: `libc.so.6 => /lib/libc.so.6 (0x…)`, and the loader alone.
+fn libraries(printed: &str) -> Vec<String> {
+    let words = printed.lines().filter_map(|line| {
+        let line = line.split_once("=>").map_or(line, |(_, path)| path);
+        line.split_whitespace().next()
+    });
+    words.filter(|word| word.starts_with('/')).map(ToOwned::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_read_from_what_ldd_prints() {
+        let printed = "\tlinux-vdso.so.1 (0x7ff)\n\tlibm.so.6 => /lib/m/libm.so.6 (0x7f)\n\
+                       \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
+        assert_eq!(libraries(printed), ["/lib/m/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]);
+    }
+
+    #[test]
+    fn a_program_is_that_of_its_package_target_and_kind() {
+        let line = |id: &str, name: &str, test: bool, path: &str| {
+            format!(
+                "{{\"package_id\":\"path+file:///a/{id}\",\"target\":{{\"name\":\"{name}\"}},\
+                 \"profile\":{{\"test\":{test}}},\"executable\":{path}}}\n"
+            )
+        };
+        let lines = line("punctual#0.1.0", "punctual", false, "null")
+            + &line("cli#punctual-cli@0.1.0", "punctual", false, "\"/t/punctual\"")
+            + &line("punctual#0.1.0", "punctual", true, "\"/t/punctual-2\"")
+            + &line("cli#punctual-cli@0.1.0", "it", true, "\"/t/it-1\"");
+        let found = |package, target, test| executable(&lines, package, target, test);
+        assert_eq!(found("punctual-cli", "punctual", false), Ok("/t/punctual".into()));
+        assert_eq!(found("punctual", "punctual", true), Ok("/t/punctual-2".into()));
+        assert_eq!(found("punctual-cli", "it", true), Ok("/t/it-1".into()));
+        assert!(found("punctual-cli", "punctual", true).is_err());
+    }
+}

@@ -130,7 +130,11 @@ fn policy(of: &CpuNoise) -> String {
 }
 
 fn windows(noise: &NoiseOutcome) -> String {
-    let reads = noise.cpus.iter().filter_map(|of| of.read_ns).fold(0.0, f64::max);
+    // None where every read came a gap after the one before it.
+    let reads = noise.cpus.iter().filter_map(|of| of.read_ns).reduce(f64::max);
+    let reads = reads.map_or_else(String::new, |read_ns| {
+        format!("; the clock is read every {}", format::ns(Some(read_ns)))
+    });
     let unlisted: u64 = noise.cpus.iter().map(|of| of.unlisted).sum();
     let unlisted = match unlisted {
         0 => String::new(),
@@ -143,11 +147,10 @@ fn windows(noise: &NoiseOutcome) -> String {
     let mut policies: Vec<String> = noise.cpus.iter().map(policy).collect();
     policies.dedup();
     format!(
-        "{}, spun for {} of each {}, {} windows; the clock is read every {}{unlisted}",
+        "{}, spun for {} of each {}, {} windows{reads}{unlisted}",
         policies.join(", "),
         format::ns(Some(noise.window_ns as f64)),
         format::ns(Some(noise.frame_ns as f64)),
         format::count(noise.windows),
-        format::ns(Some(reads)),
     )
 }

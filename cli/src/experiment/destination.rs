@@ -78,7 +78,7 @@ impl<'a> Samples<'a> {
                 let merged = self.watch.merge && index > 0;
                 runs.push(RunInfo {
                     name: run_name(plan, stream, &condition.name),
-                    part_of: merged.then(|| UNDER_LOAD.to_owned()),
+                    part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
                     cpu: stream.cpu.unwrap_or_default(),
                     period_ns: grid.period().as_ns(),
                     epoch_ns: grid.first().as_ns(),

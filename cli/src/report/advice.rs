@@ -95,17 +95,19 @@ fn host(seen: &Seen<'_>) -> Option<Finding> {
     let mut cpus: Vec<u32> = seen.runs.iter().filter_map(|run| run.setup.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    let steal_ns = cpus.into_iter().filter_map(by_cpu).reduce(u64::saturating_add);
+    let steal_ns = cpus.iter().copied().filter_map(by_cpu).reduce(u64::saturating_add);
+    let measured = match cpus.as_slice() {
+        [one] => format!("CPU {one}"),
+        _ => "the measured CPUs".to_owned(),
+    };
+    let included = "stalls of the host are included";
     let text = match steal_ns {
-        None => "virtual machine, so stalls of the host are included".to_owned(),
-        Some(0) => "virtual machine; no steal was counted (in steps of 10 ms), shorter stalls of \
-                    the host are included"
-            .to_owned(),
-        Some(ns) => format!(
-            "the host took {} from the measured CPUs during the run (steal); its stalls are \
-             included",
-            format::long(ns as f64)
-        ),
+        None => format!("virtual machine: {included}"),
+        Some(0) => format!("virtual machine, no steal counted (steps of 10 ms); {included}"),
+        Some(ns) => {
+            let taken = format::long(ns as f64);
+            format!("the host took {taken} from {measured} (steal); {included}")
+        }
     };
     Some((text, Some("punctual measure noise")))
 }
@@ -113,12 +115,26 @@ fn host(seen: &Seen<'_>) -> Option<Finding> {
 /// The load under which most were missed.
 fn load(seen: &Seen<'_>) -> Option<Finding> {
     let all: u64 = seen.rows.iter().map(|row| row.missed).sum();
-    let most = seen.rows.iter().max_by_key(|row| row.missed)?;
-    if seen.rows.len() < 2 || most.missed * 2 <= all {
+    // Loops of several periods have a row each under the same load.
+    let under = |load: &str| {
+        let of = seen.rows.iter().filter(|row| row.load == load);
+        of.map(|row| row.missed).sum::<u64>()
+    };
+    let most = seen.rows.iter().max_by_key(|row| under(&row.load))?;
+    let missed = under(&most.load);
+    let several = seen.rows.iter().any(|row| row.load != most.load);
+    if !several || missed * 2 <= all {
         return None;
     }
-    let (missed, all) = (format::count(most.missed), format::count(all));
-    let text = format!("{missed} of the {all} missed under load were under {}", most.load);
+    let load = &most.load;
+    let text = match missed == all {
+        true => format!("all {} missed under load were under {load}", format::count(all)),
+        false => format!(
+            "{} of the {} missed under load were under {load}",
+            format::count(missed),
+            format::count(all)
+        ),
+    };
     Some((text, None))
 }
 
@@ -238,12 +254,9 @@ mod tests {
         // Idle and under load come one after the other; two periods run at once.
         let pair = |period| [run(period, Some(20 * ms), 0.1), run(period, Some(100 * ms), 0.1)];
         let runs: Vec<Run> = [pair(ms), pair(25 * us)].into_iter().flatten().collect();
-        assert!(host(&runs).starts_with("the host took 120 ms from"), "{}", host(&runs));
-        assert!(host(&[run(ms, Some(0), 0.1)]).contains("no steal was counted"));
-        assert_eq!(
-            host(&[run(ms, None, 0.1)]),
-            "virtual machine, so stalls of the host are included"
-        );
+        assert!(host(&runs).starts_with("the host took 120 ms from CPU 1"), "{}", host(&runs));
+        assert!(host(&[run(ms, Some(0), 0.1)]).contains("no steal counted"));
+        assert_eq!(host(&[run(ms, None, 0.1)]), "virtual machine: stalls of the host are included");
     }
 
     #[test]

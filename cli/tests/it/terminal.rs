@@ -80,10 +80,10 @@ fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
     );
     terminal.tmux(&["send-keys", "-l", &line]);
     terminal.tmux(&["send-keys", "Enter"]);
-    let screen = terminal.until("claim: p(missed) ≤ ");
+    let screen = terminal.until("claim p(missed): ≤ ");
     assert_eq!(screen.matches("s left").count(), 1, "written over:\n{screen}");
-    assert_eq!(screen.matches("claim: ").count(), 1, "written over:\n{screen}");
-    assert!(screen.contains("(95 %, valid at any look, θ "), "{screen}");
+    assert_eq!(screen.matches("claim p").count(), 1, "written over:\n{screen}");
+    assert!(screen.contains("(95 %, valid at any look), "), "{screen}");
     terminal.tmux(&["send-keys", "C-c"]);
     let screen = terminal.until("status ");
     let words: Vec<&str> = screen.split_whitespace().collect();

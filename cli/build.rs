@@ -1,7 +1,8 @@
-//! Says which commit the program is built from: `PUNCTUAL_COMMIT`, for `punctual --version`.
+//! Says which commit the program is built from: `PUNCTUAL_COMMIT`, for results, and
+//! `PUNCTUAL_VERSION`, for `punctual --version`.
 //!
-//! For release builds of a git clone; empty in a packaged source, and in a build for development,
-//! which would be built again at each commit. Reads git; writes nothing.
+//! The commit is that of release builds of a git clone; there is none in a packaged source, and in
+//! a build for development, which would be built again at each commit. Reads git; writes nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,8 +35,10 @@ fn main() {
             println!("cargo:rerun-if-changed={}", root.join(log).display());
         }
     }
-    let shown = commit.map_or(String::new(), |commit| format!(" ({commit})"));
-    println!("cargo:rustc-env=PUNCTUAL_COMMIT={shown}");
+    let commit = commit.unwrap_or_default();
+    let shown = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+    println!("cargo:rustc-env=PUNCTUAL_COMMIT={commit}");
+    println!("cargo:rustc-env=PUNCTUAL_VERSION={}{shown}", env!("CARGO_PKG_VERSION"));
 }
 
 /// The commit of a clone, and whether `sources` differ from it; `None` where `root` is no clone of

@@ -17,7 +17,7 @@ use crate::command::measure::Measure;
 use crate::command::soak::SoakArgs;
 
 /// The version, and the commit where this is a release build of a git clone (`build.rs`).
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUNCTUAL_COMMIT"));
+const VERSION: &str = env!("PUNCTUAL_VERSION");
 
 /// How punctual is this machine?
 ///

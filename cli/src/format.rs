@@ -3,7 +3,8 @@
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::sync::LazyLock;
 
 pub(crate) use punctual_analysis::plain::plain;
@@ -17,14 +18,16 @@ const NARROWEST: usize = 40;
 
 /// Columns of a page: those of the terminal, 80 at most, and elsewhere.
 pub(crate) fn width() -> usize {
-    static COLUMNS: LazyLock<usize> = LazyLock::new(|| {
-        let terminal = std::io::stdout().is_terminal();
-        let size = terminal.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
-        let columns = size.flatten().map_or(WIDTH, |size| usize::from(size.ws_col));
-        // A terminal that does not know says 0.
-        if columns == 0 { WIDTH } else { columns.clamp(NARROWEST, WIDTH) }
-    });
+    static COLUMNS: LazyLock<usize> =
+        LazyLock::new(|| columns(&std::io::stdout()).clamp(NARROWEST, WIDTH));
     *COLUMNS
+}
+
+/// Columns of a terminal; those of a page where it is none, or does not know.
+pub(crate) fn columns(of: &(impl AsFd + IsTerminal)) -> usize {
+    let size = of.is_terminal().then(|| rustix::termios::tcgetwinsize(of).ok());
+    let columns = size.flatten().map(|size| usize::from(size.ws_col));
+    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }
 
 /// How an answer is coloured, where there are colours.

@@ -12,6 +12,7 @@ use super::rates::pooled;
 use super::series::{Cells, bounds_ns, count};
 use crate::quantile::Probability;
 use crate::rng::Rng;
+use crate::summary::SummaryStats;
 
 /// The quantiles that are compared.
 pub const QUANTILES: [Probability; 4] =
@@ -88,14 +89,18 @@ impl Quantiles {
 }
 
 /// All of [`QUANTILES`] that n supports on both sides.
-pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles> {
+pub(super) fn quantiles(
+    sides: [&[Part<'_>]; 2],
+    shown: [Option<&SummaryStats>; 2],
+    ordered: bool,
+) -> Vec<Quantiles> {
     let all = pooled(sides);
     let totals = sides.map(|side| pooled([side, &[]]));
     let releases = [count(&totals[0]), count(&totals[1])];
     let mut found: Vec<Quantiles> = QUANTILES
         .into_iter()
         .filter(|p| releases.iter().all(|&n| p.is_supported(n)))
-        .map(|p| unsampled(p, &totals))
+        .map(|p| unsampled(p, &totals, shown))
         .collect();
     let tested: Vec<usize> = (0..found.len())
         .filter(|&at| ordered && is_enough(sides, &all, releases, found[at].p))
@@ -127,8 +132,8 @@ pub(super) fn quantiles(sides: [&[Part<'_>]; 2], ordered: bool) -> Vec<Quantiles
     found
 }
 
-/// A quantile of both sides before resampling.
-fn unsampled(p: Probability, totals: &[Cells; 2]) -> Quantiles {
+/// A quantile of both sides before resampling: as results show it, where they do.
+fn unsampled(p: Probability, totals: &[Cells; 2], shown: [Option<&SummaryStats>; 2]) -> Quantiles {
     let value = |cells: &Cells| {
         let releases = count(cells) as f64;
         let cells = cells.iter().map(|&(cell, count)| (cell, count as f64));
@@ -140,7 +145,10 @@ fn unsampled(p: Probability, totals: &[Cells; 2]) -> Quantiles {
     });
     Quantiles {
         p,
-        values_ns: totals.each_ref().map(value),
+        values_ns: [0, 1].map(|side| {
+            let shown = shown[side].and_then(|stats| stats.quantile(p));
+            shown.unwrap_or_else(|| value(&totals[side]))
+        }),
         // Below 256 ns each whole nanosecond has a bucket.
         resolution_ns: widths[0].max(widths[1]) - 1.0,
         replicates: Vec::new(),
@@ -292,7 +300,7 @@ mod tests {
     fn a_shift_is_in_its_interval_and_the_seed_repeats() {
         let (a, b) = (series(1, 60_000, 5_000.0), series(2, 60_000, 5_500.0));
         let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
-        let found = quantiles([&a, &b], true);
+        let found = quantiles([&a, &b], [None; 2], true);
         assert_eq!(found.len(), 4);
         for quantile in &found {
             assert!(quantile.is_tested(), "{}", quantile.p);
@@ -302,7 +310,7 @@ mod tests {
             assert_eq!(quantile.interval(0.000_5), None, "no resample lies that far out");
         }
         assert!(found[0].p_value() < 0.002, "all resamples say so");
-        let again = quantiles([&a, &b], true);
+        let again = quantiles([&a, &b], [None; 2], true);
         assert_eq!(found[3].replicates, again[3].replicates);
     }
 }

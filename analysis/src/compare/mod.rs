@@ -17,6 +17,7 @@ pub mod series;
 mod words;
 
 use crate::claim::bound::CONFIDENCE;
+use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
 pub use dispersion::Part;
 use holm::{Tested, holm};
@@ -31,6 +32,9 @@ pub struct Runs<'a> {
     pub name: &'a str,
     /// Its parts in A and in B.
     pub sides: [&'a [Part<'a>]; 2],
+    /// Its quantiles in A and in B as results show them, where a side is one run: they are shown,
+    /// instead of those of the parts, which stand within a bucket.
+    pub shown: [Option<&'a SummaryStats>; 2],
     /// Thresholds to compare at, in addition to those at fixed ranks, ns.
     pub thresholds_ns: &'a [i64],
     /// Whether to test counts whose order is not known, as if cycles were independent.
@@ -54,7 +58,7 @@ impl<'a> Prepared<'a> {
             runs: *runs,
             ordered,
             rates: cells.into_iter().map(|cell| Counts::of(sides, cell)).collect(),
-            quantiles: quantiles(sides, ordered),
+            quantiles: quantiles(sides, runs.shown, ordered),
         }
     }
 

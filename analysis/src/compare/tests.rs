@@ -26,7 +26,13 @@ pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> LatenessSeries
 
 pub(super) fn verdict_of(a: &LatenessSeries, b: &LatenessSeries) -> RunComparison {
     let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
-    let runs = Runs { name: "idle", sides: [&a, &b], thresholds_ns: &[], as_if_independent: false };
+    let runs = Runs {
+        name: "idle",
+        sides: [&a, &b],
+        shown: [None; 2],
+        thresholds_ns: &[],
+        as_if_independent: false,
+    };
     compare(&[runs]).0.remove(0)
 }
 
@@ -80,7 +86,13 @@ fn a_histogram_alone_has_no_verdict_unless_requested() {
     assert!(verdict_of(&a, &b).statement.contains("order of the cycles"));
     let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
     let sides = [&a[..], &b[..]];
-    let runs = Runs { name: "x", sides, thresholds_ns: &[50_000], as_if_independent: true };
+    let runs = Runs {
+        name: "x",
+        sides,
+        shown: [None; 2],
+        thresholds_ns: &[50_000],
+        as_if_independent: true,
+    };
     assert_eq!(compare(&[runs]).0[0].verdict, Verdict::Worse);
 }
 

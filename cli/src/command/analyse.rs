@@ -45,7 +45,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     let claims = (&args.report.claims[..], args.report.strict);
     envelope.verdict.judge_claims(&runs, claims, envelope.incomplete);
     let question = Question { incomplete: envelope.incomplete, ..Question::default() };
-    let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
+    let judged = report::judged(runs, &[], &envelope, &question);
     let report = Report { envelope, body: judged.into() };
     super::write_in(&report, json, args.report.detail(Detail::Long))?;
     Ok(Exit::of(&report))

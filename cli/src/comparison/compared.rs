@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use punctual_analysis::compare::{Part, Runs, Verdict, compare, together};
+use punctual_analysis::summary::SummaryStats;
 
 use super::differences;
 use super::recorded::{Recorded, RecordedRun};
@@ -20,6 +21,8 @@ pub(crate) struct Side {
 struct Matched<'a> {
     name: &'a str,
     parts: [Vec<Part<'a>>; 2],
+    /// The quantiles of a side that is one run.
+    shown: [Option<&'a SummaryStats>; 2],
 }
 
 /// Compares every side after the first with the first. `anyway` takes counts without an order as if
@@ -49,6 +52,7 @@ pub(crate) fn compare_sides(
         .map(|run| Runs {
             name: run.name,
             sides: [&run.parts[0], &run.parts[1]],
+            shown: run.shown,
             thresholds_ns,
             as_if_independent: anyway,
         })
@@ -95,6 +99,7 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
                     run.left_out = run.left_out.saturating_add(series.missed);
                     *series = wakes;
                 }
+                run.lateness_ns = run.wakes_ns.clone();
             }
         }
     }
@@ -152,10 +157,23 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
     };
     let others = names(b);
     if let ([name], [other], true) = (&names(a)[..], &others[..], anyway) {
-        return vec![Matched { name, parts: [parts(a, name), parts(b, other)] }];
+        let (parts, shown) = ([parts(a, name), parts(b, other)], [shown(a, name), shown(b, other)]);
+        return vec![Matched { name, parts, shown }];
     }
     let both = names(a).into_iter().filter(|name| others.contains(name));
-    both.map(|name| Matched { name, parts: [parts(a, name), parts(b, name)] }).collect()
+    let both = both.map(|name| {
+        let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
+        Matched { name, parts, shown }
+    });
+    both.collect()
+}
+
+/// The quantiles of the one run of a side with this name.
+fn shown<'a>(side: &'a Side, name: &str) -> Option<&'a SummaryStats> {
+    let runs = side.results.iter().flat_map(|result| &result.runs);
+    let mut runs = runs.filter(|run| run.name == name);
+    let only = runs.next().filter(|_| runs.next().is_none());
+    only.and_then(|run| run.lateness_ns.as_ref())
 }
 
 /// The differences of every result from the first one of A.

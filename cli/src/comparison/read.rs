@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
+use punctual_core::time::{Instant, Period};
 
 use super::recorded::{RUNS_MAX, Recorded, RecordedRun};
 use crate::report::{Report, Run, Setup};
@@ -52,10 +54,20 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
     let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
+    let of: Vec<Option<&String>> = info.runs.iter().map(|run| run.part_of.as_ref()).collect();
+    // Those that count as one are in the place of the first of them.
+    let first = |run: usize| {
+        let joined = of[run].and_then(|_| of.iter().position(|other| *other == of[run]));
+        joined.unwrap_or(run)
+    };
+    let mut recordings: Vec<Option<Recording>> = info.runs.iter().map(|_| None).collect();
     while let Some(block) = file.next_block() {
-        let period_ns = info.runs[block.run].period_ns;
-        let builder = builders[block.run].get_or_insert_with(|| Builder::new(period_ns, true));
+        let run = &info.runs[block.run];
+        let new = || Builder::new(run.period_ns, true);
+        let builder = builders[block.run].get_or_insert_with(new);
         block.samples.iter().for_each(|sample| builder.push(sample));
+        let whole = &mut recordings[first(block.run)];
+        whole.get_or_insert_with(|| recording(run)).extend(block.samples);
     }
     if let Some(FileEnding::Damaged { at_byte, why }) = file.ending() {
         bail!("{shown}: damaged at byte {at_byte}: {why}");
@@ -68,8 +80,9 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
             builder.unwrap_or_else(|| Builder::new(0, true)).finish_with(missed, unrecorded)
         })
         .collect();
-    let lost: Vec<u64> =
-        (0..info.runs.len()).map(|run| file.counts(run).map_or(0, |counts| counts.2)).collect();
+    let counts: Vec<(u64, u64)> = (0..info.runs.len())
+        .map(|run| file.counts(run).map_or((0, 0), |(_, missed, lost)| (missed, lost)))
+        .collect();
     let machine = info.machine.clone().and_then(|facts| serde_json::from_value(facts).ok());
     Ok(Recorded {
         from,
@@ -80,15 +93,21 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         machine,
         session: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
-        runs: grouped(&info, series, &lost),
+        runs: grouped(&info, series, recordings, &counts),
     })
 }
 
 /// The runs, those that count as one together.
-fn grouped(info: &FileInfo, series: Vec<LatenessSeries>, lost: &[u64]) -> Vec<RecordedRun> {
+fn grouped(
+    info: &FileInfo,
+    series: Vec<LatenessSeries>,
+    recordings: Vec<Option<Recording>>,
+    counts: &[(u64, u64)],
+) -> Vec<RecordedRun> {
     let mut runs: Vec<RecordedRun> = Vec::new();
-    for ((run, series), &unrecorded) in info.runs.iter().zip(series).zip(lost) {
-        let name = run.part_of.as_ref().unwrap_or(&run.name);
+    let of_run = info.runs.iter().zip(series).zip(recordings).zip(counts);
+    for (((run, series), recording), &(_, unrecorded)) in of_run {
+        let name = name(run);
         let joins = |other: &&mut RecordedRun| run.part_of.is_some() && other.name == *name;
         if let Some(together) = runs.iter_mut().find(joins) {
             together.setup.load.extend(run.load.iter().cloned());
@@ -97,17 +116,44 @@ fn grouped(info: &FileInfo, series: Vec<LatenessSeries>, lost: &[u64]) -> Vec<Re
             together.unrecorded = together.unrecorded.saturating_add(unrecorded);
             together.parts.push(series);
         } else {
+            let is_one = |of: &RunInfo| match &run.part_of {
+                Some(_) => of.part_of == run.part_of,
+                None => std::ptr::eq(of, run),
+            };
+            let same = || info.runs.iter().zip(counts).filter(|(of, _)| is_one(of));
+            let missed = same().map(|(_, counts)| counts.0).fold(0, u64::saturating_add);
+            let lost = same().map(|(_, counts)| counts.1).fold(0, u64::saturating_add);
+            let figures = recording.map(|recording| recording.finish_with(missed, lost));
+            let stats = figures.map(|of| (of.lateness_ns, of.wakes.stats)).unzip();
             runs.push(RecordedRun {
                 name: name.clone(),
                 setup: setup(run),
                 cold_left_out: true,
                 unrecorded,
                 left_out: 0,
+                lateness_ns: stats.0,
+                wakes_ns: stats.1,
                 parts: vec![series],
             });
         }
     }
     runs
+}
+
+/// What a run counts in: its own name, or that of the runs that it is one with.
+fn name(run: &RunInfo) -> &String {
+    run.part_of.as_ref().unwrap_or(&run.name)
+}
+
+/// The figures of a run as results show them.
+fn recording(run: &RunInfo) -> Recording {
+    Recording::new(RecordingConfig {
+        period: Period::from_ns(run.period_ns),
+        epoch: Instant::from_ns(run.epoch_ns),
+        leave_out_cold: true,
+        thresholds_ns: Vec::new(),
+        releases: ReleaseInstants::Known,
+    })
 }
 
 fn setup(run: &RunInfo) -> Setup {
@@ -145,6 +191,8 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             cold_left_out: true,
             unrecorded: run.outcome.unrecorded,
             left_out: 0,
+            lateness_ns: Some(outcome.lateness_ns.clone()),
+            wakes_ns: Some(outcome.wakes.stats.clone()),
             parts: vec![series],
         }
     };

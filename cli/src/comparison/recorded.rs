@@ -2,6 +2,7 @@
 
 use punctual_analysis::compare::series::LatenessSeries;
 pub(crate) use punctual_analysis::import::samples::RUNS_MAX;
+use punctual_analysis::summary::SummaryStats;
 use punctual_host::facts::MachineFacts;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,12 @@ pub(crate) struct RecordedRun {
     /// Missed releases that `parts` leave out, where they are of wakes alone.
     #[serde(default)]
     pub(crate) left_out: u64,
+    /// Lateness of all its releases, as results show it, where it is known.
+    #[serde(default)]
+    pub(crate) lateness_ns: Option<SummaryStats>,
+    /// Of its wakes alone.
+    #[serde(default)]
+    pub(crate) wakes_ns: Option<SummaryStats>,
     /// What it gave: one series for each load that counts in it.
     pub(crate) parts: Vec<LatenessSeries>,
 }

@@ -10,7 +10,7 @@ use punctual::drain::SampleFile;
 use punctual_analysis::import::info::{FileInfo, RunInfo};
 use punctual_analysis::import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
-use punctual_lab::experiment::{Standing, Standings};
+use punctual_lab::experiment::{RunSoFar, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
 use punctual_os::scheduler::SchedPolicy;
 
@@ -25,7 +25,7 @@ pub(super) struct Samples<'a> {
     machine: &'a MachineFacts,
     follows: Option<String>,
     started: jiff::Timestamp,
-    /// How the claims stand, once it has begun, and how many conditions there are.
+    /// The figures so far, once it has begun, and how many conditions there are.
     standings: Option<(Standings, usize)>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Samples<'a> {
                 let merged = self.watch.merge && index > 0;
                 runs.push(RunInfo {
                     name: run_name(plan, stream, &condition.name),
-                    part_of: merged.then(|| UNDER_LOAD.to_owned()),
+                    part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
                     cpu: stream.cpu.unwrap_or_default(),
                     period_ns: grid.period().as_ns(),
                     epoch_ns: grid.first().as_ns(),
@@ -121,8 +121,8 @@ impl Destination for Samples<'_> {
         Ok(Begun { sink, file })
     }
 
-    fn standing(&self, condition: usize) -> Option<Standing> {
-        let (standings, conditions) = self.standings.as_ref()?;
-        standings.farthest((condition..standings.runs()).step_by((*conditions).max(1)))
+    fn so_far(&self, condition: usize) -> Vec<Option<RunSoFar>> {
+        let of = self.standings.as_ref();
+        of.map_or_else(Vec::new, |(standings, conditions)| standings.so_far(condition, *conditions))
     }
 }

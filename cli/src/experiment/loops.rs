@@ -201,7 +201,7 @@ fn made(
     let judged = match question {
         Some(question) => {
             let question = Question { incomplete: envelope.incomplete, ..question };
-            report::judged(runs, &rows, envelope.machine.as_ref(), &question)
+            report::judged(runs, &rows, &envelope, &question)
         }
         None => Judged { runs, ..Judged::default() },
     };

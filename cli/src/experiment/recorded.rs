@@ -33,13 +33,15 @@ pub(super) fn recorded(
                 together.parts.push(part);
                 continue;
             }
-            let setup = runs.iter().find(|run| run.name == name).map(|run| run.setup.clone());
+            let run = runs.iter().find(|run| run.name == name);
             found.push(RecordedRun {
                 name,
-                setup: setup.unwrap_or_default(),
+                setup: run.map(|run| run.setup.clone()).unwrap_or_default(),
                 cold_left_out: !keep_cold,
                 unrecorded: outcome.unrecorded,
                 left_out: 0,
+                lateness_ns: run.map(|run| run.outcome.lateness_ns.clone()),
+                wakes_ns: run.map(|run| run.outcome.wakes.stats.clone()),
                 parts: vec![part],
             });
         }

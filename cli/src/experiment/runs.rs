@@ -81,6 +81,7 @@ impl Maker<'_> {
             missed: outcome.missed.unwrap_or_default(),
             censored: outcome.censored,
             lateness_ns: outcome.lateness_ns,
+            steal_ns: self.of.runs[self.of.plan.run(number, condition)].steal_ns,
             loads: loads(&self.loads[condition]),
         }
     }
@@ -104,6 +105,7 @@ impl Maker<'_> {
                 of.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
             ),
             preempted: Some(of.iter().map(|run| run.usage.involuntary_switches).sum()),
+            steal_ns: of.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
             floor_ns: Some(self.floor_ns),
             approach: of.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),

@@ -4,11 +4,11 @@
 //! Plain data with its words, the same in text, JSON and the page.
 
 use punctual_analysis::verdict::{Deadline, Stands};
-use punctual_host::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::advice::{self, Advice};
+use super::Envelope;
+use super::advice::{self, Advice, Seen};
 use super::body::Judged;
 use super::run::{LoadRow, Run};
 use super::verdict::{self, Question};
@@ -38,7 +38,7 @@ pub(crate) struct LoopLine {
 pub(crate) fn judged(
     runs: Vec<Run>,
     rows: &[LoadRow],
-    facts: Option<&MachineFacts>,
+    envelope: &Envelope,
     question: &Question<'_>,
 ) -> Judged {
     let verdicts = verdict::of(&runs, question);
@@ -64,8 +64,11 @@ pub(crate) fn judged(
     let headline = Headline {
         question: (!loops.is_empty()).then(|| verdict::heading(question)),
         loops,
-        advice: match facts {
-            Some(facts) if failing => advice::of(facts, rows),
+        advice: match &envelope.machine {
+            Some(facts) if failing => {
+                let session = envelope.session.as_ref();
+                advice::of(&Seen { facts, session, runs: &runs, rows })
+            }
             _ => Vec::new(),
         },
     };

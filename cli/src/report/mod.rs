@@ -68,6 +68,10 @@ pub(crate) struct Envelope {
     pub(crate) tool: String,
     /// The tool's version.
     pub(crate) version: String,
+    /// The commit that it was built from, with ", modified" where the sources differed from it;
+    /// null in a build for development or from a source package.
+    #[serde(default)]
+    pub(crate) commit: Option<String>,
     /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
     pub(crate) experiment: String,
     /// When it started, in UTC (RFC 3339); null if the data do not record it.
@@ -140,6 +144,7 @@ impl Envelope {
             schema: SCHEMA,
             tool: "punctual".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: Some(env!("PUNCTUAL_COMMIT")).filter(|id| !id.is_empty()).map(str::to_owned),
             experiment: experiment.to_owned(),
             started_at: None,
             incomplete: false,

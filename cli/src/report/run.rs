@@ -31,6 +31,11 @@ pub(crate) struct Run {
     pub(crate) page_faults: Option<u64>,
     /// Times that the loop's thread was preempted.
     pub(crate) preempted: Option<u64>,
+    /// Time that the host took from the loop's CPU while it ran, as the kernel counts it in steps
+    /// of 10 ms (steal); null if the data do not record it. Releases that it delayed are counted
+    /// like all others.
+    #[serde(default)]
+    pub(crate) steal_ns: Option<u64>,
     /// Cost of a timestamp: the resolution of all numbers here.
     pub(crate) floor_ns: Option<f64>,
     /// How the wait came to its releases at the end; null for a wait that does not spin.
@@ -56,6 +61,7 @@ impl Run {
             cpu_load: None,
             page_faults: None,
             preempted: None,
+            steal_ns: None,
             floor_ns: None,
             approach: None,
             loads: Vec::new(),
@@ -177,6 +183,9 @@ pub(crate) struct LoadRow {
     pub(crate) censored: u64,
     /// Lateness of all releases, as in `runs`.
     pub(crate) lateness_ns: SummaryStats,
+    /// Time that the host took from the loop's CPU meanwhile, as in `runs`.
+    #[serde(default)]
+    pub(crate) steal_ns: Option<u64>,
     /// What it did.
     pub(crate) loads: Vec<Load>,
 }

@@ -242,7 +242,11 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
     let supported = matches!(result.class, SteppingClass::Good | SteppingClass::Fair);
-    let seen = format!("max |interval| {} of {} cycles", format::ns(Some(worst)), format::count(n));
+    let seen = format!(
+        "intervals are off by up to {} in {} cycles",
+        format::ns(Some(worst)),
+        format::count(n)
+    );
     let (answer, statement) = match supported {
         true if lost > 0 => (
             Answer::Unknown,

@@ -191,13 +191,11 @@ fn compared(dir: &Dir, path: &str, result: &Value, known: &[i64]) {
     let rates = of["rates"].as_array().expect("rates");
     let near =
         |rate: &&Value| (3e6..3.03e6).contains(&rate["threshold_ns"].as_f64().unwrap_or(0.0));
-    // A comparison's quantiles stand within their bucket, at most 1/128 away.
     let quantiles = of["quantiles"].as_array().expect("quantiles");
     for (key, of) in ["p50", "p90", "p99", "p99_9"].into_iter().zip(quantiles) {
         let right = result["runs"][0]["lateness_ns"][key].as_f64().expect("known");
         for side in ["a_ns", "b_ns"] {
-            let ns = of[side].as_f64().expect("known");
-            assert!((ns - right).abs() <= right / 128.0, "{key}: {ns} for {right}");
+            assert_eq!(of[side].as_f64(), Some(right), "{key}");
         }
     }
     let rate = rates.iter().find(near).expect("the threshold");

@@ -1,8 +1,8 @@
 //! What an experiment reports while it runs.
 
-use punctual_core::time::Span;
+use punctual_core::time::{Period, Span};
 
-use super::standing::Standing;
+use super::standing::RunSoFar;
 
 /// How far an experiment is.
 #[derive(Clone, Copy, Debug)]
@@ -11,12 +11,22 @@ pub struct ExperimentProgress {
     pub left: Span,
     /// The condition that runs.
     pub condition: usize,
-    /// The worst value of all threads so far, in any condition.
+    /// The longest gap of all threads so far; `None` where there are loops, which have figures of
+    /// their own ([`LoopSoFar`]).
     pub worst: Option<Span>,
-    /// Values of all threads so far: cycles, or gaps.
+    /// Gaps of all threads so far.
     pub count: u64,
-    /// Missed releases of all threads so far.
-    pub missed: u64,
+}
+
+/// One loop, and what it saw so far.
+#[derive(Clone, Debug)]
+pub struct LoopSoFar {
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// Its period.
+    pub period: Period,
+    /// Its figures under the condition that runs; `None` until there are samples.
+    pub run: Option<RunSoFar>,
 }
 
 /// Something that is reported.
@@ -28,8 +38,8 @@ pub enum ExperimentEvent<'a> {
         progress: &'a ExperimentProgress,
         /// The name of the condition that runs.
         condition: &'a str,
-        /// How the claim that is farthest from being shown stands.
-        standing: Option<&'a Standing>,
+        /// Each loop so far; none in an experiment without loops.
+        loops: &'a [LoopSoFar],
     },
     /// Nothing more comes.
     Ended,

@@ -8,8 +8,7 @@ use punctual_core::time::Span;
 use punctual_host::facts::MachineFacts;
 use punctual_os::affinity;
 
-use super::event::{ExperimentEvent, ExperimentProgress, Observer};
-use super::standing::Standing;
+use super::event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
 
 /// A load ends by itself this much after its block, whatever becomes of its parent.
@@ -68,10 +67,10 @@ impl<'l> Loading<'l> {
         Self { conditions, bounds, launcher, running: None, observer }
     }
 
-    /// Reports to the observer how far the experiment is, and how its claims stand.
-    pub fn report(&mut self, progress: &ExperimentProgress, standing: Option<&Standing>) {
+    /// Reports to the observer how far the experiment and each of its loops is.
+    pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
         let condition = self.conditions.get(progress.condition).map_or("", |of| of.name.as_str());
-        self.observer.event(&ExperimentEvent::Progress { progress, condition, standing });
+        self.observer.event(&ExperimentEvent::Progress { progress, condition, loops });
     }
 
     /// What the loads of each condition did: the mean rate over the blocks that gave one.
@@ -123,7 +122,7 @@ impl BackgroundLoads for Loading<'_> {
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {
-        self.report(progress, None);
+        self.report(progress, &[]);
     }
 }
 

@@ -11,6 +11,7 @@ mod event;
 mod loading;
 mod safety;
 mod standing;
+mod steal;
 
 use std::error::Error;
 use std::io;
@@ -27,10 +28,11 @@ use crate::load::{Launcher, LoadReport, LoadSpec};
 
 pub use clock::ClockFacts;
 pub(crate) use companion::{Lookout, keep_to, watchdog};
-pub use event::{ExperimentEvent, ExperimentProgress, Observer};
+pub use event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
 pub use loading::{BackgroundLoads, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
-pub use standing::{Standing, Standings, StandingsWriter};
+pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
+pub(crate) use steal::StealTicks;
 
 /// An experiment with all its choices made.
 pub trait Experiment: Sized {

@@ -1,8 +1,8 @@
-//! How the claims stand while an experiment runs: computed on the drain's thread, reported with the
-//! progress.
+//! The figures of each loop and how the claims stand while an experiment runs: computed on the
+//! drain's thread, reported with the progress.
 //!
-//! The loops' threads know nothing of it: the drain's thread puts a standing here some times a
-//! second, the coordinator reads it. LoadBounds are those that hold at every look.
+//! The loops' threads know nothing of it: the drain's thread puts them here twice a second, the
+//! coordinator reads them. Bounds of claims are those that hold at every look.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use punctual_analysis::claim::anytime;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::recording::Recording;
+use punctual_analysis::summary::SummaryStats;
 
-/// How often a standing is computed anew, for each run.
+/// How often figures and standing are computed anew, for each run.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// How one claim stands on one run.
@@ -29,12 +30,25 @@ pub struct Standing {
     pub theta: f64,
 }
 
-/// The standings of all runs, shared.
+/// The figures of one run so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunSoFar {
+    /// Lateness of its releases, missed ones included.
+    pub lateness_ns: SummaryStats,
+    /// Its releases: those that ran, and those that were missed.
+    pub releases: u64,
+    /// Missed releases.
+    pub missed: u64,
+    /// The claim that is farthest from being shown.
+    pub standing: Option<Standing>,
+}
+
+/// The figures of all runs, shared.
 #[derive(Clone, Debug)]
 pub struct Standings {
     asks: Vec<Ask>,
-    /// By run: the claim that is farthest from being shown.
-    standings: Arc<Mutex<Vec<Option<Standing>>>>,
+    /// By run; `None` until there are samples.
+    runs: Arc<Mutex<Vec<Option<RunSoFar>>>>,
 }
 
 /// The drain's end: when each run was computed last.
@@ -47,28 +61,28 @@ pub struct StandingsWriter {
 impl Standings {
     /// Nothing is known of `runs` runs yet.
     pub fn new(asks: &[Ask], runs: usize) -> Self {
-        Self { asks: asks.to_vec(), standings: Arc::new(Mutex::new(vec![None; runs])) }
-    }
-
-    /// How many runs there are.
-    pub fn runs(&self) -> usize {
-        self.standings.lock().map_or(0, |standings| standings.len())
+        Self { asks: asks.to_vec(), runs: Arc::new(Mutex::new(vec![None; runs])) }
     }
 
     /// The end that the drain holds.
     pub fn writer(&self) -> StandingsWriter {
-        StandingsWriter { standings: self.clone(), last: vec![None; self.runs()] }
+        let runs = self.runs.lock().map_or(0, |runs| runs.len());
+        StandingsWriter { standings: self.clone(), last: vec![None; runs] }
     }
 
-    /// The claim farthest from being shown among some runs.
-    pub fn farthest(&self, runs: impl IntoIterator<Item = usize>) -> Option<Standing> {
-        let standings = self.standings.lock().ok()?;
-        let of = runs.into_iter().filter_map(|run| standings.get(run)?.clone());
-        of.max_by(|a, b| a.distance().total_cmp(&b.distance()))
+    /// The figures of every `step`th run from `first` on: those of each loop under one condition.
+    pub fn so_far(&self, first: usize, step: usize) -> Vec<Option<RunSoFar>> {
+        let Ok(runs) = self.runs.lock() else { return Vec::new() };
+        runs.iter().skip(first).step_by(step.max(1)).cloned().collect()
     }
 }
 
 impl Standing {
+    /// The one farthest from being shown.
+    pub fn farthest<'a>(of: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        of.into_iter().max_by(|a, b| a.distance().total_cmp(&b.distance()))
+    }
+
     /// How many times what was claimed the bound is.
     fn distance(&self) -> f64 {
         self.p_upper / self.ask.p()
@@ -83,17 +97,24 @@ impl Standing {
 }
 
 impl StandingsWriter {
-    /// Computes how run `run` stands, unless that was done just now.
+    /// Computes the figures of run `run`, unless that was done just now.
     pub fn look(&mut self, run: usize, recording: &Recording) {
         let now = Instant::now();
-        if self.standings.asks.is_empty() || self.last[run].is_some_and(|last| now - last < EVERY) {
+        if self.last[run].is_some_and(|last| now - last < EVERY) {
             return;
         }
         self.last[run] = Some(now);
         let of = self.standings.asks.iter().filter_map(|ask| Standing::of(ask, recording));
-        let farthest = of.max_by(|a, b| a.distance().total_cmp(&b.distance()));
-        if let Ok(mut all) = self.standings.standings.lock() {
-            all[run] = farthest;
+        let of: Vec<Standing> = of.collect();
+        let (samples, missed) = (recording.samples(), recording.gaps());
+        let so_far = RunSoFar {
+            lateness_ns: recording.lateness_so_far(),
+            releases: samples.saturating_add(missed),
+            missed,
+            standing: Standing::farthest(&of).cloned(),
+        };
+        if let Ok(mut all) = self.standings.runs.lock() {
+            all[run] = Some(so_far);
         }
     }
 }
@@ -116,15 +137,20 @@ mod tests {
             recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
         }
         let standings = Standings::new(&asks, 2);
-        assert_eq!(standings.farthest(0..2), None);
+        assert_eq!(standings.so_far(0, 1), [None, None]);
         let mut writer = standings.writer();
         writer.look(1, &recording);
-        let standing = standings.farthest(0..2).expect("computed");
+        let so_far = standings.so_far(0, 1)[1].clone().expect("computed");
+        assert_eq!((so_far.releases, so_far.missed), (10_000, 0));
+        let of = &so_far.lateness_ns;
+        assert_eq!((of.min, of.max), (Some(5_000.0), Some(60_000.0)));
+        assert!(of.p50.is_some_and(|ns| (5_000.0..5_010.0).contains(&ns)), "{of:?}");
+        let standing = so_far.standing.clone().expect("two claims");
         assert_eq!((standing.ask, standing.seen, standing.n), (asks[1], 0, 10_000));
         assert!((3.5e-4..4.5e-4).contains(&standing.p_upper), "{}", standing.p_upper);
         // At once again: not computed.
         writer.look(1, &Recording::new(RecordingConfig::default()));
-        assert_eq!(standings.farthest([1]), Some(standing));
-        assert_eq!(standings.farthest([0]), None);
+        assert_eq!(standings.so_far(1, 2), [Some(so_far)]);
+        assert_eq!(standings.so_far(0, 2), [None]);
     }
 }

@@ -8,19 +8,17 @@ use std::collections::HashMap;
 use punctual_host::root::{Read, Root};
 
 use super::outcome::Interrupt;
+use crate::experiment::StealTicks;
 
 /// MSR_SMI_COUNT (Intel SDM volume 4).
 const SMI_COUNT: u32 = 0x34;
-/// One step of /proc/stat: USER_HZ is 100 on every architecture in use (proc_stat(5)).
-const STEP_NS: u64 = 10_000_000;
 /// Kinds of interrupts that are named for a CPU, at most.
 const KINDS_MAX: usize = 5;
 
 /// The counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Accounts {
-    /// By CPU, in steps.
-    steal: Option<HashMap<u32, u64>>,
+    steal: StealTicks,
     /// By kind and CPU.
     interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
     smi: Option<u64>,
@@ -32,7 +30,7 @@ impl Accounts {
         let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
         let smi = smi_cpu.and_then(|cpu| text(root.read_msr(cpu, SMI_COUNT)));
         Self {
-            steal: text(root.read("/proc/stat")).map(|text| steal(&text)),
+            steal: StealTicks::read(root),
             interrupts: text(root.read("/proc/interrupts")).and_then(|text| interrupts(&text)),
             smi: smi.and_then(|text| text.trim().parse().ok()),
         }
@@ -40,8 +38,7 @@ impl Accounts {
 
     /// What the host took from a CPU since `before`, ns.
     pub(super) fn steal_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
-        let (now, then) = (self.steal.as_ref()?.get(&cpu)?, before.steal.as_ref()?.get(&cpu)?);
-        Some(now.saturating_sub(*then).saturating_mul(STEP_NS))
+        self.steal.since_ns(&before.steal, cpu)
     }
 
     /// The interrupts of a CPU since `before`, and the kinds that came most often.
@@ -64,16 +61,6 @@ impl Accounts {
     pub(super) fn smi(&self, before: &Self) -> Option<u64> {
         Some(self.smi?.saturating_sub(before.smi?))
     }
-}
-
-/// The eighth number of each CPU's line (proc_stat(5)).
-fn steal(text: &str) -> HashMap<u32, u64> {
-    let line = |line: &str| {
-        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
-        let cpu = words.next().filter(|_| !line.starts_with("cpu "))?.parse().ok()?;
-        Some((cpu, words.nth(7)?.parse().ok()?))
-    };
-    text.lines().filter_map(line).collect()
 }
 
 /// By kind and CPU: a head that names the online CPUs, then a line a kind (proc_interrupts(5)).
@@ -104,25 +91,11 @@ mod tests {
 
     use super::*;
 
-    const STAT: &str = "cpu  10 0 5 900 3 0 1 70 0 0\ncpu0 5 0 2 450 1 0 0 30 0 0\n\
-                        cpu2 5 0 3 450 2 0 1 40 0 0\nintr 5 1\nctxt 7\n";
-
     fn table(timer: u64) -> String {
         format!(
             "           CPU0       CPU2       \n  1:          0          9   IO-APIC   1-edge      \
              i8042\nLOC:       {timer}        200   Local timer interrupts\nERR:          0\n"
         )
-    }
-
-    #[test]
-    fn steal_is_told_by_cpu() {
-        assert_eq!(steal(STAT), HashMap::from([(0, 30), (2, 40)]));
-        let at = |text: &str| Accounts { steal: Some(steal(text)), ..Accounts::default() };
-        let later = at(&STAT.replace(" 40 0 0", " 43 0 0"));
-        assert_eq!(later.steal_ns(&at(STAT), 2), Some(30_000_000));
-        assert_eq!(later.steal_ns(&at(STAT), 0), Some(0));
-        assert_eq!(later.steal_ns(&at(STAT), 1), None);
-        assert_eq!(later.steal_ns(&Accounts::default(), 2), None);
     }
 
     #[test]
@@ -154,7 +127,7 @@ mod tests {
     proptest! {
         #[test]
         fn anything_can_be_read(text in ".*(\n.*){0,4}") {
-            let _ = (steal(&text), interrupts(&text));
+            let _ = interrupts(&text);
         }
     }
 }

@@ -172,7 +172,6 @@ impl Threads<'_> {
                 condition: 0,
                 worst: seen.iter().filter_map(Seen::worst).max(),
                 count: views.iter().map(RingView::count).sum(),
-                missed: 0,
             });
             lookout.look_while(pinned, all_spin);
             if self.stop.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! What all threads of a periodic experiment share.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::AtomicBool;
 
 use punctual::clocks::MachineClock;
 use punctual::follow::Follower;
@@ -15,8 +15,6 @@ pub(super) struct RunContext<'a> {
     pub(super) plan: &'a PeriodicPlan,
     pub(super) grids: &'a [Releases],
     pub(super) watched: &'a [Watched],
-    /// The largest lateness of each stream so far, ns.
-    pub(super) worst_ns: &'a [AtomicI64],
     pub(super) clock: &'a MachineClock,
     pub(super) follower: Option<&'a Follower>,
     pub(super) stop: &'a AtomicBool,

@@ -22,7 +22,7 @@ use super::prepared::Prepared;
 use crate::cost::RecordCost;
 use crate::experiment::{
     BackgroundLoads, Context, Demand, Experiment, ExperimentError, ExperimentProgress, Loading,
-    Measured, Risk, Standing, Taken,
+    LoopSoFar, Measured, Risk, RunSoFar, Taken,
 };
 use crate::load::LoadSpec;
 
@@ -59,9 +59,9 @@ pub trait Destination {
         granted: &[SchedPolicy],
     ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
 
-    /// How the claim farthest from being shown stands under a condition. While it runs.
-    fn standing(&self, _condition: usize) -> Option<Standing> {
-        None
+    /// The figures of each stream under a condition, as far as there are any. While it runs.
+    fn so_far(&self, _condition: usize) -> Vec<Option<RunSoFar>> {
+        Vec::new()
     }
 }
 
@@ -119,7 +119,8 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         let granted = prepared.granted()?;
         let grids = prepared.grids().to_vec();
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
-        let mut background = WithStandings { loading: context.loading, destination: &*destination };
+        let mut background =
+            WithFigures { loading: context.loading, destination: &*destination, plan: &plan };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
         let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
@@ -140,13 +141,14 @@ fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
     runs.iter().enumerate().filter_map(of).collect()
 }
 
-/// The loads of the experiment, and its progress with how the claims stand.
-struct WithStandings<'a, 'l, D> {
+/// The loads of the experiment, and its progress with the figures of each loop.
+struct WithFigures<'a, 'l, D> {
     loading: &'a mut Loading<'l>,
     destination: &'a D,
+    plan: &'a PeriodicPlan,
 }
 
-impl<D: Destination> BackgroundLoads for WithStandings<'_, '_, D> {
+impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, D> {
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
         self.loading.begin(condition, length)
     }
@@ -156,8 +158,10 @@ impl<D: Destination> BackgroundLoads for WithStandings<'_, '_, D> {
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {
-        let standing = self.destination.standing(progress.condition);
-        self.loading.report(progress, standing.as_ref());
+        let of = self.destination.so_far(progress.condition);
+        let loops = self.plan.streams.iter().zip(of);
+        let loops = loops.map(|(of, run)| LoopSoFar { cpu: of.cpu, period: of.period, run });
+        self.loading.report(progress, &loops.collect::<Vec<_>>());
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
@@ -133,15 +133,12 @@ impl Prepared {
         let _late_stop = signal::catch_interrupt();
         let (rings, drains, views) = split_all(&storage);
         let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
-        let worst_ns: Vec<AtomicI64> =
-            plan.streams.iter().map(|_| AtomicI64::new(i64::MIN)).collect();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
         let context = RunContext {
             plan: &plan,
             grids: &grids,
             watched: &watched,
-            worst_ns: &worst_ns,
             clock: &clock,
             follower: follower.as_ref(),
             stop,
@@ -154,7 +151,7 @@ impl Prepared {
             let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
             watchdog_thread(scope, &context, &views, &over.done)?;
             let threads = StreamThreads::start(scope, &context, rings)?;
-            let tallies = threads.run_blocks(&context, &views, &handle, background);
+            let tallies = threads.run_blocks(&context, &handle, background);
             over.early.store(tallies.end != ExperimentEnd::Finished, Ordering::Release);
             drop(handle);
             Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
@@ -233,6 +230,7 @@ fn outcomes(
             stalls: tally.stalls,
             approach: tally.approach,
             learned: tally.learned,
+            steal_ns: tally.steal_ns,
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,
             usage: tally.usage,

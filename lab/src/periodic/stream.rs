@@ -3,7 +3,7 @@
 //! Waits for orders between segments, where it may allocate; inside a segment it is the executive's
 //! alone.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual::clocks::wake_cost;
@@ -65,6 +65,8 @@ pub(super) struct Tally {
     pub(super) approach: WakePlan,
     /// What the wait learned, as far as it does.
     pub(super) learned: Option<Learned>,
+    /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
+    pub(super) steal_ns: Option<u64>,
 }
 
 impl Tally {
@@ -95,8 +97,6 @@ pub(super) struct Worker<'a> {
     /// One for each condition.
     pub(super) rings: Vec<Ring<'a>>,
     pub(super) watched: &'a Watched,
-    /// The largest lateness so far, ns.
-    pub(super) worst_ns: &'a AtomicI64,
     pub(super) stop: &'a AtomicBool,
     pub(super) orders: Receiver<Order>,
     pub(super) answers: Sender<Answer>,
@@ -133,8 +133,7 @@ impl Worker<'_> {
             clock.discipline();
             let now = clock.now();
             let first = self.grid.at_or_after(now + LEAD);
-            let observe =
-                Recording { ring, worst_ns: self.worst_ns, beginning: Beginning::new(self.cold) };
+            let observe = Recording { ring, beginning: Beginning::new(self.cold) };
             let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first)
                 .until(clock.at(order.end));
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
@@ -149,6 +148,8 @@ impl Worker<'_> {
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
                 approach: status.plan,
                 learned: status.learned,
+                // The coordinator counts that.
+                steal_ns: None,
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };
@@ -202,7 +203,6 @@ impl Observe for Nowhere<'_> {
 /// Keeps the samples of one block in a ring that outlives it.
 struct Recording<'a, 'b> {
     ring: &'a mut Ring<'b>,
-    worst_ns: &'a AtomicI64,
     beginning: Beginning,
 }
 
@@ -211,11 +211,6 @@ impl Observe for Recording<'_, '_> {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         if job.missed > 0 {
             self.ring.miss(job.missed);
-        }
-        let late_ns = (start - job.release).as_ns();
-        // One writer, so that no locked instruction is needed.
-        if late_ns > self.worst_ns.load(Ordering::Relaxed) {
-            self.worst_ns.store(late_ns, Ordering::Relaxed);
         }
         self.ring.push(Sample::of(job, start, self.beginning.flags()));
     }

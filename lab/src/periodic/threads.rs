@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use punctual::session::Refusal;
 use punctual_core::executive::Ended;
-use punctual_core::ring::{Ring, RingView};
+use punctual_core::ring::Ring;
 use punctual_core::time::{Instant, Span};
+use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
@@ -20,7 +21,7 @@ use super::context::RunContext;
 use super::drain::DrainHandle;
 use super::plan::PeriodicPlan;
 use super::stream::{Answer, Order, Tally, Worker};
-use crate::experiment::{BackgroundLoads, ExperimentEnd, ExperimentProgress};
+use crate::experiment::{BackgroundLoads, ExperimentEnd, ExperimentProgress, StealTicks};
 
 /// The streams' threads, as the coordinator talks to them.
 pub(super) struct StreamThreads {
@@ -60,7 +61,6 @@ impl StreamThreads {
                     .collect(),
                 rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
                 watched: &context.watched[number],
-                worst_ns: &context.worst_ns[number],
                 stop: context.stop,
                 orders: take,
                 answers: to_coordinator.clone(),
@@ -81,7 +81,6 @@ impl StreamThreads {
     pub(super) fn run_blocks(
         self,
         context: &RunContext<'_>,
-        views: &[RingView<'_>],
         drain: &DrainHandle,
         background: &mut dyn BackgroundLoads,
     ) -> Tallies {
@@ -108,19 +107,22 @@ impl StreamThreads {
         }
         let mut edge = Instant::from_ns(now_ns(ClockId::Monotonic));
         let end = edge + context.plan.length();
+        let root = Root::live();
         for block in &context.plan.blocks {
             edge = edge + block.length;
             if let Err(why) = background.begin(block.condition, block.length) {
                 tallies.end = ExperimentEnd::Load(why);
                 break;
             }
+            let before = StealTicks::read(&root);
             for orders in &self.orders {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(Order { condition: block.condition, end: edge });
             }
             let ended = self.await_block(context, &mut tallies, || {
-                background.progress(&survey(context, views, block.condition, end));
+                background.progress(&progress(block.condition, end));
             });
+            tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
             background.end(block.condition);
             drain.flush();
             if ended == Ended::Stopped {
@@ -169,6 +171,22 @@ impl StreamThreads {
 }
 
 impl Tallies {
+    /// Adds what the host took from each stream's CPU during a block.
+    fn steal(
+        &mut self,
+        plan: &PeriodicPlan,
+        condition: usize,
+        now: &StealTicks,
+        before: &StealTicks,
+    ) {
+        for (number, stream) in plan.streams.iter().enumerate() {
+            let steal_ns = stream.cpu.and_then(|cpu| now.since_ns(before, cpu));
+            let tally = &mut self.runs[plan.run(number, condition)];
+            let so_far = [tally.steal_ns, steal_ns];
+            tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);
+        }
+    }
+
     fn note(&mut self, plan: &PeriodicPlan, answer: Answer) {
         match answer {
             Answer::Ready { stream, tid, policy, refused } => {
@@ -185,19 +203,8 @@ impl Tallies {
     }
 }
 
-fn survey(
-    context: &RunContext<'_>,
-    views: &[RingView<'_>],
-    condition: usize,
-    end: Instant,
-) -> ExperimentProgress {
-    let worst_ns = context.worst_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).max();
+/// How far it is; the figures of the loops come from elsewhere.
+fn progress(condition: usize, end: Instant) -> ExperimentProgress {
     let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
-    ExperimentProgress {
-        left: left.max(Span::ZERO),
-        condition,
-        worst: worst_ns.filter(|&ns| ns > i64::MIN).map(Span::from_ns),
-        count: views.iter().map(RingView::count).sum(),
-        missed: views.iter().map(RingView::missed).sum(),
-    }
+    ExperimentProgress { left: left.max(Span::ZERO), condition, worst: None, count: 0 }
 }

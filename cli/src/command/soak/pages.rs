@@ -66,7 +66,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         ..Envelope::of("soak")
     };
     let question = Question { incomplete, ..Question::default() };
-    let judged = report::judged(runs, &[], envelope.machine.as_ref(), &question);
+    let judged = report::judged(runs, &[], &envelope, &question);
     let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
     Report { envelope, body: body.into() }
 }

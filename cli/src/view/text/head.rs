@@ -45,9 +45,12 @@ pub(super) fn refused_briefly(report: &Report) -> String {
     let attempts: Vec<&str> = refused.iter().map(|refused| refused.attempt.as_str()).collect();
     let first = refused.iter().find(|of| of.attempt.starts_with("SCHED_")).unwrap_or(first);
     let price = if first.price.is_empty() { full(&first.explanation.cost) } else { &first.price };
+    let machine = report.envelope.machine.as_ref();
+    let contained = machine.is_some_and(|of| of.virtualization.container.value().is_some());
+    // In a container sudo grants nothing that the container was not given.
     let remedy = match punctual_os::process::euid() {
-        0 => full(&first.explanation.remedy),
-        _ => "Use sudo",
+        1.. if !contained => "Use sudo",
+        _ => full(&first.explanation.remedy),
     };
     let text = format!("refused: {}: {price}. {remedy}.", attempts.join(", "));
     format::wrap(&text, 2) + "\n"

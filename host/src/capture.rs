@@ -11,6 +11,7 @@ pub mod manifest;
 use crate::facts::MachineFacts;
 use crate::root::{Listing, Read, Root, Seen};
 use crate::scrub::Scrub;
+use crate::settings::KernelSettings;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use manifest::{MANIFEST, Manifest, Missing};
@@ -41,6 +42,8 @@ pub fn capture<E: From<io::Error>>(
 ) -> Result<Captured, E> {
     let root = root.recording();
     let facts = MachineFacts::collect(&root);
+    // What rules look at beyond the facts: read, so that it is copied.
+    let _settings = KernelSettings::collect(&root);
     let mut tree = Tree { write, manifest: Manifest::default(), files: 0 };
     for (path, seen) in root.seen() {
         tree.put(&path, seen, scrub)?;
@@ -65,7 +68,7 @@ struct Tree<W> {
 
 impl<E: From<io::Error>, W: FnMut(&str, &[u8]) -> Result<(), E>> Tree<W> {
     fn put(&mut self, path: &str, seen: Seen, scrub: &Scrub) -> Result<(), E> {
-        let shown = scrub.path(path);
+        let shown = filter::path(path, scrub);
         let missing = match seen {
             Seen::File(Read::Text(text)) => {
                 self.files += 1;

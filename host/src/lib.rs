@@ -29,7 +29,9 @@ pub mod fact;
 pub mod facts;
 pub mod identity;
 pub mod root;
+pub mod rules;
 pub mod scrub;
+pub mod settings;
 #[cfg(test)]
 mod testing;
 

@@ -131,6 +131,39 @@ impl Root {
         read
     }
 
+    /// Reads a device that gives a signed number of four bytes, such as `/dev/cpu_dma_latency`, as
+    /// decimal text; captured, it is a text file.
+    pub fn read_device_number(&self, path: &str) -> Read {
+        let read = if self.is_live() {
+            let mut value = [0; 4];
+            let got = File::open(path).and_then(|mut file| file.read_exact(&mut value));
+            got.map_or_else(
+                |error| refusal(&error),
+                |()| Read::Text(i32::from_ne_bytes(value).to_string()),
+            )
+        } else {
+            text(self.file(path))
+        };
+        self.note(path, Seen::File(read.clone()));
+        read
+    }
+
+    /// Reads the kernel's log of this boot; captured, and where the kernel's ring buffer is refused
+    /// or has lost its start, the file at `path`.
+    pub fn read_kernel_log(&self, path: &str) -> Read {
+        let file = || text(self.file(path));
+        let read = match self.is_live().then(kernel_log) {
+            None => file(),
+            Some(Read::Text(log)) if log.contains(LOG_START) => Read::Text(log),
+            Some(ring) => match file() {
+                Read::Text(log) if log.contains(LOG_START) => Read::Text(log),
+                _ => ring,
+            },
+        };
+        self.note(path, Seen::File(read.clone()));
+        read
+    }
+
     /// Lists a directory: at most [`MAX_NAMES`] names, sorted.
     pub fn list(&self, path: &str) -> Listing {
         let listing = self.names(path);
@@ -215,6 +248,23 @@ fn text(bytes: Result<Vec<u8>, Read>) -> Read {
     match bytes {
         Ok(bytes) => Read::Text(String::from_utf8_lossy(&bytes).into_owned()),
         Err(read) => read,
+    }
+}
+
+/// The first line of a kernel's log has it.
+const LOG_START: &str = "Linux version ";
+
+/// The ring buffer of this machine's kernel.
+fn kernel_log() -> Read {
+    let refused = |errno: punctual_os::Errno| refusal(&io::Error::from_raw_os_error(errno.0));
+    let size = match punctual_os::kernel_log::size() {
+        Ok(size) => size.min(MAX_BYTES as usize),
+        Err(errno) => return refused(errno),
+    };
+    let mut log = vec![0; size];
+    match punctual_os::kernel_log::read_all(&mut log) {
+        Ok(length) => Read::Text(String::from_utf8_lossy(&log[..length.min(size)]).into_owned()),
+        Err(errno) => refused(errno),
     }
 }
 

@@ -22,6 +22,7 @@ pub mod cycles;
 pub mod descriptor;
 pub mod errno;
 pub mod futex;
+pub mod kernel_log;
 pub mod local;
 pub mod lock;
 pub mod mapping;

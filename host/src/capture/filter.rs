@@ -6,20 +6,39 @@
 
 use crate::facts::{is_group_of_interest, is_root_mount};
 use crate::scrub::Scrub;
+use crate::settings::{is_boot_file, kernel_words, relevant};
 
 /// Places that hold numbers, lists and the kernel's own vocabulary.
 const KERNEL_WORDS: &[&str] = &[
     "/dev/cpu/",
+    "/dev/cpu_dma_latency",
+    "/proc/irq/",
     "/proc/self/timerslack_ns",
     "/proc/self/uid_map",
     "/proc/sys/kernel/arch",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/sched_",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/watchdog",
+    "/proc/sys/vm/",
     "/sys/class/power_supply/",
     "/sys/devices/system/",
     "/sys/fs/cgroup/",
     "/sys/hypervisor/type",
     "/sys/kernel/",
+    "/sys/devices/virtual/workqueue/",
+    "/sys/module/",
 ];
+
+/// Places whose names are the kernel's own: a host that is called `vm` does not rename them.
+const KERNEL_NAMES: &[&str] = &["/proc/sys/", "/proc/irq/", "/sys/devices/", "/sys/module/"];
+
+/// The path of a file without what tells whose machine it is.
+pub(super) fn path(path: &str, scrub: &Scrub) -> String {
+    let kernels = KERNEL_NAMES.iter().any(|place| path.starts_with(place));
+    if kernels { path.to_owned() } else { scrub.path(path) }
+}
 
 /// The text of a file without what tells whose machine it is.
 pub(super) fn filter(path: &str, text: &str, scrub: &Scrub) -> String {
@@ -32,6 +51,14 @@ pub(super) fn filter(path: &str, text: &str, scrub: &Scrub) -> String {
         "/proc/self/limits" => {
             starting(text, &["Limit ", "Max locked memory", "Max realtime priority"])
         }
+        // Devices are named by their addresses on the bus.
+        "/proc/interrupts" => scrub.path(text),
+        "/var/log/dmesg" => kernel_log(text, scrub),
+        "/etc/default/irqbalance" | "/etc/sysconfig/irqbalance" => {
+            starting(text, &["IRQBALANCE_BANNED_"])
+        }
+        _ if is_boot_file(path) => boot_file(path, text, scrub),
+        _ if path.ends_with("/cgroup.procs") => if text.is_empty() { "" } else { "1\n" }.to_owned(),
         "/proc/self/cgroup" => scrub.text(&lines(text, is_group_of_interest)),
         "/proc/self/mountinfo" => scrub.path(&mountinfo(text)),
         "/proc/sys/kernel/osrelease" | "/proc/sys/kernel/version" => scrub.path(text),
@@ -39,6 +66,32 @@ pub(super) fn filter(path: &str, text: &str, scrub: &Scrub) -> String {
         _ if path.starts_with("/sys/firmware/acpi/") => printable(text),
         _ if KERNEL_WORDS.iter().any(|place| path.starts_with(place)) => text.to_owned(),
         _ => scrub.text(text),
+    }
+}
+
+/// The lines about parameters, without who built the kernel and without secrets in parameters.
+fn kernel_log(text: &str, scrub: &Scrub) -> String {
+    let line = |line: &str| match line.split_once("parameters \"") {
+        Some((before, rest)) => {
+            let (words, after) = rest.split_once('"').unwrap_or((rest, ""));
+            let words = scrub.command_line(words);
+            format!("{before}parameters \"{}\"{after}", words.trim_end())
+        }
+        None if line.contains("Linux version ") => without_builder(line),
+        None => line.to_owned(),
+    };
+    let lines: String = relevant(text).split_inclusive('\n').map(line).collect();
+    scrub.path(&lines)
+}
+
+/// The kernel parameters of a boot loader's file, in a form that reads back.
+fn boot_file(path: &str, text: &str, scrub: &Scrub) -> String {
+    let words = scrub.command_line(&kernel_words(path, text));
+    let words = words.trim_end();
+    match path {
+        _ if path.starts_with("/etc/default/grub") => format!("GRUB_CMDLINE_LINUX='{words}'\n"),
+        _ if path.starts_with("/boot/loader") => format!("options {words}\n"),
+        _ => format!("{words}\n"),
     }
 }
 

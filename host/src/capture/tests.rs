@@ -129,3 +129,26 @@ fn the_first_error_of_writing_ends_it() {
     assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!(left, 0, "nothing is written after it");
 }
+
+#[test]
+fn a_host_named_like_a_directory_of_the_kernel_renames_none() {
+    let scrub = Scrub::new().host("vm");
+    assert_eq!(filter::path("/proc/sys/vm/swappiness", &scrub), "/proc/sys/vm/swappiness");
+    assert_eq!(filter::path("/sys/fs/cgroup/vm.slice", &scrub), "/sys/fs/cgroup/host.slice");
+}
+
+#[test]
+fn boot_files_and_the_log_are_kept_without_secrets() {
+    let scrub = Scrub::new();
+    let grub = "GRUB_TIMEOUT=1\nGRUB_PASSWORD=x\nGRUB_CMDLINE_LINUX=\"isolcpus=2 a.password=y\"\n";
+    let kept = filter::filter("/etc/default/grub", grub, &scrub);
+    assert_eq!(kept, "GRUB_CMDLINE_LINUX='isolcpus=2 a.password=removed'\n");
+    assert_eq!(filter::filter("/etc/default/grub", &kept, &scrub), kept);
+    let log = "[ 0.0] Linux version 6 (me@here) x\n[ 0.0] secret: y\n\
+               [ 0.0] Unknown kernel command line parameters \"a token=7\", will be passed\n";
+    assert_eq!(
+        filter::filter("/var/log/dmesg", log, &scrub),
+        "[ 0.0] Linux version 6 (builder@host) x\n\
+         [ 0.0] Unknown kernel command line parameters \"a token=removed\", will be passed\n"
+    );
+}

@@ -61,7 +61,7 @@ impl Kernel {
 }
 
 /// `uname -r`. `/proc/version` is the second choice, as it also tells who built the kernel.
-pub(super) fn release(source: &Source<'_>) -> Fact<String> {
+pub(crate) fn release(source: &Source<'_>) -> Fact<String> {
     source.word("/proc/sys/kernel/osrelease").or_else(|| {
         source
             .parsed("/proc/version", |text| text.split_ascii_whitespace().nth(2).map(str::to_owned))
@@ -76,7 +76,7 @@ pub(super) fn version(source: &Source<'_>) -> Fact<String> {
 }
 
 /// Major and minor number of a release such as `6.12.48+deb13-rt-amd64`.
-pub(super) fn release_numbers(release: &str) -> Option<(u32, u32)> {
+pub(crate) fn release_numbers(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

@@ -17,7 +17,7 @@ mod limits;
 mod memory;
 mod power;
 mod preemption;
-mod source;
+pub(crate) mod source;
 mod virtualization;
 
 pub(crate) use cgroup::{is_group_of_interest, is_root_mount};
@@ -27,6 +27,7 @@ pub use frequency::{Frequency, FrequencyRange};
 pub use idle::{Idle, IdleState};
 pub use isolation::Isolation;
 pub use kernel::{Kernel, NoHz};
+pub(crate) use kernel::{release, release_numbers};
 pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };

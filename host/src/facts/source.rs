@@ -49,6 +49,15 @@ impl<'r> Source<'r> {
         })
     }
 
+    /// A device that gives one number of four bytes; a captured one is text.
+    pub(crate) fn device_number(&self, path: &str) -> Fact<String> {
+        match self.root.read_device_number(path) {
+            Read::Text(text) => Fact::known(text.trim().to_owned(), path),
+            Read::Absent => Fact::absent(path),
+            Read::Unreadable { why } => Fact::unreadable(path, why),
+        }
+    }
+
     /// A file as a value; text that `parse` does not take is unreadable.
     pub(crate) fn parsed<T>(&self, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Fact<T> {
         parsed(self.root, path, parse)

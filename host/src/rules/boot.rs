@@ -1,0 +1,204 @@
+//! Rules about the command line as a whole: what the kernel did not take, what contradicts itself,
+//! what the next boot will have.
+
+use super::finding::{Finding, Judge};
+use super::inputs::{CMDLINE, Inputs, read};
+use super::names::{BUILT_IN, FOR_PROGRAMS, NEVER, PROGRAMS, SHOW_ALL, TUNING};
+use super::{Rule, rule};
+use crate::cmdline::{CommandLine, Param};
+use crate::settings::ModuleParameter;
+
+/// The name that the command line as a whole has.
+const WHOLE: &str = "kernel command line";
+
+/// So many parameters that change lateness are too many to know what each does.
+const MANY: usize = 10;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "A parameter that the kernel does not know is handed to the first process without an \
+              error; one with a dot is not even mentioned in the log, since it could belong to a \
+              module that is loaded later.",
+        verified: "the kernel log (Unknown kernel command line parameters), /sys/module",
+        source: "Linux, init/main.c (unknown_bootoption)",
+        ..rule("boot.unknown", WHOLE, 6, Judge::Each(unknown))
+    },
+    Rule {
+        why: "Of two values of one parameter the kernel takes the last, or neither.",
+        source: "Linux, kernel/params.c",
+        ..rule("boot.twice", WHOLE, 5, Judge::Each(twice))
+    },
+    Rule {
+        why: "Boot loaders keep their own copies: an edited file counts after update-grub or its \
+              like, a package update may bring back the old one.",
+        verified: "/etc/default/grub and its drop-ins, /etc/kernel/cmdline, loader entries, \
+                   cmdline.txt of a Raspberry Pi",
+        source: "github.com/redhat-performance/tuned issues 98, 294",
+        ..rule("boot.configured", "boot loader", 6, Judge::One(configured))
+    },
+    Rule {
+        why: "Of many parameters changed at once it is not known which help and which harm: \
+              change one at a time and measure it ('punctual compare').",
+        source: "github.com/LinuxCNC/linuxcnc issue 4199",
+        ..rule("boot.many", WHOLE, 3, Judge::One(many))
+    },
+];
+
+/// The parameters, or the finding that says why there are none.
+fn parameters<'a>(inputs: &'a Inputs<'_>) -> Result<&'a CommandLine, Finding> {
+    read(&inputs.settings.command_line)
+        .map(|(line, _)| line)
+        .map_err(|missing| Finding::unknown(missing.found, missing.origin))
+}
+
+fn unknown(inputs: &Inputs<'_>) -> Vec<Finding> {
+    let line = match parameters(inputs) {
+        Ok(line) => line,
+        Err(missing) => return vec![missing],
+    };
+    let log = inputs.settings.kernel_log.value();
+    let release = inputs.settings.release;
+    let listed = log.and_then(|log| log.unknown_parameters(release));
+    let mut found: Vec<Finding> = Vec::new();
+    for param in &line.params {
+        let finding = never(param)
+            .or_else(|| dotted(inputs, param))
+            .or_else(|| listed.as_deref().and_then(|words| reported(param, words)));
+        found.extend(finding.map(|finding| finding.knob(param.name.replace('-', "_"))));
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let origin = inputs.settings.kernel_log.origin();
+    vec![match (listed, inputs.settings.kernel_log.why()) {
+        (Some(_), _) => Finding::good("the kernel knows all parameters", origin),
+        (None, Some(why)) => Finding::unknown(format!("kernel log unreadable: {why}"), origin),
+        (None, None) => Finding::unknown(
+            "the kernel log does not record which parameters it did not know",
+            origin,
+        ),
+    }]
+}
+
+fn never(param: &Param) -> Option<Finding> {
+    let (_, note) = NEVER.iter().find(|(name, _)| param.is(name))?;
+    let name = &param.name;
+    Some(Finding::no_effect(param.to_string(), CMDLINE).note(*note).remove(name))
+}
+
+/// A parameter that the kernel listed as unknown, but for those that programs read.
+fn reported(param: &Param, words: &[&str]) -> Option<Finding> {
+    let shown = param.to_string();
+    let listed = words.iter().any(|word| *word == shown || *word == param.name);
+    let name = param.name.as_str();
+    let program = FOR_PROGRAMS.iter().any(|known| param.is(known));
+    (listed && !program).then(|| {
+        Finding::no_effect(shown.clone(), "dmesg")
+            .note("The kernel does not know it and handed it to the first process.")
+            .remove(name)
+    })
+}
+
+fn dotted(inputs: &Inputs<'_>, param: &Param) -> Option<Finding> {
+    let (module, name) = param.name.split_once('.')?;
+    if PROGRAMS.contains(&module) || BUILT_IN.iter().any(|known| param.is(known)) {
+        return None;
+    }
+    let is_it = |known: &&ModuleParameter| param.is(&known.name);
+    let shown = inputs.settings.module_parameters.iter().find(is_it)?;
+    let (origin, text) = (shown.module.origin(), param.to_string());
+    if shown.shown.is_known() {
+        return None;
+    }
+    let lists_all = SHOW_ALL.contains(&module.replace('-', "_").as_str());
+    let nothing =
+        |why: String| Finding::no_effect(text.clone(), origin).note(why).remove(&param.name);
+    match (&shown.module, shown.shown.why()) {
+        (crate::Fact::Known { .. }, None) if lists_all => {
+            Some(nothing(format!("The module {module} has no parameter {name}.")))
+        }
+        (crate::Fact::Known { .. }, None) => Some(
+            Finding::unknown(text.clone(), origin)
+                .note(format!("The module {module} shows no parameter {name}; it may hide it.")),
+        ),
+        (crate::Fact::Absent { .. }, _) => Some(nothing(format!(
+            "No module {module} is loaded or built in, so nothing took the parameter."
+        ))),
+        (_, Some("not captured")) | (crate::Fact::Unreadable { .. }, _) => {
+            Some(Finding::unknown(text.clone(), origin))
+        }
+        // It is there and only root may read it.
+        (crate::Fact::Known { .. }, Some(_)) => None,
+    }
+}
+
+/// Parameters that are set twice, to different values.
+fn twice(inputs: &Inputs<'_>) -> Vec<Finding> {
+    let line = match parameters(inputs) {
+        Ok(line) => line,
+        Err(missing) => return vec![missing],
+    };
+    let mut found = Vec::new();
+    for name in TUNING {
+        let mut values: Vec<&str> =
+            line.all(name).map(|param| param.value.as_deref().unwrap_or_default()).collect();
+        let last = values.last().copied();
+        values.dedup();
+        if values.len() > 1 {
+            let words = line.all(name).map(Param::to_string).collect::<Vec<_>>().join(" ");
+            let finding = Finding::conflict(words, CMDLINE).knob(*name);
+            found.push(finding.boot(name, last.map(ToOwned::to_owned)));
+        }
+    }
+    if found.is_empty() {
+        found.push(Finding::good("no parameter contradicts itself", CMDLINE));
+    }
+    found
+}
+
+fn configured(inputs: &Inputs<'_>) -> Finding {
+    let line = match parameters(inputs) {
+        Ok(line) => line,
+        Err(missing) => return missing,
+    };
+    let files = &inputs.settings.boot;
+    if files.is_empty() {
+        return Finding::unknown("no file of a known boot loader is readable", "/etc, /boot");
+    }
+    let origin = files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ");
+    let tuning = |line: &CommandLine| -> Vec<String> {
+        let known = line.params.iter().filter(|p| TUNING.iter().any(|name| p.is(name)));
+        known.map(Param::to_string).collect()
+    };
+    let written: Vec<String> = files.iter().flat_map(|file| tuning(&file.parameters)).collect();
+    let running = tuning(line);
+    let missing = |from: &[String], of: &[String]| -> Vec<String> {
+        of.iter().filter(|word| !from.contains(word)).cloned().collect()
+    };
+    let (pending, lost) = (missing(&running, &written), missing(&written, &running));
+    if !pending.is_empty() {
+        return Finding::needs_reboot(
+            format!("written and not booted: {}", pending.join(" ")),
+            origin,
+        )
+        .note("Run the boot loader's own tool (update-grub), then reboot.");
+    }
+    if !lost.is_empty() {
+        return Finding::conflict(format!("running and not written: {}", lost.join(" ")), origin)
+            .note("The next boot will be without them, unless another file has them.");
+    }
+    Finding::good("the running parameters are those that are written", origin)
+}
+
+fn many(inputs: &Inputs<'_>) -> Finding {
+    let line = match parameters(inputs) {
+        Ok(line) => line,
+        Err(missing) => return missing,
+    };
+    let count = line.params.iter().filter(|p| TUNING.iter().any(|name| p.is(name))).count();
+    let found = format!("{count} parameters that change how late a loop may be");
+    match count {
+        MANY.. => Finding::needs_reboot(found, CMDLINE),
+        _ => Finding::good(found, CMDLINE),
+    }
+}

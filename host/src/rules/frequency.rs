@@ -1,0 +1,207 @@
+//! Rules about frequency: governor, preference, drivers, power supply, links.
+
+use super::finding::{Finding, Judge, RuleVerdict};
+use super::idle::switched_off;
+use super::inputs::{CMDLINE, Inputs, read, settled};
+use super::{Rule, rule};
+use crate::facts::PowerSource;
+use crate::settings::path_of;
+use std::collections::BTreeMap;
+
+const CPUFREQ: &str = "Linux, admin-guide/pm/cpufreq";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "A CPU that slowed down while it was idle wakes a loop at a low frequency; changing \
+              it takes time on some processors.",
+        cost: "Heat.",
+        verified: "cpufreq/scaling_governor of each CPU",
+        source: CPUFREQ,
+        ..rule("frequency.governor", "scaling_governor", 6, Judge::One(governor))
+    },
+    Rule {
+        why: "It tells the processor whether to save energy or to run fast.",
+        cost: "Heat.",
+        verified: "cpufreq/energy_performance_preference of each CPU",
+        source: "Linux, admin-guide/pm/intel_pstate; amd-pstate",
+        ..rule("frequency.preference", "energy_performance_preference", 4, Judge::One(preference))
+    },
+    Rule {
+        why: "It chooses how Intel's driver works; disabled, acpi-cpufreq takes over, often \
+              without turbo.",
+        verified: "/sys/devices/system/cpu/intel_pstate/status and scaling_driver",
+        source: "Linux, admin-guide/pm/intel_pstate",
+        ..rule("frequency.intel_pstate", "intel_pstate", 3, Judge::One(intel_pstate))
+    },
+    Rule {
+        why: "It chooses how AMD's driver works; 'active' and 'guided' came after Linux 6.1.",
+        verified: "/sys/devices/system/cpu/amd_pstate/status",
+        source: "Linux, admin-guide/pm/amd-pstate",
+        ..rule("frequency.amd_pstate", "amd_pstate", 3, Judge::One(amd_pstate))
+    },
+    Rule {
+        why: "Without cpufreq the frequency stays what the firmware set, often not the highest.",
+        verified: "/sys/module/cpufreq/parameters/off",
+        ..rule("frequency.cpufreq_off", "cpufreq.off", 3, Judge::One(cpufreq_off))
+    },
+    Rule {
+        why: "On a battery, firmware and services save power by slowing CPUs down.",
+        verified: "/sys/class/power_supply",
+        source: "Linux, ABI/testing/sysfs-class-power",
+        ..rule("frequency.battery", "power supply", 4, Judge::One(battery))
+    },
+    Rule {
+        why: "'off' does not switch power management of PCI Express links off: the kernel leaves \
+              what the firmware set.",
+        verified: "/sys/module/pcie_aspm/parameters/policy",
+        source: "Linux 6.12, admin-guide/kernel-parameters (\"Don't touch ASPM configuration at \
+                 all\")",
+        ..rule("frequency.aspm_off", "pcie_aspm", 3, Judge::One(aspm_off))
+    },
+    Rule {
+        why: "A PCI Express link that sleeps takes microseconds to wake: device input and output \
+              of a loop waits for it.",
+        cost: "Power.",
+        verified: "/sys/module/pcie_aspm/parameters/policy",
+        source: "Linux, admin-guide/kernel-parameters",
+        ..rule("frequency.aspm_policy", "pcie_aspm.policy", 3, Judge::One(aspm_policy))
+    },
+    Rule {
+        why: "The driver of Intel graphics powers its display engine down and up, which has been \
+              seen to stall CPUs for about 1 ms.",
+        cost: "Power.",
+        verified: "/sys/module/i915/parameters/enable_dc",
+        source: "github.com/redhat-performance/tuned issue 719; LinuxCNC issue 4087",
+        ..rule("frequency.i915", "i915.enable_dc", 5, Judge::One(i915))
+    },
+];
+
+/// A setting of each CPU that should be `wanted` on the CPUs of the loop.
+fn each_cpu(inputs: &Inputs<'_>, fact: &crate::Fact<BTreeMap<u32, String>>, file: &str) -> Finding {
+    let judged = read(fact).map(|(values, origin)| {
+        let other: Vec<(u32, &String)> = inputs
+            .cpus
+            .iter()
+            .filter_map(|cpu| Some((cpu, values.get(&cpu)?)))
+            .filter(|(_, value)| *value != "performance")
+            .collect();
+        let Some((_, first)) = other.first() else {
+            return Finding::good("performance", origin);
+        };
+        let cpus = other.iter().map(|(cpu, _)| *cpu).collect::<crate::CpuList>();
+        let write = |finding: Finding, cpu: u32| {
+            let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}");
+            finding.write(at, "performance")
+        };
+        cpus.iter().fold(Finding::improve(format!("CPU {cpus}: {first}"), origin), write)
+    });
+    settled(judged)
+}
+
+fn governor(inputs: &Inputs<'_>) -> Finding {
+    each_cpu(inputs, &inputs.settings.per_cpu.governor, "scaling_governor")
+}
+
+fn preference(inputs: &Inputs<'_>) -> Finding {
+    let fact = &inputs.settings.per_cpu.energy_preference;
+    each_cpu(inputs, fact, "energy_performance_preference")
+}
+
+fn intel_pstate(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("intel_pstate").or_absent().and_then(|param| {
+        let value = param.value.as_deref().unwrap_or_default();
+        let status = inputs.value("intel_pstate/status");
+        Ok(match (value, status) {
+            (_, Err(missing)) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
+            (_, Err(missing)) => Finding::no_effect(param.to_string(), missing.origin)
+                .note("This machine does not have Intel's driver.")
+                .remove("intel_pstate"),
+            ("disable", Ok((status, origin))) if status == "off" => {
+                Finding::needs_reboot(format!("{param}; status: {status}"), origin)
+                    .note("The governor 'performance' gives steady frequency with turbo.")
+                    .remove("intel_pstate")
+            }
+            ("active" | "passive", Ok((status, origin))) if status == value => {
+                Finding::good(format!("{param}; status: {status}"), origin)
+            }
+            (
+                "no_hwp" | "hwp_only" | "support_acpi_ppc" | "per_cpu_perf_limits" | "force",
+                Ok(s),
+            ) => Finding::good(format!("{param}; status: {}", s.0), s.1),
+            (_, Ok((status, origin))) => {
+                Finding::no_effect(format!("{param}; status: {status}"), origin)
+            }
+        })
+    });
+    settled(judged)
+}
+
+fn amd_pstate(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("amd_pstate").or_absent().and_then(|param| {
+        let value = param.value.as_deref().unwrap_or_default();
+        let nothing = |why: &str| {
+            Finding::no_effect(param.to_string(), CMDLINE).note(why).remove("amd_pstate")
+        };
+        if matches!(value, "active" | "guided") && inputs.kernel_from((6, 3)) == Some(false) {
+            return Err(nothing("This kernel has 'passive' and 'disable' only."));
+        }
+        match inputs.value("amd_pstate/status") {
+            Ok((status, origin)) if status == value => {
+                Ok(Finding::good(format!("{param}; status: {status}"), origin))
+            }
+            Ok((status, origin)) => {
+                Ok(Finding::no_effect(format!("{param}; status: {status}"), origin))
+            }
+            Err(missing) if missing.verdict == RuleVerdict::Unknown => Err(missing),
+            Err(_) => Err(nothing("This machine does not have AMD's driver.")),
+        }
+    });
+    settled(judged)
+}
+
+fn cpufreq_off(inputs: &Inputs<'_>) -> Finding {
+    switched_off(inputs, "cpufreq.off")
+}
+
+fn battery(inputs: &Inputs<'_>) -> Finding {
+    let judged = read(&inputs.facts.power.power_source).map(|(source, origin)| match source {
+        PowerSource::Mains => Finding::good("mains", origin),
+        PowerSource::Battery => Finding::improve("battery", origin).note("Connect the supply."),
+    });
+    settled(judged)
+}
+
+fn aspm_off(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("pcie_aspm").or_good().map(|param| match param.value.as_deref() {
+        Some("off") => Finding::no_effect(param.to_string(), CMDLINE)
+            .remove("pcie_aspm")
+            .boot("pcie_aspm.policy", Some("performance".to_owned())),
+        _ => Finding::good(param.to_string(), CMDLINE),
+    });
+    settled(judged)
+}
+
+fn aspm_policy(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.value("pcie_aspm.policy").map(|(text, origin)| {
+        let path = path_of("pcie_aspm.policy").unwrap_or_default();
+        match bracketed(text) {
+            Some("performance") => Finding::good("performance", origin),
+            Some(policy) => Finding::improve(policy, origin).write(path, "performance"),
+            None => Finding::unknown(text, origin),
+        }
+    });
+    settled(judged)
+}
+
+/// The choice that is active: the word in brackets.
+pub(super) fn bracketed(text: &str) -> Option<&str> {
+    Some(text.split_once('[')?.1.split_once(']')?.0)
+}
+
+fn i915(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.value("i915.enable_dc").map(|(value, origin)| match value {
+        "0" => Finding::good("0", origin),
+        _ => Finding::needs_reboot(value, origin).boot("i915.enable_dc", Some("0".to_owned())),
+    });
+    settled(judged)
+}

@@ -1,0 +1,275 @@
+//! Rules about where interrupts and unbound kernel work go.
+
+use super::finding::{Finding, Judge};
+use super::inputs::{CMDLINE, Inputs, read, settled};
+use super::{Rule, rule};
+use crate::cpulist::CpuList;
+use crate::settings::{IrqLine, path_of};
+
+const AFFINITY: &str = "Linux, core-api/irq/irq-affinity";
+const WORKQUEUE: &str = "Linux, core-api/workqueue";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "It is the mask that interrupts get when their driver starts, before anything moves \
+              them.",
+        verified: "/proc/irq/default_smp_affinity",
+        ..rule("interrupts.irqaffinity", "irqaffinity", 4, Judge::One(irqaffinity))
+    },
+    Rule {
+        why: "Interrupts of drivers that start from now on may go to the loop's CPU.",
+        verified: "/proc/irq/default_smp_affinity",
+        source: AFFINITY,
+        ..rule("interrupts.default", "default_smp_affinity", 4, Judge::One(default_affinity))
+    },
+    Rule {
+        why: "An interrupt on the loop's CPU delays it by its handler, network and disks by many \
+              of them at once.",
+        cost: "The other CPUs handle them.",
+        verified: "effective_affinity_list of each, and the counts of /proc/interrupts, which are \
+                   read twice on a machine that runs",
+        source: AFFINITY,
+        ..rule("interrupts.placement", "smp_affinity_list", 7, Judge::One(placement))
+    },
+    Rule {
+        why: "irqbalance moves interrupts every few seconds, also those that were placed by hand, \
+              unless CPUs are isolated or banned for it.",
+        verified: "whether systemd has a group of it with processes, and its configuration",
+        source: "irqbalance(1); github.com/Irqbalance/irqbalance issues 297, 336",
+        ..rule("interrupts.irqbalance", "irqbalance", 5, Judge::One(irqbalance))
+    },
+    Rule {
+        why: "irqbalance reads IRQBALANCE_BANNED_CPULIST; the mask IRQBALANCE_BANNED_CPUS is no \
+              longer read.",
+        verified: "the configuration of irqbalance",
+        source: "github.com/Irqbalance/irqbalance",
+        ..rule("interrupts.banned", "IRQBALANCE_BANNED_CPUS", 4, Judge::One(banned))
+    },
+    Rule {
+        why: "Handlers become threads, so that a loop above them is not delayed by their work; \
+              PREEMPT_RT has that anyway.",
+        cost: "One wake more for each interrupt.",
+        verified: "the preemption model and CONFIG_IRQ_FORCED_THREADING",
+        ..rule("interrupts.threadirqs", "threadirqs", 3, Judge::One(threadirqs))
+    },
+    Rule {
+        why: "With every timer interrupt the kernel calls the handlers of all interrupts: a \
+              workaround for broken hardware.",
+        ..rule("interrupts.irqpoll", "irqpoll", 6, Judge::One(irqpoll))
+    },
+    Rule {
+        why: "Unbound kernel work, such as that of disks and graphics, runs on these CPUs.",
+        cost: "The other CPUs do it.",
+        verified: "/sys/devices/virtual/workqueue/cpumask, which the kernel keeps",
+        source: WORKQUEUE,
+        ..rule("interrupts.workqueue", "workqueue/cpumask", 5, Judge::One(workqueue))
+    },
+    Rule {
+        why: "Writing dirty pages back runs on these CPUs, a long piece of work at a time.",
+        cost: "The other CPUs do it.",
+        verified: "/sys/devices/virtual/workqueue/writeback/cpumask",
+        source: WORKQUEUE,
+        ..rule("interrupts.writeback", "workqueue/writeback/cpumask", 3, Judge::One(writeback))
+    },
+    Rule {
+        since: Some((6, 6)),
+        why: "It keeps unbound kernel work away from the loop's CPU from the start.",
+        verified: "/sys/devices/virtual/workqueue/cpumask",
+        source: WORKQUEUE,
+        ..rule("interrupts.unbound_cpus", "workqueue.unbound_cpus", 3, Judge::One(unbound_cpus))
+    },
+];
+
+fn irqaffinity(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("irqaffinity").or_absent().and_then(|param| {
+        let nothing = |why| Finding::no_effect(param.to_string(), CMDLINE).note(why);
+        let typed = inputs
+            .list(param.value.as_deref().unwrap_or_default())
+            .map_err(|error| nothing(format!("The kernel drops the whole parameter: {error}.")))?;
+        let shared = typed.intersection(inputs.cpus);
+        if !shared.is_empty() {
+            return Ok(Finding::conflict(param.to_string(), CMDLINE)
+                .note(format!("It sends interrupts to CPU {shared}, which is kept for the loop."))
+                .boot("irqaffinity", Some(inputs.others().to_string())));
+        }
+        let (value, origin) = inputs.value("default_smp_affinity")?;
+        let Some(effective) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+        let other = effective.intersection(&online) != typed.intersection(&online);
+        let found = format!("{param}; the default is {effective}");
+        Ok(if other { Finding::no_effect(found, origin) } else { Finding::good(found, origin) })
+    });
+    settled(judged)
+}
+
+fn default_affinity(inputs: &Inputs<'_>) -> Finding {
+    one_mask(inputs, "default_smp_affinity")
+}
+
+fn workqueue(inputs: &Inputs<'_>) -> Finding {
+    one_mask(inputs, "workqueue/cpumask")
+}
+
+fn writeback(inputs: &Inputs<'_>) -> Finding {
+    one_mask(inputs, "workqueue/writeback/cpumask")
+}
+
+/// A mask that should not have the loop's CPUs.
+fn one_mask(inputs: &Inputs<'_>, name: &str) -> Finding {
+    let judged = inputs.value(name).and_then(|(value, origin)| {
+        let Some(cpus) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+        let cpus = cpus.intersection(&online);
+        let others = inputs.others();
+        if cpus.intersection(inputs.cpus).is_empty() {
+            return Ok(Finding::good(format!("CPU {cpus}"), origin));
+        }
+        if others.is_empty() {
+            return Err(Finding::not_applicable("there is no other CPU", origin));
+        }
+        let path = path_of(name).unwrap_or_default();
+        Ok(Finding::improve(format!("CPU {cpus}"), origin).write(path, hex(&others)))
+    });
+    settled(judged)
+}
+
+fn placement(inputs: &Inputs<'_>) -> Finding {
+    let judged = read(&inputs.settings.interrupts).map(|(table, origin)| {
+        let others = inputs.others();
+        let came = |line: &&IrqLine| {
+            let here = |cpus: &CpuList| !cpus.intersection(inputs.cpus).is_empty();
+            let counted = line.counts.iter().any(|(cpu, n)| *n > 0 && inputs.cpus.contains(*cpu));
+            let goes = line.effective.value().or(line.allowed.value()).is_some_and(here);
+            if table.watched { here(&line.risen) || goes && counted } else { goes && counted }
+        };
+        let here: Vec<&IrqLine> = table.all.iter().filter(came).collect();
+        if here.is_empty() {
+            return Finding::good("no interrupt of a device goes there", origin);
+        }
+        let names = here.iter().take(4).map(|line| match line.risen.is_empty() {
+            true => format!("{} ({})", line.number, device(line)),
+            false => format!("{} ({}, rising)", line.number, device(line)),
+        });
+        let more = if here.len() > 4 { format!(" and {} more", here.len() - 4) } else { "".into() };
+        let found = format!("{}{more}", names.collect::<Vec<_>>().join(", "));
+        if others.is_empty() {
+            return Finding::not_applicable(found, origin).note("There is no other CPU.");
+        }
+        here.iter().fold(Finding::improve(found, origin), |finding, line| {
+            let path = format!("/proc/irq/{}/smp_affinity_list", line.number);
+            finding.write(path, others.to_string())
+        })
+    });
+    settled(judged)
+}
+
+/// The device of an interrupt: the last word of its line.
+fn device(line: &IrqLine) -> &str {
+    line.name.rsplit(' ').next().unwrap_or_default()
+}
+
+fn irqbalance(inputs: &Inputs<'_>) -> Finding {
+    let service = inputs.settings.value("irqbalance");
+    let (state, origin) = match read(service) {
+        Ok(running) => running,
+        Err(_) if service.why().is_none() => return Finding::good("not running", service.origin()),
+        Err(unknown) => return unknown,
+    };
+    let isolation = &inputs.facts.isolation;
+    let full = isolation.nohz_full_cpus.value().cloned().unwrap_or_default();
+    let config = inputs.settings.value("irqbalance.conf");
+    let banned = config.value().and_then(|text| variable(text, "IRQBALANCE_BANNED_CPULIST"));
+    let banned = banned.and_then(|list| inputs.list(list).ok()).unwrap_or_default();
+    let left_alone = isolation.isolated().union(&full).union(&banned);
+    let open = inputs.cpus.difference(&left_alone);
+    if open.is_empty() {
+        return Finding::good(format!("{state}; it leaves CPU {left_alone} alone"), origin);
+    }
+    Finding::improve(format!("{state}; it may use CPU {open}"), origin).note(format!(
+        "Set IRQBALANCE_BANNED_CPULIST={} in its configuration and restart it.",
+        inputs.cpus
+    ))
+}
+
+fn banned(inputs: &Inputs<'_>) -> Finding {
+    let judged =
+        read(inputs.settings.value("irqbalance.conf")).map(|(text, origin)| {
+            match variable(text, "IRQBALANCE_BANNED_CPUS") {
+                Some(mask) => Finding::no_effect(format!("IRQBALANCE_BANNED_CPUS={mask}"), origin)
+                    .note(format!("Write IRQBALANCE_BANNED_CPULIST={} instead.", inputs.cpus)),
+                None => Finding::good("not set", origin),
+            }
+        });
+    settled(judged)
+}
+
+/// The value of a shell variable.
+fn variable<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let line = |line: &'a str| line.trim().strip_prefix(name)?.strip_prefix('=');
+    let value = text.lines().find_map(line)?.trim().trim_matches(['"', '\'']);
+    (!value.is_empty()).then_some(value)
+}
+
+fn threadirqs(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("threadirqs").or_absent().and_then(|param| {
+        let nothing = |why: &str| {
+            Finding::no_effect(param.to_string(), CMDLINE).note(why).remove("threadirqs")
+        };
+        let model = &inputs.facts.preemption.preemption_model;
+        match (inputs.is_rt(), inputs.settings.is_built("IRQ_FORCED_THREADING")) {
+            (Some(true), _) => Err(nothing("PREEMPT_RT has threads for interrupts anyway.")),
+            (_, Some(false)) => Err(nothing("The kernel is built without it.")),
+            (None, _) => Err(Finding::unknown(param.to_string(), model.origin())),
+            (Some(false), _) => Ok(Finding::good(param.to_string(), model.origin())),
+        }
+    });
+    settled(judged)
+}
+
+fn irqpoll(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("irqpoll").or_good().map(|param| {
+        Finding::conflict(param.to_string(), CMDLINE)
+            .note("It adds work to each timer interrupt.")
+            .remove("irqpoll")
+    });
+    settled(judged)
+}
+
+fn unbound_cpus(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("workqueue.unbound_cpus").or_absent().and_then(|param| {
+        let nothing = |why: String| Finding::no_effect(param.to_string(), CMDLINE).note(why);
+        let typed = inputs
+            .list(param.value.as_deref().unwrap_or_default())
+            .map_err(|error| nothing(format!("The kernel drops it: {error}.")))?;
+        let (value, origin) = inputs.value("workqueue/cpumask")?;
+        let Some(effective) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let found = format!("{param}; the mask is CPU {effective}");
+        Ok(if effective.difference(&typed).is_empty() {
+            Finding::good(found, origin)
+        } else {
+            Finding::no_effect(found, origin).note("The mask has other CPUs.")
+        })
+    });
+    settled(judged)
+}
+
+/// A hexadecimal mask in groups of 32 bits, `3,00000000`.
+pub(super) fn mask(text: &str) -> Option<CpuList> {
+    let digits: String = text.trim().chars().filter(|c| *c != ',').collect();
+    let bits = digits.chars().rev().enumerate().map(|(at, digit)| Some((at, digit.to_digit(16)?)));
+    let mut cpus = CpuList::new();
+    for bit in bits {
+        let (at, digit) = bit?;
+        let four = (0..4).filter(|n| digit & (1 << n) != 0);
+        four.for_each(|n| cpus.insert(u32::try_from(at).unwrap_or(u32::MAX / 8) * 4 + n));
+    }
+    (!digits.is_empty()).then_some(cpus)
+}
+
+/// The mask of a list, in groups of 32 bits.
+pub(super) fn hex(cpus: &CpuList) -> String {
+    let groups = cpus.last().unwrap_or(0) / 32;
+    let group = |n: u32| (0..32).fold(0u32, |g, b| g | u32::from(cpus.contains(n * 32 + b)) << b);
+    let first = format!("{:x}", group(groups));
+    (0..groups).rev().fold(first, |text, n| format!("{text},{:08x}", group(n)))
+}

@@ -1,0 +1,158 @@
+//! Rules about memory: paging, huge pages, what moves or samples pages.
+
+use super::finding::{Finding, Judge};
+use super::inputs::{Inputs, Typed, read, settled};
+use super::{Rule, rule};
+use crate::settings::path_of;
+
+const VM: &str = "Linux, admin-guide/sysctl/vm";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "A page that was paged out takes milliseconds to come back. What is locked \
+              (mlockall) stays; other processes and the kernel's own waits do not.",
+        cost: "Without swap, memory that runs out ends processes.",
+        verified: "SwapTotal of /proc/meminfo",
+        source: VM,
+        ..rule("memory.swap", "swap", 3, Judge::One(swap))
+    },
+    Rule {
+        why: "The higher, the sooner pages of processes are paged out.",
+        verified: "/proc/sys/vm/swappiness",
+        source: VM,
+        ..rule("memory.swappiness", "vm.swappiness", 2, Judge::One(swappiness))
+    },
+    Rule {
+        why: "Making huge pages moves memory, stops processes at a page fault and interrupts all \
+              CPUs of a process.",
+        cost: "Large heaps need more entries of the TLB.",
+        verified: "the word in brackets of transparent_hugepage/enabled",
+        source: "Linux, admin-guide/mm/transhuge",
+        ..rule("memory.huge_pages", "transparent_hugepage", 4, Judge::One(huge_pages))
+    },
+    Rule {
+        why: "The kernel takes pages away for a moment to see who uses them: page faults in the \
+              loop.",
+        cost: "Memory may stay on a distant node.",
+        verified: "/proc/sys/kernel/numa_balancing",
+        source: "Linux, admin-guide/sysctl/kernel",
+        ..rule("memory.numa_balancing", "kernel.numa_balancing", 4, Judge::One(numa_balancing))
+    },
+    Rule {
+        why: "Merging equal pages makes them read-only: the next write is a page fault.",
+        cost: "More memory is used.",
+        verified: "/sys/kernel/mm/ksm/run",
+        source: "Linux, admin-guide/mm/ksm",
+        ..rule("memory.ksm", "ksm/run", 4, Judge::One(ksm))
+    },
+    Rule {
+        why: "Compaction may move locked pages: a page fault in a loop that locked its memory.",
+        cost: "Fewer huge pages can be made.",
+        verified: "/proc/sys/vm/compact_unevictable_allowed",
+        source: VM,
+        ..rule(
+            "memory.compact_unevictable",
+            "vm.compact_unevictable_allowed",
+            4,
+            Judge::One(compact_unevictable),
+        )
+    },
+    Rule {
+        why: "Compaction in the background moves pages and interrupts CPUs.",
+        cost: "Fewer huge pages can be made.",
+        verified: "/proc/sys/vm/compaction_proactiveness",
+        source: VM,
+        ..rule("memory.compaction", "vm.compaction_proactiveness", 2, Judge::One(compaction))
+    },
+    Rule {
+        why: "Once in this many seconds each CPU that is not isolated folds its counters.",
+        verified: "/proc/sys/vm/stat_interval",
+        source: VM,
+        ..rule("memory.stat_interval", "vm.stat_interval", 1, Judge::One(stat_interval))
+    },
+];
+
+fn swap(inputs: &Inputs<'_>) -> Finding {
+    let judged = read(&inputs.facts.memory.swap_bytes).map(|(bytes, origin)| match bytes {
+        0 => Finding::good("none", origin),
+        _ => Finding::improve(format!("{} MiB", bytes >> 20), origin)
+            .note("Lock the loop's memory, or run swapoff."),
+    });
+    settled(judged)
+}
+
+fn swappiness(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.value("vm.swappiness").map(|(value, origin)| {
+        let none = inputs.facts.memory.swap_bytes.value() == Some(&0);
+        match value.parse::<u32>() {
+            _ if none => Finding::not_applicable("there is no swap", origin),
+            Ok(..=10) => Finding::good(value, origin),
+            Ok(_) => Finding::improve(value, origin).write("/proc/sys/vm/swappiness", "10"),
+            Err(_) => Finding::unknown(value, origin),
+        }
+    });
+    settled(judged)
+}
+
+fn huge_pages(inputs: &Inputs<'_>) -> Finding {
+    let fact = &inputs.facts.memory.transparent_hugepages;
+    let judged = read(fact).map(|(mode, origin)| {
+        let typed = match inputs.typed("transparent_hugepage") {
+            Typed::Yes(param) => param.value.as_deref(),
+            _ => None,
+        };
+        match typed {
+            Some(value) if value != mode && mode == "always" => {
+                Finding::no_effect(format!("transparent_hugepage={value}; active: {mode}"), origin)
+                    .note("Something changed it after boot.")
+                    .write("/sys/kernel/mm/transparent_hugepage/enabled", value)
+            }
+            _ if mode == "always" => Finding::improve(mode, origin)
+                .write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+            _ => Finding::good(mode, origin),
+        }
+    });
+    settled(judged)
+}
+
+/// A setting that should have one value.
+fn should_be(inputs: &Inputs<'_>, name: &str, wanted: &str) -> Finding {
+    let judged = inputs.value(name).map(|(value, origin)| {
+        if value == wanted {
+            return Finding::good(value, origin);
+        }
+        Finding::improve(value, origin).write(path_of(name).unwrap_or_default(), wanted)
+    });
+    settled(judged)
+}
+
+fn numa_balancing(inputs: &Inputs<'_>) -> Finding {
+    should_be(inputs, "kernel.numa_balancing", "0")
+}
+
+fn ksm(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.value("ksm/run").map(|(value, origin)| match value {
+        "1" => Finding::improve("1", origin).write("/sys/kernel/mm/ksm/run", "0"),
+        _ => Finding::good(value, origin),
+    });
+    settled(judged)
+}
+
+fn compact_unevictable(inputs: &Inputs<'_>) -> Finding {
+    should_be(inputs, "vm.compact_unevictable_allowed", "0")
+}
+
+fn compaction(inputs: &Inputs<'_>) -> Finding {
+    should_be(inputs, "vm.compaction_proactiveness", "0")
+}
+
+fn stat_interval(inputs: &Inputs<'_>) -> Finding {
+    let judged =
+        inputs.value("vm.stat_interval").map(|(value, origin)| match value.parse::<u32>() {
+            Ok(10..) => Finding::good(format!("{value} s"), origin),
+            Ok(_) => Finding::improve(format!("{value} s"), origin)
+                .write("/proc/sys/vm/stat_interval", "10"),
+            Err(_) => Finding::unknown(value, origin),
+        });
+    settled(judged)
+}

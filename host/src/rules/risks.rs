@@ -1,0 +1,128 @@
+//! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
+
+use super::finding::{Finding, Judge};
+use super::inputs::{CMDLINE, Inputs, settled};
+use super::{Rule, rule};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "Switching mitigations off makes system calls and switches of context cheaper; a \
+              loop of few system calls gains next to nothing.",
+        cost: "Security: any program can read the memory of others.",
+        verified: "/proc/cmdline and /sys/devices/system/cpu/vulnerabilities",
+        ..rule("risks.mitigations", "mitigations", 3, Judge::One(mitigations))
+    },
+    Rule {
+        why: "It ends the check for memory errors with its timer of five minutes.",
+        cost: "Uncorrected memory errors go unseen and corrupt data.",
+        ..rule("risks.mce", "mce", 3, Judge::One(mce))
+    },
+    Rule {
+        why: "Auditing adds to each system call where rules are loaded; without rules it costs \
+              next to nothing.",
+        cost: "What a security policy may demand.",
+        ..rule("risks.audit", "audit", 1, Judge::One(audit))
+    },
+    Rule {
+        why: "A kernel built to find its own mistakes checks each lock and each allocation, with \
+              interrupts off for milliseconds.",
+        verified: "CONFIG_PROVE_LOCKING, KASAN, DEBUG_OBJECTS, DEBUG_ATOMIC_SLEEP",
+        source: "Linux, core-api/real-time",
+        ..rule("risks.debug_kernel", "CONFIG_PROVE_LOCKING", 8, Judge::One(debug_kernel))
+    },
+    Rule {
+        why: "In a virtual machine hwlatdetect and osnoise report time that the host took as \
+              hardware latency: it is no system management interrupt.",
+        verified: "the processor's flag 'hypervisor', DMI, the device tree",
+        source: "Linux, trace/osnoise-tracer; trace/hwlat_detector",
+        ..rule("risks.hwlat_in_guest", "hwlat", 1, Judge::One(hwlat))
+    },
+    Rule {
+        why: "The tracers timerlat and osnoise tell what delayed a loop.",
+        verified: "CONFIG_TIMERLAT_TRACER and CONFIG_OSNOISE_TRACER",
+        source: "Linux, trace/timerlat-tracer",
+        ..rule("risks.tracers", "CONFIG_TIMERLAT_TRACER", 0, Judge::One(tracers))
+    },
+];
+
+fn mitigations(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("mitigations").or_good().map(|param| {
+        let off = param.value.as_deref().is_some_and(|value| value.split(',').any(|v| v == "off"));
+        if !off {
+            return Finding::good(param.to_string(), CMDLINE);
+        }
+        let state = inputs.settings.value("vulnerabilities/spectre_v2").value();
+        let state = state.map(|text| format!("; spectre_v2: {text}")).unwrap_or_default();
+        Finding::conflict(format!("{param}{state}"), CMDLINE)
+            .note("It is never a default here.")
+            .remove("mitigations")
+    });
+    settled(judged)
+}
+
+fn mce(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("mce").or_good().map(|param| match param.value.as_deref() {
+        _ if inputs.is_x86() == Some(false) => Finding::no_effect(param.to_string(), CMDLINE)
+            .note("Only x86 has this parameter.")
+            .remove("mce"),
+        Some("off") => Finding::conflict(param.to_string(), CMDLINE)
+            .note("machinecheck/ignore_ce ends the timer alone, at run time.")
+            .remove("mce"),
+        Some("ignore_ce") => Finding::needs_reboot(param.to_string(), CMDLINE)
+            .note("machinecheck/ignore_ce does the same at run time.")
+            .remove("mce"),
+        _ => Finding::good(param.to_string(), CMDLINE),
+    });
+    settled(judged)
+}
+
+fn audit(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("audit").or_good().map(|param| match param.value.as_deref() {
+        Some("0" | "off") => Finding::needs_reboot(param.to_string(), CMDLINE)
+            .note("Measure whether it gains anything.")
+            .remove("audit"),
+        _ => Finding::good(param.to_string(), CMDLINE),
+    });
+    settled(judged)
+}
+
+fn debug_kernel(inputs: &Inputs<'_>) -> Finding {
+    let origin = inputs.settings.options.origin();
+    let names = ["PROVE_LOCKING", "KASAN", "DEBUG_OBJECTS", "DEBUG_ATOMIC_SLEEP"];
+    let states = names.map(|name| (name, inputs.settings.is_built(name)));
+    if states.iter().any(|(_, state)| state.is_none()) {
+        return Finding::unknown("the configuration of the kernel is not readable", origin);
+    }
+    let on: Vec<&str> = states.iter().filter(|s| s.1 == Some(true)).map(|s| s.0).collect();
+    match on.is_empty() {
+        true => Finding::good("none is built in", origin),
+        false => Finding::needs_reboot(format!("built in: {}", on.join(", ")), origin)
+            .note("Use a kernel without them."),
+    }
+}
+
+fn hwlat(inputs: &Inputs<'_>) -> Finding {
+    let fact = &inputs.facts.virtualization.virtualization;
+    match inputs.is_guest() {
+        None => Finding::unknown("whether there is a hypervisor is not known", fact.origin()),
+        Some(false) => Finding::good("no hypervisor", fact.origin()),
+        Some(true) => {
+            let name = fact.value().map_or("", String::as_str);
+            Finding::no_effect(format!("virtual machine ({name})"), fact.origin())
+                .note("Use 'punctual measure noise', which tells steal apart.")
+        }
+    }
+}
+
+fn tracers(inputs: &Inputs<'_>) -> Finding {
+    let origin = inputs.settings.options.origin();
+    let built = ["TIMERLAT_TRACER", "OSNOISE_TRACER"].map(|name| inputs.settings.is_built(name));
+    match built {
+        [None, _] | [_, None] => {
+            Finding::unknown("the configuration of the kernel is not readable", origin)
+        }
+        [Some(true), Some(true)] => Finding::good("built in", origin),
+        _ => Finding::needs_reboot("not built in", origin)
+            .note("Another kernel may have them; no loop is earlier for it."),
+    }
+}

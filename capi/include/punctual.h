@@ -588,14 +588,15 @@ int punctual_executive_create(punctual_executive **executive) PUNCTUAL_NOEXCEPT;
  * never anew. What tasks cannot be together, build and run say; once it was built, this does, and
  * adds nothing then.
  *
- * While it runs, for any thread but its loops': the loop takes the new task, which is not triggered
- * and has no thread of its own, at its first moment with enough time in hand, within some 100 ms,
- * or once the task that runs then has returned; and then this returns. The task begins at its first
- * release after that. The others keep every release, their phases and their counts; ranks are
- * counted anew.
+ * While it runs, for any thread but its loops': the loop takes the new task, which is not triggered,
+ * at its first moment with enough time in hand, within some 100 ms, or once the task that runs then
+ * has returned; and then this returns. One with a thread of its own gets that now, waits for its
+ * releases itself, and its samples are not recorded. The task begins at its first release after
+ * that. The others keep every release, their phases and their counts; ranks are counted anew.
  *   -EINVAL   what cannot be of the task itself
  *   -EDEADLK  called by a task of the loop that would take it
- *   -EBUSY    in use by another call; it runs, and the task needs a thread of its own
+ *   -EBUSY    in use by another call; it runs, and the task is triggered
+ *   -E2BIG    32 tasks with threads of their own were added while it runs
  *   or, once it is built, what punctual_executive_build() says
  * Real-time: setup only
  */
@@ -649,7 +650,8 @@ int punctual_executive_allow_overload(punctual_executive *executive) PUNCTUAL_NO
  * where it was due. The last one may go as well; a run without tasks waits for one.
  *   -ENOENT   no task or unit of this index
  *   -EDEADLK  called by a task of the loop that has it
- *   -EBUSY    in use by another call; it runs, and the task has a thread of its own or is a unit
+ *   -EBUSY    in use by another call; it runs, and the task has had a thread of its own since
+ *             before it ran, or is a unit
  *   or, once it is built, what punctual_executive_build() says of the others
  * Real-time: setup only
  */

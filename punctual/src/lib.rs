@@ -115,6 +115,8 @@ pub mod safety;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]
+pub mod temporary;
+#[doc(hidden)]
 pub mod wait_policy;
 
 pub use calendar::Unit;

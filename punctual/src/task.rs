@@ -58,7 +58,7 @@ impl Placement {
     /// than the most urgent one can wait. The kernel preempts it by priority, which is below the
     /// executive's: that of `thread` where it names one ([`RtThread::fifo`]), otherwise one that
     /// follows the tasks' order. Of `thread` its CPU and policy count, and its wait where the task
-    /// waits for itself ([`OnOverrun::Delay`]).
+    /// waits for itself: with [`OnOverrun::Delay`], and where it comes while the executive runs.
     ///
     /// # Real-time: setup only
     pub const fn thread(thread: RtThread) -> Self {

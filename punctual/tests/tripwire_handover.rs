@@ -1,4 +1,5 @@
-//! The laws of the loop, held while tasks are registered and removed: no allocation and no page
+//! The laws of the loop, held while tasks are registered and removed, with and without
+//! threads of their own: no allocation and no page
 //! fault in the executive's thread, whatever is published to it.
 //!
 //! One test alone, so that nothing else of the process disturbs it. Asserts no time.
@@ -7,7 +8,9 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::{Cycle, End, Executive, Period, Phase, RtThread, Task, WaitPolicy, session};
+use punctual::{
+    Cycle, End, Executive, Period, Phase, Placement, RtThread, Task, WaitPolicy, session,
+};
 use punctual_os::affinity;
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
@@ -84,15 +87,17 @@ fn tasks_come_and_go_and_the_loop_allocates_nothing() {
     let ((), summary) = plan
         .run_with(Duration::from_secs(120), |handle| {
             wait_until(|| wire.calls() > 10);
+            let quick = RtThread::any().wait(WaitPolicy::sleep());
             for turn in 0..TURNS {
                 // A body with memory of its own, which is freed here.
                 let (own, guests) = (vec![turn; 100], &guests);
                 let body = move |cycle: &mut Cycle<'_>| {
                     guests.fetch_add(1 + own[(cycle.n % 100) as usize] - turn, Ordering::Relaxed);
                 };
-                let guest = match turn % 3 {
+                let guest = match turn % 4 {
                     0 => task("guest", 700),
                     1 => task("guest", 1_000),
+                    2 => task("guest", 1_000).placed(Placement::thread(quick.clone())),
                     _ => task("guest", 1_000).after("steady", Duration::from_micros(300)),
                 };
                 let before = guests.load(Ordering::Relaxed);

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use punctual::temporary;
 use punctual_os::{lock, process};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
@@ -17,12 +18,6 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::dir::Dir;
-
-/// What stands before the random part of a name, and after it.
-const BEFORE: &str = ".punctual-";
-const AFTER: &str = ".new";
-/// Digits of the random part.
-const DIGITS: usize = 16;
 
 /// Names that are tried: another process may sweep a new file before it is locked.
 const TRIES: u32 = 16;
@@ -70,9 +65,9 @@ impl Pending {
     }
 
     fn begin(dir: &Dir, mode: Mode) -> io::Result<Self> {
-        let mut random = [0; DIGITS / 2];
+        let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;
-        let temporary = format!("{BEFORE}{:016x}{AFTER}", u64::from_ne_bytes(random));
+        let temporary = temporary::name(u64::from_ne_bytes(random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = openat(dir, &temporary, flags | OFlags::CLOEXEC, mode)?;
         Ok(Self { dir: dir.clone(), temporary, file: file.into(), placed: false })
@@ -128,7 +123,8 @@ impl Dir {
             let entry = entry?;
             let name = entry.file_name();
             let shown = name.to_string_lossy().into_owned();
-            let known = ["..", "."].contains(&shown.as_str()) || is_temporary(name.to_bytes());
+            let known =
+                ["..", "."].contains(&shown.as_str()) || temporary::is_name(name.to_bytes());
             if !known && !other_than.contains(&shown.as_str()) {
                 return Ok(Some(shown));
             }
@@ -137,21 +133,13 @@ impl Dir {
     }
 }
 
-/// Whether a name is that of a temporary file.
-pub(super) fn is_temporary(name: &[u8]) -> bool {
-    let random = name.strip_prefix(BEFORE.as_bytes());
-    let random = random.and_then(|name| name.strip_suffix(AFTER.as_bytes()));
-    let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    random.is_some_and(|random| random.len() == DIGITS && random.iter().all(digit))
-}
-
 /// Removes files that killed processes of this user left behind. Best effort: what cannot be opened
 /// stays.
 fn sweep(dir: &Dir) {
     let Ok(entries) = dir.entries() else { return };
     for entry in entries.flatten().take(ENTRIES_MAX) {
         let name = entry.file_name();
-        if !is_temporary(name.to_bytes()) {
+        if !temporary::is_name(name.to_bytes()) {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -180,7 +168,7 @@ mod tests {
     use super::*;
 
     fn stale(random: &str) -> String {
-        format!("{BEFORE}{random}{AFTER}")
+        format!(".punctual-{random}.new")
     }
 
     #[test]

@@ -26,14 +26,16 @@ use crate::task::{Place, Task};
 
 impl<'env> Handle<'env> {
     /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
-    /// with several CPUs where it fits best. Returns once that is in effect, with the task's id;
+    /// with several CPUs where it fits best. One with a thread of its own gets that here, and waits
+    /// for its releases itself; there may be 32 of them at a time, and their samples are not
+    /// recorded. Returns once that is in effect, with the task's id;
     /// its first release is the first one after that. The others keep every release, their phases,
     /// numbers and counts. In an executive with a calendar its budget must fit between two units.
     ///
     /// # Errors
     /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive
-    /// does not run; that this is called from one of its tasks; that the task is to have a thread
-    /// of its own: threads are started before the first release. Nothing is changed then.
+    /// does not run; that this is called from one of its tasks; that the task's thread cannot be
+    /// started. Nothing is changed then.
     ///
     /// # Real-time: setup only
     pub fn add<R: Into<Flow>>(
@@ -47,7 +49,9 @@ impl<'env> Handle<'env> {
             return Err(ExecutiveError::NoPeriod(task.name).into());
         }
         let lanes = shared.tasks().lanes.clone();
-        let all = lanes.iter().flat_map(|lane| &lane.tasks).chain([&task]).cloned();
+        let late: Vec<Task> = shared.tasks().late.iter().map(|of| of.task.clone()).collect();
+        let others = lanes.iter().flat_map(|lane| &lane.tasks).chain(&late);
+        let all = others.chain([&task]).cloned();
         // Names, and that all tasks have a priority or none, hold over all CPUs.
         shared.rules.periodic(all).allow_overload().check()?;
         let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
@@ -59,7 +63,10 @@ impl<'env> Handle<'env> {
                 let at = shared.lanes.iter().position(is);
                 at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name.clone(), *cpu)))?
             }
-            Place::Thread(_) => return Err(ExecutiveError::LateThread(task.name).into()),
+            Place::Thread(own) => {
+                let own = own.clone();
+                return self.add_thread(task, boxed(body), &own);
+            }
         };
         if task.policy == OnOverrun::Terminate {
             shared.cancels.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -75,18 +82,24 @@ impl<'env> Handle<'env> {
 
     /// One task less. Returns once that is in effect, with what the task did; its body is dropped
     /// here. A release that it was due for, and that has not begun, does not run. Tasks that follow
-    /// it keep their phases.
+    /// it keep their phases. One with a thread of its own leaves within some 100 ms, once its body
+    /// has returned, and its thread ends.
     ///
     /// # Errors
-    /// That there is no such task; that it has a thread or process of its own; that it belongs to
-    /// the calendar, whose frame is fixed before the first release; that the executive does not
-    /// run; that this is called from one of its tasks.
+    /// That there is no such task; that it has a process, or a thread since before the executive
+    /// ran; that it belongs to the calendar, whose frame is fixed before the first release; that
+    /// the executive does not run; that this is called from one of its tasks.
     ///
     /// # Real-time: setup only
     pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {
         let _one_at_a_time = self.change()?;
         let shared = &*self.shared;
         let name = self.entry(id)?.name;
+        if self.remove_thread(id.at) {
+            let entry = &mut shared.tasks().entries[id.at];
+            entry.removed = true;
+            return Ok(entry.stats());
+        }
         let lanes = shared.tasks().lanes.clone();
         let is = |task: &Task| {
             task.name == name && matches!(task.placement.0, Place::Inline | Place::Cpu(_))
@@ -108,7 +121,9 @@ impl<'env> Handle<'env> {
     /// Waits until changes can be made, and holds others off meanwhile.
     fn change(&self) -> Result<std::sync::MutexGuard<'_, ()>, Error> {
         let tid = process::tid();
-        if self.shared.lanes.iter().any(|lane| lane.watched.thread() == Some(tid)) {
+        let late = self.shared.threads.iter().filter(|slot| slot.late).map(|slot| &slot.watched);
+        let mut all = self.shared.lanes.iter().map(|lane| &lane.watched).chain(late);
+        if all.any(|watched| watched.thread() == Some(tid)) {
             return Err(ExecutiveError::FromLoop.into());
         }
         let guard = self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner);

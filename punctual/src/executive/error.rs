@@ -15,8 +15,8 @@ pub(crate) enum ExecutiveError {
     NoTask,
     /// A task is to be added on a CPU where no loop is.
     NoLane(String, u32),
-    /// A task is to be added with a thread of its own.
-    LateThread(String),
+    /// One more task is to be added with a thread of its own than there may be.
+    LateThreads(String, usize),
     /// A task that cannot be removed.
     Stays(String),
     /// A change from a task of a loop.
@@ -40,7 +40,8 @@ impl ExecutiveError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::NoTask => ErrorKind::Unknown,
-            Self::Stays(_) | Self::LateThread(_) => ErrorKind::Busy,
+            Self::Stays(_) => ErrorKind::Busy,
+            Self::LateThreads(..) => ErrorKind::TooMany,
             Self::FromLoop => ErrorKind::FromLoop,
             Self::NotRunning => ErrorKind::NotRunning,
             _ => ErrorKind::Setting,
@@ -60,11 +61,11 @@ impl fmt::Display for ExecutiveError {
                 "task {task:?} cannot be added on CPU {cpu}: the executive has no loop there; name \
                  all its CPUs before it runs"
             ),
-            Self::LateThread(task) => write!(
+            Self::LateThreads(task, most) => write!(
                 f,
-                "task {task:?} cannot be added with a thread of its own while the executive runs: \
-                 its threads are started before the first release; add it before that, or place it \
-                 inline"
+                "task {task:?} cannot be added with a thread of its own: {most} tasks with threads \
+                 were already added while the executive runs, which is the most; remove one of \
+                 them, or place it inline",
             ),
             Self::Stays(task) => {
                 write!(

@@ -127,8 +127,8 @@ impl<'env> Handle<'env> {
         self.shared.forced()
     }
 
-    /// Where a periodic task of a loop is now, also after others came or went; `None` for one that
-    /// a loop does not run, or that was removed.
+    /// Where a periodic task of a loop, or one that came with a thread of its own, is now, also
+    /// after others came or went; `None` for one that a loop does not run, or that was removed.
     ///
     /// # Errors
     /// That it is a task of another executive.
@@ -136,6 +136,10 @@ impl<'env> Handle<'env> {
     /// # Real-time: reader side
     pub fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
         let Entry { name, removed, .. } = self.entry(id)?;
+        if let Some(late) = self.shared.tasks().late.iter().find(|late| late.entry == id.at) {
+            let phase = Some(Duration::from_nanos(late.phase_ns));
+            return Ok(Some(Placed { name, cpu: late.cpu, phase, rank: None }));
+        }
         let calendar = self.shared.rules.calendar.as_ref();
         let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());
         let tasks = self.shared.tasks();

@@ -83,10 +83,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
 
         let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
-        let cautions = check_demands(&own.chain(of_processes).collect::<Vec<_>>())?;
-        let tasks = AllTasks { entries, lanes: lane_tasks };
+        let all: Vec<_> = own.chain(of_processes).collect();
+        let cautions = check_demands(&all)?;
+        let tasks = AllTasks { entries, lanes: lane_tasks, late: Vec::new() };
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
-        let shared = Arc::new(Shared::new(lanes_shared, threads.len(), rules, tasks, cancels));
+        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, all));
+        let shared = Arc::new(shared);
         let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
         let plan = Executive {

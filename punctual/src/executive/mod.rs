@@ -21,6 +21,7 @@ mod handle;
 mod id;
 mod idle;
 mod lane;
+mod late;
 mod layout;
 mod outside;
 mod pace;

@@ -47,7 +47,7 @@ struct Setup<C> {
 pub(super) struct Run<'s, 'env, C> {
     pub(super) shared: &'s Shared<'env>,
     pub(super) discipline: fn(&mut C),
-    strict: bool,
+    pub(super) strict: bool,
     duration: Option<Span>,
     /// Whether tasks run elsewhere, which have until the end.
     waits_for_end: bool,
@@ -201,7 +201,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
 
     /// A loop has come to its end: where tasks run elsewhere they have until the end of all.
     pub(super) fn rest(&self, ended: &Ended, times: &Times, clock: &mut C) {
-        while self.waits_for_end
+        while (self.waits_for_end || !self.shared.tasks().late.is_empty())
             && *ended == Ended::Finished
             && clock.now() < times.end
             && !self.shared.ending.stopped()
@@ -217,12 +217,17 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
         what: &'static str,
         run: impl FnOnce() -> R + Send + 'scope,
     ) -> Option<ScopedJoinHandle<'scope, R>> {
-        match Builder::new().name(format!("punctual-{what}")).spawn_scoped(scope, run) {
-            Ok(thread) => Some(thread),
-            Err(why) => {
-                self.fail(Kind::Thread(what, why).into());
-                None
-            }
-        }
+        self.try_spawn(scope, what, run).map_err(|why| self.fail(why)).ok()
+    }
+
+    /// Starts a thread while all run.
+    pub(super) fn try_spawn<'scope, R: Send + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        what: &'static str,
+        run: impl FnOnce() -> R + Send + 'scope,
+    ) -> Result<ScopedJoinHandle<'scope, R>, Error> {
+        let thread = Builder::new().name(format!("punctual-{what}")).spawn_scoped(scope, run);
+        thread.map_err(|why| Kind::Thread(what, why).into())
     }
 }

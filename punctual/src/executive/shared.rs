@@ -17,12 +17,14 @@ use super::body::Parts;
 use super::ending::Ending;
 use super::id::TaskId;
 use super::idle::IdleCounts;
+use super::late::{LATE_MOST, LateTask, Slot, Starter};
 use crate::calendar::CalendarPlan;
 use crate::counting::{Stats as Memory, Words};
 use crate::handover::Handover;
 use crate::monitor::{Force, Watched};
 use crate::periodic::{Periodic, Plan};
 use crate::rt_thread::RtThread;
+use crate::safety::Demand;
 use crate::summary::Stats;
 use crate::task::{Task, ns};
 
@@ -95,6 +97,8 @@ pub(super) struct AllTasks {
     /// By the number of a task.
     pub(super) entries: Vec<Entry>,
     pub(super) lanes: Vec<LaneTasks>,
+    /// Those with threads of their own that came while it ran.
+    pub(super) late: Vec<LateTask>,
 }
 
 /// What holds for all changes.
@@ -128,8 +132,12 @@ pub(super) struct Shared<'env> {
     number: u64,
     pub(super) ending: Arc<Ending>,
     pub(super) lanes: Vec<LaneShared<'env>>,
-    /// Of the tasks in threads of their own that wait for themselves, or for a device.
-    pub(super) threads: Vec<Watched>,
+    /// Of the tasks in threads of their own that wait for themselves, or for a device; then of
+    /// those that come while it runs.
+    pub(super) threads: Vec<Slot<'env>>,
+    pub(super) starter: Starter,
+    /// What its loops, threads and processes may take of their CPUs, as it was built.
+    pub(super) demands: Vec<Demand>,
     pub(super) idle: IdleCounts,
     /// Whether there is a task that may have to be cancelled.
     pub(super) cancels: AtomicBool,
@@ -148,13 +156,15 @@ impl<'env> Shared<'env> {
         threads: usize,
         rules: Rules,
         tasks: AllTasks,
-        cancels: bool,
+        (cancels, demands): (bool, Vec<Demand>),
     ) -> Self {
         Self {
             number: EXECUTIVES.fetch_add(1, Ordering::Relaxed),
             ending: Arc::default(),
             lanes,
-            threads: (0..threads).map(|_| Watched::default()).collect(),
+            threads: (0..threads + LATE_MOST).map(|at| Slot::new(at >= threads)).collect(),
+            starter: Starter::default(),
+            demands,
             idle: IdleCounts::default(),
             cancels: AtomicBool::new(cancels),
             rules,
@@ -205,7 +215,7 @@ impl<'env> Shared<'env> {
     /// How the watchdog ended it, if it did.
     pub(super) fn forced(&self) -> Option<Force> {
         let loops = self.lanes.iter().map(|lane| &lane.watched);
-        loops.chain(&self.threads).find_map(Watched::ended)
+        loops.chain(self.threads.iter().map(|slot| &slot.watched)).find_map(Watched::ended)
     }
 
     pub(super) fn state(&self) -> RunState {

@@ -54,15 +54,7 @@ pub(super) fn sort<'env>(
                 return Err(ExecutiveError::NoPeriod(task.name).into());
             }
             (Work::Body(body), Place::Thread(thread)) => {
-                let fifo = |policy| match policy {
-                    SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
-                    _ => 0,
-                };
-                thread.check(task.period)?;
-                let own = thread.policy.map_or(1, fifo);
-                if fifo(main) > 0 && own >= fifo(main) {
-                    return Err(ExecutiveError::NotBelow(task.name, own, fifo(main)).into());
-                }
+                check_thread(&task, thread, main)?;
                 sorted.threads.push((at, task, Work::Body(body)));
             }
             (Work::Body(body), _) => sorted.bodies.push((at, task, body)),
@@ -70,6 +62,20 @@ pub(super) fn sort<'env>(
     }
     check_names(&sorted)?;
     Ok(sorted)
+}
+
+/// Whether a task's thread can run so beside a main loop of this policy.
+pub(super) fn check_thread(task: &Task, thread: &RtThread, main: SchedPolicy) -> Result<(), Error> {
+    let fifo = |policy| match policy {
+        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
+        _ => 0,
+    };
+    thread.check(task.period)?;
+    let own = thread.policy.map_or(1, fifo);
+    if fifo(main) > 0 && own >= fifo(main) {
+        return Err(ExecutiveError::NotBelow(task.name.clone(), own, fifo(main)).into());
+    }
+    Ok(())
 }
 
 /// What a task without releases cannot have.

@@ -12,6 +12,7 @@ use punctual_os::affinity::CpuMask;
 
 use super::clocking::Clocking;
 use super::lane::{Lane, LaneEnd, LoopEnd};
+use super::late::{self, Slot};
 use super::outside::supervise;
 use super::released::Released;
 use super::run::Run;
@@ -83,6 +84,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let external = supervisor.and_then(|(supervisor, entries)| {
             run.spawn(scope, "processes", move || supervise(run, supervisor, &entries))
         });
+        let starter = run.spawn(scope, "starter", || late::start(run, scope));
         let (main, said) = self.main_and(scope, lanes.remove(0), start, beside);
         for other in others {
             // A loop that panicked outside its bodies is a fault of this library's.
@@ -95,6 +97,9 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         thread::end(&remotes);
         // What panicked there was caught there.
         tasks.into_iter().for_each(|task| drop(task.join()));
+        run.shared.starter.close();
+        drop(starter.map(ScopedJoinHandle::join));
+        run.shared.threads.iter().for_each(Slot::clear);
         if let Some((mut clock, _)) = run.await_settled() {
             let now = clock.now();
             remotes.iter_mut().for_each(|post| post.close(now));

@@ -9,8 +9,10 @@ use punctual_core::block::{ClientStep, TaskClient};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
+use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
+use punctual_core::executive::schedule::Schedule;
 use punctual_core::stats::{Page, PageKind};
 use punctual_core::time::Instant;
 use punctual_core::wait::Strategy;
@@ -20,12 +22,15 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::body::{Body, guarded};
 use super::ending::Ending;
+use super::late::Slot;
 use super::pace::Pace;
 use super::released::Released;
 use super::run::{Run, Times};
 use super::trigger::Trigger;
 use super::work::Work;
 use crate::counting::Counting;
+use crate::error::Kind;
+use crate::handover::LOOK;
 use crate::loops::ready;
 use crate::monitor::Watched;
 use crate::periodic::Plan;
@@ -93,9 +98,12 @@ impl ThreadTask {
         work: &mut Work<'_>,
         run: &Run<'_, '_, C>,
         released: &Released,
-        watched: Option<&Watched>,
+        slot: &Slot<'_>,
     ) {
         let session = ThreadSession::enter(self.cpu, self.policy);
+        if slot.late && run.strict && !session.refused().is_empty() {
+            return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
+        }
         run.refuse(session.refused());
         let Some((mut clock, epoch)) = run.await_settled() else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
@@ -111,6 +119,7 @@ impl ThreadTask {
         }
         run.ready();
         let Some(times) = run.await_go(false, || Instant::from_ns(0)) else { return };
+        slot.runs();
         let ending = &run.shared.ending;
         let (body, trigger) = match work {
             Work::Body(body) => (body, None),
@@ -118,12 +127,18 @@ impl ThreadTask {
             Work::Process(_) => return,
         };
         let name = &self.task.name;
+        let watched = (!matches!(self.pace, Pace::Remote { .. })).then_some(&slot.watched);
         let only = Only { body, name, watched, tid: process::tid(), ending };
         let counting = run.counting(self.entry, epoch);
         match (&self.pace, wait, trigger, counting) {
             (Pace::Own(plan), Some(wait), _, Some(counting)) => {
-                let mut many = Many { clock, wait, tasks: only, observe: counting };
-                own(&mut many, plan, epoch, &times);
+                let tasks = Cancelling { tasks: only, token: &slot.token };
+                own(
+                    &mut Many { clock, wait, tasks, observe: counting },
+                    plan,
+                    (epoch, &times),
+                    slot,
+                );
             }
             (Pace::Triggered, _, Some(trigger), Some(counting)) => {
                 self.triggered(trigger, clock, only, &counting);
@@ -166,17 +181,22 @@ impl ThreadTask {
 
 /// The cycles of a task that waits for its releases itself.
 fn own<C: Clock>(
-    many: &mut Many<C, Strategy, Only<'_, '_>, Counting>,
+    many: &mut Many<C, Strategy, Cancelling<'_, Only<'_, '_>>, Counting>,
     plan: &Plan,
-    epoch: Instant,
-    times: &Times,
+    (epoch, times): (Instant, &Times),
+    slot: &Slot<'_>,
 ) {
-    let ending = many.tasks.ending;
+    let Only { ending, name, .. } = many.tasks.tasks;
+    let from = if slot.late { many.clock.now() } else { times.from };
     let table = plan.table(epoch);
     let mut storage = plan.storage();
-    let Some(mut state) = TableState::begin(&table, storage.lend(), times.from) else { return };
-    if many.run(&table, &mut state, times.end, &ending.stop) == Ended::Stopped {
-        ending.stop();
+    let Some(mut state) = TableState::begin(&table, storage.lend(), from) else { return };
+    let schedule = Schedule::of_table(&table, &mut state);
+    let mut schedule = schedule.leave_on(&slot.leave, slot.watched.word(), LOOK);
+    match many.obey(&mut schedule, times.end, &ending.stop) {
+        Ended::Stopped => ending.stop(),
+        Ended::Overran(_) => ending.overran(name),
+        Ended::Finished => {}
     }
 }
 
@@ -232,11 +252,8 @@ pub(super) fn work<C: Clock + Clone + Send>(
     work: &mut Work<'_>,
     released: &Released,
 ) {
-    let watched = match of.pace {
-        Pace::Remote { .. } => None,
-        _ => run.shared.threads.get(at),
-    };
-    let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, watched)));
+    let slot = &run.shared.threads[at];
+    let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, slot)));
     if ran.is_err() {
         run.shared.ending.panicked(&of.task.name, "while it waited for its trigger");
     }

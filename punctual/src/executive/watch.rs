@@ -23,12 +23,14 @@ pub(super) fn watch<C: Clock + Clone + Send>(
         threads.iter().zip(released).filter_map(|(of, at)| at.guard(of, epoch)).collect();
     let lanes = run.shared.lanes.iter().map(|lane| &lane.watched).zip(bounds.iter().copied());
     let bound = bounds.first().copied().flatten();
-    let beside = run.shared.threads.iter().map(|watched| (watched, bound));
+    let beside = run.shared.threads.iter().map(|slot| (&slot.watched, bound));
     let charges = lanes.chain(beside).filter_map(|(watched, bound)| {
         Some(Progress { watched, progress: move || watched.beats(), bound: bound? })
     });
     let loops: Vec<_> = charges.collect();
-    let tokens: Vec<&Token> = run.shared.lanes.iter().map(|lane| &lane.token).collect();
+    let tokens = run.shared.lanes.iter().map(|lane| &lane.token);
+    let tokens: Vec<&Token> =
+        tokens.chain(run.shared.threads.iter().map(|slot| &slot.token)).collect();
     let cancels = &run.shared.cancels;
     let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &tokens, cancels };
     monitor.run(|| clock.now(), &run.shared.ending.stop, &run.done, || ());

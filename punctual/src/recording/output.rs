@@ -2,19 +2,25 @@
 //!
 //! Until then an older file of its name stays, and a recording without samples leaves nothing. What
 //! is no regular file (a pipe, `/dev/null`) is written to directly. A kill before the first samples
-//! leaves the other name behind: hidden, with the number of the process in it.
+//! leaves the other name behind, hidden and without a lock: the program removes it when it next
+//! writes into that directory.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_os::lock;
 
 use crate::drain::{BytesWritten, GrowingFile};
+use crate::temporary;
 
-/// Tells the recordings of this process apart.
-static RECORDINGS: AtomicU64 = AtomicU64::new(0);
+/// Names that are tried: the program may sweep a new file before it is locked.
+const TRIES: u32 = 16;
 
 /// A sample file that is being written.
 #[derive(Debug)]
@@ -41,13 +47,25 @@ impl Output {
         }
         // The file that a link leads to is replaced, not the link.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = place.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
-        let number = RECORDINGS.fetch_add(1, Ordering::Relaxed);
-        let until_then = format!(".{name}.{}.{number}.new", std::process::id());
-        let until_then = place.with_file_name(until_then);
-        let file = OpenOptions::new().write(true).create_new(true).open(&until_then)?;
-        let (length, placed) = (BytesWritten::default(), Arc::default());
-        Ok(Self { file, named: Some(Named { until_then, place, length, placed }) })
+        place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        for _ in 0..TRIES {
+            let random = RandomState::new().build_hasher().finish();
+            let until_then = place.with_file_name(temporary::name(random));
+            let file = match OpenOptions::new().write(true).create_new(true).open(&until_then) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            // Before it was locked, a sweep may have removed it as left behind. A file system
+            // without locks has no sweeps.
+            let locked = lock::try_exclusive(file.as_raw_fd()) != Ok(false);
+            if locked && file.metadata()?.nlink() == 1 {
+                let (length, placed) = (BytesWritten::default(), Arc::default());
+                return Ok(Self { file, named: Some(Named { until_then, place, length, placed }) });
+            }
+        }
+        Err(io::Error::other(
+            "temporary files in its directory are removed as soon as they are created",
+        ))
     }
 
     /// What writes to it.
@@ -99,5 +117,34 @@ impl Drop for Output {
             // Nothing else has this name.
             let _gone = fs::remove_file(&named.until_then);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn until_it_has_samples_it_is_a_locked_temporary_file_and_leaves_nothing() {
+        let name = format!("punctual-output-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir(&dir).expect("writable");
+        let names = || {
+            let entries = fs::read_dir(&dir).expect("readable").map(|entry| entry.expect("fine"));
+            entries.map(|entry| entry.file_name().into_encoded_bytes()).collect::<Vec<_>>()
+        };
+        let path = dir.join("run.punctual");
+        let first = Output::create(&path).expect("writable");
+        let second = Output::create(&path).expect("writable");
+        let there = names();
+        assert_eq!((there.len(), there.iter().all(|name| temporary::is_name(name))), (2, true));
+        let until_then = &first.named.as_ref().expect("a regular file").until_then;
+        let other = File::open(until_then).expect("readable");
+        assert_eq!(lock::try_exclusive(other.as_raw_fd()), Ok(false), "a sweep leaves it");
+        first.placing()().expect("it takes its place");
+        assert!(first.finish().expect("nobody changed it"));
+        drop((first, second));
+        assert_eq!(names(), [b"run.punctual"]);
+        fs::remove_dir_all(&dir).expect("it was made here");
     }
 }

@@ -80,8 +80,9 @@ impl Learner {
         self.bins[level].share_above(self.margin_max_ns(level))
     }
 
-    /// The aim, or what can be had where more sleeps than chance explains came back later than the
-    /// widest margin of the approach that is followed.
+    /// The aim, or nearly what can be had where that is more: the share of sleeps that came back
+    /// later than the widest margin of the approach that is followed. The aim is out of reach where
+    /// those are more than chance explains.
     pub(super) fn set_target(&mut self) {
         let bins = &self.bins[self.home];
         let above = f64::from(bins.above(self.margin_max_ns(self.home)));
@@ -90,7 +91,9 @@ impl Learner {
         let more = (above - expected - 1.0).max(0.0);
         self.reachable =
             more * more <= 4.0 * expected && self.wakes_ns(self.home) <= self.budget_ns;
-        self.target = match self.reachable || self.aim.late <= 0.0 {
+        // Also where the aim is only just reachable: there the margin for it is decided by a few
+        // sleeps, and so by chance.
+        self.target = match self.aim.late <= 0.0 {
             true => self.aim.late,
             false => (NEAR * above / f64::from(bins.n().max(1))).clamp(self.aim.late, 1.0),
         };

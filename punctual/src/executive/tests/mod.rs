@@ -3,6 +3,7 @@
 
 mod changes;
 mod kinds;
+mod late;
 mod refused;
 mod threads;
 

@@ -8,6 +8,7 @@ mod export;
 mod names;
 mod report;
 mod run;
+mod tune;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
+pub(crate) use tune::{TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
 
 /// `punctual analyse`.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
-    ManArgs, ReportPageArgs, RunArgs, TaskCommand,
+    ManArgs, ReportPageArgs, RunArgs, TaskCommand, TuneCommand,
 };
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
@@ -67,6 +67,11 @@ pub(crate) enum Command {
     Task {
         #[command(subcommand)]
         command: TaskCommand,
+    },
+    /// Find settings of this machine that make loops late, or that do nothing; plan better ones
+    Tune {
+        #[command(subcommand)]
+        command: TuneCommand,
     },
     /// Analyse recorded data without measuring
     #[command(visible_alias = "analyze")]

@@ -16,6 +16,8 @@
 //! | [`mod@choose`] | which CPU to measure on, which one helps |
 //! | [`mod@explain`] | a refused attempt plus the facts: why, and what to do |
 //! | [`mod@baseline`] | which facts a baseline is about, their digest, what changed |
+//! | [`settings`], [`rules`] | what can be tuned as it is, and what rules make of it |
+//! | [`plan`] | what would be changed, runtime first, boot second |
 //! | [`mod@capture`], [`scrub`] | the facts' files as a tree, without secrets |
 #![forbid(unsafe_code)]
 
@@ -28,6 +30,7 @@ pub mod explain;
 pub mod fact;
 pub mod facts;
 pub mod identity;
+pub mod plan;
 pub mod root;
 pub mod rules;
 pub mod scrub;

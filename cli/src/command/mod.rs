@@ -17,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod soak;
 pub(crate) mod task;
+pub(crate) mod tune;
 
 use anyhow::Result;
 use punctual_core::time::Span;

@@ -3,6 +3,8 @@
 //! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
 //! results of earlier versions have as null or empty, are passed over.
 
+use punctual_host::CpuList;
+use punctual_host::rules::KnobVerdict;
 use punctual_lab::executive;
 use punctual_lab::noise::NoiseOutcome;
 use schemars::JsonSchema;
@@ -39,6 +41,8 @@ pub(crate) enum Body {
     Run(RunBody),
     /// Of `compare`.
     Compare(CompareBody),
+    /// Of `tune check`.
+    Tune(TuneBody),
     /// Of `impact`.
     Impact(ImpactBody),
     /// Of `analyse`: recorded data.
@@ -154,6 +158,17 @@ pub(crate) struct CompareBody {
     pub(crate) compare: Comparison,
 }
 
+/// Of `tune check`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TuneBody {
+    /// The CPUs that were judged, as the kernel lists them.
+    pub(crate) cpus: CpuList,
+    /// Why these: "as requested", "isolated", "last allowed, none isolated".
+    pub(crate) why: String,
+    /// One for each setting, the most urgent first.
+    pub(crate) verdicts: Vec<KnobVerdict>,
+}
+
 /// What recording a sample cost, measured before the run, on the CPU and with the policy of its
 /// first loop.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -179,6 +194,7 @@ impl Body {
             "measure noise" => read::<NoiseBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
+            "tune check" => read::<TuneBody>(text),
             "compare" => read::<CompareBody>(text),
             "analyse" => read::<Judged>(text),
             other if other.starts_with("impact ") => read::<ImpactBody>(text),
@@ -270,6 +286,7 @@ kinds! {
     SoakBody => Soak,
     RunBody => Run,
     CompareBody => Compare,
+    TuneBody => Tune,
     ImpactBody => Impact,
     Judged => Recorded,
 }

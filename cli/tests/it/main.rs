@@ -36,5 +36,6 @@ mod syscalls;
 mod task;
 mod terminal;
 mod traced;
+mod tune;
 mod unprivileged;
 mod wait;

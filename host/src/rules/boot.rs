@@ -142,12 +142,10 @@ fn twice(inputs: &Inputs<'_>) -> Vec<Finding> {
     for name in TUNING {
         let mut values: Vec<&str> =
             line.all(name).map(|param| param.value.as_deref().unwrap_or_default()).collect();
-        let last = values.last().copied();
         values.dedup();
         if values.len() > 1 {
             let words = line.all(name).map(Param::to_string).collect::<Vec<_>>().join(" ");
-            let finding = Finding::conflict(words, CMDLINE).knob(*name);
-            found.push(finding.boot(name, last.map(ToOwned::to_owned)));
+            found.push(Finding::conflict(words, CMDLINE).knob(*name));
         }
     }
     if found.is_empty() {

@@ -44,11 +44,14 @@ pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
     let mut by_knob: BTreeMap<String, KnobVerdict> = BTreeMap::new();
     for rule in super::all() {
         for verdict in rule.verdicts(inputs) {
-            // Of several rules about a knob, the one that finds most counts.
-            match by_knob.get(&verdict.knob) {
-                Some(other) if other.rank() <= verdict.rank() => {}
-                _ => drop(by_knob.insert(verdict.knob.clone(), verdict)),
-            }
+            // Of several rules about a knob, the one that finds most counts; what another one
+            // would change is kept where that one has nothing.
+            let verdict = match by_knob.remove(&verdict.knob) {
+                None => verdict,
+                Some(other) if other.rank() <= verdict.rank() => other.or_changes(verdict),
+                Some(other) => verdict.or_changes(other),
+            };
+            by_knob.insert(verdict.knob.clone(), verdict);
         }
     }
     let mut verdicts: Vec<_> = by_knob.into_values().collect();
@@ -57,6 +60,13 @@ pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
 }
 
 impl KnobVerdict {
+    fn or_changes(mut self, other: Self) -> Self {
+        if self.changes.is_empty() && self.verdict.is_open() {
+            self.changes = other.changes;
+        }
+        self
+    }
+
     fn rank(&self) -> (RuleVerdict, u8) {
         (self.verdict, u8::MAX - self.gain)
     }

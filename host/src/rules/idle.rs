@@ -228,8 +228,8 @@ pub(super) fn switched_off(inputs: &Inputs<'_>, name: &str) -> Finding {
         let on = value == "1" || value == "Y";
         Ok(match (typed, on) {
             (true, false) => Finding::no_effect(found, origin)
-                .note("The documented form has =1.")
-                .boot(name, Some("1".to_owned())),
+                .note("The documented form has =1; a limit for the loop's CPU alone is better.")
+                .remove(name),
             (true, true) => Finding::needs_reboot(found, origin)
                 .note("It works; a limit for the loop's CPU alone is better.")
                 .remove(name),

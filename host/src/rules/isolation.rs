@@ -195,13 +195,13 @@ fn judged_nohz_full(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     }
     let refused = typed.difference(effective);
     if !refused.is_empty() {
-        return Ok(Finding::conflict(found, origin).note(format!(
+        return Ok(otherwise(inputs, Finding::conflict(found, origin)).note(format!(
             "The kernel keeps CPU {refused} out: the boot CPU must keep its tick."
         )));
     }
     let open = effective.difference(&inputs.facts.isolation.isolated());
     if !open.is_empty() {
-        return Ok(Finding::conflict(found, origin).note(format!(
+        return Ok(otherwise(inputs, Finding::conflict(found, origin)).note(format!(
             "CPU {open} is not isolated: with a second task there the tick is back."
         )));
     }
@@ -211,6 +211,14 @@ fn judged_nohz_full(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
             .remove("nohz_full"));
     }
     Ok(Finding::good(found, origin))
+}
+
+/// With the list that it should have: none where the workload sleeps every period.
+fn otherwise(inputs: &Inputs<'_>, finding: Finding) -> Finding {
+    match inputs.workload.is_none_or(super::Workload::spins) {
+        true => finding.boot("nohz_full", Some(inputs.cpus.to_string())),
+        false => finding.remove("nohz_full"),
+    }
 }
 
 fn without_nohz_full(inputs: &Inputs<'_>) -> Finding {

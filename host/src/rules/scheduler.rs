@@ -142,7 +142,9 @@ fn judged_preempt(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
 fn mode_finding(mode: PreemptionMode, found: String, origin: &str) -> Finding {
     match mode {
         PreemptionMode::Full | PreemptionMode::Lazy => Finding::good(found, origin),
-        _ => Finding::improve(found, origin).write(PREEMPT, "full"),
+        _ => Finding::improve(found, origin)
+            .write(PREEMPT, "full")
+            .boot("preempt", Some("full".to_owned())),
     }
 }
 

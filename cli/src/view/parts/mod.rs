@@ -4,6 +4,7 @@
 
 pub(crate) mod executive;
 mod noise;
+mod tune;
 
 use crate::report::Body;
 
@@ -41,6 +42,7 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
         Body::Executive(body) => Some(executive::shown(body)),
         Body::Noise(body) => Some(noise::shown(body)),
+        Body::Tune(body) => Some(tune::shown(body)),
         _ => None,
     }
 }

@@ -65,7 +65,7 @@ fn or<'a, T: Display>(value: Option<&'a T>, otherwise: &'a str) -> String {
     value.map_or_else(|| otherwise.to_owned(), ToString::to_string)
 }
 
-fn machine(version: &str, facts: &MachineFacts) -> String {
+pub(super) fn machine(version: &str, facts: &MachineFacts) -> String {
     let guest = match facts.virtualization.virtualization.value().map(String::as_str) {
         None | Some("none") => String::new(),
         Some(host) => format!(", {host} guest"),

@@ -15,6 +15,7 @@ mod imported;
 mod parts;
 mod supervised;
 mod table;
+pub(crate) mod tune;
 mod verdict;
 mod wait;
 

@@ -1,0 +1,99 @@
+//! Arguments of `punctual tune`. Parses and validates; does nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use punctual_host::rules::Workload;
+
+use super::RootArgs;
+use crate::command::tune::formats::FormatName;
+
+/// `punctual tune`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TuneCommand {
+    /// Judge every setting that changes how late a loop may be: what is wrong, what does nothing,
+    /// what could be better; changes nothing
+    ///
+    /// Compares what was set with what the kernel took: its log, the lists in /sys, interrupts
+    /// that still arrive. docs/tuning.md has all rules.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual tune check\n\
+                       \x20 punctual tune check --cpus 2-3 --for servo\n\
+                       \x20 punctual capture machine && punctual tune check --root machine")]
+    Check(TuneCheckArgs),
+    /// Print what would be changed, runtime settings first, boot parameters second; changes nothing
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual tune plan --cpus 2-3 --for servo\n\
+                       \x20 punctual tune plan --cpus 3 --for polling --as grub")]
+    Plan(TunePlanArgs),
+}
+
+/// Which CPUs are tuned, for what, on which machine.
+#[derive(Debug, Args)]
+pub(crate) struct TuneScopeArgs {
+    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
+    /// the one that check would measure]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// What runs on them
+    #[arg(long = "for", value_name = "WORKLOAD")]
+    pub(crate) workload: Option<WorkloadName>,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+/// `punctual tune check`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneCheckArgs {
+    #[command(flatten)]
+    pub(crate) scope: TuneScopeArgs,
+    /// Write the verdicts as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print also what is good, what does not apply, and where each verdict comes from
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Fail (exit 1) if a setting conflicts or has no effect
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// `punctual tune plan`.
+#[derive(Debug, Args)]
+pub(crate) struct TunePlanArgs {
+    #[command(flatten)]
+    pub(crate) scope: TuneScopeArgs,
+    /// How the plan is written
+    #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
+    pub(crate) format: FormatName,
+    /// Write the plan as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// What runs on the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadName {
+    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
+    StepGeneration,
+    /// A control loop: sleeps, periods of 100 µs to 10 ms
+    Servo,
+    /// Sound, on a machine that is used for other things
+    Audio,
+    /// A loop that never sleeps
+    Polling,
+    /// The processors of a virtual machine on this host
+    VmGuest,
+}
+
+impl From<WorkloadName> for Workload {
+    fn from(name: WorkloadName) -> Self {
+        match name {
+            WorkloadName::StepGeneration => Self::StepGeneration,
+            WorkloadName::Servo => Self::Servo,
+            WorkloadName::Audio => Self::Audio,
+            WorkloadName::Polling => Self::Polling,
+            WorkloadName::VmGuest => Self::VmGuest,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! A plan of changes: what the rules would change on one machine, while it runs and at its next
+//! boot. Pure but for reading the values of now through the root; nothing is changed here.
+
+use crate::Root;
+use crate::cmdline::{CommandLine, Param};
+use crate::cpulist::CpuList;
+use crate::facts::PreemptionModel;
+use crate::root::Read;
+use crate::rules::{Inputs, KnobChange, KnobVerdict, Workload};
+use crate::settings::KernelSettings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One change, with what it replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanStep {
+    /// The rule that wants it.
+    pub id: String,
+    /// The knob.
+    pub knob: String,
+    /// Why.
+    pub why: String,
+    /// What it costs.
+    pub cost: String,
+    /// What is there now; null where it could not be read, or is not set.
+    pub from: Option<String>,
+    /// What is changed.
+    pub change: KnobChange,
+}
+
+/// What cannot be planned: somebody has to do it by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ByHand {
+    /// The knob.
+    pub knob: String,
+    /// What was found.
+    pub found: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// All changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TuningPlan {
+    /// While the machine runs, in this order.
+    pub runtime: Vec<PlanStep>,
+    /// Boot parameters, in this order.
+    pub boot: Vec<PlanStep>,
+    /// What is left to a person.
+    pub by_hand: Vec<ByHand>,
+}
+
+/// A parameter that a workload wants at boot: its name, and its value on this machine; `None` where
+/// this machine has no use for it.
+struct BootRow {
+    name: &'static str,
+    value: fn(&Inputs<'_>) -> Option<Option<String>>,
+    why: &'static str,
+}
+
+/// What a workload wants at boot, beyond what rules find, and which rules are not for it.
+struct Preset {
+    workload: Workload,
+    boot: &'static [BootRow],
+    /// Rules whose changes are left out.
+    without: &'static [&'static str],
+}
+
+const ISOLCPUS: BootRow = BootRow {
+    name: "isolcpus",
+    value: |inputs| Some(Some(format!("domain,managed_irq,{}", inputs.cpus))),
+    why: "The CPUs of the loop are kept free from the start of the machine on.",
+};
+const IRQAFFINITY: BootRow = BootRow {
+    name: "irqaffinity",
+    value: |inputs| Some(Some(others(inputs).to_string())),
+    why: "Interrupts go to the other CPUs from the start.",
+};
+const RCU_NOCBS: BootRow = BootRow {
+    name: "rcu_nocbs",
+    value: |inputs| built(inputs, "RCU_NOCB_CPU").then(|| Some(inputs.cpus.to_string())),
+    why: "RCU's callbacks run on the other CPUs.",
+};
+const NOHZ_FULL: BootRow = BootRow {
+    name: "nohz_full",
+    value: |inputs| built(inputs, "NO_HZ_FULL").then(|| Some(inputs.cpus.to_string())),
+    why: "A loop that never sleeps is not interrupted by the tick.",
+};
+const NOCB_POLL: BootRow = BootRow {
+    name: "rcu_nocb_poll",
+    value: |inputs| built(inputs, "RCU_NOCB_CPU").then_some(None),
+    why: "The CPUs of the loop need not wake RCU's threads.",
+};
+const THREADIRQS: BootRow = BootRow {
+    name: "threadirqs",
+    value: |inputs| (!is_rt(inputs)).then_some(None),
+    why: "Interrupt handlers become threads that sound is more urgent than.",
+};
+
+/// One row a workload. Step generation is what recipes for LinuxCNC set for its CPUs, without
+/// parameters that no kernel has and without a tick that a sleeping loop does not notice.
+const PRESETS: &[Preset] = &[
+    Preset {
+        workload: Workload::StepGeneration,
+        boot: &[ISOLCPUS, IRQAFFINITY, RCU_NOCBS],
+        without: &[],
+    },
+    Preset { workload: Workload::Servo, boot: &[ISOLCPUS, IRQAFFINITY, RCU_NOCBS], without: &[] },
+    Preset {
+        workload: Workload::Audio,
+        boot: &[THREADIRQS],
+        // The machine is used for other things: its CPUs stay everybody's.
+        without: &[
+            "isolation.isolcpus",
+            "isolation.partition",
+            "isolation.siblings",
+            "interrupts.irqaffinity",
+            "interrupts.default",
+            "interrupts.placement",
+            "interrupts.workqueue",
+            "interrupts.writeback",
+            "rcu.nocbs",
+            "watchdogs.cpumask",
+            "watchdogs.machine_check",
+            "watchdogs.nmi",
+        ],
+    },
+    Preset {
+        workload: Workload::Polling,
+        boot: &[ISOLCPUS, NOHZ_FULL, IRQAFFINITY, NOCB_POLL],
+        without: &["rcu.nocbs"],
+    },
+    Preset {
+        workload: Workload::VmGuest,
+        boot: &[ISOLCPUS, NOHZ_FULL, IRQAFFINITY],
+        without: &["rcu.nocbs"],
+    },
+];
+
+fn is_rt(inputs: &Inputs<'_>) -> bool {
+    let model = inputs.facts.preemption.preemption_model.value();
+    model == Some(&PreemptionModel::Rt)
+}
+
+/// Whether an option is built in, or may be.
+fn built(inputs: &Inputs<'_>, option: &str) -> bool {
+    inputs.settings.is_built(option) != Some(false)
+}
+
+fn others(inputs: &Inputs<'_>) -> CpuList {
+    let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+    online.difference(inputs.cpus)
+}
+
+impl TuningPlan {
+    /// The changes that the verdicts ask for, and those of the workload. `root` gives the values
+    /// that files have now.
+    pub fn of(inputs: &Inputs<'_>, verdicts: &[KnobVerdict], root: &Root) -> Self {
+        let preset = PRESETS.iter().find(|preset| Some(preset.workload) == inputs.workload);
+        let without = preset.map_or(&[][..], |preset| preset.without);
+        let mut plan = Self { runtime: Vec::new(), boot: Vec::new(), by_hand: Vec::new() };
+        let wanted = verdicts.iter().filter(|verdict| !without.contains(&verdict.id.as_str()));
+        for verdict in wanted {
+            if verdict.changes.is_empty() && verdict.verdict.is_open() {
+                plan.by_hand.push(ByHand {
+                    knob: verdict.knob.clone(),
+                    found: verdict.found.clone(),
+                    why: verdict.why.clone(),
+                });
+            }
+            for change in &verdict.changes {
+                plan.take(step(verdict, change.clone()), inputs.settings, root);
+            }
+        }
+        for row in preset.map_or(&[][..], |preset| preset.boot) {
+            if let Some(value) = (row.value)(inputs) {
+                plan.want(row, value, inputs.settings);
+            }
+        }
+        plan
+    }
+
+    /// Whether nothing would change.
+    pub fn is_empty(&self) -> bool {
+        self.runtime.is_empty() && self.boot.is_empty()
+    }
+
+    fn take(&mut self, mut step: PlanStep, settings: &KernelSettings, root: &Root) {
+        match &step.change {
+            // Where debugfs is not mounted, or a driver is gone, there is nothing to write.
+            KnobChange::Write { path, .. } if root.read(path) == Read::Absent => {}
+            KnobChange::Write { path, value } => {
+                step.from = current(root, path);
+                let same = step.from.as_deref() == Some(value);
+                let known = self.runtime.iter().any(|other| other.change == step.change);
+                if !same && !known {
+                    self.runtime.push(step);
+                }
+            }
+            KnobChange::Partition { .. } => self.runtime.push(step),
+            KnobChange::Boot { name, .. } | KnobChange::Remove { name } => {
+                step.from = typed(settings, name);
+                let name = name.clone();
+                self.boot.retain(|other| boot_name(&other.change) != Some(name.as_str()));
+                self.boot.push(step);
+            }
+        }
+    }
+
+    /// What the workload wants wins over what a rule found; what is there already is left.
+    fn want(&mut self, row: &BootRow, value: Option<String>, settings: &KernelSettings) {
+        let wanted = Param { name: row.name.to_owned(), value: value.clone() }.to_string();
+        let from = typed(settings, row.name);
+        self.boot.retain(|other| boot_name(&other.change) != Some(row.name));
+        if from.as_deref() == Some(wanted.as_str()) {
+            return;
+        }
+        self.boot.push(PlanStep {
+            id: "workload".to_owned(),
+            knob: row.name.to_owned(),
+            why: row.why.to_owned(),
+            cost: String::new(),
+            from,
+            change: KnobChange::Boot { name: row.name.to_owned(), value },
+        });
+    }
+
+    /// A command line with the boot parameters of this plan: each is replaced where it stands, new
+    /// ones are added at the end.
+    pub fn command_line(&self, now: &CommandLine) -> CommandLine {
+        let mut line = now.clone();
+        for step in &self.boot {
+            match &step.change {
+                KnobChange::Remove { name } => line.params.retain(|param| !param.is(name)),
+                KnobChange::Boot { name, value } => {
+                    let new = Param { name: name.clone(), value: value.clone() };
+                    let at = line.params.iter().position(|param| param.is(name));
+                    line.params.retain(|param| !param.is(name));
+                    let at = at.unwrap_or(line.params.len()).min(line.params.len());
+                    line.params.insert(at, new);
+                }
+                KnobChange::Write { .. } | KnobChange::Partition { .. } => {}
+            }
+        }
+        line
+    }
+}
+
+fn step(verdict: &KnobVerdict, change: KnobChange) -> PlanStep {
+    PlanStep {
+        id: verdict.id.clone(),
+        knob: verdict.knob.clone(),
+        why: verdict.why.clone(),
+        cost: verdict.cost.clone(),
+        from: None,
+        change,
+    }
+}
+
+/// The name of a boot parameter that a change is about.
+fn boot_name(change: &KnobChange) -> Option<&str> {
+    match change {
+        KnobChange::Boot { name, .. } | KnobChange::Remove { name } => Some(name),
+        KnobChange::Write { .. } | KnobChange::Partition { .. } => None,
+    }
+}
+
+/// What a file has now; of a choice, the word in brackets or parentheses.
+fn current(root: &Root, path: &str) -> Option<String> {
+    let Read::Text(text) = root.read(path) else { return None };
+    let text = text.trim();
+    let between = |open, close| Some(text.split_once(open)?.1.split_once(close)?.0);
+    Some(between('[', ']').or_else(|| between('(', ')')).unwrap_or(text).to_owned())
+}
+
+/// A parameter as it stands on the command line.
+fn typed(settings: &KernelSettings, name: &str) -> Option<String> {
+    let line = settings.command_line.value()?;
+    let words: Vec<String> = line.all(name).map(Param::to_string).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
+pub(crate) use super::measured::{AccuracyBody, ResponseBody};
 use super::run::{Load, LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
@@ -33,6 +34,10 @@ pub(crate) enum Body {
     Executive(ExecutiveBody),
     /// Of `measure noise`.
     Noise(NoiseBody),
+    /// Of `measure accuracy`.
+    Accuracy(AccuracyBody),
+    /// Of `measure response`.
+    Response(ResponseBody),
     /// Of `soak`.
     Soak(SoakBody),
     /// Of `run`.
@@ -177,6 +182,8 @@ impl Body {
             "measure wait" => read::<WaitBody>(text),
             "measure executive" => read::<ExecutiveBody>(text),
             "measure noise" => read::<NoiseBody>(text),
+            "measure accuracy" => read::<AccuracyBody>(text),
+            "measure response" => read::<ResponseBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
             "compare" => read::<CompareBody>(text),
@@ -267,6 +274,8 @@ kinds! {
     WaitBody => Wait,
     ExecutiveBody => Executive,
     NoiseBody => Noise,
+    AccuracyBody => Accuracy,
+    ResponseBody => Response,
     SoakBody => Soak,
     RunBody => Run,
     CompareBody => Compare,

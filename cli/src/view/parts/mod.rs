@@ -2,8 +2,10 @@
 //!
 //! For kinds of results that have no runs: each has a file here and a row in [`of`].
 
+mod accuracy;
 pub(crate) mod executive;
 mod noise;
+mod response;
 
 use crate::report::Body;
 
@@ -40,6 +42,8 @@ pub(crate) struct Shown {
 pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
         Body::Executive(body) => Some(executive::shown(body)),
+        Body::Accuracy(body) => Some(accuracy::shown(body)),
+        Body::Response(body) => Some(response::shown(body)),
         Body::Noise(body) => Some(noise::shown(body)),
         _ => None,
     }

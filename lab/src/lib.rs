@@ -1,13 +1,16 @@
 //! The experiments of punctual, and the loads that they run under. Never prints.
 //!
-//! [`experiment`]: how every experiment runs. [`periodic`]: loops on this machine's clock, idle and
-//! under load. [`noise`]: what takes a CPU away from a thread that spins. [`executive`]: what
-//! releasing, dispatching and waiting cost, compared with the ways of others ([`baseline`]).
-//! [`cost`]: what recording costs. [`spin_exit`]: the exit of a spin by a computed delay. [`load`]:
-//! what makes the machine busy meanwhile. [`quiet`]: the phase away from the tick. [`tasks`]: the
-//! file that names the tasks of a supervisor. [`waits`]: the ways to wait, by name.
+//! [`experiment`]: how every experiment runs. [`accuracy`]: how exactly a wait ends at an instant
+//! of the counter. [`periodic`]: loops on this machine's clock, idle and under load. [`noise`]:
+//! what takes a CPU away from a thread that spins. [`executive`]: what releasing, dispatching and
+//! waiting cost, compared with the ways of others ([`baseline`]). [`cost`]: what recording costs.
+//! [`spin_exit`]: the exit of a spin by a computed delay. [`load`]: what makes the machine busy
+//! meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a
+//! stimulus. [`tasks`]: the file that names the tasks of a supervisor. [`waits`]: the ways to
+//! wait, by name.
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 pub mod baseline;
 pub mod cost;
 pub mod executive;
@@ -16,6 +19,7 @@ pub mod load;
 pub mod noise;
 pub mod periodic;
 pub mod quiet;
+pub mod response;
 pub mod spin_exit;
 pub mod tasks;
 pub mod waits;

@@ -13,8 +13,13 @@ pub fn flush<T>(part: &[T]) {
         return;
     }
     let range = part.as_ptr_range();
-    let (line, end) = (line_bytes(), range.end as usize);
-    let mut at = range.start as usize / line * line;
+    flush_between(range.start as usize, range.end as usize);
+}
+
+/// As [`flush`]; from `start` to `end` is data or code of this program.
+pub(crate) fn flush_between(start: usize, end: usize) {
+    let line = line_bytes();
+    let mut at = start / line * line;
     while at < end {
         flush_line(at);
         at += line;
@@ -36,18 +41,18 @@ fn line_bytes() -> usize {
     4 << (ctr >> 16 & 15)
 }
 
-/// `at` lies in a line that holds a part of a live slice.
+/// `at` lies in a line that holds a part of a live slice, or of this program's code.
 fn flush_line(at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: the line overlaps a live slice, so its page is mapped; CLFLUSH is SSE2, and
-        // changes no data.
+        // SAFETY: the line overlaps live data or code, so its page is mapped; CLFLUSH is SSE2,
+        // and changes no data.
         unsafe { core::arch::x86_64::_mm_clflush(at as *const u8) };
     }
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: the line overlaps a live slice, so its page is mapped; writes the line back and
-        // drops it, which changes no data.
+        // SAFETY: the line overlaps live data or code, so its page is mapped; writes the line
+        // back and drops it, which changes no data.
         unsafe { core::arch::asm!("dc civac, {}", in(reg) at, options(nostack)) };
     }
 }

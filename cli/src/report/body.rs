@@ -16,6 +16,7 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
+pub(crate) use super::measured::{AccuracyBody, ResponseBody};
 use super::run::{Load, LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
@@ -35,6 +36,10 @@ pub(crate) enum Body {
     Executive(ExecutiveBody),
     /// Of `measure noise`.
     Noise(NoiseBody),
+    /// Of `measure accuracy`.
+    Accuracy(AccuracyBody),
+    /// Of `measure response`.
+    Response(ResponseBody),
     /// Of `soak`.
     Soak(SoakBody),
     /// Of `run`.
@@ -192,6 +197,8 @@ impl Body {
             "measure wait" => read::<WaitBody>(text),
             "measure executive" => read::<ExecutiveBody>(text),
             "measure noise" => read::<NoiseBody>(text),
+            "measure accuracy" => read::<AccuracyBody>(text),
+            "measure response" => read::<ResponseBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
             "tune check" => read::<TuneBody>(text),
@@ -283,6 +290,8 @@ kinds! {
     WaitBody => Wait,
     ExecutiveBody => Executive,
     NoiseBody => Noise,
+    AccuracyBody => Accuracy,
+    ResponseBody => Response,
     SoakBody => Soak,
     RunBody => Run,
     CompareBody => Compare,

@@ -14,6 +14,7 @@ mod follow;
 mod headline;
 mod impact;
 mod judge;
+mod measured;
 mod run;
 mod session;
 mod strategies;

@@ -2,6 +2,7 @@
 //!
 //! Short ones: nothing here asserts a time. One file a subject.
 
+mod accuracy;
 mod analyse;
 mod attack;
 mod bad_input;
@@ -27,6 +28,7 @@ mod noise;
 mod outputs;
 mod report;
 mod report_browser;
+mod response;
 mod run;
 mod run_signals;
 mod signal_pairs;

@@ -6,7 +6,9 @@ use punctual_os::affinity;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout};
+use crate::support::{
+    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+};
 
 fn noise(args: &[&str]) -> Value {
     let out = run(["measure", "noise", "--json", "-"].iter().chain(args));
@@ -91,12 +93,7 @@ fn an_interrupt_keeps_what_there_is() {
     command.args(["measure", "noise", "--duration", "1h", "--json"]).arg(&file);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
     // The line of progress comes once it measures; here it is enough that signals are caught.
-    while !fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(|status| {
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught
-            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .is_some_and(|mask| mask & 2 != 0)
-    }) {
+    while !catches_interrupt(&child) {
         std::thread::yield_now();
     }
     signal(&child, EndSignal::Interrupt);

@@ -122,3 +122,13 @@ fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
     let header = BlockHeader { kind, run, samples, first, missed, unrecorded, payload_crc };
     header.to_bytes(crc32fast::hash).to_vec()
 }
+
+/// Whether the process catches SIGINT by now.
+pub(crate) fn catches_interrupt(child: &Child) -> bool {
+    fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(|status| {
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .is_some_and(|mask| mask & 2 != 0)
+    })
+}

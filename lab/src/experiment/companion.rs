@@ -78,3 +78,14 @@ impl Lookout {
         self.happened
     }
 }
+
+/// A policy as the kernel names it, and its priority where it has one.
+pub(crate) fn policy_words(policy: SchedPolicy) -> (String, Option<u8>) {
+    let (name, priority) = match policy {
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
+    };
+    (name.to_owned(), priority)
+}

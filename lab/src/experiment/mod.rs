@@ -10,6 +10,7 @@ mod companion;
 mod event;
 mod loading;
 mod safety;
+mod single;
 mod standing;
 mod steal;
 
@@ -27,10 +28,11 @@ use punctual_os::signal;
 use crate::load::{Launcher, LoadReport, LoadSpec};
 
 pub use clock::ClockFacts;
-pub(crate) use companion::{Lookout, keep_to, watchdog};
+pub(crate) use companion::{Lookout, keep_to, policy_words, watchdog};
 pub use event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
 pub use loading::{BackgroundLoads, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
+pub(crate) use single::on_one_thread;
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
 pub(crate) use steal::StealTicks;
 

@@ -18,6 +18,7 @@ mod exec;
 mod kinds;
 mod launcher;
 mod lifecycle;
+pub(crate) mod network;
 mod observed;
 mod part;
 mod program;

@@ -17,7 +17,7 @@ use super::threads::{Measurement, Threads};
 use super::windows::Windows;
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    Measured, Risk, Taken,
+    Measured, Risk, Taken, policy_words,
 };
 use crate::load::LoadSpec;
 
@@ -164,18 +164,13 @@ fn cpu_noise(
 ) -> CpuNoise {
     let ended = &of.ended;
     let spun_ns = ended.spun.as_ns().max(0).unsigned_abs();
-    let (policy, priority) = match ended.policy {
-        SchedPolicy::Other => ("SCHED_OTHER", None),
-        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-        SchedPolicy::Unknown(_) => ("unknown", None),
-    };
+    let (policy, priority) = policy_words(ended.policy);
     let between = ended.reads.saturating_sub(of.gaps);
     let between_ns = spun_ns.saturating_sub(of.lost_ns);
     let (interrupts, most_often) = after.interrupts(before, cpu).unzip();
     CpuNoise {
         cpu,
-        policy: policy.to_owned(),
+        policy,
         priority,
         spun_ns,
         read_ns: (between > 0).then(|| between_ns as f64 / between as f64),

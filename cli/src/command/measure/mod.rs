@@ -1,8 +1,10 @@
 //! `punctual measure`: one experiment a file, each with its arguments; here they are listed.
 
+mod accuracy;
 mod executive;
 mod noise;
 mod periodic;
+mod response;
 mod wait;
 
 use anyhow::Result;
@@ -23,6 +25,10 @@ pub(crate) enum Measure {
     Noise(noise::Args),
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
     Executive(executive::Args),
+    /// How exactly a wait ends at an instant of the processor's counter
+    Accuracy(accuracy::Args),
+    /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
+    Response(response::Args),
 }
 
 /// Runs the subcommand.
@@ -32,5 +38,7 @@ pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
         Measure::Wait(args) => wait::run(args),
         Measure::Noise(args) => noise::run(args),
         Measure::Executive(args) => executive::run(args),
+        Measure::Accuracy(args) => accuracy::run(args),
+        Measure::Response(args) => response::run(args),
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! For kinds of results that have no runs: each has a file here and a row in [`of`].
 
+mod accuracy;
 pub(crate) mod executive;
 mod noise;
+mod response;
 mod tune;
 
 use crate::report::Body;
@@ -41,6 +43,8 @@ pub(crate) struct Shown {
 pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
         Body::Executive(body) => Some(executive::shown(body)),
+        Body::Accuracy(body) => Some(accuracy::shown(body)),
+        Body::Response(body) => Some(response::shown(body)),
         Body::Noise(body) => Some(noise::shown(body)),
         Body::Tune(body) => Some(tune::shown(body)),
         _ => None,

@@ -117,7 +117,7 @@ fn counted(noise: &NoiseOutcome) -> Part {
     Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
 }
 
-fn rate(load: &Load) -> String {
+pub(super) fn rate(load: &Load) -> String {
     let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     match load.rate {
         Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),

@@ -1,0 +1,148 @@
+//! `punctual measure response`: how fast threads answer a stimulus.
+//!
+//! The full loop of the Windows CE benchmark, with the sources that this machine has.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use punctual_host::choose::{helper_cpu, parse_cpus};
+use punctual_host::cpulist::CpuList;
+use punctual_lab::load::Loads;
+use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceKind};
+
+use super::periodic::condition_name;
+use crate::args::PolicyName;
+use crate::command;
+use crate::exit::Exit;
+use crate::experiment::{self, Machine, words};
+use crate::format;
+use crate::output::Json;
+use crate::parse;
+use crate::progress::Line;
+use crate::report::body::ResponseBody;
+use crate::report::{self, Report};
+
+/// The shortest period: threads that answer more often would leave their CPU no rest.
+const PERIOD_MIN_NS: u64 = 20_000;
+
+/// `punctual measure response`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(long, default_value = "eventfd", value_parser = source, help = help())]
+    source: SourceKind,
+    /// The CPU of both stages [default: an isolated one, else the last that is allowed]
+    #[arg(long, short, value_name = "CPU")]
+    cpu: Option<String>,
+    /// The CPU that raises stimuli [default: another core]
+    #[arg(long, value_name = "CPU")]
+    stimulus_cpu: Option<String>,
+    /// From one stimulus to the next, 20us or more
+    #[arg(
+        long,
+        short,
+        default_value = "1ms",
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    period: parse::Duration,
+    /// How long to measure each condition: idle, and under each load
+    #[arg(
+        long,
+        short,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    duration: parse::Duration,
+    /// The priority of stage 1, SCHED_FIFO, and of the thread that raises stimuli
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: u8,
+    /// The scheduling policy of stage 2
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "fifo")]
+    stage2: PolicyName,
+    /// The priority of stage 2
+    #[arg(
+        long,
+        value_name = "PRIORITY",
+        default_value_t = 70,
+        value_parser = clap::value_parser!(u8).range(1..=98)
+    )]
+    stage2_priority: u8,
+    /// Let a thread with the policy and priority of stage 2 compute on its CPU for four fifths of
+    /// the time; with --stage2 rr this is the paper's load of equal priority
+    #[arg(long)]
+    competitor: bool,
+    /// Loads to run after the idle measurement, as for 'measure periodic'
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    load: Loads,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// What `--source` takes.
+fn help() -> String {
+    let of = SOURCES.map(|row| format!("{}: {}", row.name, row.help));
+    format!("What raises stimuli; {}", of.join("; "))
+}
+
+fn source(text: &str) -> Result<SourceKind, String> {
+    let row = SOURCES.iter().find(|row| row.name == text);
+    let names = || SOURCES.map(|row| row.name).join(", ");
+    row.map(|row| row.kind).ok_or_else(|| {
+        format!("unknown source; known are {} (GPIO, parallel and modem lines are not)", names())
+    })
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    let machine = Machine::of(None)?;
+    let here = &machine.here;
+    let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "both stages run")?;
+    let stimulus_cpu = match args.stimulus_cpu.as_deref() {
+        Some(text) => match parse_cpus(text, here) {
+            Ok(cpus) if cpus.len() == 1 => cpus.first().unwrap_or(cpu),
+            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
+            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
+        },
+        None => helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu),
+    };
+    let period = args.period.period()?;
+    if period.as_ns() < PERIOD_MIN_NS {
+        let got = format::period(period.as_ns());
+        bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
+    }
+    let mut conditions = vec![("idle".to_owned(), Vec::new())];
+    let turns = args.load.turns().into_iter().filter(|loads| !loads.is_empty());
+    conditions.extend(turns.map(|loads| (condition_name(&loads), loads)));
+    let response = ResponseExperiment {
+        source: args.source,
+        cpu,
+        stimulus_cpu,
+        period,
+        duration: args.duration.0,
+        first: PolicyName::Fifo.with(args.priority),
+        second: args.stage2.with(args.stage2_priority),
+        competitor: args.competitor,
+        conditions,
+    };
+    if response.stimuli() > STIMULI_MAX {
+        bail!(
+            "--duration and --period give {} stimuli for each condition; at most {} are kept",
+            format::count(response.stimuli()),
+            format::count(STIMULI_MAX)
+        );
+    }
+    let json = Json::open(args.json.as_deref())?;
+    let started = jiff::Timestamp::now();
+    let finished = experiment::run(response, here, &mut Line::new()).map_err(words::error)?;
+    let envelope = experiment::envelope("measure response", &machine, choice, started, &finished);
+    let lost = finished.outcome.rows.iter().any(|row| row.lost.is_some());
+    let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
+    let body = ResponseBody { response: finished.outcome, loads };
+    command::write(&Report { envelope, body: body.into() }, json)?;
+    if lost {
+        bail!("the source was lost while it was measured; the result has what there was");
+    }
+    Ok(Exit::Fine)
+}

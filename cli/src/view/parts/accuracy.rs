@@ -1,0 +1,81 @@
+//! What `measure accuracy` gives: the errors of each exit in ticks and in ns, the loop's period.
+
+use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
+
+use super::{Part, Shown};
+use crate::format;
+use crate::report::body::AccuracyBody;
+
+/// Two periods are one within this, relative; two lengths of a poll differ beyond it.
+const ALIKE: f64 = 0.05;
+const APART: f64 = 0.2;
+
+/// The table, and what it is about.
+pub(super) fn shown(body: &AccuracyBody) -> Shown {
+    let of = &body.accuracy;
+    let mut parts = vec![errors(of)];
+    parts.extend(own_step(of).map(Part::Words));
+    parts.push(Part::Words(about(of)));
+    Shown { id: "accuracy", heading: "How exactly a wait ends", parts }
+}
+
+/// `rdtsc`, `rdtsc split`, `rdtsc cold code`.
+fn name(row: &AccuracyRow) -> String {
+    let mut parts = vec![row.exit.as_str()];
+    parts.extend(row.code.as_deref().filter(|&code| code != "aligned"));
+    match row.cache.as_str() {
+        "warm" if row.lead_ticks == 0.0 => parts.push("at once"),
+        "warm" => {}
+        cold => parts.push(cold),
+    }
+    parts.join(" ")
+}
+
+fn errors(of: &AccuracyOutcome) -> Part {
+    let heads = ["exit", ">best", ">median", ">95 %", ">period", ">poll", ">ns", ">5-95 %", ">cut"];
+    let tenths = |value: f64| format!("{value:.1}");
+    let row = |row: &AccuracyRow| {
+        let mut cells = vec![name(row)];
+        cells.extend([row.min_ticks, row.p50_ticks, row.p95_ticks].map(format::whole));
+        cells.push(row.period.map_or_else(|| "-".to_owned(), |of| tenths(of.ticks)));
+        cells.push(row.poll_ticks.map_or_else(|| "-".to_owned(), tenths));
+        cells.push(tenths(row.p50_ticks * of.tick_ns));
+        cells.push(tenths((row.p95_ticks - row.p5_ticks) * of.tick_ns));
+        cells.push(format::count(row.interrupted));
+        cells
+    };
+    let caption = "Error of the exit (stamp after it minus target) in ticks, its period over \
+                   the offset, ticks from poll to poll; in ns: median, and from 5 to 95 %";
+    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+}
+
+/// Where errors repeat with one period though polls take longer, that is the counter's.
+fn own_step(of: &AccuracyOutcome) -> Option<String> {
+    let of_code = |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0;
+    let known = |row: &AccuracyRow| Some((row.period?.ticks, row.poll_ticks?));
+    let rows: Vec<(f64, f64)> = of.rows.iter().filter(of_code).filter_map(known).collect();
+    let &(period, poll) = rows.first()?;
+    let alike = rows.iter().all(|(other, _)| (other / period - 1.0).abs() < ALIKE);
+    let apart = rows.iter().any(|(_, other)| (other / poll - 1.0).abs() > APART);
+    (alike && apart).then(|| {
+        format!(
+            "errors repeat every {period:.1} ticks whatever a poll takes: that is the step in \
+             which this counter advances, and hides the loop's own period"
+        )
+    })
+}
+
+fn about(of: &AccuracyOutcome) -> String {
+    let n: u64 = of.rows.iter().map(|row| row.n).sum();
+    let worst = of.rows.iter().filter_map(|row| row.interrupted_worst_ns).fold(0.0, f64::max);
+    format!(
+        "{} exits; a tick is {:.3} ns; {} offsets a tick apart; cut: exits later than {}, which \
+         something interrupted, worst {}; \"at once\" and cold: the first targets are due at the \
+         entry",
+        format::count(n),
+        of.tick_ns,
+        of.rows.first().map_or(0, |row| row.offsets),
+        format::period(of.interrupted_from_ns),
+        format::ns(Some(worst)),
+    )
+}

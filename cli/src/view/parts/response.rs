@@ -1,0 +1,117 @@
+//! What `measure response` gives: start and completion of both stages, the instrument's floor.
+
+use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
+
+use super::noise::rate;
+use super::{Part, Shown};
+use crate::format;
+use crate::report::body::ResponseBody;
+
+/// A generator whose usual delay exceeds this share of the period limits the result.
+const LIMITED: f64 = 0.1;
+
+/// The tables.
+pub(super) fn shown(body: &ResponseBody) -> Shown {
+    let of = &body.response;
+    let mut parts = vec![starts(of), completions(of), Part::Words(floor(of))];
+    parts.extend(of.rows.iter().filter_map(|row| limited(row, of.period_ns)).map(Part::Words));
+    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
+    parts.push(Part::Words(about(of)));
+    Shown { id: "response", heading: "Answers to a stimulus", parts }
+}
+
+/// `idle 1 FIFO 90`.
+fn name(row: &ResponseRow, stage: &StageRow) -> String {
+    let policy = stage.policy.trim_start_matches("SCHED_");
+    let policy = stage.priority.map_or_else(|| policy.to_owned(), |of| format!("{policy} {of}"));
+    format!("{} {} {policy}", format::plain(&row.condition), stage.stage)
+}
+
+fn rows(of: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> Vec<Vec<String>> {
+    let row = |row: &ResponseRow| -> Vec<Vec<String>> {
+        let stage = |stage| [vec![name(row, stage)], cells(stage)].concat();
+        row.stages.iter().map(stage).collect()
+    };
+    of.rows.iter().flat_map(row).collect()
+}
+
+fn starts(of: &ResponseOutcome) -> Part {
+    let heads = ["stage", ">min", ">mean", ">median", ">1 in 1000", ">worst", ">range", ">n"];
+    let cells = |stage: &StageRow| {
+        let ns = &stage.start_ns;
+        let times = [ns.min, ns.mean, ns.p50, ns.p99_9, ns.max, stage.response_range_ns];
+        let mut cells: Vec<String> = times.map(format::ns).into();
+        cells.push(format::count(stage.answered));
+        cells
+    };
+    Part::table("From the stimulus to the start of each stage", &heads, rows(of, cells))
+}
+
+fn completions(of: &ResponseOutcome) -> Part {
+    let heads = ["stage", ">median", ">1 in 1000", ">worst", ">served", ">late", ">skipped"];
+    let cells = |stage: &StageRow| {
+        let ns = &stage.complete_ns;
+        let mut cells: Vec<String> = [ns.p50, ns.p99_9, ns.max].map(format::ns).into();
+        let counts = [stage.served, stage.answered - stage.served, stage.skipped];
+        cells.extend(counts.map(format::count));
+        cells
+    };
+    let caption = "To the complete answer; served: before the next stimulus is due";
+    Part::table(caption, &heads, rows(of, cells))
+}
+
+fn floor(of: &ResponseOutcome) -> String {
+    let Some(floor) = &of.floor else {
+        return "no floor was measured: one CPU raises stimuli and answers them".to_owned();
+    };
+    let bare = floor.half_round_trip_ns.p50;
+    let idle = of.rows.first().and_then(|row| row.stages.first());
+    let ratio = idle.and_then(|stage| stage.start_ns.p50).zip(bare).map(|(own, bare)| own / bare);
+    let ratio = ratio.map_or_else(String::new, |ratio| {
+        format!("; the start of stage 1 takes {ratio:.2} times that")
+    });
+    format!(
+        "floor: half a round trip of a bare futex ping-pong between both CPUs takes {} (median of \
+         {}){ratio}",
+        format::ns(bare),
+        format::count(floor.n)
+    )
+}
+
+/// Where the one who raises stimuli is the limit.
+fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
+    let late = row.raised_late_ns.p99.unwrap_or(0.0);
+    let slow = late > LIMITED * period_ns as f64;
+    (slow || row.not_raised > 0 || row.lost.is_some()).then(|| {
+        let mut words = vec![format!("{}:", format::plain(&row.condition))];
+        if slow {
+            words.push(format!("stimuli were {} late (1 in 100);", format::ns(Some(late))));
+        }
+        if row.not_raised > 0 {
+            let count = format::count(row.not_raised);
+            words.push(format!("{count} stimuli not raised: the generator was late by a period;"));
+        }
+        if let Some(lost) = &row.lost {
+            words.push(format!("the source was lost: {};", format::plain(lost)));
+        }
+        words.push("the result is limited by that".to_owned());
+        words.join(" ")
+    })
+}
+
+fn about(of: &ResponseOutcome) -> String {
+    let from = match of.stimulus_cpu {
+        Some(cpu) => format!("raised by CPU {cpu}"),
+        None => "raised by the kernel's timer".to_owned(),
+    };
+    let note =
+        of.note.as_ref().map_or_else(String::new, |note| format!(" ({})", format::plain(note)));
+    format!(
+        "stimuli by {}{note} every {}, {from}, answered on CPU {}; path: {}; stage 1 is a thread, \
+         not an interrupt handler; answers are written to shared memory",
+        of.source,
+        format::period(of.period_ns),
+        of.cpu,
+        of.path
+    )
+}

@@ -1,0 +1,136 @@
+//! `measure response`, for real: what must add up, whatever the machine does.
+
+use std::fs;
+
+use punctual_os::affinity;
+use punctual_os::process::EndSignal;
+use serde_json::Value;
+
+use crate::support::{
+    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+};
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
+}
+
+/// Counts and times of each stage belong together.
+fn adds_up(row: &Value) {
+    let stimuli = number(row, "stimuli");
+    let stages = row["stages"].as_array().expect("stages");
+    assert_eq!(stages.len(), 2, "{row}");
+    for (at, stage) in (1..).zip(stages) {
+        assert_eq!(number(stage, "stage"), at);
+        let answered = number(stage, "answered");
+        assert_eq!(answered + number(stage, "skipped"), stimuli, "{stage}");
+        assert!(number(stage, "served") <= answered, "{stage}");
+        if answered == 0 {
+            continue;
+        }
+        let time = |of: &str, key: &str| stage[of][key].as_f64().expect("a time");
+        assert!(time("start_ns", "min") >= 0.0, "no answer before its stimulus: {stage}");
+        assert!(time("complete_ns", "max") >= time("start_ns", "max"), "{stage}");
+        let range = time("start_ns", "max") - time("start_ns", "min");
+        assert_eq!(stage["response_range_ns"].as_f64(), Some(range));
+    }
+    let answered: Vec<u64> = stages.iter().map(|stage| number(stage, "answered")).collect();
+    assert!(answered[1] <= answered[0], "stage 2 answers what stage 1 hands on: {row}");
+}
+
+#[test]
+fn each_source_raises_stimuli_that_both_stages_answer() {
+    for source in ["eventfd", "futex", "timerfd", "udp", "pty"] {
+        let args =
+            ["measure", "response", "--source", source, "--duration", "300ms", "--json", "-"];
+        let out = run(args);
+        assert_eq!(out.status.code(), Some(0), "{source}: {}", stderr(&out));
+        let result = json(&out);
+        assert_eq!(
+            (&result["experiment"], &result["incomplete"]),
+            (&"measure response".into(), &false.into())
+        );
+        let response = &result["response"];
+        assert_eq!(
+            (&response["source"], number(response, "period_ns")),
+            (&source.into(), 1_000_000)
+        );
+        let rows = response["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        let raised = number(row, "stimuli") + number(row, "not_raised");
+        assert_eq!((row["condition"].as_str(), raised), (Some("idle"), 300), "{row}");
+        assert!(row["lost"].is_null() && number(row, "stimuli") > 0, "{row}");
+        adds_up(row);
+        let by_timer = source == "timerfd";
+        assert_eq!(response["stimulus_cpu"].is_null(), by_timer, "{response}");
+        if affinity::get(0).expect("own").count() > 1 {
+            assert!(number(&response["floor"], "n") > 0, "{response}");
+        }
+    }
+}
+
+#[test]
+fn a_competitor_of_equal_priority_and_a_load_are_conditions_of_their_own() {
+    let dir = Dir::new("response");
+    let (result, page) = (dir.path("result.json"), dir.path("page.html"));
+    let args = [
+        "measure",
+        "response",
+        "--stage2",
+        "rr",
+        "--competitor",
+        "--load",
+        "syscall",
+        "--duration",
+        "200ms",
+        "--json",
+    ];
+    let out = run(args.map(str::to_owned).into_iter().chain([result.display().to_string()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(text.contains("start of each stage") && text.contains("load syscall"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    let stored = json_file(&result);
+    let rows = stored["response"]["rows"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["condition"].as_str()).collect();
+    assert_eq!(names, ["idle", "syscall"]);
+    rows.iter().for_each(adds_up);
+    assert_eq!(stored["loads"][0]["name"], "syscall");
+    let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(fs::read_to_string(page).expect("written").contains("Answers to a stimulus"));
+}
+
+#[test]
+fn an_interrupt_keeps_what_there_is() {
+    let dir = Dir::new("response-interrupted");
+    let file = dir.path("result.json");
+    let mut command = punctual();
+    command
+        .args(["measure", "response", "--period", "1s", "--duration", "1h", "--json"])
+        .arg(&file);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    while !catches_interrupt(&child) {
+        std::thread::yield_now();
+    }
+    signal(&child, EndSignal::Interrupt);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let result = json_file(&file);
+    assert_eq!(result["incomplete"], true);
+    result["response"]["rows"].as_array().expect("rows").iter().for_each(adds_up);
+}
+
+#[test]
+fn bad_input_is_refused_with_the_reason() {
+    let with = |args: &[&str]| run(["measure", "response"].iter().chain(args));
+    refused(&with(&["--source", "gpio"]), &["gpio", "eventfd", "GPIO"]);
+    refused(&with(&["--period", "10us"]), &["--period", "10 µs", "20 µs"]);
+    refused(&with(&["--period", "20us", "--duration", "1h"]), &["stimuli", "at most"]);
+    refused(&with(&["--duration", "0s"]), &["--duration"]);
+    refused(&with(&["--cpu", "0-1"]), &["--cpu", "one CPU"]);
+    refused(&with(&["--stimulus-cpu", "8191"]), &["--stimulus-cpu", "8191"]);
+    refused(&with(&["--stage2", "idle"]), &["idle", "fifo"]);
+    refused(&with(&["--stage2-priority", "99"]), &["--stage2-priority", "98"]);
+    refused(&with(&["--load", "disco"]), &["disco"]);
+}

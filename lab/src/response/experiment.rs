@@ -1,0 +1,160 @@
+//! The response experiment as the lifecycle of all experiments runs it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use punctual::clocks::{MachineClock, Reading, StampCost};
+use punctual::safety::is_real_time;
+use punctual_analysis::summary::Distribution;
+use punctual_core::time::{Period, Span};
+use punctual_os::scheduler::SchedPolicy;
+
+use super::floor;
+use super::outcome::{ResponseOutcome, ResponseRow, Times, stages};
+use super::run::{Condition, Ran};
+use super::source::{Source, SourceKind};
+use super::stages::COMPETES;
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    Measured, policy_words,
+};
+use crate::load::LoadSpec;
+
+/// Stimuli of a condition at most: each keeps 48 bytes.
+pub const STIMULI_MAX: u64 = 1_000_000;
+/// What both stages take for a stimulus, about, where nothing is known yet.
+const ANSWER_NS: f64 = 40_000.0;
+
+/// How fast two stages answer stimuli.
+#[derive(Clone, Debug)]
+pub struct ResponseExperiment {
+    /// Where stimuli come from.
+    pub source: SourceKind,
+    /// The CPU of both stages.
+    pub cpu: u32,
+    /// The CPU that raises stimuli.
+    pub stimulus_cpu: u32,
+    /// From one stimulus to the next.
+    pub period: Period,
+    /// How long each condition is measured.
+    pub duration: Span,
+    /// The policy of stage 1, and of the thread that raises stimuli.
+    pub first: SchedPolicy,
+    /// The policy of stage 2.
+    pub second: SchedPolicy,
+    /// Whether a thread of stage 2's policy computes on its CPU for four fifths of the time.
+    pub competitor: bool,
+    /// The conditions: their names and loads.
+    pub conditions: Vec<(String, Vec<LoadSpec>)>,
+}
+
+impl ResponseExperiment {
+    /// Stimuli of a condition.
+    pub fn stimuli(&self) -> u64 {
+        (self.duration.as_ns().max(0).unsigned_abs() / self.period.as_ns().max(1)).max(1)
+    }
+
+    fn row(&self, name: &str, ran: &Ran) -> ResponseRow {
+        let mut late = Distribution::default();
+        let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
+        for (slot, of) in ran.slots.iter().zip(&times) {
+            if of.raised_ns > 0 {
+                late.push(slot.late_ns.load(Ordering::Relaxed).cast_signed());
+            }
+        }
+        let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
+        let lost = ran.lost.as_ref().or(ran.stages[0].lost.as_ref());
+        ResponseRow {
+            condition: name.to_owned(),
+            stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
+            not_raised: ran.not_raised,
+            raised_late_ns: late.stats(),
+            stages: stages(&times, self.period.as_ns(), policies),
+            lost: lost.map(io::Error::to_string),
+        }
+    }
+}
+
+impl Experiment for ResponseExperiment {
+    type Outcome = ResponseOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let share = (ANSWER_NS / self.period.as_ns() as f64).min(1.0);
+        let demand = |cpu, policy, share| Demand {
+            cpu: Some(cpu),
+            real_time: is_real_time(policy),
+            period: self.period,
+            share,
+        };
+        let mut demands = vec![demand(self.cpu, self.first, share)];
+        if self.competitor {
+            demands.push(demand(self.cpu, self.second, COMPETES));
+        }
+        if self.source != SourceKind::Timerfd {
+            demands.push(demand(self.stimulus_cpu, self.first, share));
+        }
+        demands
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        self.conditions.clone()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<ResponseOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let begun = Reading::take();
+        let (source, note) = Source::open(self.source)?;
+        let by_thread = self.source != SourceKind::Timerfd;
+        let floor = floor::measure(self.stimulus_cpu, self.cpu, self.first, stop);
+        let mut outcome = ResponseOutcome {
+            source: self.source.row().name.to_owned(),
+            path: self.source.row().path.to_owned(),
+            note,
+            period_ns: self.period.as_ns(),
+            cpu: self.cpu,
+            stimulus_cpu: by_thread.then_some(self.stimulus_cpu),
+            floor,
+            rows: Vec::new(),
+        };
+        let (mut refused, mut lost) = (Vec::new(), false);
+        for (number, (name, _)) in self.conditions.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) || lost {
+                break;
+            }
+            // What a source still has from the condition before is no stimulus of this one.
+            let again = if number == 0 { None } else { Some(Source::open(self.source)?.0) };
+            loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
+            let condition = Condition {
+                number,
+                source: again.as_ref().unwrap_or(&source),
+                stimuli: self.stimuli(),
+                period_ns: self.period.as_ns(),
+                cpu: self.cpu,
+                stimulus_cpu: self.stimulus_cpu,
+                policies: [self.first, self.second, self.first],
+                competitor: self.competitor,
+                stop,
+            };
+            let ran = condition.run(loading);
+            loading.end(number);
+            let ran = ran?;
+            refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
+            refused.extend(ran.refused.clone());
+            let row = self.row(name, &ran);
+            lost = row.lost.is_some();
+            outcome.rows.push(row);
+        }
+        clock.discipline();
+        let stopped = stop.load(Ordering::Relaxed) || lost;
+        Ok(Measured {
+            end: if stopped { ExperimentEnd::Stopped } else { ExperimentEnd::Finished },
+            clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
+            refused,
+            disturbances: Vec::new(),
+            taken: Vec::new(),
+            outcome,
+        })
+    }
+}

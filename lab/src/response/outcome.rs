@@ -1,0 +1,150 @@
+//! What the response experiment gives: plain data, as results hold it.
+//!
+//! The doc comments are the descriptions in the schema of results.
+
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How fast two stages answered stimuli.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseOutcome {
+    /// Where stimuli came from: "eventfd", "futex", "timerfd", "udp", "pty".
+    pub source: String,
+    /// What they passed through, and what that leaves out.
+    pub path: String,
+    /// What the source is not quite as requested; null otherwise.
+    pub note: Option<String>,
+    /// From one stimulus to the next.
+    pub period_ns: u64,
+    /// The CPU of both stages.
+    pub cpu: u32,
+    /// The CPU that raises stimuli; null where the kernel's timer does.
+    pub stimulus_cpu: Option<u32>,
+    /// A bare futex ping-pong between the two CPUs, before anything else; null where one CPU does
+    /// both.
+    pub floor: Option<Floor>,
+    /// One for each condition.
+    pub rows: Vec<ResponseRow>,
+}
+
+/// Two threads that wake each other by a futex.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Floor {
+    /// Round trips.
+    pub n: u64,
+    /// Half of each.
+    pub half_round_trip_ns: SummaryStats,
+}
+
+/// The stimuli of one condition, and how they were answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseRow {
+    /// "idle", or the names of the loads.
+    pub condition: String,
+    /// Stimuli that were raised.
+    pub stimuli: u64,
+    /// Stimuli that were not raised, because the one who raises them was late by a period or more.
+    pub not_raised: u64,
+    /// How late stimuli were raised, against their grid: the instrument's own floor. Zero for the
+    /// kernel's timer, whose expiry is the stimulus.
+    pub raised_late_ns: SummaryStats,
+    /// Stage 1, then stage 2.
+    pub stages: Vec<StageRow>,
+    /// Why the condition ended before its time: the source was lost; null where it did not.
+    pub lost: Option<String>,
+}
+
+/// How one stage answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageRow {
+    /// 1: the thread nearest to the interrupt; 2: the application's, which stage 1 wakes.
+    pub stage: u32,
+    /// The policy that it really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// Stimuli that it started to answer one by one.
+    pub answered: u64,
+    /// Stimuli that it found together with a later one, or not at all.
+    pub skipped: u64,
+    /// Stimuli whose answer was complete before the next one was due.
+    pub served: u64,
+    /// From the stimulus to the first instruction of the stage.
+    pub start_ns: SummaryStats,
+    /// From the stimulus to the complete answer.
+    pub complete_ns: SummaryStats,
+    /// The largest start minus the smallest; null where none was answered.
+    pub response_range_ns: Option<f64>,
+}
+
+/// When a stimulus was raised and answered, on CLOCK_MONOTONIC; 0 where it was not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) raised_ns: u64,
+    pub(super) start_ns: [u64; 2],
+    pub(super) complete_ns: [u64; 2],
+}
+
+/// The rows of both stages from the times of all stimuli that were raised.
+pub(super) fn stages(
+    times: &[Times],
+    period_ns: u64,
+    policies: [(String, Option<u8>); 2],
+) -> Vec<StageRow> {
+    let raised: Vec<&Times> = times.iter().filter(|of| of.raised_ns > 0).collect();
+    let row = |(stage, (policy, priority)): (usize, (String, Option<u8>))| {
+        let (mut start, mut complete) = (Distribution::default(), Distribution::default());
+        let mut served = 0;
+        let answered = raised.iter().filter(|of| of.complete_ns[stage] > 0);
+        let after = |ns: u64, of: &Times| {
+            i64::try_from(ns).unwrap_or(i64::MAX) - of.raised_ns.cast_signed()
+        };
+        let mut count = 0;
+        for of in answered {
+            count += 1;
+            start.push(after(of.start_ns[stage], of));
+            let complete_ns = after(of.complete_ns[stage], of);
+            complete.push(complete_ns);
+            served += u64::from(complete_ns < period_ns.cast_signed());
+        }
+        let (start_ns, complete_ns) = (start.stats(), complete.stats());
+        StageRow {
+            stage: stage as u32 + 1,
+            policy,
+            priority,
+            answered: count,
+            skipped: raised.len() as u64 - count,
+            served,
+            response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
+            start_ns,
+            complete_ns,
+        }
+    };
+    policies.into_iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_count_what_was_answered_in_time_late_and_not_at_all() {
+        let times = |raised_ns: u64, first: u64, second: u64| Times {
+            raised_ns,
+            start_ns: [raised_ns + first, raised_ns + second],
+            complete_ns: [raised_ns + first + 1, raised_ns + second + 2],
+        };
+        let mut all = vec![times(1_000, 10, 50), times(2_000, 30, 1_500), times(3_000, 20, 60)];
+        all.push(Times { raised_ns: 4_000, ..Times::default() });
+        all.push(Times::default());
+        let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
+        let rows = stages(&all, 1_000, [fifo(), fifo()]);
+        let counts = |row: &StageRow| (row.stage, row.answered, row.skipped, row.served);
+        assert_eq!((counts(&rows[0]), counts(&rows[1])), ((1, 3, 1, 3), (2, 3, 1, 2)));
+        assert_eq!((rows[0].start_ns.min, rows[0].start_ns.max), (Some(10.0), Some(30.0)));
+        assert_eq!(rows[1].complete_ns.max, Some(1_502.0));
+        assert_eq!(rows[0].response_range_ns, Some(20.0));
+        assert_eq!(stages(&[], 1_000, [fifo(), fifo()])[1].response_range_ns, None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Descriptors that something makes readable: counters, timers, and lines between two ends.
+//!
+//! For experiments that wake a thread by each of them. Never opens anything by a name that the
+//! caller gives.
+
+use core::ffi::c_int;
+
+use crate::Errno;
+use crate::descriptor::Descriptor;
+
+/// `eventfd(0, EFD_CLOEXEC)`: a counter; [`add`] adds to it, [`take`] waits until it is not 0.
+///
+/// # Real-time: setup only
+pub fn counter() -> Result<Descriptor, Errno> {
+    // SAFETY: takes numbers only.
+    let made = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
+}
+
+/// `timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)`: a timer that is not armed.
+///
+/// # Real-time: setup only
+pub fn timer() -> Result<Descriptor, Errno> {
+    // SAFETY: takes numbers only.
+    let made = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+    Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
+}
+
+/// `timerfd_settime(timer, TFD_TIMER_ABSTIME, {period, first}, NULL)`: expires at `first_ns` on
+/// CLOCK_MONOTONIC and then every `period_ns`, once only where that is 0. What was not taken is
+/// forgotten.
+///
+/// # Real-time: in loop
+pub fn arm(timer: &Descriptor, first_ns: u64, period_ns: u64) -> Result<(), Errno> {
+    let at = libc::itimerspec { it_interval: timespec(period_ns), it_value: timespec(first_ns) };
+    // SAFETY: `at` outlives the call; the old value is not wanted.
+    let result = unsafe {
+        libc::timerfd_settime(
+            timer.number(),
+            libc::TFD_TIMER_ABSTIME,
+            &raw const at,
+            core::ptr::null_mut(),
+        )
+    };
+    Errno::check(result.into()).map(drop)
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+/// `read(descriptor, &count, 8)`: of a counter or a timer, waits until there is something and takes
+/// it: what was added, or how often it expired.
+///
+/// Errors: `EINTR` on a signal.
+///
+/// # Real-time: in loop, waits
+pub fn take(descriptor: &Descriptor) -> Result<u64, Errno> {
+    let mut count = [0; 8];
+    read(descriptor, &mut count)?;
+    Ok(u64::from_ne_bytes(count))
+}
+
+/// `write(counter, &count, 8)`: adds to a counter.
+///
+/// # Real-time: in loop
+pub fn add(counter: &Descriptor, count: u64) -> Result<(), Errno> {
+    write(counter, &count.to_ne_bytes()).map(drop)
+}
+
+/// `read(descriptor, bytes)`: waits until there are some; 0 at the end.
+///
+/// Errors: `EINTR` on a signal, `EIO` where the other end of a line is closed.
+///
+/// # Real-time: in loop, waits
+pub fn read(descriptor: &Descriptor, bytes: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: pointer and length are of one live slice.
+    let result = unsafe { libc::read(descriptor.number(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    Errno::check(result as libc::c_long).map(|count| count as usize)
+}
+
+/// `write(descriptor, bytes)`: how many were taken.
+///
+/// # Real-time: in loop
+pub fn write(descriptor: &Descriptor, bytes: &[u8]) -> Result<usize, Errno> {
+    // SAFETY: pointer and length are of one live slice.
+    let result = unsafe { libc::write(descriptor.number(), bytes.as_ptr().cast(), bytes.len()) };
+    Errno::check(result as libc::c_long).map(|count| count as usize)
+}
+
+/// `posix_openpt`, `unlockpt`, `ioctl(TIOCGPTPEER)`, `tcsetattr(cfmakeraw)`: a pseudo-terminal that
+/// passes each byte as it is. The first end is the controlling one.
+///
+/// Errors: `ENOSPC` where the machine has no more of them.
+///
+/// # Real-time: setup only
+pub fn line() -> Result<(Descriptor, Descriptor), Errno> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: takes numbers only.
+    let made = unsafe { libc::posix_openpt(flags) };
+    let master = Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))?;
+    // SAFETY: takes a number only.
+    let unlocked = unsafe { libc::unlockpt(master.number()) };
+    Errno::check(unlocked.into())?;
+    // SAFETY: TIOCGPTPEER takes flags and gives a new descriptor.
+    let made = unsafe { libc::ioctl(master.number(), libc::TIOCGPTPEER, flags) };
+    let slave = Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))?;
+    // SAFETY: a termios of zeroes is a valid value; the call writes one.
+    let mut settings: libc::termios = unsafe { core::mem::zeroed() };
+    // SAFETY: writes one termios, which outlives the call.
+    let result = unsafe { libc::tcgetattr(slave.number(), &raw mut settings) };
+    Errno::check(result.into())?;
+    // SAFETY: changes one live termios.
+    unsafe { libc::cfmakeraw(&raw mut settings) };
+    // SAFETY: reads one live termios.
+    let result = unsafe { libc::tcsetattr(slave.number(), libc::TCSANOW, &raw const settings) };
+    Errno::check(result.into())?;
+    Ok((master, slave))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{ClockId, now_ns};
+
+    #[test]
+    fn a_counter_gives_what_was_added() {
+        let counter = counter().expect("a descriptor");
+        add(&counter, 2).expect("added");
+        add(&counter, 3).expect("added");
+        assert_eq!(take(&counter), Ok(5));
+    }
+
+    #[test]
+    fn a_timer_is_taken_at_its_instant_and_counts_what_was_missed() {
+        let timer = timer().expect("a descriptor");
+        let first_ns = now_ns(ClockId::Monotonic) + 2_000_000;
+        arm(&timer, first_ns, 0).expect("armed");
+        assert_eq!(take(&timer), Ok(1));
+        let now = now_ns(ClockId::Monotonic);
+        assert!(now >= first_ns);
+        arm(&timer, now - 10_000_000, 1_000_000).expect("armed");
+        assert!(take(&timer).is_ok_and(|count| count >= 10), "those of the past are due at once");
+    }
+
+    #[test]
+    fn a_line_passes_every_byte_and_ends_with_its_other_end() {
+        let (near, far) = line().expect("a pseudo-terminal");
+        let sent = [0, 3, 4, 10, 13, 17, 19, 26, 127, 255];
+        assert_eq!(write(&near, &sent), Ok(sent.len()));
+        let mut bytes = [0; 16];
+        assert_eq!(read(&far, &mut bytes), Ok(sent.len()));
+        assert_eq!(bytes[..sent.len()], sent);
+        drop(near);
+        assert!(matches!(read(&far, &mut bytes), Ok(0) | Err(Errno(libc::EIO))));
+    }
+}

@@ -60,7 +60,7 @@ fn chart(campaign: &Campaign, of: (usize, usize)) -> Option<Chart> {
             format::count(latest.len() as u64)
         ),
         size: ALONE,
-        x: Axis::even("time of day, UTC", 0.0, 24.0, 8, |hour| format!("{hour:02}:00")),
+        x: Axis::even("time of day, UTC", 0.0, 24.0, 12, |hour| format!("{hour:02}:00")),
         y: Axis::log("lateness (log)", low * 0.8, high * 1.25, ns),
         series: vec![
             dots("median of a batch", 0, &typical),

@@ -24,14 +24,59 @@ pub struct Bins {
     /// By histogram: values that are not positive (wakes that were on time to the nanosecond, or
     /// early), which a log scale has no place for.
     pub not_positive: Vec<u64>,
-    /// By histogram: values of magnitude 2⁴² ns (73 min) or more.
+    /// By histogram: values beyond its end, of which no more is known.
     pub overflow: Vec<u64>,
+    /// Where values are beyond an end: the last bin is theirs, and begins here.
+    pub open_ns: Option<f64>,
     /// The largest count of a bin.
     pub most: u64,
 }
 
-/// The bins of `views`, between the smallest and the largest positive value of all.
-pub fn bins(views: &[&HistogramView]) -> Bins {
+/// The share of the axis that the bin beyond the end takes, and its least width in decades.
+const OPEN_SHARE: f64 = 0.15;
+const OPEN_DECADES: f64 = 0.15;
+
+/// The bins of `views`, between the smallest and the largest positive value of all; a last one for
+/// what is beyond the `ends` of the histograms, ns, where they are known.
+pub fn bins(views: &[&HistogramView], ends: &[Option<i64>]) -> Bins {
+    let mut all = finite(views);
+    let beyond = |view: usize| all.overflow[view] > 0;
+    if (0..views.len()).any(beyond) {
+        let ends = (0..views.len())
+            .filter(|&view| beyond(view))
+            .filter_map(|view| ends.get(view)?.as_ref());
+        let end = ends.max().map(|end| (*end as f64).max(1.0));
+        open(&mut all, end);
+    }
+    all
+}
+
+/// Adds the bin of what is beyond the end.
+fn open(all: &mut Bins, end: Option<f64>) {
+    let Some(from) = end.into_iter().chain(all.edges_ns.last().copied()).reduce(f64::max) else {
+        return;
+    };
+    let missing = match all.edges_ns.last() {
+        None => true,
+        Some(last) => *last < from,
+    };
+    if missing && !all.edges_ns.is_empty() {
+        all.counts.iter_mut().for_each(|counts| counts.push(0));
+    }
+    if missing {
+        all.edges_ns.push(from);
+    }
+    let decades = (from / all.edges_ns[0]).log10() * OPEN_SHARE;
+    all.edges_ns.push(from * 10f64.powf(decades.max(OPEN_DECADES)));
+    for (counts, overflow) in all.counts.iter_mut().zip(&all.overflow) {
+        counts.push(*overflow);
+    }
+    all.open_ns = Some(end.unwrap_or(from));
+    all.most = all.overflow.iter().copied().fold(all.most, u64::max);
+}
+
+/// Without what is beyond.
+fn finite(views: &[&HistogramView]) -> Bins {
     let sum = |view: &HistogramView, keep: fn(&(i64, i64, u64)) -> bool| {
         let kept = view.buckets.iter().filter(|bucket| keep(bucket));
         kept.map(|bucket| bucket.2).fold(0, u64::saturating_add)
@@ -50,7 +95,8 @@ pub fn bins(views: &[&HistogramView]) -> Bins {
     let coarsest = positive().map(width).fold(0.0, f64::max);
     let fits = |&&per: &&u32| {
         let count = (highest.log10() - lowest.log10()) * f64::from(per) + 2.0;
-        1.0 / f64::from(per) >= coarsest && count <= BINS_MAX as f64
+        // Two more for what is beyond the end.
+        1.0 / f64::from(per) >= coarsest && count + 2.0 <= BINS_MAX as f64
     };
     let per = f64::from(*TO_A_DECADE.iter().find(fits).unwrap_or(&1));
     let place = |ns: f64| (ns.log10() * per + 1e-9).floor();
@@ -94,7 +140,7 @@ mod tests {
     #[test]
     fn two_share_their_bins() {
         let (a, b) = (view([1_000, 1_001, 50_000]), view([900, 2_000_000, -3, 0]));
-        let both = bins(&[&a, &b]);
+        let both = bins(&[&a, &b], &[]);
         assert_eq!(both.counts[0].iter().sum::<u64>(), 3);
         assert_eq!(both.counts[1].iter().sum::<u64>(), 2);
         assert_eq!(both.not_positive, [0, 2]);
@@ -104,10 +150,29 @@ mod tests {
 
     #[test]
     fn nothing_positive_has_no_bins() {
-        assert!(bins(&[]).edges_ns.is_empty());
-        let none = bins(&[&view([]), &view([-5])]);
+        assert!(bins(&[], &[]).edges_ns.is_empty());
+        let none = bins(&[&view([]), &view([-5])], &[]);
         assert!(none.edges_ns.is_empty());
         assert_eq!((none.not_positive, none.counts), (vec![0, 1], vec![vec![], vec![]]));
+    }
+
+    #[test]
+    fn what_is_beyond_the_end_has_the_last_bin() {
+        let beyond =
+            |values: &[i64], overflow| HistogramView { overflow, ..view(values.iter().copied()) };
+        let (a, b) = (beyond(&[1_000, 50_000], 3), beyond(&[2_000], 0));
+        let drawn = bins(&[&a, &b], &[Some(500_000), Some(900_000)]);
+        assert_eq!(drawn.open_ns, Some(500_000.0));
+        let last = drawn.counts[0].len() - 1;
+        assert_eq!((drawn.counts[0][last], drawn.counts[1][last]), (3, 0));
+        assert_eq!(drawn.edges_ns.len(), last + 2);
+        assert_eq!((drawn.edges_ns[last], drawn.most), (500_000.0, 3));
+        assert!(drawn.edges_ns.windows(2).all(|pair| pair[0] < pair[1]));
+        // Without a known end it begins where the largest value is, and alone at the end.
+        assert_eq!(bins(&[&a], &[None]).counts[0].last(), Some(&3));
+        let alone = bins(&[&beyond(&[], 7)], &[Some(500_000)]);
+        assert_eq!((alone.edges_ns.len(), &alone.counts[0][..]), (2, &[7][..]));
+        assert_eq!(bins(&[&beyond(&[], 7)], &[None]).edges_ns, [0.0; 0]);
     }
 
     #[test]
@@ -123,7 +188,7 @@ mod tests {
             overflow: u64::MAX,
             ..HistogramView::default()
         };
-        let drawn = bins(&[&wild]);
+        let drawn = bins(&[&wild], &[]);
         assert!(drawn.counts[0].len() <= BINS_MAX);
         assert_eq!(drawn.not_positive, [u64::MAX]);
     }
@@ -135,7 +200,7 @@ mod tests {
             scale in 0u32..30,
         ) {
             let view = view(values.iter().map(|value| value >> scale));
-            let drawn = bins(&[&view]);
+            let drawn = bins(&[&view], &[]);
             let counted = drawn.counts[0].iter().sum::<u64>() + drawn.not_positive[0];
             prop_assert_eq!(counted, values.len() as u64);
             prop_assert!(drawn.counts[0].len() <= BINS_MAX);

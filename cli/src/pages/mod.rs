@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use punctual_analysis::plot::bins::{Bins, bins};
 use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::recording::RunFigures;
 
 use crate::comparison::{self, Side};
 use crate::output::Dir;
@@ -96,12 +97,15 @@ impl Page {
 
     fn laid_out(results: Vec<Shown>) -> Self {
         let (drawn, left_out) = layout::drawn(&results);
-        let views: Vec<_> = drawn
+        let outcomes: Vec<_> = drawn
             .iter()
-            .map(|&(result, run)| &results[result].report.body.runs()[run].outcome.histogram)
+            .map(|&(result, run)| &results[result].report.body.runs()[run].outcome)
             .collect();
+        let views: Vec<_> = outcomes.iter().map(|of| &of.histogram).collect();
+        let end = |of: &&RunFigures| of.imported.as_ref().and_then(|imported| imported.limit_ns);
+        let ends: Vec<_> = outcomes.iter().map(end).collect();
         Self {
-            bins: bins(&views),
+            bins: bins(&views, &ends),
             histograms: layout::histograms(&results, &drawn),
             curves: layout::curves(&results, &drawn),
             times: layout::times(&results, &drawn),

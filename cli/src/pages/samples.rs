@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use punctual_analysis::import::info::RunInfo;
 use punctual_analysis::import::samples::SampleFileReader;
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
+use punctual_core::sample::Flags;
 
 use super::shown::{Loaded, judged};
 use crate::report::{Report, Run};
@@ -88,7 +89,8 @@ pub(super) fn thinned(
         thinners[run].extend(block.samples);
         if let (Some(load), [first, .., last] | [first @ last]) = (&turns[block.run], block.samples)
         {
-            took_turn(&mut loaded[run], load, first.cycle, last.cycle);
+            let begins = first.flags.has(Flags::FIRST);
+            took_turn(&mut loaded[run], load, begins, (first.cycle, last.cycle));
         }
     }
     let series: Vec<Option<Thinned>> = thinners
@@ -110,11 +112,12 @@ fn turn(info: &RunInfo) -> Option<String> {
     }
 }
 
-/// Notes that a load ran from a cycle to another.
-fn took_turn(loaded: &mut Vec<Loaded>, load: &str, first: u64, last: u64) {
+/// Notes that a load ran from a cycle to another; a turn that `begins` stands apart from one of the
+/// same load before it, between which the loop ran without load.
+fn took_turn(loaded: &mut Vec<Loaded>, load: &str, begins: bool, (first, last): (u64, u64)) {
     let room = loaded.len() < LOADED_MAX;
     match loaded.last_mut() {
-        Some(before) if before.load == load => before.last = last,
+        Some(before) if before.load == load && !begins => before.last = last,
         _ if room => loaded.push(Loaded { load: load.to_owned(), first, last }),
         _ => {}
     }

@@ -19,7 +19,11 @@ pub(super) fn json(source: &Source<'_>) -> String {
             charts.extend(row.iter().map(|plot| chart(source.page, plot)));
         }
     }
-    safe(&json!({ "edges": source.page.bins.edges_ns, "charts": charts }).to_string())
+    let beyond = plots::beyond(source.page);
+    safe(
+        &json!({ "edges": source.page.bins.edges_ns, "beyond": beyond, "charts": charts })
+            .to_string(),
+    )
 }
 
 /// JSON in which no markup can begin or end, and nothing steers a reader.

@@ -84,7 +84,10 @@ fn bins(page: &Page, plot: &Plot<'_>) -> String {
         .enumerate()
         .filter(|(bin, _)| lines.iter().any(|line| count(line, *bin) > 0))
         .map(|(bin, edges)| {
-            let mut row = vec![format::ns(Some(edges[0])), format::ns(Some(edges[1]))];
+            // The last bin may have no end.
+            let open = page.bins.open_ns.is_some() && bin + 2 == page.bins.edges_ns.len();
+            let end = if open { "-".to_owned() } else { format::ns(Some(edges[1])) };
+            let mut row = vec![format::ns(Some(edges[0])), end];
             row.extend(lines.iter().map(|line| format::count(count(line, bin))));
             row
         })

@@ -3,24 +3,29 @@
 //!
 //! Words and tables from a report; nothing is computed.
 
-use super::markup::{details, paragraph, table};
+use punctual_plot::chart::Chart;
+use punctual_plot::svg;
+
+use super::markup::{details, escape, paragraph, table};
 use super::section::{Section, Source};
 use crate::format;
 use crate::report::{Body, Campaign};
+use crate::view::plots;
 
 /// A campaign's boots and batches, with the time of day.
 pub(super) fn campaign(source: &Source<'_>) -> Option<Section> {
     let results = source.page.results.iter().filter(|_| source.page.results.len() <= 2);
     let body: String = results
-        .filter_map(|shown| match &shown.report.body {
-            Body::Soak(soak) => Some(of_campaign(&soak.campaign)),
+        .enumerate()
+        .filter_map(|(at, shown)| match &shown.report.body {
+            Body::Soak(soak) => Some(of_campaign(&soak.campaign, &format!("day-{}", at + 1))),
             _ => None,
         })
         .collect();
     (!body.is_empty()).then_some(Section { id: "campaign", heading: "Campaign", body })
 }
 
-fn of_campaign(campaign: &Campaign) -> String {
+fn of_campaign(campaign: &Campaign, id: &str) -> String {
     let boots: Vec<Vec<String>> = campaign
         .boots
         .iter()
@@ -47,11 +52,24 @@ fn of_campaign(campaign: &Campaign) -> String {
         .collect();
     let heads = ["boot", "from (UTC)", "to (UTC)", "Linux", "setup"];
     let mut html = table(&format!("Boots of campaign {}", campaign.name), &heads, &boots);
+    for (number, chart) in plots::by_day(campaign).iter().enumerate() {
+        html += &day(chart, &format!("{id}-{}", number + 1));
+    }
     let heads =
         ["from (UTC)", "to (UTC)", ">boot", ">cycles", ">missed", ">median", ">p99", ">worst"];
     let batches = table("Batches of each run, oldest first", &heads, &rows);
     html += &details(&format!("Batches: {}", rows.len()), &batches);
     html
+}
+
+/// A drawing; the batches behind it are in their table.
+fn day(chart: &Chart, id: &str) -> String {
+    format!(
+        "<figure class=\"plot\"><h3>{}</h3>{}<figcaption>{}</figcaption></figure>",
+        escape(&chart.title),
+        svg::inline(&chart.scene(), id),
+        escape(&chart.description)
+    )
 }
 
 fn at(unix_s: i64) -> String {

@@ -44,13 +44,15 @@ impl Axes {
             low = times.lowest_ns().min(low);
             high = times.highest_ns().max(high);
         }
+        let worst = lines().filter_map(|line| page.run(line).outcome.lateness_ns.max);
+        let worst = worst.fold(0.0, f64::max);
         let label = "lateness (log)";
         let (first, last) = (first.unwrap_or(1.0), last.unwrap_or(10.0));
         Self {
             bins: Axis::log(label, first, last, ns),
             count: Axis::log("cycles in a bin (log)", 0.7, page.bins.most as f64 * 1.4, count),
             one_in: Axis::log("one cycle in … is later: 1/(1 − p) (log)", 1.0, most, count),
-            quantile: Axis::log(label, first, last * 1.2, ns),
+            quantile: Axis::log(label, first, if worst > first { worst } else { last } * 1.2, ns),
             time: Axis::even("seconds from the first release", 0.0, seconds, 8, seconds_of),
             lateness: Axis::log(label, low.min(high).max(1.0) * 0.8, high * 1.25, ns),
         }

@@ -4,6 +4,7 @@
 
 mod axes;
 mod curve;
+mod day;
 mod histogram;
 mod time;
 mod times;
@@ -13,6 +14,8 @@ use punctual_plot::chart::Chart;
 use crate::pages::{Page, Panel, Row};
 pub(crate) use axes::Axes;
 use axes::Size;
+pub(crate) use day::charts as by_day;
+pub(crate) use histogram::beyond;
 pub(crate) use times::Times;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.

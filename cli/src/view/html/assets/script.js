@@ -99,10 +99,12 @@
           return line(s, { paths: uPlot.paths.stepped({ align: 1 }), fill: faint(s.ink, .13), width: 1.8 });
         }),
         xs: round, ys: function (v) { return v < 1 ? "" : count(v); },
+        over: function (u) { if (data.beyond) { spans(u, [data.beyond]); } },
         say: function (u, at) {
           var e = data.edges;
           if (at >= e.length - 1) { return ""; }
-          return ns(e[at]) + " to " + ns(e[at + 1]) + ": " + chart.series.map(function (s) {
+          var open = data.beyond && at === e.length - 2;
+          return (open ? data.beyond[2] : ns(e[at]) + " to " + ns(e[at + 1])) + ": " + chart.series.map(function (s) {
             return s.name + " " + count(s.counts[at]) + " cycles";
           }).join(" · ");
         }

@@ -1,0 +1,103 @@
+//! A campaign by the time of day: how late the worst of each batch and the latest wakes were, and
+//! when in the day.
+//!
+//! What comes back every day (backups, logs that are rotated, people) stands in a column.
+
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
+
+use super::ALONE;
+use super::axes::ns;
+use crate::format;
+use crate::report::Campaign;
+
+/// The most runs that have a chart: each setup's runs count anew.
+const RUNS_MAX: usize = 8;
+
+/// Seconds of a day.
+const DAY_S: i64 = 86_400;
+
+/// The charts of a campaign, one for each run of each setup.
+pub(crate) fn charts(campaign: &Campaign) -> Vec<Chart> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for row in &campaign.stretches {
+        if !runs.contains(&(row.setup, row.run)) {
+            runs.push((row.setup, row.run));
+        }
+    }
+    let charts = runs.into_iter().take(RUNS_MAX).filter_map(|of| chart(campaign, of));
+    charts.collect()
+}
+
+fn chart(campaign: &Campaign, of: (usize, usize)) -> Option<Chart> {
+    let rows = || campaign.stretches.iter().filter(|row| (row.setup, row.run) == of);
+    let worst: Vec<(f64, f64)> =
+        rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.max_ns?)?))).collect();
+    let typical: Vec<(f64, f64)> =
+        rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.p50_ns?)?))).collect();
+    let late = campaign.outliers.iter().filter(|late| (late.setup, late.run) == of);
+    let at = late.map(|late| &late.outlier).filter_map(|late| {
+        let (s, ns) =
+            (late.at_unix_ns.div_euclid(1_000_000_000), late.at_unix_ns.rem_euclid(1_000_000_000));
+        Some((hour(s, ns), positive(late.lateness_ns)?))
+    });
+    let latest: Vec<(f64, f64)> = at.collect();
+    let all = || worst.iter().chain(&typical).chain(&latest).map(|point| point.1);
+    let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    let name = name(campaign, of);
+    let dots = |name: &str, ink, dots: &[(f64, f64)]| ChartSeries {
+        name: name.to_owned(),
+        ink,
+        marks: vec![Mark::Dots(dots.to_vec())],
+    };
+    Some(Chart {
+        title: format!("Lateness by time of day: {name}"),
+        titled: false,
+        description: format!(
+            "{name}: the worst of each of {} batches at the hour at which it began, their medians, \
+             and the {} latest wakes at theirs; hours are UTC.",
+            format::count(worst.len() as u64),
+            format::count(latest.len() as u64)
+        ),
+        size: ALONE,
+        x: Axis::even("time of day, UTC", 0.0, 24.0, 12, |hour| format!("{hour:02}:00")),
+        y: Axis::log("lateness (log)", low * 0.8, high * 1.25, ns),
+        series: vec![
+            dots("median of a batch", 0, &typical),
+            dots("worst of a batch", 1, &worst),
+            dots("latest wakes", 2, &latest),
+        ],
+    })
+}
+
+/// A run as the setup names it.
+fn name(campaign: &Campaign, (setup, run): (usize, usize)) -> String {
+    let kept = campaign.setups.get(setup);
+    let name = kept.and_then(|kept| kept.setup.runs.get(run)).map(|run| run.name.clone());
+    let name = name.unwrap_or_else(|| format!("run {}", run + 1));
+    match kept {
+        Some(kept) if campaign.setups.len() > 1 => format!("{name}, setup {}", kept.digest),
+        _ => name,
+    }
+}
+
+/// The hour of the day, UTC.
+fn hour(unix_s: i64, ns: i64) -> f64 {
+    (unix_s.rem_euclid(DAY_S) as f64 + ns as f64 / 1e9) / 3_600.0
+}
+
+/// A log scale has no place for anything else.
+fn positive(ns: i64) -> Option<f64> {
+    (ns > 0).then_some(ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_are_those_of_the_day_before_1970_too() {
+        assert_eq!([0, 3_600, 90_000, -3_600].map(|s| hour(s, 0)), [0.0, 1.0, 1.0, 23.0]);
+        assert_eq!((positive(0), positive(-5), positive(7)), (None, None, Some(7.0)));
+    }
+}

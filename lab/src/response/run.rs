@@ -188,7 +188,6 @@ impl Condition<'_> {
                 condition: self.number,
                 worst: None,
                 count: shared.answers[1].load(Ordering::Relaxed),
-                missed: 0,
             });
         }
     }

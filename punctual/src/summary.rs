@@ -93,7 +93,8 @@ pub struct Samples {
 pub struct Summary {
     /// Why it is over.
     pub end: End,
-    /// Each task; one for a single loop.
+    /// Each task; one for a single loop. Of tasks that were removed while an executive ran the last
+    /// 64: each was given back by the call that removed it.
     pub tasks: Vec<Stats>,
     /// Each unit of the calendar, in the order of the frame. An only unit is as its task; of
     /// several of one task those that ran count, and frames are missed by the task.

@@ -75,9 +75,8 @@ impl<'env> Handle<'env> {
         let mut tasks = lanes[at].tasks.clone();
         tasks.push(task);
         self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
-        let entries = &mut shared.tasks().entries;
-        entries.push(Entry { stats: Some(Memory::Own(words)), ..Entry::new(name) });
-        Ok(shared.id(entries.len() - 1))
+        let entry = Entry { stats: Some(Memory::Own(words)), ..Entry::new(name) };
+        Ok(shared.id(shared.tasks().entries.push(entry)))
     }
 
     /// One task less. Returns once that is in effect, with what the task did; its body is dropped
@@ -96,9 +95,7 @@ impl<'env> Handle<'env> {
         let shared = &*self.shared;
         let name = self.entry(id)?.name;
         if self.remove_thread(id.at) {
-            let entry = &mut shared.tasks().entries[id.at];
-            entry.removed = true;
-            return Ok(entry.stats());
+            return Ok(shared.removed(id.at));
         }
         let lanes = shared.tasks().lanes.clone();
         let is = |task: &Task| {
@@ -113,9 +110,7 @@ impl<'env> Handle<'env> {
         let mut tasks = lanes[at].tasks.clone();
         tasks.retain(|task| !is(task));
         self.exchange(at, &lanes[at], tasks, None)?;
-        let entry = &mut shared.tasks().entries[id.at];
-        entry.removed = true;
-        Ok(entry.stats())
+        Ok(shared.removed(id.at))
     }
 
     /// Waits until changes can be made, and holds others off meanwhile.

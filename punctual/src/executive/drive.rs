@@ -144,7 +144,7 @@ fn record<C: Clock + Clone + Send>(
 ) -> Result<Recording, Error> {
     let (entries, facts) = facts(lanes, threads);
     let (recording, rings) = Recording::start(path, facts)?;
-    let mut by_entry = vec![None; run.shared.tasks().entries.len()];
+    let mut by_entry = vec![None; run.shared.tasks().entries.next()];
     entries.into_iter().zip(rings).for_each(|(at, ring)| by_entry[at] = Some(ring));
     run.record(by_entry);
     Ok(recording)

@@ -68,8 +68,8 @@ impl<'env> Handle<'env> {
         self.shared.tasks().lanes.first().map_or(0, |lane| lane.plan.peak())
     }
 
-    /// What all tasks did so far, in the order in which they were given; those that were removed
-    /// keep what they had.
+    /// What all tasks did so far, in the order in which they were given; the last
+    /// 64 of those that were removed keep what they had.
     ///
     /// # Real-time: reader side
     pub fn stats(&self) -> Vec<Stats> {
@@ -87,7 +87,7 @@ impl<'env> Handle<'env> {
     /// What a task did so far.
     ///
     /// # Errors
-    /// That it is a task of another executive.
+    /// That it is a task of another executive, or one that was removed before 64 others were.
     ///
     /// # Real-time: reader side
     pub fn task(&self, id: TaskId) -> Result<Stats, Error> {

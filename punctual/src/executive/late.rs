@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::Scope;
+use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::cancel::Token;
@@ -177,6 +177,11 @@ pub(super) fn start<'scope, 'env, C: Clock + Clone + Send>(
                 Err(why) => *slot.state() = SlotState::Failed(why),
             }
         }
+        // One that is not joined keeps its stack.
+        let (ended, runs): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(ScopedJoinHandle::is_finished);
+        ended.into_iter().for_each(|thread| drop(thread.join()));
+        all = runs;
         if !starter.closed.load(Ordering::Acquire) {
             futex::wait(&starter.bell, seen as u32, futex::Scope::Process);
         }
@@ -214,7 +219,7 @@ impl<'env> Handle<'env> {
         let phase_ns = rank.map_or(0, |rank| plan.phase_ns(rank));
         let task = task.phase(Offset::At(phase_ns));
         let pace = Pace::Own(Box::new(rules.periodic([task.clone()]).build()?));
-        let entry = shared.tasks().entries.len();
+        let entry = shared.tasks().entries.next();
         let of = ThreadTask::new(entry, task.clone(), pace, (&rules.thread, rank));
         let (cpu, demand) = (of.cpu, of.demand());
         let others = late.iter().map(|of| of.demand);
@@ -231,7 +236,7 @@ impl<'env> Handle<'env> {
         *slot.state() = SlotState::Wanted(Box::new((of, body)));
         shared.starter.ring();
         if let Err(why) = self.await_start(slot) {
-            shared.tasks().entries.pop();
+            shared.tasks().entries.withdraw(entry);
             return Err(why);
         }
         shared.tasks().late.push(LateTask { slot: at, entry, task, cpu, phase_ns, demand });

@@ -15,6 +15,7 @@ use super::builder::ExecutiveBuilder;
 use super::built::Executive;
 use super::calendar::Calendar;
 use super::cpus::{cpus_of, places};
+use super::entries::Entries;
 use super::error::ExecutiveError;
 use super::id::TaskId;
 use super::lane::Lane;
@@ -85,7 +86,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
         let all: Vec<_> = own.chain(of_processes).collect();
         let cautions = check_demands(&all)?;
-        let tasks = AllTasks { entries, lanes: lane_tasks, late: Vec::new() };
+        let tasks =
+            AllTasks { entries: Entries::new(entries), lanes: lane_tasks, late: Vec::new() };
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, all));
         let shared = Arc::new(shared);

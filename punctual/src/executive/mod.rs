@@ -15,6 +15,7 @@ mod clocking;
 mod cpus;
 mod drive;
 mod ending;
+mod entries;
 mod error;
 mod facts;
 mod handle;

@@ -15,6 +15,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::body::Parts;
 use super::ending::Ending;
+use super::entries::Entries;
 use super::id::TaskId;
 use super::idle::IdleCounts;
 use super::late::{LATE_MOST, LateTask, Slot, Starter};
@@ -94,8 +95,7 @@ pub(super) struct LaneTasks {
 /// All tasks.
 #[derive(Debug)]
 pub(super) struct AllTasks {
-    /// By the number of a task.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Entries,
     pub(super) lanes: Vec<LaneTasks>,
     /// Those with threads of their own that came while it ran.
     pub(super) late: Vec<LateTask>,
@@ -182,7 +182,7 @@ impl<'env> Shared<'env> {
 
     /// The ids of all tasks.
     pub(super) fn ids(&self) -> Vec<TaskId> {
-        (0..self.tasks().entries.len()).map(|at| self.id(at)).collect()
+        (0..self.tasks().entries.next()).map(|at| self.id(at)).collect()
     }
 
     /// The number of a task by its id; `None` for one of another executive.
@@ -197,13 +197,23 @@ impl<'env> Shared<'env> {
 
     /// The tasks' statistics as they are now, in the order in which they were given.
     pub(super) fn stats(&self) -> Vec<Stats> {
-        let entries = self.tasks().entries.clone();
+        let entries: Vec<Entry> = self.tasks().entries.iter().cloned().collect();
         entries.iter().map(Entry::stats).collect()
+    }
+
+    /// Marks a task as removed; what it did.
+    pub(super) fn removed(&self, at: usize) -> Stats {
+        let entry = {
+            let entries = &mut self.tasks().entries;
+            entries.remove(at);
+            entries[at].clone()
+        };
+        entry.stats()
     }
 
     /// What each unit of the calendar did, in the order of the frame.
     pub(super) fn units(&self) -> Vec<Stats> {
-        let entries = self.tasks().entries.clone();
+        let entries: Vec<Entry> = self.tasks().entries.iter().cloned().collect();
         let mut units: Vec<_> = entries.iter().flat_map(|entry| &entry.units).collect();
         units.sort_by_key(|(_, ready_ns, _)| *ready_ns);
         units

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual::RtThread;
 use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{ClockReading, Reference};
 use punctual_core::sample::{Flags, Sample};
@@ -64,11 +65,9 @@ impl BackgroundLoads for Meddler {
 fn run(meddled: u64) -> (LoopsOutcome<Kept>, Instant) {
     let added = Arc::new(AtomicU64::new(0));
     let stream = Stream {
-        cpu: None,
+        thread: RtThread::any().other().with_wait(WaitKind::Sleep),
         period: Period::from_ns(PERIOD_NS).expect("positive"),
         phase_ns: 200_000,
-        policy: SchedPolicy::Other,
-        wait: WaitKind::Sleep,
     };
     let plan = PeriodicPlan {
         streams: vec![stream],

@@ -6,6 +6,7 @@
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
 
+use crate::clocks::MachineClock;
 use crate::clocks::StampCost;
 use crate::error::{Error, Kind};
 use crate::safety::{self, Caution, Demand, Machine};
@@ -22,6 +23,14 @@ const CLOCK_MATTERS_NS: u64 = 100_000;
 /// # Real-time: setup only
 pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
     safety::judge(demands, &Machine::here()).map_err(|why| Kind::NoCpuLeft(why).into())
+}
+
+/// The same with the machine's clock, calibrated where it matters.
+pub(crate) fn check_period_here(period: Period) -> Result<(), Error> {
+    match period.as_ns() >= CLOCK_MATTERS_NS {
+        true => Ok(()),
+        false => check_period(period, &mut MachineClock::best()),
+    }
 }
 
 /// Whether loops of this shortest period can be stamped with this clock.

@@ -11,7 +11,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
 use crate::safety::{self, Demand};
-use crate::wait_policy::WaitPolicy;
+use crate::wait_policy::{WaitKind, WaitPolicy};
 
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
 const WATCHDOG: Span = Span::from_ms(2_000);
@@ -137,9 +137,64 @@ impl RtThread {
         self
     }
 
+    /// On this CPU alone, or on any.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub const fn on(cpu: Option<u32>) -> Self {
+        Self { cpu, ..Self::any() }
+    }
+
+    /// Sets its policy.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_policy(mut self, policy: SchedPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Sets the kind of its wait.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_wait(mut self, kind: WaitKind) -> Self {
+        self.wait.kind = kind;
+        self
+    }
+
+    /// The CPU that it is pinned to.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub const fn pinned_to(&self) -> Option<u32> {
+        self.cpu
+    }
+
     /// The policy of a loop's own thread.
-    pub(crate) fn policy(&self) -> SchedPolicy {
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn policy(&self) -> SchedPolicy {
         self.policy.unwrap_or(SchedPolicy::Fifo(90))
+    }
+
+    /// The kind of its wait.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub const fn wait_kind(&self) -> WaitKind {
+        self.wait.kind
+    }
+
+    /// Its SCHED_FIFO priority, where it names one.
+    pub(crate) const fn named_fifo(&self) -> Option<u8> {
+        match self.policy {
+            Some(SchedPolicy::Fifo(priority)) => Some(priority),
+            _ => None,
+        }
     }
 
     /// How long a loop of this (shortest) period may make no progress; `None` without a watchdog.

@@ -84,20 +84,18 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual::RtThread;
     use punctual_analysis::claim::ask::Ask;
     use punctual_core::time::Period;
     use punctual_lab::periodic::{Condition, Stream, WaitKind, interleave};
-    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
 
     fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
-            cpu: None,
+            thread: RtThread::any().other().with_wait(WaitKind::Sleep),
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
-            policy: SchedPolicy::Other,
-            wait: WaitKind::Sleep,
         };
         // As check: all loads at once while there is little time.
         let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };

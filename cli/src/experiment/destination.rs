@@ -79,7 +79,7 @@ impl<'a> Samples<'a> {
                 runs.push(RunInfo {
                     name: run_name(plan, stream, &condition.name),
                     part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
-                    cpu: stream.cpu.unwrap_or_default(),
+                    cpu: stream.thread.pinned_to().unwrap_or_default(),
                     period_ns: grid.period().as_ns(),
                     epoch_ns: grid.first().as_ns(),
                     phase_ns: grid.phase_ns(),

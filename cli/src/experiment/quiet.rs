@@ -18,9 +18,10 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
         return Ok(notes);
     }
     for stream in streams {
-        let quiet = quiet::find(stream.cpu, stream.policy, stream.period)
+        let quiet = quiet::find(stream.thread.pinned_to(), stream.thread.policy(), stream.period)
             .context("cannot start a thread")?;
-        let cpu = stream.cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+        let cpu =
+            stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
         let period = format::period(stream.period.as_ns());
         notes.push(match quiet {
             Some(quiet) => {

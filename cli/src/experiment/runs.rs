@@ -20,7 +20,8 @@ pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) ->
     if plan.streams.len() == 1 {
         return condition.to_owned();
     }
-    let cpu = stream.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let cpu =
+        stream.thread.pinned_to().map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
     if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
 }
@@ -117,9 +118,9 @@ impl Maker<'_> {
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
         let plan = &self.of.plan;
         let stream = &plan.streams[number];
-        let (policy, priority) = policy_words(policy.unwrap_or(stream.policy));
+        let (policy, priority) = policy_words(policy.unwrap_or(stream.thread.policy()));
         Setup {
-            cpu: stream.cpu,
+            cpu: stream.thread.pinned_to(),
             period_ns: Some(stream.period.as_ns()),
             phase_ns: Some(self.of.grids[number].phase_ns()),
             follows: self.follows.map(ToOwned::to_owned),

@@ -82,8 +82,10 @@ impl TableState<'_> {
     pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, now: Instant) -> Option<Missed> {
         self.release(table, now);
         let next = self.paces[rank].next & !UNCOUNTED;
-        let newest = self.released[table.slots[rank].run as usize].cycle;
-        let waiting = if self.ready.has(rank) { (newest + 1).saturating_sub(next) } else { 0 };
+        let newest = self.released[table.slots[rank].run as usize];
+        // What was released ahead of time, and is still to come, is not missed.
+        let passed = newest.cycle + u64::from(newest.at_ns <= now.as_ns());
+        let waiting = if self.ready.has(rank) { passed.saturating_sub(next) } else { 0 };
         let counters = &mut self.counters[rank];
         counters.missed += waiting;
         let uncounted = core::mem::take(&mut counters.uncounted);

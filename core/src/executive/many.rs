@@ -200,12 +200,13 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         After::Over(Ended::Stopped)
     }
 
-    /// Waits, and uses the time in hand after the sleep to run its turn as a warm-up and to warm
-    /// what runs next: the caches are as cold then as the CPU was idle (NIST's first samples).
+    /// Waits, and uses the time in hand after the sleep to run its turn as a warm-up, to warm what
+    /// runs next (the caches are as cold then as the CPU was idle: NIST's first samples), and to
+    /// work out what the coming instant releases.
     #[inline]
     fn wait<const UNITS: bool, const TASKS: bool>(
         &mut self,
-        schedule: &Schedule<'_, '_>,
+        schedule: &mut Schedule<'_, '_>,
         until: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {
@@ -219,6 +220,7 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
             if let Some(rank) = schedule.coming() {
                 self.tasks.warm(rank);
             }
+            schedule.release_ahead::<UNITS, TASKS>(until);
         }
         self.wait.until(&mut self.clock, until, stop)
     }

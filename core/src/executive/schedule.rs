@@ -196,6 +196,18 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
+    /// Releases what is due at `until` while the loop only waits for that: at the wake it is ready.
+    /// Of a table alone.
+    #[inline(always)]
+    pub(super) fn release_ahead<const UNITS: bool, const TASKS: bool>(&mut self, until: Instant) {
+        if TASKS
+            && !UNITS
+            && let Some((table, state)) = &mut self.tasks
+        {
+            state.release(table, until);
+        }
+    }
+
     /// What an overrun of the task of this rank does.
     #[inline(always)]
     pub(super) fn policy<const UNITS: bool, const TASKS: bool>(&self, rank: usize) -> OnOverrun {

@@ -5,11 +5,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
-use punctual_os::scheduler::SchedPolicy;
 
 use super::cell::{Cell, ExecutiveRow, RESTS};
 use super::loop_overhead::LoopOverhead;
@@ -27,10 +27,8 @@ const TURN_MIN: Span = Span::from_ms(400);
 /// What releasing, dispatching and waiting cost.
 #[derive(Clone, Debug)]
 pub struct ExecutiveExperiment {
-    /// Where.
-    pub cpu: u32,
-    /// The policy to ask for.
-    pub policy: SchedPolicy,
+    /// Where, and the policy to ask for.
+    pub thread: RtThread,
     /// The numbers of tasks, all due at once.
     pub sizes: Vec<u32>,
     /// How long in all, about.
@@ -54,8 +52,8 @@ impl Experiment for ExecutiveExperiment {
     fn demands(&self) -> Vec<Demand> {
         let period = Period::from_ns(super::cell::BLOCK.as_ns().unsigned_abs());
         let demand = |period| Demand {
-            cpu: Some(self.cpu),
-            real_time: is_real_time(self.policy),
+            cpu: self.thread.pinned_to(),
+            real_time: is_real_time(self.thread.policy()),
             period,
             share: 1.0 - RESTS,
         };
@@ -86,7 +84,7 @@ impl ExecutiveExperiment {
     /// On the calling thread.
     fn measure(&self, stop: &AtomicBool) -> (ExecutiveOutcome, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
-        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let stamps = Stamps::of(&clock);
         let cost = StampCost::measure(&mut clock);
         let for_turn = Span::from_ns(self.duration.as_ns() / TURN_SHARE).max(TURN_MIN);

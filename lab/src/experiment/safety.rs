@@ -84,20 +84,18 @@ pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
 
 #[cfg(test)]
 mod tests {
+    use punctual::RtThread;
     use punctual_host::fact::Fact;
     use punctual_host::root::Root;
-    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
     use crate::periodic::{PeriodicPlan, Stream, WaitKind};
 
     fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
         let stream = |&(cpu, period_ns, wait)| Stream {
-            cpu: Some(cpu),
+            thread: RtThread::cpu(cpu).fifo(90).with_wait(wait),
             period: Period::from_ns(period_ns).expect("positive"),
             phase_ns: 0,
-            policy: SchedPolicy::Fifo(90),
-            wait,
         };
         let plan = PeriodicPlan {
             streams: streams.iter().map(stream).collect(),

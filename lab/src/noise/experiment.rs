@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::safety::is_real_time;
 use punctual_analysis::histogram::display::HistogramView;
@@ -29,8 +30,8 @@ const READS_IN_A_THRESHOLD: f64 = 4.0;
 pub struct NoiseExperiment {
     /// The CPUs to measure, each once.
     pub cpus: Vec<u32>,
-    /// The policy to ask for.
-    pub policy: SchedPolicy,
+    /// How their threads run: the policy to ask for.
+    pub thread: RtThread,
     /// Two reads of the clock that are this far apart are a gap.
     pub threshold: Span,
     /// How long in all.
@@ -53,7 +54,7 @@ impl Experiment for NoiseExperiment {
     fn demands(&self) -> Vec<Demand> {
         let demand = |&cpu: &u32| Demand {
             cpu: Some(cpu),
-            real_time: is_real_time(self.policy),
+            real_time: is_real_time(self.thread.policy()),
             period: Windows::frame(),
             share: self.duty,
         };
@@ -78,7 +79,7 @@ impl Experiment for NoiseExperiment {
         let hz = self.tick_hz.filter(|&hz| hz > 0);
         let threads = Threads {
             cpus: &self.cpus,
-            policy: self.policy,
+            policy: self.thread.policy(),
             threshold: self.threshold,
             windows,
             housekeeping: &self.housekeeping,
@@ -199,7 +200,7 @@ mod tests {
     fn noise(duty: f64) -> NoiseExperiment {
         NoiseExperiment {
             cpus: vec![0, 1],
-            policy: SchedPolicy::Fifo(90),
+            thread: RtThread::any().fifo(90),
             threshold: Span::from_us(1),
             duration: Span::from_ms(1_000),
             duty,
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(judged(1.0, 950_000).map(|cautions| cautions.len()), Ok(2));
         assert_eq!(judged(0.5, 950_000), Ok(vec![]));
         assert_eq!(judged(0.5, -1), Ok(vec![]));
-        let other = NoiseExperiment { policy: SchedPolicy::Other, ..noise(1.0) };
+        let other = NoiseExperiment { thread: RtThread::any().other(), ..noise(1.0) };
         assert_eq!(judge(&other.demands(), &guest(-1)), Ok(vec![]));
     }
 

@@ -124,8 +124,8 @@ const LENGTH_MAX_NS: f64 = 3.2e18;
 
 #[cfg(test)]
 mod tests {
+    use punctual::RtThread;
     use punctual_core::time::Period;
-    use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
     use crate::load::LoadSpec;
@@ -133,11 +133,9 @@ mod tests {
 
     fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
-            cpu: None,
+            thread: RtThread::any().other().with_wait(WaitKind::Sleep),
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
-            policy: SchedPolicy::Other,
-            wait: WaitKind::Sleep,
         };
         // As check: all loads at once while there is little time.
         let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };

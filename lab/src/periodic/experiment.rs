@@ -135,7 +135,7 @@ fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
     let of = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
         let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
-        let cpu = plan.streams[stream].cpu.filter(|_| real_time)?;
+        let cpu = plan.streams[stream].thread.pinned_to().filter(|_| real_time)?;
         Some(Taken { cpu, condition, share: run.cpu_load })
     };
     runs.iter().enumerate().filter_map(of).collect()
@@ -168,7 +168,8 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, D> {
 /// What recording costs where the first loop will run, and as it will run. `None` where no thread
 /// could be had for it.
 fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
-    let (cpu, policy) = plan.streams.first().map(|stream| (stream.cpu, stream.policy))?;
+    let thread = &plan.streams.first()?.thread;
+    let (cpu, policy) = (thread.pinned_to(), thread.policy());
     let measure = move || {
         let _session = ThreadSession::enter(cpu, policy);
         RecordCost::measure(&mut clock, COLD_PUSHES)

@@ -2,10 +2,10 @@
 //!
 //! For whoever sets one up. Plain data and pure arithmetic; reads no clock.
 
+use punctual::RtThread;
 use punctual::safety::is_real_time;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
 use punctual_core::time::{Period, Span};
-use punctual_os::scheduler::SchedPolicy;
 
 use crate::experiment::{Demand, Risk};
 use crate::load::LoadSpec;
@@ -13,22 +13,18 @@ use crate::load::LoadSpec;
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// Where it runs; `None` to leave that to the kernel.
-    pub cpu: Option<u32>,
+    /// Where it runs, the policy to ask for, and how it waits.
+    pub thread: RtThread,
     /// Its period.
     pub period: Period,
     /// The offset of its grid from multiples of the period on CLOCK_MONOTONIC, in ns.
     pub phase_ns: u64,
-    /// The policy to ask for.
-    pub policy: SchedPolicy,
-    /// How it waits.
-    pub wait: WaitKind,
 }
 
 impl Stream {
     /// The share of a CPU that it takes by its plan, at most; for a sleeping loop next to nothing.
     pub fn cpu_share(&self) -> f64 {
-        self.wait.cpu_share(self.period)
+        self.thread.wait_kind().cpu_share(self.period)
     }
 }
 
@@ -75,7 +71,7 @@ impl PeriodicPlan {
 
     /// How a stream waits under a condition.
     pub fn wait(&self, stream: &Stream, condition: usize) -> WaitKind {
-        self.conditions[condition].wait.unwrap_or(stream.wait)
+        self.conditions[condition].wait.unwrap_or(stream.thread.wait_kind())
     }
 
     /// How many runs there are: one for each stream and condition.
@@ -92,8 +88,8 @@ impl PeriodicPlan {
     /// What its threads may take of their CPUs.
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |stream: &Stream| Demand {
-            cpu: stream.cpu,
-            real_time: is_real_time(stream.policy),
+            cpu: stream.thread.pinned_to(),
+            real_time: is_real_time(stream.thread.policy()),
             period: stream.period,
             share: stream.cpu_share(),
         };
@@ -106,7 +102,8 @@ impl PeriodicPlan {
     /// Which period is too short.
     pub fn check(&self) -> Result<(), Risk> {
         let shortest = SPIN_PERIOD_MIN;
-        let spins = self.streams.iter().filter(|stream| stream.wait == WaitKind::Spin);
+        let spins =
+            self.streams.iter().filter(|stream| stream.thread.wait_kind() == WaitKind::Spin);
         let mut periods = spins.map(|stream| stream.period);
         let short = periods.find(|period| period.as_ns() < shortest.as_ns().unsigned_abs());
         short.map_or(Ok(()), |period| Err(Risk::NoRest { period, shortest }))
@@ -172,11 +169,9 @@ mod tests {
     fn a_spin_without_a_rest_is_refused() {
         let plan = |period_ns| PeriodicPlan {
             streams: vec![Stream {
-                cpu: Some(1),
+                thread: RtThread::cpu(1).fifo(90).with_wait(WaitKind::Spin),
                 period: Period::from_ns(period_ns).expect("positive"),
                 phase_ns: 0,
-                policy: SchedPolicy::Fifo(90),
-                wait: WaitKind::Spin,
             }],
             conditions: Vec::new(),
             blocks: Vec::new(),

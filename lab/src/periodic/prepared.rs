@@ -108,7 +108,7 @@ impl Prepared {
     /// That no thread could be started.
     pub fn granted(&self) -> io::Result<Vec<SchedPolicy>> {
         let ask = |stream: &Stream| {
-            let (cpu, policy) = (stream.cpu, stream.policy);
+            let (cpu, policy) = (stream.thread.pinned_to(), stream.thread.policy());
             let thread =
                 thread::Builder::new().spawn(move || ThreadSession::enter(cpu, policy).policy())?;
             Ok(thread.join().unwrap_or(SchedPolicy::Other))

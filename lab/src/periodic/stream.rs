@@ -118,7 +118,8 @@ impl Worker<'_> {
     /// nobody waits for any more is dropped.
     pub(super) fn run<C: Timescale>(mut self, mut clock: C) {
         let _notice = PanicNotice(self.answers.clone());
-        let session = ThreadSession::enter(self.stream.cpu, self.stream.policy);
+        let session =
+            ThreadSession::enter(self.stream.thread.pinned_to(), self.stream.thread.policy());
         let tid = process::tid();
         let mut waits = self.strategies(&mut clock, tid);
         let _gone = self.answers.send(Answer::Ready {

@@ -101,7 +101,7 @@ impl StreamThreads {
             }
         }
         if let Ok(mut pinned) = context.pinned.lock() {
-            let cpus = context.plan.streams.iter().map(|stream| stream.cpu);
+            let cpus = context.plan.streams.iter().map(|stream| stream.thread.pinned_to());
             *pinned =
                 tallies.tids.iter().zip(cpus).filter_map(|(&t, cpu)| Some((t, cpu?))).collect();
         }

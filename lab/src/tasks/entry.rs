@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use punctual::RtThread;
 use punctual::periodic::{Offset, Period, Task};
 use punctual::process::{Restart, Spec, Surroundings, is_name};
 use toml::Spanned;
@@ -103,9 +104,9 @@ impl Entry {
         let line = text.line(&self.name);
         let program_line = self.command.as_ref().map_or(line, |command| text.line(command));
         let mut spec = Spec::new(self.task(text)?, command);
-        spec.cpu = self.cpu;
-        if let Some(priority) = &self.priority {
-            spec.fifo = Some(*priority);
+        spec.thread = RtThread::on(self.cpu);
+        if let Some(priority) = self.priority {
+            spec.thread = spec.thread.fifo(priority);
         }
         if let Some(within) = &self.register_within {
             spec.register_within = values::span(text, within)?;

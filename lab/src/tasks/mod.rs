@@ -10,8 +10,8 @@ mod surroundings;
 mod text;
 mod values;
 
+use punctual::RtThread;
 use punctual::process::{Supervisor, is_name};
-use punctual::wait_policy::WaitKind;
 use punctual_core::time::{Instant, Period};
 use toml::Spanned;
 
@@ -31,12 +31,9 @@ pub const TASKS_MAX: usize = 256;
 pub struct TaskFile {
     /// The supervisor's name; `None`: nobody can join.
     pub name: Option<String>,
-    /// The CPU of the supervisor's executive, and of tasks that name none.
-    pub cpu: Option<u32>,
-    /// The priority of the executive.
-    pub priority: Option<u8>,
-    /// How it waits for releases.
-    pub wait: WaitKind,
+    /// How the supervisor's executive runs: its CPU, which is also that of tasks that name none,
+    /// its priority, and how it waits for releases.
+    pub thread: RtThread,
     /// Where the grid lies.
     pub phase: GridPhase,
     /// Whether budgets may ask for more than a CPU.
@@ -94,20 +91,16 @@ impl TaskFile {
             }
         }
         let name = name.map(Spanned::into_inner);
-        Ok(Self { name, cpu, priority, wait, phase, overload, all })
+        let thread = RtThread::on(cpu).fifo(supervisor).with_wait(wait);
+        Ok(Self { name, thread, phase, overload, all })
     }
 
     /// The supervisor that the file describes, its grid at `phase_ns`; not yet checked as a whole.
     pub fn supervisor(&self, phase_ns: u64) -> Supervisor {
-        let mut supervisor = Supervisor::new().epoch(Instant::from_ns(phase_ns));
+        let mut supervisor =
+            Supervisor::new().epoch(Instant::from_ns(phase_ns)).thread(self.thread.clone());
         if let Some(name) = &self.name {
             supervisor = supervisor.name(name.clone());
-        }
-        if let Some(cpu) = self.cpu {
-            supervisor = supervisor.cpu(cpu);
-        }
-        if let Some(priority) = self.priority {
-            supervisor = supervisor.priority(priority);
         }
         if self.overload {
             supervisor = supervisor.allow_overload();

@@ -2,6 +2,7 @@
 
 use punctual::periodic::OnOverrun;
 use punctual::process::When;
+use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
 
 use super::*;
@@ -45,16 +46,14 @@ overrun = "burst 2"
 #[test]
 fn a_whole_file_is_what_it_says() {
     let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
-    assert_eq!(
-        (tasks.name.as_deref(), tasks.cpu, tasks.priority),
-        (Some("cell"), Some(1), Some(70))
-    );
-    assert_eq!((tasks.wait, tasks.phase), (WaitKind::Adaptive(0.05), GridPhase::At(50_000)));
+    let thread = RtThread::cpu(1).fifo(70).with_wait(WaitKind::Adaptive(0.05));
+    assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
+    assert_eq!(tasks.phase, GridPhase::At(50_000));
     let [sense, act] = &tasks.all[..] else { panic!("two") };
     assert_eq!((sense.line, sense.program_line), (11, 12));
     assert_eq!((act.line, act.program_line), (28, 28));
     assert_eq!(sense.spec.command, ["./sense", "--fast"]);
-    assert_eq!((sense.spec.fifo, sense.spec.cpu), (Some(60), Some(1)));
+    assert_eq!(sense.spec.thread, RtThread::cpu(1).fifo(60));
     assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
     assert_eq!(sense.spec.register_within, Span::from_ms(2_000));
     let restart = sense.spec.restart;
@@ -76,7 +75,10 @@ fn a_whole_file_is_what_it_says() {
 #[test]
 fn the_least_that_is_needed_is_a_name_and_a_period() {
     let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
-    assert_eq!((tasks.wait, tasks.phase, tasks.name), (WaitKind::Sleep, GridPhase::At(0), None));
+    assert_eq!(
+        (tasks.thread.wait_kind(), tasks.phase, tasks.name),
+        (WaitKind::Sleep, GridPhase::At(0), None)
+    );
     assert_eq!(tasks.all[0].spec.task.period().den(), 3);
 }
 
@@ -86,7 +88,7 @@ fn every_wait_of_the_table_can_be_named() {
         let file =
             format!("[supervisor]\nwait = \"{}\"\n[[task]]\nname = \"a\"\nhertz = 3\n", row.name);
         let tasks = TaskFile::parse(file.as_bytes()).expect("fine");
-        assert_eq!(tasks.wait, row.kind(None, 0.1));
+        assert_eq!(tasks.thread.wait_kind(), row.kind(None, 0.1));
     }
 }
 

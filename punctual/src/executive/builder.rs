@@ -109,7 +109,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn external(mut self, task: Task, process: Process) -> Self {
-        self.given.push(Given { task, work: Work::Process(process) });
+        self.given.push(Given { task, work: Work::Process(Box::new(process)) });
         self
     }
 

@@ -19,7 +19,7 @@ use super::entries::Entries;
 use super::error::ExecutiveError;
 use super::id::TaskId;
 use super::lane::Lane;
-use super::outside::{demands, supervised};
+use super::outside::supervised;
 use super::pace::Pace;
 use super::shared::{AllTasks, Closing, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared};
 use super::sorted::{Sorted, check_load, sort};
@@ -80,10 +80,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         }
         thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
         pages(&lanes, &mut entries);
-        let of_processes = demands(&processes, &thread);
         let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
 
         let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
+        let of_processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.demands());
         let all: Vec<_> = own.chain(of_processes).collect();
         let cautions = check_demands(&all)?;
         let tasks =

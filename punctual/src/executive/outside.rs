@@ -12,28 +12,13 @@ use super::error::ExecutiveError;
 use super::process::Process;
 use super::run::Run;
 use super::shared::{IDLE, pause};
-use crate::checks::check_period;
 use crate::clocks::MachineClock;
 use crate::counting::Stats as Memory;
 use crate::error::Error;
 use crate::loops::ready as ready_wait;
 use crate::process::{Over, Supervisor, TaskOutcome};
 use crate::rt_thread::RtThread;
-use crate::safety::{self, Demand};
 use crate::task::Task;
-
-/// What the processes may take of their CPUs, and the supervisor's own loop that releases them.
-pub(super) fn demands(processes: &[(usize, Task, Process)], main: &RtThread) -> Vec<Demand> {
-    let shortest = processes.iter().map(|(_, task, _)| task.period).min();
-    let own = shortest.map(|period| main.demand(period));
-    let of = |(_, task, process): &(usize, Task, Process)| Demand {
-        cpu: process.cpu.or(main.cpu),
-        real_time: safety::is_real_time(main.policy()),
-        period: task.period,
-        share: task.load(),
-    };
-    processes.iter().map(of).chain(own).collect()
-}
 
 /// The supervisor of the tasks that are processes.
 pub(super) fn supervised(
@@ -50,15 +35,11 @@ pub(super) fn supervised(
     }
     let mut supervisor = Supervisor::new().allow_overload();
     // Below the executive's own loop.
-    supervisor = match main.policy() {
-        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
-            supervisor.priority(n.saturating_sub(1).max(2))
-        }
-        _ => supervisor,
+    let priority = match main.policy() {
+        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n.saturating_sub(1).max(2),
+        _ => Supervisor::PRIORITY,
     };
-    if let Some(cpu) = main.cpu {
-        supervisor = supervisor.cpu(cpu);
-    }
+    supervisor = supervisor.thread(main.clone().fifo(priority));
     if let Some(name) = name {
         supervisor = supervisor.name(name);
     }
@@ -95,10 +76,6 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     let shortest: Period = ready.shortest().unwrap_or(IDLE);
     let thread = &run.shared.rules.thread;
     let mut clock = MachineClock::best();
-    if let Err(why) = check_period(shortest, &mut clock) {
-        run.fail(why);
-        return None;
-    }
     let at = (shortest, epoch.as_ns() % shortest.as_ns());
     let (wait, warnings) = ready_wait(&thread.wait, at, &mut clock, MachineClock::discipline);
     run.warn(warnings);

@@ -6,15 +6,15 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::process::{Restart, Spec, Surroundings};
-use crate::rt_thread::span;
+use crate::rt_thread::{RtThread, span};
 use crate::task::Task;
 
 /// A process that does the work of a task: started by the executive, or one that joins it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Process {
     command: Vec<OsString>,
-    pub(super) cpu: Option<u32>,
-    fifo: Option<u8>,
+    /// Its CPU and its priority.
+    pub(super) thread: RtThread,
     register_within: Option<Duration>,
     restart: Restart,
     safe: Vec<u8>,
@@ -27,7 +27,7 @@ impl Process {
     ///
     /// # Real-time: setup only
     pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
-        Self { command: words.into_iter().map(Into::into).collect(), ..Self::default() }
+        Self { command: words.into_iter().map(Into::into).collect(), ..Self::joining() }
     }
 
     /// A process that was started by hand and joins an executive of a name
@@ -36,7 +36,14 @@ impl Process {
     ///
     /// # Real-time: setup only
     pub fn joining() -> Self {
-        Self::default()
+        Self {
+            command: Vec::new(),
+            thread: RtThread::any(),
+            register_within: None,
+            restart: Restart::default(),
+            safe: Vec::new(),
+            surroundings: Surroundings::default(),
+        }
     }
 
     /// Sets the CPU that its thread is pinned to [default: that of the executive].
@@ -44,7 +51,7 @@ impl Process {
     /// # Real-time: setup only
     #[must_use]
     pub fn cpu(mut self, cpu: u32) -> Self {
-        self.cpu = Some(cpu);
+        self.thread.cpu = Some(cpu);
         self
     }
 
@@ -54,7 +61,7 @@ impl Process {
     /// # Real-time: setup only
     #[must_use]
     pub fn fifo(mut self, priority: u8) -> Self {
-        self.fifo = Some(priority);
+        self.thread = self.thread.fifo(priority);
         self
     }
 
@@ -97,8 +104,8 @@ impl Process {
 
     /// As its supervisor has it.
     pub(super) fn spec(self, task: Task) -> Spec {
-        let Self { command, cpu, fifo, register_within, restart, safe, surroundings } = self;
+        let Self { command, thread, register_within, restart, safe, surroundings } = self;
         let register_within = register_within.map_or(Spec::REGISTER_WITHIN, span);
-        Spec { cpu, fifo, register_within, restart, safe, surroundings, ..Spec::new(task, command) }
+        Spec { thread, register_within, restart, safe, surroundings, ..Spec::new(task, command) }
     }
 }

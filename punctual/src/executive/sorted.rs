@@ -49,7 +49,7 @@ pub(super) fn sort<'env>(
             (Work::Process(_), Place::Cpu(_) | Place::Thread(_)) => {
                 return cannot("it is a process: `Process` says where that runs");
             }
-            (Work::Process(process), Place::Inline) => sorted.processes.push((at, task, process)),
+            (Work::Process(process), Place::Inline) => sorted.processes.push((at, task, *process)),
             (Work::Body(_), _) if !task.has_period() => {
                 return Err(ExecutiveError::NoPeriod(task.name).into());
             }

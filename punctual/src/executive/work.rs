@@ -17,5 +17,5 @@ pub(super) struct Given<'env> {
 pub(super) enum Work<'env> {
     Body(Body<'env>),
     Triggered(Trigger<'env>, Body<'env>),
-    Process(Process),
+    Process(Box<Process>),
 }

@@ -12,6 +12,7 @@ use super::place::is_name;
 use super::restart::Restart;
 use super::surroundings::Surroundings;
 use crate::periodic::{BuildError, OnOverrun, Task};
+use crate::rt_thread::RtThread;
 
 /// A task that is a process.
 #[derive(Clone, Debug)]
@@ -20,11 +21,9 @@ pub struct Spec {
     pub task: Task,
     /// The program and its arguments; none: a process that joins by name.
     pub command: Vec<OsString>,
-    /// The CPU that its thread is pinned to.
-    pub cpu: Option<u32>,
-    /// The SCHED_FIFO priority of its thread, below the supervisor's; `None`: by rank, 1 for all
-    /// whose rank is beyond the priorities there are.
-    pub fifo: Option<u8>,
+    /// The CPU that its thread is pinned to, and its SCHED_FIFO priority, below the supervisor's;
+    /// without one: by rank, 1 for all whose rank is beyond the priorities there are.
+    pub thread: RtThread,
     /// How long it may take to register; more than nothing.
     pub register_within: Span,
     /// Whether it is started again.
@@ -48,8 +47,7 @@ impl Spec {
         Self {
             task,
             command,
-            cpu: None,
-            fifo: None,
+            thread: RtThread::any(),
             register_within: Self::REGISTER_WITHIN,
             restart: Restart::default(),
             safe: Vec::new(),
@@ -86,7 +84,7 @@ impl Spec {
             }
             _ => {}
         }
-        match self.fifo {
+        match self.thread.named_fifo() {
             Some(fifo) if fifo == 0 || fifo >= supervisor => {
                 return Err(SetupError::Priority(name(), fifo, supervisor));
             }

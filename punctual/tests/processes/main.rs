@@ -13,7 +13,7 @@ use punctual::periodic::OnOverrun;
 use punctual::process::{
     Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Supervisor, Watch, What, When,
 };
-use punctual::{Error, ErrorKind};
+use punctual::{Error, ErrorKind, RtThread};
 use punctual_core::block::Source;
 use punctual_core::executive::many::Cycle;
 use punctual_core::time::Span;
@@ -229,13 +229,13 @@ fn what_cannot_be_is_refused() {
     assert!(refused(with(policy(spec("a"), OnOverrun::Delay))).contains("phase"));
     assert!(refused(with(policy(spec("a"), OnOverrun::Burst(17)))).contains("16"));
     let fifo = Cell::new(0);
-    let high = || Spec { fifo: Some(fifo.get()), ..spec("a") };
+    let high = || Spec { thread: RtThread::any().fifo(fifo.get()), ..spec("a") };
     for priority in [0, 80, 99] {
         fifo.set(priority);
         assert!(refused(with(high())).contains("[1, 79]"));
     }
     for priority in [0, 1, 99] {
-        let said = refused(with(spec("a")).priority(priority));
+        let said = refused(with(spec("a")).thread(RtThread::any().fifo(priority)));
         assert_eq!(said, format!("an executive's priority must be from 2 to 98 (got {priority})"));
     }
     assert!(refused(with(Spec { safe: vec![0; 12], ..spec("a") })).contains("multiple of 8"));

@@ -57,7 +57,8 @@ impl Plan<'_> {
         let longest = self.streams.iter().map(|stream| stream.period).max();
         let rounds = longest.map_or(1, |period| rounds(duration, period));
         let blocks = interleave(conditions.len() - 1, rounds, duration);
-        let cpus: CpuList = self.streams.iter().filter_map(|stream| stream.cpu).collect();
+        let cpus: CpuList =
+            self.streams.iter().filter_map(|stream| stream.thread.pinned_to()).collect();
         let housekeeping = helper_cpu(&cpus, self.here).into_iter().collect();
         let streams = self.streams.clone();
         PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }

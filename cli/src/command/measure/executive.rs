@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use punctual::RtThread;
 use punctual_lab::executive::ExecutiveExperiment;
-use punctual_os::scheduler::SchedPolicy;
 
 use crate::command;
 use crate::exit::Exit;
@@ -56,8 +56,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
     let executive = ExecutiveExperiment {
-        cpu,
-        policy: SchedPolicy::Fifo(PRIORITY),
+        thread: RtThread::cpu(cpu).fifo(PRIORITY),
         sizes: args.tasks.clone(),
         duration: args.duration.0,
     };

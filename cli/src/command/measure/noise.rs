@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use punctual::RtThread;
 use punctual_host::choose::{check_cpus, helper_cpu};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -81,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let started = jiff::Timestamp::now();
     let noise = NoiseExperiment {
         cpus: cpus.iter().collect(),
-        policy: args.policy.with(args.priority),
+        thread: RtThread::any().with_policy(args.policy.with(args.priority)),
         threshold: args.threshold.0,
         duration: args.duration.0,
         duty: args.duty,

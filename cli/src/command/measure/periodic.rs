@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
@@ -221,12 +222,12 @@ impl LoopChoices<'_> {
                     bail!("--priority {}: too low for {} periods", args.priority, periods.len());
                 };
                 streams.push(Stream {
-                    cpu: Some(cpu),
+                    thread: RtThread::cpu(cpu)
+                        .with_policy(args.policy.with(priority))
+                        .with_wait(args.wait),
                     period,
                     // A quiet one is settled once it is sure that something is measured.
                     phase_ns: args.phase.at_ns(),
-                    policy: args.policy.with(priority),
-                    wait: args.wait,
                 });
             }
         }

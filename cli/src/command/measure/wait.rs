@@ -4,6 +4,7 @@
 //! Each is a run of the report, and a row of `strategies`.
 
 use anyhow::{Result, bail};
+use punctual::RtThread;
 use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;
@@ -11,7 +12,6 @@ use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
-use punctual_os::scheduler::SchedPolicy;
 
 use crate::args::{PlanArgs, ReportArgs, RootArgs};
 use crate::command;
@@ -94,11 +94,9 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     };
     let mut plan = PeriodicPlan {
         streams: vec![Stream {
-            cpu: Some(cpu),
+            thread: RtThread::cpu(cpu).fifo(PRIORITY).with_wait(WaitKind::Sleep),
             period,
             phase_ns: args.phase.at_ns(),
-            policy: SchedPolicy::Fifo(PRIORITY),
-            wait: WaitKind::Sleep,
         }],
         conditions: ways.iter().map(condition).collect(),
         blocks: blocks(ways.len(), args.duration.0),

@@ -1,14 +1,9 @@
-//! Checks that the CPUs that a file names exist and are allowed, and that its tasks leave time to
-//! others, before anything is started.
+//! Checks that the CPUs that a file names exist and are allowed, before anything is started.
 //!
 //! CPUs by trying: a thread moves to each of them once.
 
 use std::collections::BTreeMap;
 
-use punctual::checks;
-use punctual::clocks::MachineClock;
-use punctual::safety::Demand;
-use punctual_core::time::Period;
 use punctual_host::choose::check_cpus;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -19,9 +14,10 @@ use punctual_os::affinity::{self, CpuMask};
 
 /// Refuses the first CPU that cannot be used, with the place in the file that names it.
 pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
-    let named = tasks.all.iter().filter_map(|task| Some((task.spec.cpu?, Some(task.line))));
+    let named =
+        tasks.all.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
     let all: Vec<(u32, Option<usize>)> =
-        tasks.cpu.map(|cpu| (cpu, None)).into_iter().chain(named).collect();
+        tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
     let refused = refused(all.iter().map(|(cpu, _)| *cpu));
     let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
         return Ok(());
@@ -33,24 +29,6 @@ pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
         .err()
         .map_or_else(|| refused[cpu].to_string(), |why| why.to_string());
     Err(format!("{place}: cannot run on CPU {cpu}: {why}"))
-}
-
-/// Refuses tasks that could take the machine away, or periods that the clock would fill, as `check`
-/// does; warns where throttling will stop them.
-pub(super) fn check_demands(
-    tasks: &TaskFile,
-    shortest: Period,
-    clock: &mut MachineClock,
-) -> Result<Vec<String>, punctual::Error> {
-    checks::check_period(shortest, clock)?;
-    let share = tasks.wait.cpu_share(shortest);
-    let own = Demand { cpu: tasks.cpu, real_time: true, period: shortest, share };
-    let of = tasks.all.iter().map(|task| {
-        let (cpu, period) = (task.spec.cpu.or(tasks.cpu), task.spec.task.period());
-        Demand { cpu, real_time: true, period, share: task.spec.task.load() }
-    });
-    let demands: Vec<Demand> = of.chain([own]).collect();
-    Ok(checks::check_demands(&demands)?.iter().map(ToString::to_string).collect())
 }
 
 /// The CPUs that the kernel refuses, and why.

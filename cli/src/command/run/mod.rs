@@ -16,14 +16,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual::clocks::{MachineClock, wake_cost};
-use punctual::process::Supervisor;
 use punctual::process::{Event, Stop};
 use punctual_core::time::Period;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
-use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
 use crate::args::RunArgs;
@@ -41,13 +39,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     program::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
-    let mut machine = MachineClock::best();
-    let mut warnings = cpus::check_demands(&tasks, shortest, &mut machine)
-        .map_err(|why| anyhow!("{shown}: {why}"))?;
     let json = Json::open(args.json.as_deref())?;
     let (phase_ns, unquiet) = phase(&tasks, shortest)?;
-    warnings.extend(unquiet);
-    warnings.extend(group_budget());
     // From the socket's first moment until no task has a priority any more and all outputs are
     // safe; a second signal shortens that.
     let hold = signal::Hold::begin();
@@ -59,7 +52,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         let place = line.map_or(String::new(), |line| format!("line {line}: "));
         anyhow!("{shown}: {place}{why}")
     })?;
-    let wait = tasks.wait.strategy(shortest, || wake_cost(&mut machine));
+    let mut warnings = ready.warnings().to_vec();
+    warnings.extend(unquiet);
+    warnings.extend(group_budget());
+    let waits = tasks.thread.wait_kind();
+    let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
     let started = jiff::Timestamp::now();
     let mut refused = messages::Refusals::default();
     let mut registered = messages::Registrations::default();
@@ -78,7 +75,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     warnings.extend(registered.warnings());
     warnings.extend(refused.warnings(&finished));
     warnings.extend(messages::left_out(printer.end()));
-    let supervised = supervised::of(&finished, tasks.wait.name(), phase_ns);
+    let supervised = supervised::of(&finished, waits.name(), phase_ns);
     let mut report = Report::new("run", RunBody { supervised });
     report.envelope.started_at = Some(started.to_string());
     report.envelope.incomplete = messages::is_cut_short(&finished, args.duration.is_some());
@@ -116,8 +113,9 @@ fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {
-            let policy = SchedPolicy::Fifo(tasks.priority.unwrap_or(Supervisor::PRIORITY));
-            quiet::find(tasks.cpu, policy, shortest).context("cannot start a thread")?
+            let thread = &tasks.thread;
+            quiet::find(thread.pinned_to(), thread.policy(), shortest)
+                .context("cannot start a thread")?
         }
     };
     Ok(match at {

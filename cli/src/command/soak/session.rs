@@ -215,12 +215,12 @@ impl<'a> Destination for Place<'a> {
                 let loads = condition.loads.iter();
                 runs.push(RunSetup {
                     name: plain(&run_name(plan, stream, &condition.name)),
-                    cpu: stream.cpu,
+                    cpu: stream.thread.pinned_to(),
                     period_ns: grid.period().as_ns(),
                     phase_ns: grid.phase_ns(),
                     policy: policy.to_owned(),
                     priority,
-                    wait: stream.wait.name().to_owned(),
+                    wait: stream.thread.wait_kind().name().to_owned(),
                     load: loads.map(|load| plain(&load.to_string())).collect(),
                 });
                 starts.push(Start {

@@ -85,7 +85,7 @@ impl RunSetup<'_> {
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
-        let session = ThreadSession::enter(ready.cpu, SchedPolicy::Fifo(ready.priority));
+        let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
         let from = many.clock.now();
         let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use punctual_core::block::{OUTPUT_WORDS_MAX, TaskServer, Terms, words};
 use punctual_core::stats;
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::{Instant, Period, Span};
 
 use super::error::SetupError;
 use super::listener::Listener;
@@ -31,9 +31,12 @@ use super::memory::Memory;
 use super::place::is_name;
 use super::spec::Spec;
 use crate::Error;
+use crate::checks::{check_demands, check_period_here};
 use crate::monitor::{Guarded, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun};
+use crate::rt_thread::RtThread;
+use crate::safety::Demand;
 
 pub use event::{Event, What};
 pub use finished::{Figures, Finished, Over, TaskOutcome};
@@ -60,8 +63,7 @@ fn realtime_us(period_ns: u64, burst: u32) -> u64 {
 pub struct Supervisor {
     name: Option<String>,
     specs: Vec<Spec>,
-    cpu: Option<u32>,
-    priority: u8,
+    thread: RtThread,
     epoch: Instant,
     overload: bool,
 }
@@ -83,8 +85,7 @@ impl Supervisor {
         Self {
             name: None,
             specs: Vec::new(),
-            cpu: None,
-            priority: Self::PRIORITY,
+            thread: RtThread::any().fifo(Self::PRIORITY),
             epoch: Instant::from_ns(0),
             overload: false,
         }
@@ -108,22 +109,14 @@ impl Supervisor {
         self
     }
 
-    /// Sets the CPU of the executive, and of the tasks that have none of their own.
+    /// Sets how the executive's thread runs: its CPU, which is that of the tasks too that have none
+    /// of their own, its SCHED_FIFO priority, in [2, 98] and above the tasks', and what its wait
+    /// takes of the CPU.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn cpu(mut self, cpu: u32) -> Self {
-        self.cpu = Some(cpu);
-        self
-    }
-
-    /// Sets the executive's SCHED_FIFO priority, in [2, 98]; the tasks' are below.
-    /// [`Supervisor::build`] refuses others.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = priority;
+    pub fn thread(mut self, thread: RtThread) -> Self {
+        self.thread = thread;
         self
     }
 
@@ -149,11 +142,14 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be.
+    /// The first thing that cannot be; that its threads could take the machine away; a period that
+    /// the clock's own stamps would fill.
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<Ready, Error> {
         let plan = self.check()?;
+        let cautions = check_demands(&self.demands())?;
+        self.shortest().map_or(Ok(()), check_period_here)?;
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();
         for rank in 0..plan.tasks() {
@@ -164,8 +160,31 @@ impl Supervisor {
         }
         let page = Memory::page("releases", stats::WORDS)
             .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
-        let Self { cpu, priority, epoch, .. } = self;
-        Ok(Ready { plan, blocks, listener, page, cpu, priority, epoch })
+        let warnings = cautions.iter().map(ToString::to_string).collect();
+        let Self { thread, epoch, .. } = self;
+        Ok(Ready { plan, blocks, listener, page, thread, epoch, warnings })
+    }
+
+    /// The shortest period.
+    fn shortest(&self) -> Option<Period> {
+        self.specs.iter().map(|spec| spec.task.period).min()
+    }
+
+    /// What its loop and its tasks may take of their CPUs.
+    pub(crate) fn demands(&self) -> Vec<Demand> {
+        let of = |spec: &Spec| Demand {
+            cpu: spec.thread.cpu.or(self.thread.cpu),
+            real_time: true,
+            period: spec.task.period,
+            share: spec.task.load(),
+        };
+        let own = self.shortest().map(|period| self.thread.demand(period));
+        self.specs.iter().map(of).chain(own).collect()
+    }
+
+    /// The executive's priority; 0 for another policy than SCHED_FIFO.
+    fn priority(&self) -> u8 {
+        self.thread.named_fifo().unwrap_or(0)
     }
 
     /// Whether all of it can be; the plan.
@@ -176,10 +195,10 @@ impl Supervisor {
         if self.specs.is_empty() {
             return Err(SetupError::Build(BuildError::NoTask));
         }
-        if !(2..=98).contains(&self.priority) {
-            return Err(SetupError::Build(BuildError::Priority(self.priority, 2, 98)));
+        if !(2..=98).contains(&self.priority()) {
+            return Err(SetupError::Build(BuildError::Priority(self.priority(), 2, 98)));
         }
-        self.specs.iter().try_for_each(|spec| spec.check(self.priority))?;
+        self.specs.iter().try_for_each(|spec| spec.check(self.priority()))?;
         Ok(self.plan()?)
     }
 
@@ -212,10 +231,10 @@ impl Supervisor {
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
-        let by_rank = self.priority.saturating_sub(below).max(1);
+        let by_rank = self.priority().saturating_sub(below).max(1);
         Ok(TaskBlock {
-            fifo: spec.fifo.unwrap_or(by_rank),
-            cpu: spec.cpu.or(self.cpu),
+            fifo: spec.thread.named_fifo().unwrap_or(by_rank),
+            cpu: spec.thread.cpu.or(self.thread.cpu),
             limits: Limits::of(&spec.task),
             realtime_us: realtime_us(period_ns, burst),
             silent_after: patience_ns.div_ceil(period_ns),

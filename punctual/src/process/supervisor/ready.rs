@@ -10,6 +10,7 @@ use super::super::listener::Listener;
 use super::super::memory::Memory;
 use super::task_block::TaskBlock;
 use crate::periodic::Plan;
+use crate::rt_thread::RtThread;
 
 /// A supervisor that can begin: it has its name, and the tasks their memory.
 #[derive(Debug)]
@@ -19,9 +20,9 @@ pub struct Ready {
     pub(super) blocks: Vec<TaskBlock>,
     pub(super) listener: Option<Listener>,
     pub(super) page: Memory,
-    pub(super) cpu: Option<u32>,
-    pub(super) priority: u8,
+    pub(super) thread: RtThread,
     pub(super) epoch: Instant,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Ready {
@@ -37,6 +38,13 @@ impl Ready {
     /// # Real-time: setup only
     pub fn priorities(&self) -> impl Iterator<Item = u8> {
         self.blocks.iter().map(|block| block.fifo)
+    }
+
+    /// Where throttling will stop its threads, in words.
+    ///
+    /// # Real-time: setup only
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The memory of each task's page, by name.

@@ -51,7 +51,7 @@ impl Ready {
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
-            self.blocks.iter().filter_map(|block| block.cpu).chain(self.cpu).collect();
+            self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
         let mut clock = MachineClock::best();
         let end = duration.map_or(Instant::from_ns(u64::MAX), |duration| clock.now() + duration);
         let setup = RunSetup {

@@ -1,0 +1,148 @@
+//! What the loop of many tasks releases ahead of time, while it waits, runs as if it had been
+//! released at the wake, in a simulated clock.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Counters, Job, Overruns, TableState};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::stats::Missed;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Wait;
+
+/// A clock that sleeps and tasks move on.
+#[derive(Clone, Copy)]
+struct Shared<'c>(&'c Cell<u64>);
+
+impl Clock for Shared<'_> {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.0.get())
+    }
+    fn poll(&mut self) -> Instant {
+        self.now()
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        self.0.set(self.0.get().max(at.as_ns()));
+    }
+    fn wake(&mut self) -> Instant {
+        self.now()
+    }
+    fn relax(&mut self) {}
+}
+
+/// Sleeps, each this late, which may say that it has so much time in hand before; stopped after so
+/// many of them.
+struct Script {
+    late_ns: Vec<u64>,
+    sleeps: usize,
+    in_hand: Span,
+    stop_after: usize,
+}
+
+impl<C: Clock> Wait<C> for Script {
+    fn near(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+        Some(release - self.in_hand)
+    }
+    fn until(&mut self, clock: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+        let late_ns = self.late_ns.get(self.sleeps).copied().unwrap_or(0);
+        self.sleeps += 1;
+        if self.sleeps > self.stop_after {
+            return None;
+        }
+        clock.sleep_until(release + Span::from_ns(late_ns as i64));
+        Some(clock.wake())
+    }
+}
+
+/// Each cycle and when it began, and what never ran.
+type Seen = (Vec<(usize, u64, u64, u64, u64)>, Vec<(usize, u64, u64)>);
+
+struct Bodies<'c> {
+    now: &'c Cell<u64>,
+    long_ns: &'c [u64],
+    seen: Vec<(usize, u64, u64, u64, u64)>,
+}
+
+impl Dispatch for Bodies<'_> {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        let now = self.now.get();
+        self.seen.push((rank, cycle.n, cycle.release.as_ns(), now, cycle.missed));
+        self.now.set(now + self.long_ns.get(self.seen.len()).copied().unwrap_or(5_000));
+        Flow::Continue
+    }
+}
+
+#[derive(Default)]
+struct NeverRan(Vec<(usize, u64, u64)>);
+
+impl Observe for NeverRan {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
+    fn never_ran(&mut self, rank: usize, missed: Missed, _: Instant) {
+        self.0.push((rank, missed.first, missed.count));
+    }
+}
+
+/// What a machine of this noise does to these tasks, by period and policy.
+fn run(
+    tasks: &[(u64, OnOverrun)],
+    (late_ns, long_ns): (&[u64], &[u64]),
+    in_hand: Span,
+    stop_after: usize,
+) -> (Ended, Seen, Vec<Counters>) {
+    let named = tasks.iter().enumerate().map(|(at, (us, policy))| {
+        let period = Period::ratio(us * 1_000, 1).expect("in range");
+        Task::every(format!("{at}"), period).on_overrun(*policy).phase(Offset::At(at as u64 * 7))
+    });
+    let plan = named.fold(Periodic::new(), Periodic::task).build().expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let (mut storage, now) = (plan.storage(), Cell::new(50));
+    let from = Instant::from_ns(50);
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
+    let mut many = Many {
+        clock: Shared(&now),
+        wait: Script { late_ns: late_ns.to_vec(), sleeps: 0, in_hand, stop_after },
+        tasks: Bodies { now: &now, long_ns, seen: Vec::new() },
+        observe: NeverRan::default(),
+    };
+    let end = Instant::from_ns(9_000_000);
+    let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));
+    let seen = (many.tasks.seen, many.observe.0);
+    (ended, seen, (0..table.tasks()).map(|rank| state.counters(rank)).collect())
+}
+
+fn policy() -> impl Strategy<Value = OnOverrun> {
+    prop_oneof![
+        Just(OnOverrun::Skip),
+        Just(OnOverrun::Burst(3)),
+        Just(OnOverrun::Delay),
+        Just(OnOverrun::Stop),
+        Just(OnOverrun::Terminate),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn it_runs_as_what_is_released_at_the_wake(
+        tasks in prop::collection::vec((100u64..900, policy()), 1..5),
+        late_ns in prop::collection::vec(prop_oneof![5 => 0u64..2_000, 1 => 0u64..2_500_000], 60),
+        long_ns in prop::collection::vec(prop_oneof![5 => 0u64..9_000, 1 => 0u64..700_000], 60),
+        stop_after in prop_oneof![Just(usize::MAX), 0usize..60],
+    ) {
+        let noise = (&late_ns[..], &long_ns[..]);
+        let at_the_wake = run(&tasks, noise, Span::ZERO, stop_after);
+        let ahead = run(&tasks, noise, Span::from_us(20), stop_after);
+        prop_assert_eq!(at_the_wake, ahead);
+    }
+}
+
+#[test]
+fn what_is_still_to_come_at_a_stop_was_not_missed() {
+    let tasks = [(200, OnOverrun::Skip)];
+    let (ended, (seen, never_ran), counters) = run(&tasks, (&[], &[]), Span::from_us(20), 3);
+    assert_eq!((ended, seen.len(), never_ran.len()), (Ended::Stopped, 3, 0));
+    assert_eq!((counters[0].ran, counters[0].missed), (3, 0));
+}

@@ -215,10 +215,11 @@ fn made(
 fn unmeasured(runs: &[Run]) -> Vec<String> {
     let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
     let warnings = empty.map(|run| {
-        format!(
-            "\"{}\" has no cycles: its loads needed all the time to start; use a longer --duration",
-            run.name
-        )
+        let why = match run.setup.load.as_slice() {
+            [] => "its turns were over before a release",
+            _ => "its loads needed all the time to start",
+        };
+        format!("\"{}\" has no cycles: {why}; use a longer --duration", run.name)
     });
     warnings.collect()
 }

@@ -1,6 +1,6 @@
 //! The ways to wait, for real: what each says of itself, and all of them in turns.
 
-use crate::support::{json, refused, run, stderr, stdout};
+use crate::support::{Dir, json, refused, run, stderr, stdout};
 
 fn periodic(args: &[&str]) -> serde_json::Value {
     let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
@@ -86,7 +86,7 @@ fn the_ways_take_turns_and_stand_side_by_side() {
 
 #[test]
 fn a_front_has_ways_that_no_cheaper_one_beats() {
-    let out = run(["measure", "wait", "--front", "--duration", "3s", "--json", "-"]);
+    let out = run(["measure", "wait", "--front", "--duration", "5s", "--json", "-"]);
     let result = json(&out);
     let rows = result["strategies"].as_array().expect("rows");
     let front: Vec<bool> =
@@ -103,4 +103,35 @@ fn a_front_has_ways_that_no_cheaper_one_beats() {
     }
     let named = rows.iter().filter(|row| row["name"] == "hop" && row["hop_ns"] == 100_000);
     assert_eq!(named.count(), 4);
+    // Each row has its releases and what a spin beside it saw; those spins are no rows.
+    let runs = result["runs"].as_array().expect("runs");
+    let beside = |run: &serde_json::Value| {
+        run["name"].as_str().is_some_and(|name| name.starts_with("spin beside"))
+    };
+    let spins: Vec<&serde_json::Value> = runs.iter().filter(|run| beside(run)).collect();
+    assert_eq!(runs.len(), rows.len() + spins.len());
+    for (at, (row, run)) in rows.iter().zip(runs).enumerate() {
+        let n = run["cycles"].as_u64().expect("a count") + run["missed"].as_u64().expect("a count")
+            - run["cold"].as_u64().expect("a count");
+        assert_eq!(row["releases"], n, "{}", run["name"]);
+        assert_eq!(row["quiet_p99_ns"], spins[at / 4]["lateness_ns"]["p99"]);
+    }
+    let dir = Dir::new("front");
+    let file = dir.path("front.json");
+    std::fs::write(&file, result.to_string()).expect("writable");
+    let (page, plots) = (dir.path("front.html"), dir.path("plots"));
+    let out = run([
+        "report".as_ref(),
+        file.as_os_str(),
+        "-o".as_ref(),
+        page.as_os_str(),
+        "--plots".as_ref(),
+        plots.as_os_str(),
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = std::fs::read_to_string(page).expect("a page");
+    let on_front = rows.iter().filter(|row| row["on_front"] == true).count();
+    assert_eq!(page.matches("<td>yes</td>").count(), on_front);
+    assert!(page.contains("Lateness against CPU of ways to wait"));
+    assert!(plots.join("front-1.svg").is_file() && plots.join("front-1.png").is_file());
 }

@@ -20,7 +20,7 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Stream, WaitKind};
 
 use super::measure::LoopChoices;
-use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
 use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
@@ -78,6 +78,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) learn: LearnArgs,
+    #[command(flatten)]
     pub(crate) root: RootArgs,
     #[command(flatten)]
     pub(crate) baseline: BaselineArgs,
@@ -112,11 +114,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let periodic = plan.of(duration);
     let loops = LoopExperiment {
         name: NAME,
-        merge: periodic.conditions.len() > 1,
+        merge: periodic.counts_as_one(1),
         plan: periodic,
         machine: &machine,
         choice,
         args: &args.report,
+        learn: args.learn,
         plans,
         samples: Some(samples),
         follow: None,

@@ -41,6 +41,8 @@ pub(crate) fn judged(
     envelope: &Envelope,
     question: &Question<'_>,
 ) -> Judged {
+    let mut runs = runs;
+    let apart = runs.split_off(of_first_wait(&runs).len());
     let verdicts = verdict::of(&runs, question);
     let mut periods: Vec<Option<u64>> = Vec::new();
     let own = runs.iter().filter(|run| run.outcome.lateness.count() > 0);
@@ -72,7 +74,16 @@ pub(crate) fn judged(
             _ => Vec::new(),
         },
     };
+    runs.extend(apart);
     Judged { runs, verdicts, headline: Some(headline) }
+}
+
+/// The runs that wait like the first one; those behind them are shown beside them, and not judged
+/// with them.
+pub(crate) fn of_first_wait(runs: &[Run]) -> &[Run] {
+    let first = runs.first().and_then(|run| run.setup.wait.as_ref());
+    let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);
+    &runs[..same.count()]
 }
 
 /// What was measured, how much was missed and late.

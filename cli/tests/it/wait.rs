@@ -1,6 +1,8 @@
 //! The ways to wait, for real: what each says of itself, and all of them in turns.
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use serde_json::json;
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
 
 fn periodic(args: &[&str]) -> serde_json::Value {
     let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
@@ -134,4 +136,69 @@ fn a_front_has_ways_that_no_cheaper_one_beats() {
     assert_eq!(page.matches("<td>yes</td>").count(), on_front);
     assert!(page.contains("Lateness against CPU of ways to wait"));
     assert!(plots.join("front-1.svg").is_file() && plots.join("front-1.png").is_file());
+}
+
+#[test]
+fn what_a_wait_learned_is_kept_for_the_next_run_and_checked() {
+    let dir = Dir::new("learned");
+    let file = dir.path("punctual").join("learned.json");
+    let measured = |more: &[&str]| {
+        let args = ["measure", "periodic", "--wait", "adaptive", "--duration", "300ms"];
+        let mut command = punctual();
+        command.env("XDG_STATE_HOME", &dir.0).args(args).args(["--json", "-"]).args(more);
+        let out = command.output().expect("the program starts");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        (json(&out)["runs"][0].clone(), stderr(&out))
+    };
+    let (first, _) = measured(&[]);
+    assert_eq!(first["approach"]["resumed"], false);
+    // On a machine that others use the aim may be out of reach.
+    let sure = first["approach"]["reachable"] == true;
+    assert_eq!(file.is_file(), sure, "{}", first["approach"]);
+    let kept = |period_ns: u64| {
+        json!({ "cpu": first["setup"]["cpu"], "period_ns": period_ns, "budget": 0.1, "hop_ns": 0,
+            "hops": 0, "margin_ns": 60_000, "late": 5e-4, "cycles": 20_000 })
+    };
+    // What was kept by hand: of this machine, as a baseline names it.
+    let whole = |waits: serde_json::Value, digests: [&str; 2], id: serde_json::Value| {
+        json!({ "tool": "punctual", "layout": 1, "machine_id": id, "machine_digest": digests[0],
+            "setup_digest": digests[1], "waits": waits })
+    };
+    std::fs::create_dir_all(file.parent().expect("a directory")).expect("writable");
+    let foreign = whole(json!([kept(1_000_000)]), ["x", "y"], json!("z"));
+    for (text, word) in [
+        (foreign.to_string(), "learned on another machine"),
+        ("{\"tool\": \"punct".to_owned(), "not a file of learned waits"),
+        ("\u{1b}[2J".repeat(40_000), "more than 64 KiB"),
+    ] {
+        std::fs::write(&file, text).expect("writable");
+        let (ran, said) = measured(&[]);
+        assert_eq!(ran["approach"]["resumed"], false);
+        let line = said.lines().filter(|line| line.contains("is ignored"));
+        assert_eq!(line.filter(|line| line.contains(word)).count(), 1, "{said}");
+    }
+    let baselines = dir.path("baselines");
+    let name = ["--duration", "300ms", "--baseline", "b", "--baselines"];
+    let out = run(["measure", "periodic"]
+        .iter()
+        .chain(&name)
+        .map(AsRef::as_ref)
+        .chain([baselines.as_os_str()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let baseline = json_file(&baselines.join("b.json"));
+    let digest = |key: &str| baseline[key].as_str().expect("a digest").to_owned();
+    let own = [digest("machine_digest"), digest("setup_digest")];
+    let own = [own[0].as_str(), own[1].as_str()];
+    let write = |waits| {
+        let text = whole(waits, own, baseline["machine_id"].clone()).to_string();
+        std::fs::write(&file, text).expect("writable");
+    };
+    write(json!([kept(1_000_000)]));
+    assert_eq!(measured(&[]).0["approach"]["resumed"], true);
+    write(json!([kept(1_000_000)]));
+    assert_eq!(measured(&["--relearn"]).0["approach"]["resumed"], false);
+    // Of another period, and what cannot be true: nothing is known.
+    write(json!([kept(500_000), { "cpu": 0, "period_ns": 0, "budget": 0.1, "hop_ns": 0, "hops": 0,
+        "margin_ns": 0, "late": 0.0, "cycles": 0 }]));
+    assert_eq!(measured(&[]).0["approach"]["resumed"], false);
 }

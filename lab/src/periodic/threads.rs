@@ -59,6 +59,7 @@ impl StreamThreads {
                 waits: (0..context.plan.conditions.len())
                     .map(|condition| context.plan.wait(stream, condition))
                     .collect(),
+                known: context.known,
                 rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
                 watched: &context.watched[number],
                 stop: context.stop,

@@ -14,7 +14,7 @@ use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, Wa
 use punctual_lab::waits::{WAITS, sweep};
 use punctual_os::scheduler::SchedPolicy;
 
-use crate::args::{PlanArgs, ReportArgs, RootArgs};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
@@ -73,6 +73,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) learn: LearnArgs,
+    #[command(flatten)]
     pub(crate) root: RootArgs,
 }
 
@@ -107,6 +109,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         machine: &machine,
         choice,
         args: &args.report,
+        learn: args.learn,
         plans,
         samples: None,
         follow: None,

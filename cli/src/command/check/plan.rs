@@ -168,4 +168,32 @@ mod tests {
         let idle = conditions(Vec::new(), 5_000);
         assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
     }
+
+    #[test]
+    fn a_loop_of_this_library_has_a_turn_within_the_time_that_was_requested() {
+        let here = MachineFacts::collect(&punctual_host::root::Root::live());
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let stream = Stream {
+            cpu: Some(0),
+            period,
+            phase_ns: 0,
+            policy: punctual_os::scheduler::SchedPolicy::Other,
+            wait: WaitKind::Sleep,
+        };
+        let (streams, turns) = (vec![stream], Turns::Each(LoadSpec::all()));
+        let mut plan = Plan { streams, turns, here: &here };
+        let long = plan.of(Span::from_ms(60_000));
+        let last = long.conditions.len() - 1;
+        assert_eq!(long.conditions[last].wait, Some(WaitKind::Adaptive(LIBRARY_BUDGET)));
+        assert!(!long.counts_as_one(last) && long.counts_as_one(last - 1));
+        let learns = Adaptive::calibration(period);
+        assert_eq!(long.length().as_ns() + learns.as_ns(), 60_000_000_000);
+        assert!(long.length_of(last) >= long.length_of(1), "as long as a load");
+        let has_one = |plan: &Plan<'_>, ms| {
+            plan.of(Span::from_ms(ms)).conditions.iter().any(|of| of.wait.is_some())
+        };
+        assert!(has_one(&plan, 20_000) && !has_one(&plan, 19_999));
+        plan.streams.push(Stream { phase_ns: 1, ..plan.streams[0].clone() });
+        assert!(!has_one(&plan, 60_000), "two loops share the CPU");
+    }
 }

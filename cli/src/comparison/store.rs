@@ -60,8 +60,8 @@ pub(crate) struct Store {
 
 impl Store {
     /// The directory that was asked for, else the user's.
-    pub(crate) fn new(asked: &BaselinesDir) -> Result<Self> {
-        if let Some(dir) = &asked.baselines {
+    pub(crate) fn new(named: &BaselinesDir) -> Result<Self> {
+        if let Some(dir) = &named.baselines {
             return Ok(Self { dir: dir.clone() });
         }
         let Some(state) = state_dir(None) else {

@@ -19,7 +19,7 @@ use crate::parse;
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
 pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
-pub(crate) use report::{PlanArgs, ReportArgs, RootArgs};
+pub(crate) use report::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
 pub(crate) use tune::{TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
 

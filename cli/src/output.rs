@@ -15,7 +15,7 @@ mod trust;
 mod walk;
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -83,6 +83,15 @@ pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir>
         }
     }
     bail!("cannot create a unique result directory in {}", under.path().display())
+}
+
+/// The directory of what lasts from one run to the next: what XDG_STATE_HOME names, else
+/// `machines`, else the user's. A relative path counts as none (XDG Base Directory Specification).
+pub(crate) fn state_dir(machines: Option<PathBuf>) -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let users = || absolute("HOME").map(|home| home.join(".local/state"));
+    absolute("XDG_STATE_HOME").or(machines).or_else(users)
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, follow, interleave,
 };
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::SchedPolicy;
 
 /// How far a made-up clock is ahead of CLOCK_MONOTONIC before it does anything.
 const AHEAD_NS: u64 = 1 << 55;

@@ -21,8 +21,12 @@ pub enum Mark {
     Stairs(Vec<(f64, f64)>),
     /// A filled band with a line through it: (x, lowest, middle, highest). `None` is a gap.
     Band(Vec<Option<(f64, f64, f64, f64)>>),
+    /// A line from point to point.
+    Line(Vec<(f64, f64)>),
     /// Dots.
     Dots(Vec<(f64, f64)>),
+    /// Larger dots, each with its name above it where there is room; an empty name is none.
+    Points(Vec<(f64, f64, String)>),
     /// Small marks on the lower axis.
     Rug(Vec<f64>),
     /// Named spans of x, above the frame: from, to, name.

@@ -181,11 +181,16 @@ fn draw(frame: &Frame<'_>, series: &ChartSeries, mark: &Mark, items: &mut Vec<It
             }
             items.push(Item::Line { strokes: vec![stroke], ink, width: 2.0, dash });
         }
+        Mark::Line(points) => {
+            let stroke = points.iter().map(|&point| frame.point(point)).collect();
+            items.push(Item::Line { strokes: vec![stroke], ink, width: 1.6, dash });
+        }
         Mark::Band(points) => band(frame, ink, points, items),
         Mark::Dots(points) => {
             let at = points.iter().map(|&point| frame.point(point)).collect();
             items.push(Item::Dots { at, radius: 1.7, ink });
         }
+        Mark::Points(named) => points(frame, ink, named, items),
         Mark::Spans(named) => spans(frame, named, items),
         Mark::Rug(places) => {
             let tall =
@@ -236,6 +241,25 @@ fn spans(frame: &Frame<'_>, named: &[(f64, f64, String)], items: &mut Vec<Item>)
         }
     }
     items.push(Item::Line { strokes, ink: Ink::Grid, width: 1.0, dash: &[] });
+}
+
+/// Dots, and the names that are in no other's way.
+fn points(frame: &Frame<'_>, ink: Ink, named: &[(f64, f64, String)], items: &mut Vec<Item>) {
+    let at: Vec<ScenePoint> = named.iter().map(|of| frame.point((of.0, of.1))).collect();
+    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    for ((x, y), (_, _, name)) in at.iter().copied().zip(named) {
+        let half = font::width(name, SMALL) / 2.0;
+        let (left, right, base) = (x - half, x + half, y - 6.0);
+        let is_free = |&(from, to, other): &(f64, f64, f64)| {
+            right + 3.0 < from || to + 3.0 < left || (base - other).abs() > SMALL
+        };
+        let fits = left > frame.left && right < frame.right && base - SMALL > frame.top;
+        if !name.is_empty() && fits && taken.iter().all(is_free) {
+            taken.push((left, right, base));
+            items.push(text((x, base), name, SMALL, Anchor::Middle, Ink::Muted));
+        }
+    }
+    items.push(Item::Dots { at, radius: 3.2, ink });
 }
 
 type BandPoint = (f64, f64, f64, f64);

@@ -9,6 +9,7 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+use punctual::RtThread;
 use punctual::periodic::{Period, Task};
 use punctual::process::{
     Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What, When,
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut spec = Spec::new(task, vec![std::env::current_exe()?.into()]);
     spec.restart = Restart { when: When::Always, most: u32::MAX, pause: Span::ZERO };
     spec.safe = vec![0xff; 8];
-    let ready = Supervisor::new().name(&name).cpu(cpu).task(spec).build()?;
+    let ready = Supervisor::new().name(&name).thread(RtThread::cpu(cpu)).task(spec).build()?;
     let (stop, pid) = (AtomicBool::new(false), AtomicI32::new(0));
     let turned = std::thread::scope(|scope| {
         let killer = scope.spawn(|| {

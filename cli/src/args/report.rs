@@ -75,6 +75,15 @@ pub(crate) struct PlanArgs {
     pub(crate) theta: Option<f64>,
 }
 
+/// What earlier runs learned.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct LearnArgs {
+    /// Let an adaptive wait learn this machine anew, instead of beginning with what an earlier run
+    /// learned and kept
+    #[arg(long)]
+    pub(crate) relearn: bool,
+}
+
 /// Read the facts of a captured machine instead of this one's.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RootArgs {

@@ -41,9 +41,10 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         Some(column) => csv::read(args, column)?,
         None => recorded(args)?,
     };
-    envelope.verdict = report::judge(&runs, &args.report.limits, envelope.incomplete);
+    let judged = report::of_first_wait(&runs);
+    envelope.verdict = report::judge(judged, &args.report.limits, envelope.incomplete);
     let claims = (&args.report.claims[..], args.report.strict);
-    envelope.verdict.judge_claims(&runs, claims, envelope.incomplete);
+    envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
     let question = Question { incomplete: envelope.incomplete, ..Question::default() };
     let judged = report::judged(runs, &[], &envelope, &question);
     let report = Report { envelope, body: judged.into() };

@@ -20,7 +20,7 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Stream, WaitKind};
 
 use super::measure::LoopChoices;
-use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
 use crate::comparison::gate::Gate;
 use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
@@ -78,6 +78,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) learn: LearnArgs,
+    #[command(flatten)]
     pub(crate) root: RootArgs,
     #[command(flatten)]
     pub(crate) baseline: BaselineArgs,
@@ -112,11 +114,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let periodic = plan.of(duration);
     let loops = LoopExperiment {
         name: NAME,
-        merge: periodic.conditions.len() > 1,
+        merge: periodic.counts_as_one(1),
         plan: periodic,
         machine: &machine,
         choice,
         args: &args.report,
+        learn: args.learn,
         plans,
         samples: Some(samples),
         follow: None,
@@ -155,21 +158,21 @@ fn elsewhere(why: Error, results: &Path) -> Error {
     why
 }
 
-/// What is asked of the runs.
+/// What is requested of the runs.
 fn question(args: &CheckArgs) -> Question<'_> {
-    let asked = args.purpose.as_ref().and_then(Purpose::of_use);
-    let mut requirement = asked.map_or_else(Requirement::default, |of| of.requirement);
+    let requested = args.purpose.as_ref().and_then(Purpose::of_use);
+    let mut requirement = requested.map_or_else(Requirement::default, |of| of.requirement);
     if let Some(deadline) = args.deadline {
         requirement.deadline = Deadline::Ns(deadline.0.as_ns());
     }
     requirement.p = args.miss.unwrap_or(requirement.p);
     Question {
         requirement,
-        measured_alone: asked.is_some(),
-        stepping: asked.is_some_and(|of| of.stepping),
-        labels: asked.map_or(&[], |of| of.labels),
-        purpose: asked.map(|of| of.purpose),
-        command: Some(("punctual check", asked.map_or("", |of| of.option))),
+        measured_alone: requested.is_some(),
+        stepping: requested.is_some_and(|of| of.stepping),
+        labels: requested.map_or(&[], |of| of.labels),
+        purpose: requested.map(|of| of.purpose),
+        command: Some(("punctual check", requested.map_or("", |of| of.option))),
         incomplete: false,
     }
 }
@@ -189,10 +192,10 @@ fn turns(args: &CheckArgs, here: &MachineFacts) -> (Turns, Vec<String>) {
 
 /// The loops that are measured, on one CPU.
 fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
-    let asked = args.purpose.as_ref().map(Purpose::periods);
+    let requested = args.purpose.as_ref().map(Purpose::periods);
     let choices = LoopChoices {
         cpu: None,
-        period: asked.as_deref().unwrap_or(&args.period),
+        period: requested.as_deref().unwrap_or(&args.period),
         // Looked at where it is known.
         duration: Span::from_ns(i64::MAX),
         policy: PolicyName::Fifo,

@@ -93,7 +93,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         machine,
         session: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
-        runs: grouped(&info, series, recordings, &counts),
+        runs: of_first_wait(grouped(&info, series, recordings, &counts)),
     })
 }
 
@@ -137,6 +137,13 @@ fn grouped(
             });
         }
     }
+    runs
+}
+
+/// The runs that wait like the first one: what `check` shows beside them is not compared.
+fn of_first_wait(mut runs: Vec<RecordedRun>) -> Vec<RecordedRun> {
+    let first = runs.first().and_then(|run| run.setup.wait.clone());
+    runs.retain(|run| run.setup.wait == first);
     runs
 }
 
@@ -202,6 +209,9 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             "{from}: it contains intervals but no lateness, and cannot be compared with lateness"
         );
     }
-    let runs = report.body.runs().iter().filter(shows).map(run).collect();
+    let runs: Vec<RecordedRun> = report.body.runs().iter().filter(shows).map(run).collect();
+    // The ways of `measure wait` are compared by name.
+    let is_check = report.envelope.experiment == "check";
+    let runs = if is_check { of_first_wait(runs) } else { runs };
     Ok(Recorded { runs, ..Recorded::head(report, from) })
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded};
 use crate::args::BaselinesDir;
-use crate::output::{Dir, Opened};
+use crate::output::{Dir, Opened, state_dir};
 
 /// The version of the files.
 const LAYOUT: u32 = 2;
@@ -60,17 +60,11 @@ pub(crate) struct Store {
 
 impl Store {
     /// The directory that was asked for, else the user's.
-    pub(crate) fn new(asked: &BaselinesDir) -> Result<Self> {
-        if let Some(dir) = &asked.baselines {
+    pub(crate) fn new(named: &BaselinesDir) -> Result<Self> {
+        if let Some(dir) = &named.baselines {
             return Ok(Self { dir: dir.clone() });
         }
-        // A relative path in these variables counts as none (XDG Base Directory Specification).
-        let absolute = |name: &str| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let state = absolute("XDG_STATE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-        let Some(state) = state else {
+        let Some(state) = state_dir(None) else {
             bail!(
                 "neither XDG_STATE_HOME nor HOME is set: name the directory of baselines with \
                  --baselines DIR"

@@ -75,7 +75,7 @@ impl<'a> Samples<'a> {
         for ((stream, grid), &policy) in streams {
             for (index, condition) in plan.conditions.iter().enumerate() {
                 let (policy, priority) = policy_words(policy);
-                let merged = self.watch.merge && index > 0;
+                let merged = self.watch.merge && plan.counts_as_one(index);
                 runs.push(RunInfo {
                     name: run_name(plan, stream, &condition.name),
                     part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
@@ -116,7 +116,7 @@ impl Destination for Samples<'_> {
         let file = self.begin_file(prepared, granted)?;
         let conditions = prepared.plan().conditions.len();
         let standings = Standings::new(&self.watch.claims, prepared.plan().runs());
-        let sink = Recordings::new(prepared.grids(), conditions, &self.watch, &standings);
+        let sink = Recordings::new(prepared.grids(), prepared.plan(), &self.watch, &standings);
         self.standings = Some((standings, conditions));
         Ok(Begun { sink, file })
     }

@@ -12,11 +12,12 @@ use punctual_lab::periodic::{
 
 use super::destination::Samples;
 use super::follow::Target;
+use super::learned::LearnedStore;
 use super::machine::Machine;
 use super::recorded::recorded;
 use super::runs::Maker;
 use super::{envelope, run, words};
-use crate::args::ReportArgs;
+use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
 use crate::output::Opened;
 use crate::progress::Line;
@@ -38,6 +39,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) choice: Choice,
     /// What to hold every run to, what it is to show, whether cold cycles count.
     pub(crate) args: &'a ReportArgs,
+    /// Whether waits begin with what earlier runs learned.
+    pub(crate) learn: LearnArgs,
     /// What its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
@@ -78,6 +81,7 @@ impl LoopExperiment<'_> {
             machine,
             choice,
             args,
+            learn,
             plans,
             samples,
             follow,
@@ -96,8 +100,10 @@ impl LoopExperiment<'_> {
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
+        let store = LearnedStore::of(&plan, &machine.here, learn.relearn);
         let experiment = PeriodicExperiment {
             plan,
+            known: store.known(),
             follow: follow.map(Target::into_reference),
             recording_cost: true,
             destination: &mut destination,
@@ -112,6 +118,7 @@ impl LoopExperiment<'_> {
         if empty && let Some(why) = trouble {
             return Err(why);
         }
+        store.keep(&finished.outcome.plan, &finished.outcome.runs);
         let failed = trouble.is_some();
         let ended = destination.finish(failed);
         let trouble = trouble.or(ended.err());
@@ -158,26 +165,8 @@ fn made(
     (args, merge, question): (&ReportArgs, bool, Option<Question<'_>>),
 ) -> MeasuredLoops {
     let FinishedExperiment { outcome, loads, clock, .. } = finished;
-    let periodic::PeriodicOutcome {
-        plan,
-        grids,
-        sink,
-        runs,
-        followed: ended,
-        recording,
-        file_error,
-    } = outcome;
-    let mut sink = sink;
+    let (mut sink, of) = outcome.without_sink();
     let series = std::mem::take(&mut sink.series);
-    let of = periodic::PeriodicOutcome {
-        plan,
-        grids,
-        sink: (),
-        runs,
-        followed: ended,
-        recording,
-        file_error,
-    };
     let cold = if args.keep_cold { 0 } else { of.plan.cold };
     if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
         envelope.warnings.push(
@@ -196,8 +185,9 @@ fn made(
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
     envelope.warnings.extend(unmeasured(&runs));
-    envelope.verdict = report::judge(&runs, &args.limits, envelope.incomplete);
-    envelope.verdict.judge_claims(&runs, (&args.claims, args.strict), envelope.incomplete);
+    let judged = if merge { report::of_first_wait(&runs) } else { &runs };
+    envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
+    envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
     let judged = match question {
         Some(question) => {
             let question = Question { incomplete: envelope.incomplete, ..question };
@@ -215,10 +205,11 @@ fn made(
 fn unmeasured(runs: &[Run]) -> Vec<String> {
     let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
     let warnings = empty.map(|run| {
-        format!(
-            "\"{}\" has no cycles: its loads needed all the time to start; use a longer --duration",
-            run.name
-        )
+        let why = match run.setup.load.as_slice() {
+            [] => "its turns were over before a release",
+            _ => "its loads needed all the time to start",
+        };
+        format!("\"{}\" has no cycles: {why}; use a longer --duration", run.name)
     });
     warnings.collect()
 }

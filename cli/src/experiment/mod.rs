@@ -8,6 +8,7 @@ mod claims;
 mod destination;
 mod follow;
 pub(crate) mod launcher;
+mod learned;
 mod loops;
 mod machine;
 mod quiet;

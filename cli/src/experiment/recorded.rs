@@ -9,8 +9,8 @@ use super::runs::{UNDER_LOAD, run_name};
 use crate::comparison::RecordedRun;
 use crate::report::Run;
 
-/// The runs of a plan, by the names that they have in `runs`; with `merge` all conditions but the
-/// first count as one.
+/// The runs of a plan, by the names that they have in `runs`; with `merge` those that count as
+/// one ([`PeriodicPlan::counts_as_one`]) are one.
 pub(super) fn recorded(
     plan: &PeriodicPlan,
     merge: bool,
@@ -24,7 +24,12 @@ pub(super) fn recorded(
     for (number, stream) in plan.streams.iter().enumerate() {
         for (condition, of) in plan.conditions.iter().enumerate() {
             let Some(builder) = series.next() else { return found };
-            let condition_name = if merge && condition > 0 { UNDER_LOAD } else { &of.name };
+            let as_one = merge && plan.counts_as_one(condition);
+            // A wait of its own is shown beside the others, and compared with nothing.
+            if merge && condition > 0 && !as_one {
+                continue;
+            }
+            let condition_name = if as_one { UNDER_LOAD } else { &of.name };
             let name = run_name(plan, stream, condition_name);
             let outcome = &outcomes[plan.run(number, condition)];
             let part = builder.finish_with(outcome.missed, outcome.unrecorded);

@@ -47,22 +47,28 @@ impl Maker<'_> {
         let mut merged = recorded.merged.into_iter();
         for stream in 0..plan.streams.len() {
             let together = merged.next();
+            let as_one = |at: usize| together.is_some() && plan.counts_as_one(at);
+            let mut apart = Vec::new();
             for condition in 0..plan.conditions.len() {
                 let Some(recording) = recordings.next() else { break };
                 let outcome = self.finish(recording, &[plan.run(stream, condition)]);
-                if together.is_some() && condition > 0 {
+                let name = &plan.conditions[condition].name;
+                if as_one(condition) {
                     rows.push(self.row(stream, condition, outcome));
+                } else if together.is_some() && condition > 0 {
+                    apart.push(self.run(stream, name, &[condition], outcome));
                 } else {
-                    let name = &plan.conditions[condition].name;
                     runs.push(self.run(stream, name, &[condition], outcome));
                 }
             }
             if let Some(together) = together {
-                let conditions: Vec<usize> = (1..plan.conditions.len()).collect();
+                let all = 1..plan.conditions.len();
+                let conditions: Vec<usize> = all.filter(|&at| plan.counts_as_one(at)).collect();
                 let of: Vec<usize> = conditions.iter().map(|&c| plan.run(stream, c)).collect();
                 let outcome = self.finish(together, &of);
                 runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
             }
+            runs.extend(apart);
         }
         (runs, rows)
     }

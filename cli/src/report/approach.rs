@@ -23,6 +23,9 @@ pub(crate) struct Approach {
     /// Of an adaptive wait: whether too few sleeps were seen for the aim; the margin is then as
     /// wide as a fixed one, or as the budget pays.
     pub(crate) extrapolated: Option<bool>,
+    /// Of an adaptive wait: whether it began with what an earlier run learned.
+    #[serde(default)]
+    pub(crate) resumed: Option<bool>,
 }
 
 impl Approach {
@@ -35,6 +38,7 @@ impl Approach {
             late_share: learned.map(|learned| learned.late),
             reachable: learned.map(|learned| learned.reachable),
             extrapolated: learned.map(|learned| learned.extrapolated),
+            resumed: learned.map(|_| run.resumed),
         }
     }
 }

@@ -243,6 +243,11 @@ impl Body {
         self.judged().and_then(|judged| judged.headline.as_ref())
     }
 
+    /// The rows of `measure wait`.
+    pub(crate) fn strategies(&self) -> &[StrategyRow] {
+        if let Self::Wait(waits) = self { &waits.strategies } else { &[] }
+    }
+
     /// What its claims take.
     pub(crate) fn plans(&self) -> &[PlannedRun] {
         self.loops().map_or(&[], |loops| &loops.plans)

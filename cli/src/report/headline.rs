@@ -41,6 +41,8 @@ pub(crate) fn judged(
     envelope: &Envelope,
     question: &Question<'_>,
 ) -> Judged {
+    let mut runs = runs;
+    let apart = runs.split_off(of_first_wait(&runs).len());
     let verdicts = verdict::of(&runs, question);
     let mut periods: Vec<Option<u64>> = Vec::new();
     let own = runs.iter().filter(|run| run.outcome.lateness.count() > 0);
@@ -72,7 +74,16 @@ pub(crate) fn judged(
             _ => Vec::new(),
         },
     };
+    runs.extend(apart);
     Judged { runs, verdicts, headline: Some(headline) }
+}
+
+/// The runs that wait like the first one; those behind them are shown beside them, and not judged
+/// with them.
+pub(crate) fn of_first_wait(runs: &[Run]) -> &[Run] {
+    let first = runs.first().and_then(|run| run.setup.wait.as_ref());
+    let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);
+    &runs[..same.count()]
 }
 
 /// What was measured, how much was missed and late.
@@ -140,4 +151,42 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("Worst {most}{when}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
+    use punctual_core::time::Span;
+
+    use super::super::run::Setup;
+    use super::*;
+
+    #[test]
+    fn a_run_that_waits_otherwise_is_shown_and_not_judged() {
+        let run = |name: &str, wait: &str, late_us| {
+            let period = punctual_core::time::Period::from_ns(1_000_000);
+            let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+            for cycle in 0..5_000 {
+                let lateness = Span::from_us(late_us);
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            let setup = Setup {
+                cpu: Some(1),
+                period_ns: Some(1_000_000),
+                wait: Some(wait.to_owned()),
+                ..Setup::default()
+            };
+            Run::recorded(name.to_owned(), setup, recording.finish(0))
+        };
+        let runs = || vec![run("idle", "sleep", 5), run("library loop, idle", "adaptive", 500)];
+        assert_eq!(of_first_wait(&runs()).len(), 1);
+        assert!(of_first_wait(&[]).is_empty());
+        let judged = judged(runs(), &[], &Envelope::of("check"), &Question::default());
+        assert_eq!(judged.runs.len(), 2, "both are shown");
+        let line = &judged.headline.expect("measured").loops[0];
+        assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);
+        let own = judged.verdicts.iter().find(|of| of.period_ns == Some(1_000_000.0));
+        assert_ne!(own.expect("of the period").stands, Some(Stands::Refuted));
+    }
 }

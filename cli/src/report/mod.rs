@@ -36,7 +36,7 @@ pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use follow::Follow;
-pub(crate) use headline::{Headline, judged};
+pub(crate) use headline::{Headline, judged, of_first_wait};
 pub(crate) use impact::{Impact, ImpactBody};
 pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
 pub(crate) use punctual_analysis::verdict::Stands;

@@ -15,7 +15,10 @@ use crate::format;
 pub(crate) struct StrategyRow {
     /// "sleep", "fixed", "hop", "rearm", "adaptive", "spin".
     pub(crate) name: String,
-    /// wake − release.
+    /// Its releases: those that ran, and those that were missed.
+    #[serde(default)]
+    pub(crate) releases: u64,
+    /// Lateness of all its releases.
     pub(crate) lateness_ns: SummaryStats,
     /// CPU time of the loop's thread over wall time, in [0, 1].
     pub(crate) cpu_load: Option<f64>,
@@ -27,16 +30,35 @@ pub(crate) struct StrategyRow {
     pub(crate) hop_ns: Option<u64>,
     /// How long before the release the last sleep ends; null for a wait that does not spin.
     pub(crate) margin_ns: Option<u64>,
+    /// How quiet the machine was meanwhile: the 99 % quantile of lateness of a pure spin whose
+    /// turns were next to those of this way; null where none could run.
+    #[serde(default)]
+    pub(crate) quiet_p99_ns: Option<f64>,
     /// Whether no other way here is both cheaper and later than fewer: less CPU, and a lower p99.
     #[serde(default)]
     pub(crate) on_front: bool,
 }
 
-/// A row for each run.
-pub(crate) fn of(runs: &[Run]) -> Vec<StrategyRow> {
-    let row = |run: &Run| StrategyRow {
+impl StrategyRow {
+    /// The way with its parameters: "fixed 60 µs", "hop 100 µs 20 µs".
+    pub(crate) fn label(&self) -> String {
+        let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), format::period);
+        match self.name.as_str() {
+            "fixed" => format!("fixed {}", ns(self.margin_ns)),
+            "hop" => format!("hop {} {}", ns(self.hop_ns), ns(self.margin_ns)),
+            other => other.to_owned(),
+        }
+    }
+}
+
+/// A row for each of the first runs: `beside` says of each which run is the spin next to it.
+pub(crate) fn of(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
+    let quiet = |run: usize| runs.get(run)?.outcome.lateness_ns.p99;
+    let row = |(run, beside): (&Run, &Option<usize>)| StrategyRow {
         name: run.setup.wait.clone().unwrap_or_default(),
+        releases: run.outcome.lateness.count(),
         lateness_ns: run.outcome.lateness_ns.clone(),
+        quiet_p99_ns: beside.and_then(quiet),
         cpu_load: run.cpu_load,
         missed: run.outcome.missed,
         phase_ns: run.setup.phase_ns,
@@ -44,7 +66,7 @@ pub(crate) fn of(runs: &[Run]) -> Vec<StrategyRow> {
         margin_ns: run.approach.as_ref().map(|approach| approach.margin_ns),
         on_front: false,
     };
-    let mut rows: Vec<StrategyRow> = runs.iter().map(row).collect();
+    let mut rows: Vec<StrategyRow> = runs.iter().zip(beside).map(row).collect();
     let of = |row: &StrategyRow| row.cpu_load.zip(row.lateness_ns.p99);
     let all: Vec<Option<(f64, f64)>> = rows.iter().map(of).collect();
     for (row, own) in rows.iter_mut().zip(&all) {

@@ -122,11 +122,11 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
     }
     let ended = if question.incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
     let rungs = ladder(&measured, &question.requirement, ended);
-    let asked = |rung: &&Rung| {
+    let wanted = |rung: &&Rung| {
         !question.measured_alone || !matches!(rung.stands, Stands::Expected | Stands::Unmeasured)
     };
     let verdict = |rung: &Rung| of_rung(rung, &judged, question);
-    let mut verdicts: Vec<Verdict> = rungs.iter().filter(asked).map(verdict).collect();
+    let mut verdicts: Vec<Verdict> = rungs.iter().filter(wanted).map(verdict).collect();
     if question.stepping {
         // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
         let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();

@@ -14,7 +14,10 @@ use serde_json::Value;
 
 /// The program under test.
 pub(crate) fn punctual() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_punctual"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    // What a run keeps for the next one belongs to the tests, not to the machine.
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    command
 }
 
 /// A run of it with `args`.

@@ -1,6 +1,8 @@
 //! The ways to wait, for real: what each says of itself, and all of them in turns.
 
-use crate::support::{json, refused, run, stderr, stdout};
+use serde_json::json;
+
+use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
 
 fn periodic(args: &[&str]) -> serde_json::Value {
     let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
@@ -64,11 +66,25 @@ fn a_quiet_phase_is_said_or_that_there_is_none() {
     assert!(stdout(&run(short)).contains("no quiet phase"));
 }
 
+/// `measure wait` for as long as it takes until each way has more than 100 cycles: on a machine
+/// that others use a turn can pass without any.
+fn with_cycles(args: &[&str]) -> serde_json::Value {
+    let enough = |run: &serde_json::Value| run["cycles"].as_u64().is_some_and(|n| n > 120);
+    for duration in ["5s", "10s", "20s", "40s"] {
+        let all = ["measure", "wait", "--duration", duration, "--json", "-"];
+        let out = run(all.iter().chain(args));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let result = json(&out);
+        if result["runs"].as_array().expect("runs").iter().all(enough) {
+            return result;
+        }
+    }
+    panic!("a way has no 120 cycles in 40 s");
+}
+
 #[test]
 fn the_ways_take_turns_and_stand_side_by_side() {
-    let out = run(["measure", "wait", "--duration", "2s", "--phase", "300us", "--json", "-"]);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let result = json(&out);
+    let result = with_cycles(&["--phase", "300us"]);
     assert_eq!(result["experiment"], "measure wait");
     let rows = result["strategies"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
@@ -86,8 +102,7 @@ fn the_ways_take_turns_and_stand_side_by_side() {
 
 #[test]
 fn a_front_has_ways_that_no_cheaper_one_beats() {
-    let out = run(["measure", "wait", "--front", "--duration", "3s", "--json", "-"]);
-    let result = json(&out);
+    let result = with_cycles(&["--front"]);
     let rows = result["strategies"].as_array().expect("rows");
     let front: Vec<bool> =
         rows.iter().map(|row| row["on_front"].as_bool().expect("a bool")).collect();
@@ -103,4 +118,100 @@ fn a_front_has_ways_that_no_cheaper_one_beats() {
     }
     let named = rows.iter().filter(|row| row["name"] == "hop" && row["hop_ns"] == 100_000);
     assert_eq!(named.count(), 4);
+    // Each row has its releases and what a spin beside it saw; those spins are no rows.
+    let runs = result["runs"].as_array().expect("runs");
+    let beside = |run: &serde_json::Value| {
+        run["name"].as_str().is_some_and(|name| name.starts_with("spin beside"))
+    };
+    let spins: Vec<&serde_json::Value> = runs.iter().filter(|run| beside(run)).collect();
+    assert_eq!(runs.len(), rows.len() + spins.len());
+    for (at, (row, run)) in rows.iter().zip(runs).enumerate() {
+        let n = run["cycles"].as_u64().expect("a count") + run["missed"].as_u64().expect("a count")
+            - run["cold"].as_u64().expect("a count");
+        assert_eq!(row["releases"], n, "{}", run["name"]);
+        assert_eq!(row["quiet_p99_ns"], spins[at / 4]["lateness_ns"]["p99"]);
+    }
+    let dir = Dir::new("front");
+    let file = dir.path("front.json");
+    std::fs::write(&file, result.to_string()).expect("writable");
+    let (page, plots) = (dir.path("front.html"), dir.path("plots"));
+    let out = run([
+        "report".as_ref(),
+        file.as_os_str(),
+        "-o".as_ref(),
+        page.as_os_str(),
+        "--plots".as_ref(),
+        plots.as_os_str(),
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = std::fs::read_to_string(page).expect("a page");
+    let on_front = rows.iter().filter(|row| row["on_front"] == true).count();
+    assert_eq!(page.matches("<td>yes</td>").count(), on_front);
+    assert!(page.contains("Lateness against CPU of ways to wait"));
+    assert!(plots.join("front-1.svg").is_file() && plots.join("front-1.png").is_file());
+}
+
+#[test]
+fn what_a_wait_learned_is_kept_for_the_next_run_and_checked() {
+    let dir = Dir::new("learned");
+    let file = dir.path("punctual").join("learned.json");
+    let measured = |more: &[&str]| {
+        let args = ["measure", "periodic", "--wait", "adaptive", "--duration", "300ms"];
+        let mut command = punctual();
+        command.env("XDG_STATE_HOME", &dir.0).args(args).args(["--json", "-"]).args(more);
+        let out = command.output().expect("the program starts");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        (json(&out)["runs"][0].clone(), stderr(&out))
+    };
+    let (first, _) = measured(&[]);
+    assert_eq!(first["approach"]["resumed"], false);
+    // On a machine that others use the aim may be out of reach.
+    let sure = first["approach"]["reachable"] == true;
+    assert_eq!(file.is_file(), sure, "{}", first["approach"]);
+    let kept = |period_ns: u64| {
+        json!({ "cpu": first["setup"]["cpu"], "period_ns": period_ns, "budget": 0.1, "hop_ns": 0,
+            "hops": 0, "margin_ns": 60_000, "late": 5e-4, "cycles": 20_000 })
+    };
+    // What was kept by hand: of this machine, as a baseline names it.
+    let whole = |waits: serde_json::Value, digests: [&str; 2], id: serde_json::Value| {
+        json!({ "tool": "punctual", "layout": 1, "machine_id": id, "machine_digest": digests[0],
+            "setup_digest": digests[1], "waits": waits })
+    };
+    std::fs::create_dir_all(file.parent().expect("a directory")).expect("writable");
+    let foreign = whole(json!([kept(1_000_000)]), ["x", "y"], json!("z"));
+    for (text, word) in [
+        (foreign.to_string(), "learned on another machine"),
+        ("{\"tool\": \"punct".to_owned(), "not a file of learned waits"),
+        ("\u{1b}[2J".repeat(40_000), "more than 64 KiB"),
+    ] {
+        std::fs::write(&file, text).expect("writable");
+        let (ran, said) = measured(&[]);
+        assert_eq!(ran["approach"]["resumed"], false);
+        let line = said.lines().filter(|line| line.contains("is ignored"));
+        assert_eq!(line.filter(|line| line.contains(word)).count(), 1, "{said}");
+    }
+    let baselines = dir.path("baselines");
+    let name = ["--duration", "300ms", "--baseline", "b", "--baselines"];
+    let out = run(["measure", "periodic"]
+        .iter()
+        .chain(&name)
+        .map(AsRef::as_ref)
+        .chain([baselines.as_os_str()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let baseline = json_file(&baselines.join("b.json"));
+    let digest = |key: &str| baseline[key].as_str().expect("a digest").to_owned();
+    let own = [digest("machine_digest"), digest("setup_digest")];
+    let own = [own[0].as_str(), own[1].as_str()];
+    let write = |waits| {
+        let text = whole(waits, own, baseline["machine_id"].clone()).to_string();
+        std::fs::write(&file, text).expect("writable");
+    };
+    write(json!([kept(1_000_000)]));
+    assert_eq!(measured(&[]).0["approach"]["resumed"], true);
+    write(json!([kept(1_000_000)]));
+    assert_eq!(measured(&["--relearn"]).0["approach"]["resumed"], false);
+    // Of another period, and what cannot be true: nothing is known.
+    write(json!([kept(500_000), { "cpu": 0, "period_ns": 0, "budget": 0.1, "hop_ns": 0, "hops": 0,
+        "margin_ns": 0, "late": 0.0, "cycles": 0 }]));
+    assert_eq!(measured(&[]).0["approach"]["resumed"], false);
 }

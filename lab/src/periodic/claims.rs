@@ -2,8 +2,6 @@
 //!
 //! Pure. Never changes a plan: no run becomes longer than was requested.
 
-use std::ops::Range;
-
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::plan::Planned;
 use punctual_core::time::Span;
@@ -64,8 +62,8 @@ fn promised(plan: &PeriodicPlan, watch: &EvaluationConfig) -> Vec<Promised> {
     let mut runs = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
         let period_ns = stream.period.as_ns();
-        let cycles = |conditions: Range<usize>| -> u64 {
-            let blocks = plan.blocks.iter().filter(|block| conditions.contains(&block.condition));
+        let cycles = |counts: &dyn Fn(usize) -> bool| -> u64 {
+            let blocks = plan.blocks.iter().filter(|block| counts(block.condition));
             let of = |block: &ConditionBlock| {
                 let loads = plan.conditions[block.condition].loads.len() as u64;
                 let ns = block.length.as_ns().unsigned_abs();
@@ -74,13 +72,14 @@ fn promised(plan: &PeriodicPlan, watch: &EvaluationConfig) -> Vec<Promised> {
             blocks.map(of).sum()
         };
         let conditions = plan.conditions.len();
+        // With a wait of its own a condition is not judged beside those that count as one.
         let alone = if watch.merge { conditions.min(1) } else { conditions };
         for at in 0..alone {
-            let (condition, cycles) = (Some(at), cycles(at..at + 1));
+            let (condition, cycles) = (Some(at), cycles(&|condition| condition == at));
             runs.push(Promised { stream: number, condition, period_ns, cycles });
         }
-        if alone < conditions {
-            let cycles = cycles(alone..conditions);
+        if (alone..conditions).any(|at| plan.counts_as_one(at)) {
+            let cycles = cycles(&|condition| plan.counts_as_one(condition));
             runs.push(Promised { stream: number, condition: None, period_ns, cycles });
         }
     }

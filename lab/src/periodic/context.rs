@@ -8,11 +8,12 @@ use punctual::follow::Follower;
 use punctual::monitor::Watched;
 use punctual_core::releases::Releases;
 
-use super::plan::PeriodicPlan;
+use super::plan::{KnownWait, PeriodicPlan};
 
 /// What all threads of an experiment share.
 pub(super) struct RunContext<'a> {
     pub(super) plan: &'a PeriodicPlan,
+    pub(super) known: &'a [KnownWait],
     pub(super) grids: &'a [Releases],
     pub(super) watched: &'a [Watched],
     pub(super) clock: &'a MachineClock,

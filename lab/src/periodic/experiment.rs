@@ -17,7 +17,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::followed::{FollowedFigures, follow};
 use super::outcome::{LoopsOutcome, RunOutcome};
-use super::plan::PeriodicPlan;
+use super::plan::{KnownWait, PeriodicPlan};
 use super::prepared::Prepared;
 use crate::cost::RecordCost;
 use crate::experiment::{
@@ -35,6 +35,8 @@ pub struct PeriodicExperiment<'d, D> {
     pub plan: PeriodicPlan,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub follow: Option<Reference>,
+    /// What earlier runs learned: waits that learn begin with it.
+    pub known: Vec<KnownWait>,
     /// Whether to measure what recording costs, before the run.
     pub recording_cost: bool,
     /// Where its samples go.
@@ -92,6 +94,14 @@ pub struct PeriodicOutcome<S> {
     pub file_error: Option<io::Error>,
 }
 
+impl<S> PeriodicOutcome<S> {
+    /// The sink, and the rest without it.
+    pub fn without_sink(self) -> (S, PeriodicOutcome<()>) {
+        let Self { plan, grids, sink, runs, followed, recording, file_error } = self;
+        (sink, PeriodicOutcome { plan, grids, sink: (), runs, followed, recording, file_error })
+    }
+}
+
 impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     type Outcome = PeriodicOutcome<D::Sink>;
 
@@ -108,8 +118,8 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
-        let Self { plan, follow: reference, recording_cost, destination } = self;
-        let mut prepared = Prepared::new(plan.clone());
+        let Self { plan, follow: reference, known, recording_cost, destination } = self;
+        let mut prepared = Prepared::new(plan.clone()).knowing(known);
         if let Some(reference) = reference {
             let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
             prepared = prepared.following(follower);
@@ -160,7 +170,8 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, D> {
     fn progress(&mut self, progress: &ExperimentProgress) {
         let of = self.destination.so_far(progress.condition);
         let loops = self.plan.streams.iter().zip(of);
-        let loops = loops.map(|(of, run)| LoopSoFar { cpu: of.cpu, period: of.period, run });
+        let loops =
+            loops.map(|(of, run)| LoopSoFar { cpu: of.thread.pinned_to(), period: of.period, run });
         self.loading.report(progress, &loops.collect::<Vec<_>>());
     }
 }

@@ -22,7 +22,8 @@ pub use experiment::{Begun, Destination, PeriodicExperiment, PeriodicOutcome};
 pub use followed::{FollowedFigures, Moment, follow};
 pub use outcome::{LoopsOutcome, RunOutcome};
 pub use plan::{
-    Condition, ConditionBlock, PeriodicPlan, SPIN_PERIOD_MIN, Stream, WaitKind, interleave, split,
+    Condition, ConditionBlock, KnownWait, PeriodicPlan, SPIN_PERIOD_MIN, Stream, WaitKind,
+    interleave, round, split,
 };
 pub use prepared::Prepared;
 pub use recordings::{EvaluationConfig, Recordings};

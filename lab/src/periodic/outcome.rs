@@ -36,6 +36,8 @@ pub struct RunOutcome {
     pub approach: WakePlan,
     /// What the wait learned, as far as it does.
     pub learned: Option<Learned>,
+    /// Whether the wait began with what an earlier run learned.
+    pub resumed: bool,
     /// Time that the host took from the stream's CPU during its blocks, ns, in steps of 10 ms;
     /// `None` where the kernel does not report it, or the stream has no CPU of its own.
     pub steal_ns: Option<u64>,

@@ -6,6 +6,7 @@ use punctual::RtThread;
 use punctual::safety::is_real_time;
 pub use punctual::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
 use punctual_core::time::{Period, Span};
+use punctual_core::wait::Learned;
 
 use crate::experiment::{Demand, Risk};
 use crate::load::LoadSpec;
@@ -39,6 +40,32 @@ pub struct Condition {
     pub loads: Vec<LoadSpec>,
 }
 
+/// What an earlier run learned of a machine, for loops like its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownWait {
+    /// The CPU.
+    pub cpu: u32,
+    /// The period.
+    pub period: Period,
+    /// The share of the CPU that the wait might take.
+    pub budget: f64,
+    /// What it learned.
+    pub learned: Learned,
+}
+
+impl KnownWait {
+    /// Whether it is of a loop that waits like this.
+    fn is_of(&self, stream: &Stream, wait: WaitKind) -> bool {
+        (Some(self.cpu), self.period) == (stream.thread.pinned_to(), stream.period)
+            && wait == WaitKind::Adaptive(self.budget)
+    }
+}
+
+/// What is known for a stream that waits like this.
+pub(super) fn known(all: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
+    all.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
+}
+
 /// A part of the experiment under one condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConditionBlock {
@@ -67,6 +94,13 @@ impl PeriodicPlan {
     /// The run of stream `stream` under condition `condition`.
     pub fn run(&self, stream: usize, condition: usize) -> usize {
         stream * self.conditions.len() + condition
+    }
+
+    /// Whether a condition counts as one with others where conditions do: all but the first, unless
+    /// it has a wait of its own.
+    pub fn counts_as_one(&self, condition: usize) -> bool {
+        let of = self.conditions.get(condition);
+        condition > 0 && of.is_some_and(|of| of.wait.is_none())
     }
 
     /// How a stream waits under a condition.
@@ -118,19 +152,14 @@ impl PeriodicPlan {
 /// Blocks that visit conditions 0 (idle) and 1 to `loads` in turn, so that a drift of the machine
 /// hits all alike: in each of `rounds` rounds, one block of idle before every second load.
 pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<ConditionBlock> {
-    let mut order = Vec::new();
-    for _ in 0..rounds {
-        if loads == 0 {
-            order.push(0);
-        }
-        for load in 0..loads {
-            if load % 2 == 0 {
-                order.push(0);
-            }
-            order.push(load + 1);
-        }
-    }
-    split(&order, total)
+    let rounds = usize::try_from(rounds).unwrap_or(1);
+    split(&round(loads).repeat(rounds), total)
+}
+
+/// One round of [`interleave`].
+pub fn round(loads: usize) -> Vec<usize> {
+    let of = |load: usize| load.is_multiple_of(2).then_some(0).into_iter().chain([load + 1]);
+    if loads == 0 { vec![0] } else { (0..loads).flat_map(of).collect() }
 }
 
 /// Blocks of equal length that visit `order`; they add up to `total` exactly.

@@ -25,7 +25,7 @@ use super::context::RunContext;
 use super::drain::{drain_thread, watchdog_thread};
 use super::followed::{FollowedFigures, Moment};
 use super::outcome::{LoopsOutcome, RunOutcome};
-use super::plan::{PeriodicPlan, Stream};
+use super::plan::{KnownWait, PeriodicPlan, Stream};
 use super::stream::Tally;
 use super::threads::StreamThreads;
 use crate::experiment::{BackgroundLoads, ClockFacts, ExperimentEnd};
@@ -40,6 +40,7 @@ pub struct Prepared {
     grids: Vec<Releases>,
     follower: Option<Follower>,
     storage: Vec<Vec<AtomicU64>>,
+    known: Vec<KnownWait>,
 }
 
 /// Samples that a ring holds: two seconds' worth, ten times what the drain leaves it to hold.
@@ -64,7 +65,13 @@ impl Prepared {
                 (0..ring::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
             })
             .collect();
-        Self { plan, clock, cost, begun, grids, follower: None, storage }
+        Self { plan, clock, cost, begun, grids, follower: None, storage, known: Vec::new() }
+    }
+
+    /// The same with what earlier runs learned: waits that learn begin with it.
+    #[must_use]
+    pub fn knowing(self, known: Vec<KnownWait>) -> Self {
+        Self { known, ..self }
     }
 
     /// The same on the timescale of a clock that is followed: its grids lie on that one's time, and
@@ -127,7 +134,7 @@ impl Prepared {
         background: &mut dyn BackgroundLoads,
         stop: &AtomicBool,
     ) -> io::Result<LoopsOutcome<S>> {
-        let Self { plan, mut clock, cost, begun, grids, follower, storage } = self;
+        let Self { plan, mut clock, cost, begun, grids, follower, storage, known } = self;
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
@@ -137,6 +144,7 @@ impl Prepared {
         let pinned = Mutex::new(Vec::new());
         let context = RunContext {
             plan: &plan,
+            known: &known,
             grids: &grids,
             watched: &watched,
             clock: &clock,
@@ -230,6 +238,7 @@ fn outcomes(
             stalls: tally.stalls,
             approach: tally.approach,
             learned: tally.learned,
+            resumed: tally.resumed,
             steal_ns: tally.steal_ns,
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,

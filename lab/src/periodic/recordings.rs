@@ -9,12 +9,13 @@ use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_core::releases;
 use punctual_core::sample::Sample;
 
+use super::plan::PeriodicPlan;
 use crate::experiment::{Standings, StandingsWriter};
 
 /// What recordings look for.
 #[derive(Clone, Debug, Default)]
 pub struct EvaluationConfig {
-    /// Whether all conditions but the first count as one, too.
+    /// Whether conditions count as one, too ([`PeriodicPlan::counts_as_one`]).
     pub merge: bool,
     /// Whether the cold cycles at the start of each block count.
     pub keep_cold: bool,
@@ -29,21 +30,22 @@ pub struct EvaluationConfig {
 pub struct Recordings {
     /// By run, as the plan counts them.
     pub runs: Vec<Recording>,
-    /// By stream: all conditions but the first, together. Empty unless requested.
+    /// By stream: the conditions that count as one. Empty unless requested.
     pub merged: Vec<Recording>,
     /// By run, as `runs`: what a comparison needs.
     pub series: Vec<Builder>,
-    conditions: usize,
+    /// By condition: whether it counts as one with others.
+    as_one: Vec<bool>,
     /// How the claims stand, by run; those of a merged run stand at each of its conditions.
     standings: StandingsWriter,
 }
 
 impl Recordings {
-    /// Recordings for each stream, given by its grid, and condition; how the claims stand goes to
-    /// `standings`.
+    /// Recordings for each stream, given by its grid, and condition of the plan; how the claims
+    /// stand goes to `standings`.
     pub fn new(
         grids: &[releases::Releases],
-        conditions: usize,
+        plan: &PeriodicPlan,
         watch: &EvaluationConfig,
         standings: &Standings,
     ) -> Self {
@@ -56,6 +58,8 @@ impl Recordings {
         };
         let recording =
             |grid: &releases::Releases| Recording::new(setup(grid)).watching(&watch.claims);
+        let conditions = plan.conditions.len();
+        let as_one = (0..conditions).map(|at| watch.merge && plan.counts_as_one(at)).collect();
         let all = || grids.iter().map(recording);
         let series =
             |grid: &releases::Releases| Builder::new(grid.period().as_ns(), !watch.keep_cold);
@@ -69,7 +73,7 @@ impl Recordings {
                 .iter()
                 .flat_map(|grid| std::iter::repeat_n(series(grid), conditions))
                 .collect(),
-            conditions,
+            as_one,
             standings: standings.writer(),
         }
     }
@@ -79,8 +83,10 @@ impl Sink for Recordings {
     fn take(&mut self, run: usize, samples: &[Sample]) {
         self.runs[run].extend(samples);
         samples.iter().for_each(|sample| self.series[run].push(sample));
-        let idle = run.is_multiple_of(self.conditions);
-        if !idle && let Some(merged) = self.merged.get_mut(run / self.conditions) {
+        let (stream, condition) = (run / self.as_one.len(), run % self.as_one.len());
+        if self.as_one[condition]
+            && let Some(merged) = self.merged.get_mut(stream)
+        {
             merged.extend(samples);
             self.standings.look(run, merged);
         } else {

@@ -18,13 +18,14 @@ use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
+use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::{self, Usage};
 
-use super::plan::{Stream, WaitKind};
+use super::plan::{self, KnownWait, Stream, WaitKind};
 use super::timescale::Timescale;
 
 /// From the order to the first release: time to get from the order into the loop.
@@ -65,6 +66,8 @@ pub(super) struct Tally {
     pub(super) approach: WakePlan,
     /// What the wait learned, as far as it does.
     pub(super) learned: Option<Learned>,
+    /// Whether it began with what an earlier run learned.
+    pub(super) resumed: bool,
     /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
     pub(super) steal_ns: Option<u64>,
 }
@@ -83,6 +86,7 @@ impl Tally {
         self.usage.involuntary_switches += other.usage.involuntary_switches;
         self.approach = other.approach;
         self.learned = other.learned.or(self.learned);
+        self.resumed |= other.resumed;
     }
 }
 
@@ -94,6 +98,8 @@ pub(super) struct Worker<'a> {
     pub(super) cold: u32,
     /// How to wait under each condition.
     pub(super) waits: Vec<WaitKind>,
+    /// What earlier runs learned.
+    pub(super) known: &'a [KnownWait],
     /// One for each condition.
     pub(super) rings: Vec<Ring<'a>>,
     pub(super) watched: &'a Watched,
@@ -121,7 +127,7 @@ impl Worker<'_> {
         let session =
             ThreadSession::enter(self.stream.thread.pinned_to(), self.stream.thread.policy());
         let tid = process::tid();
-        let mut waits = self.strategies(&mut clock, tid);
+        let (mut waits, resumed) = self.strategies(&mut clock, tid);
         let _gone = self.answers.send(Answer::Ready {
             stream: self.number,
             tid,
@@ -149,6 +155,7 @@ impl Worker<'_> {
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
                 approach: status.plan,
                 learned: status.learned,
+                resumed: resumed[order.condition],
                 // The coordinator counts that.
                 steal_ns: None,
             });
@@ -162,17 +169,26 @@ impl Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// One for each condition; those that learn have rehearsed.
-    fn strategies<C: Timescale>(&mut self, clock: &mut C, tid: i32) -> Vec<Strategy> {
+    /// One for each condition, and whether it goes on from what was learned before; of those that
+    /// learn the others have learned.
+    fn strategies<C: Timescale>(&mut self, clock: &mut C, tid: i32) -> (Vec<Strategy>, Vec<bool>) {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
-            let mut wait = kind.strategy(self.stream.period, || wake_cost(clock));
-            if Wait::<C>::status(&wait).learned.is_some() {
+            let wait = kind.strategy(self.stream.period, || wake_cost(clock));
+            let known = plan::known(self.known, self.stream, *kind);
+            let mut wait = match (wait, &known) {
+                (Strategy::Adaptive(wait), Some(known)) => Strategy::Adaptive(wait.resume(known)),
+                (wait, _) => wait,
+            };
+            let phase = Wait::<C>::status(&wait).learned.map(|learned| learned.phase);
+            // What does not fit is not gone on from.
+            let learns = phase == Some(LearnPhase::Calibrating);
+            if learns {
                 self.warm_up(clock, &mut wait, tid);
             }
-            wait
+            (wait, known.is_some() && !learns)
         };
-        kinds.iter().map(strategy).collect()
+        kinds.iter().map(strategy).unzip()
     }
 
     /// Runs the loop without keeping anything, so that a wait that learns has learned.

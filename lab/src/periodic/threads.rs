@@ -59,6 +59,7 @@ impl StreamThreads {
                 waits: (0..context.plan.conditions.len())
                     .map(|condition| context.plan.wait(stream, condition))
                     .collect(),
+                known: context.known,
                 rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
                 watched: &context.watched[number],
                 stop: context.stop,
@@ -180,7 +181,7 @@ impl Tallies {
         before: &StealTicks,
     ) {
         for (number, stream) in plan.streams.iter().enumerate() {
-            let steal_ns = stream.cpu.and_then(|cpu| now.since_ns(before, cpu));
+            let steal_ns = stream.thread.pinned_to().and_then(|cpu| now.since_ns(before, cpu));
             let tally = &mut self.runs[plan.run(number, condition)];
             let so_far = [tally.steal_ns, steal_ns];
             tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);

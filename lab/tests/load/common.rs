@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use punctual_lab::load::{LoadBounds, LoadReport, LoadSpec, Reexec, RunningLoads};
 use punctual_os::process::{EndSignal, end};
 
-/// Long enough for any load to count something; no figure is judged.
-pub(crate) const WHILE: Duration = Duration::from_millis(300);
 /// Whatever ends does so within this time, or the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -143,24 +141,33 @@ pub(crate) fn killing_the_middle_ends_all(list: &str, path: &str, at_least: usiz
     assert!(gone, "left of {list}: {left:?}");
 }
 
-pub(crate) fn run_for_a_while(list: &str) -> Vec<LoadReport> {
+/// Runs loads until they are at work: what counts only at its end counts then.
+pub(crate) fn run_once(list: &str) -> Vec<LoadReport> {
     run(list, |_| ())
 }
 
-/// As [`run_for_a_while`], and until all have counted something: on a busy machine that takes
-/// longer. What never counts is seen in its report.
+/// Runs loads until all have counted something; what never counts is seen in its report.
 pub(crate) fn run_until_counted(list: &str) -> Vec<LoadReport> {
+    run(list, until_counted)
+}
+
+/// Waits until all loads have counted something.
+pub(crate) fn until_counted(running: &RunningLoads) {
     let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
-    run(list, |running| {
-        let _in_vain = wait_until(|| running.reports().iter().all(counted));
-    })
+    let _in_vain = wait_until(|| running.reports().iter().all(counted));
+}
+
+/// The CPU time of a process, in ticks of 10 ms.
+pub(crate) fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 fn run(list: &str, and_then: impl FnOnce(&RunningLoads)) -> Vec<LoadReport> {
     let running = RunningLoads::start(&specs(list), &launcher(), &bounds()).expect("it starts");
     let pids: Vec<(u32, u64)> =
         running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").2)).collect();
-    sleep(WHILE);
     and_then(&running);
     let reports = running.stop();
     for (pid, start) in pids {

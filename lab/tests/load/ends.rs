@@ -1,12 +1,13 @@
 //! Loads end: when asked to, at their limit, and with whatever started them.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use punctual_lab::load::{LoadBounds, LoadSpec, RunningLoads};
 
 use crate::common::{
-    Directory, WHILE, bounds, descendants, is_gone, kill, killing_the_middle_ends_all, launcher,
-    middle, specs, stat, wait_until,
+    Directory, bounds, descendants, is_gone, kill, killing_the_middle_ends_all, launcher, middle,
+    specs, stat, wait_until,
 };
 
 pub(crate) fn a_drop_ends_it() {
@@ -19,7 +20,7 @@ pub(crate) fn a_drop_ends_it() {
 }
 
 pub(crate) fn the_limit_ends_it() {
-    let short = LoadBounds { limit: WHILE, ..bounds() };
+    let short = LoadBounds { limit: Duration::from_millis(300), ..bounds() };
     let running = RunningLoads::start(&specs("cpu,disk"), &launcher(), &short).expect("it starts");
     let pids = running.pids().to_vec();
     let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|(_, s, _)| s == 'Z')));

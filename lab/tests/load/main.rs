@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use punctual_lab::load::{RunningLoads, run_child};
 
-use common::{PATIENCE, bounds, launcher, run_for_a_while, sleep, specs};
+use common::{PATIENCE, bounds, launcher, run_once, sleep, specs};
 
 /// Starts loads and waits to be killed.
 fn be_middle(list: &str) -> ExitCode {
@@ -30,14 +30,14 @@ fn be_middle(list: &str) -> ExitCode {
     }
 }
 
-/// Runs loads for a while and writes what they did.
+/// Runs loads until they are at work and writes what they did.
 ///
 /// Catches SIGINT as the tool does, so that a program that it starts gets the default action. Where
 /// tests run in the background of a script SIGINT is ignored, and a shell cannot trap a signal that
 /// was ignored when it started.
 fn be_reporter(list: &str) -> ExitCode {
     punctual_os::signal::catch_stop().expect("a handler");
-    for report in run_for_a_while(list) {
+    for report in run_once(list) {
         println!("{}", programs::write_report(&report));
     }
     ExitCode::SUCCESS

@@ -1,13 +1,13 @@
 //! Loads that are other people's programs: the real ones when installed, and stand-ins.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use punctual_lab::load::{LoadError, LoadReport, RunningLoads};
 use punctual_testkit::skip;
 
 use crate::common::{
-    Directory, WHILE, bounds, killing_the_middle_ends_all, launcher, sleep, specs, wait_until,
+    Directory, bounds, cpu_ticks, descendants, killing_the_middle_ends_all, launcher, specs,
+    wait_until,
 };
 
 pub(crate) fn in_place_of_stress_ng(script: &str) -> Vec<LoadReport> {
@@ -73,6 +73,9 @@ pub(crate) fn a_program_that_does_not_run_is_seen() {
     }
 }
 
+/// Ticks of CPU time after which a stressor has done something that it counts.
+const WORKED: u64 = 20;
+
 pub(crate) fn stress_ng_itself_counts() {
     let list = "stress-ng:\"--cpu 1 --fork 1\"";
     let running = match RunningLoads::start(&specs(list), &launcher(), &bounds()) {
@@ -82,7 +85,10 @@ pub(crate) fn stress_ng_itself_counts() {
         }
         other => other.expect("it starts"),
     };
-    sleep(2 * WHILE);
+    // It writes its counts at its end: by then one stressor has worked.
+    let own = std::process::id();
+    let works = || descendants(own).keys().any(|&pid| cpu_ticks(pid) >= WORKED);
+    assert!(wait_until(works), "no stressor works");
     let reports = running.stop();
     let units: std::collections::BTreeSet<&str> = reports.iter().map(|r| r.unit.as_str()).collect();
     assert_eq!(units, ["cpu bogo ops/s", "fork bogo ops/s"].into(), "{reports:?}");
@@ -109,7 +115,11 @@ pub(crate) fn linuxcnc_runs_with_what_is_installed() {
     let running =
         RunningLoads::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
     let installed = running.pids().len() == 3;
-    sleep(if installed { Duration::from_secs(6) } else { WHILE });
+    // glxgears writes its count every 5 s; without it there is a note instead.
+    let parts = if installed { 3 } else { 2 };
+    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
+    let _in_vain =
+        wait_until(|| running.reports().iter().filter(|of| counted(of)).count() >= parts);
     let reports = running.stop();
     let [cpu, fork, gears] = reports.as_slice() else { panic!("{reports:?}") };
     for own in [cpu, fork] {

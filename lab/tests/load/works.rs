@@ -7,7 +7,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
 use crate::common::{
-    Directory, bounds, descendants, launcher, run_for_a_while, run_until_counted, specs, wait_until,
+    Directory, bounds, descendants, launcher, run_once, run_until_counted, specs, wait_until,
 };
 
 pub(crate) fn each_load_runs_and_counts() {
@@ -32,7 +32,7 @@ pub(crate) fn several_run_at_once_and_none_is_none() {
     let reports = run_until_counted("cpu,timer,fork");
     assert!(reports.iter().all(|report| report.rate.is_some_and(|rate| rate > 0.0)), "{reports:?}");
     assert_eq!(reports.len(), 3);
-    assert_eq!(run_for_a_while("none"), []);
+    assert_eq!(run_once("none"), []);
 }
 
 pub(crate) fn counts_can_be_read_while_it_runs_and_from_another_thread() {

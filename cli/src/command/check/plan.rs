@@ -5,11 +5,12 @@
 
 use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Period, Span};
+use punctual_core::wait::Adaptive;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::load::LoadSpec;
-use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, interleave};
+use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, round, split};
 
 use crate::experiment::COLD_CYCLES;
 
@@ -20,14 +21,18 @@ const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
 const ROUND: Span = Span::from_ms(30_000);
 
 /// The shortest time that is measured unless asked for: a minute and a little, so that the loads
-/// leave the 40 000 cycles that extreme value models need.
-const BUDGET_MIN: Span = Span::from_ms(63_000);
+/// leave the 40 000 cycles that extreme value models need, beside a loop of this library.
+const BUDGET_MIN: Span = Span::from_ms(71_000);
 
 /// And the longest.
 const BUDGET_MAX: Span = Span::from_ms(3_600_000);
 
 /// Answers to a loop of one period: idle and under load, its own and those of longer periods.
 const ANSWERS: usize = 8;
+
+/// The row of a loop of this library: its wait learns, for this share of the CPU at most.
+const LIBRARY: &str = "library loop, idle";
+const LIBRARY_BUDGET: f64 = 0.1;
 
 /// Cycles that are lost while loads start, as a factor.
 const STARTS: f64 = 1.1;
@@ -53,10 +58,17 @@ pub(super) enum Turns {
 impl Plan<'_> {
     /// The experiment of this length.
     pub(super) fn of(&self, duration: Span) -> PeriodicPlan {
-        let conditions = self.turns.conditions(duration);
+        let mut conditions = self.turns.conditions(duration);
         let longest = self.streams.iter().map(|stream| stream.period).max();
         let rounds = longest.map_or(1, |period| rounds(duration, period));
-        let blocks = interleave(conditions.len() - 1, rounds, duration);
+        let (mut order, mut length) = (round(conditions.len() - 1), duration);
+        if let Some((library, learns)) = self.library(duration, &conditions) {
+            order.push(conditions.len());
+            conditions.push(library);
+            length = Span::from_ns(duration.as_ns() - learns.as_ns());
+        }
+        let rounds = usize::try_from(rounds).unwrap_or(1);
+        let blocks = split(&order.repeat(rounds), length);
         let cpus: CpuList =
             self.streams.iter().filter_map(|stream| stream.thread.pinned_to()).collect();
         let housekeeping = helper_cpu(&cpus, self.here).into_iter().collect();
@@ -74,8 +86,9 @@ impl Plan<'_> {
             let plan = self.of(length);
             let of = |condition| plan.length_of(condition).as_ns() as f64 / longest as f64;
             let idle = of(0);
-            let loaded: f64 = (1..plan.conditions.len()).map(of).sum();
-            let least = if plan.conditions.len() > 1 { idle.min(loaded) } else { idle };
+            let loads = || (0..plan.conditions.len()).filter(|&at| plan.counts_as_one(at));
+            let loaded: f64 = loads().map(of).sum();
+            let least = if loads().next().is_some() { idle.min(loaded) } else { idle };
             if least >= needed {
                 break;
             }
@@ -83,6 +96,20 @@ impl Plan<'_> {
             length = Span::from_ms((longer / 10e9).ceil() as i64 * 10_000);
         }
         length.min(BUDGET_MAX)
+    }
+}
+
+impl Plan<'_> {
+    /// A loop of this library beside the plain sleepers, without load, and how long its wait learns
+    /// before the first block; `None` where there is little time, or several loops share the CPU.
+    fn library(&self, duration: Span, others: &[Condition]) -> Option<(Condition, Span)> {
+        let [stream] = self.streams.as_slice() else { return None };
+        if duration < LOADS_IN_TURN_FROM || others.len() < 2 {
+            return None;
+        }
+        let wait = Some(WaitKind::Adaptive(LIBRARY_BUDGET));
+        let condition = Condition { name: LIBRARY.to_owned(), wait, loads: Vec::new() };
+        Some((condition, Adaptive::calibration(stream.period)))
     }
 }
 
@@ -141,5 +168,31 @@ mod tests {
         assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
         let idle = conditions(Vec::new(), 5_000);
         assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
+    }
+
+    #[test]
+    fn a_loop_of_this_library_has_a_turn_within_the_time_that_was_requested() {
+        let here = MachineFacts::collect(&punctual_host::root::Root::live());
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let stream = Stream {
+            thread: punctual::RtThread::cpu(0).with_wait(WaitKind::Sleep),
+            period,
+            phase_ns: 0,
+        };
+        let (streams, turns) = (vec![stream], Turns::Each(LoadSpec::all()));
+        let mut plan = Plan { streams, turns, here: &here };
+        let long = plan.of(Span::from_ms(60_000));
+        let last = long.conditions.len() - 1;
+        assert_eq!(long.conditions[last].wait, Some(WaitKind::Adaptive(LIBRARY_BUDGET)));
+        assert!(!long.counts_as_one(last) && long.counts_as_one(last - 1));
+        let learns = Adaptive::calibration(period);
+        assert_eq!(long.length().as_ns() + learns.as_ns(), 60_000_000_000);
+        assert!(long.length_of(last) >= long.length_of(1), "as long as a load");
+        let has_one = |plan: &Plan<'_>, ms| {
+            plan.of(Span::from_ms(ms)).conditions.iter().any(|of| of.wait.is_some())
+        };
+        assert!(has_one(&plan, 20_000) && !has_one(&plan, 19_999));
+        plan.streams.push(Stream { phase_ns: 1, ..plan.streams[0].clone() });
+        assert!(!has_one(&plan, 60_000), "two loops share the CPU");
     }
 }

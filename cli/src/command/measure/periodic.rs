@@ -15,7 +15,7 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::args::{BaselineArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
 use crate::command;
 use crate::comparison::gate::Gate;
 use crate::exit::Exit;
@@ -96,6 +96,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) learn: LearnArgs,
+    #[command(flatten)]
     pub(crate) root: RootArgs,
     #[command(flatten)]
     pub(crate) baseline: BaselineArgs,
@@ -138,6 +140,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         machine: &machine,
         choice,
         args: &args.report,
+        learn: args.learn,
         plans,
         samples,
         follow,

@@ -9,14 +9,16 @@ use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
-use punctual_lab::load::Loads;
+use punctual_host::facts::MachineFacts;
+use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
 
-use crate::args::{PlanArgs, ReportArgs, RootArgs};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::format;
 use crate::output::Json;
 use crate::parse::{self, Phase};
 use crate::report::{LoopsBody, Report, WaitBody, recommendation, strategies};
@@ -71,6 +73,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) learn: LearnArgs,
+    #[command(flatten)]
     pub(crate) root: RootArgs,
 }
 
@@ -85,26 +89,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if args.period.0 > args.duration.0 {
         bail!("--duration is shorter than one period");
     }
-    let period = args.period.period()?;
-    let ways = ways(period, args.budget, args.front);
-    let condition = |way: &WaitKind| Condition {
-        name: if args.front { label(*way) } else { way.name().to_owned() },
-        wait: Some(*way),
-        loads: loads.clone(),
-    };
-    let mut plan = PeriodicPlan {
-        streams: vec![Stream {
-            thread: RtThread::cpu(cpu).fifo(PRIORITY).with_wait(WaitKind::Sleep),
-            period,
-            phase_ns: args.phase.at_ns(),
-        }],
-        conditions: ways.iter().map(condition).collect(),
-        blocks: blocks(ways.len(), args.duration.0),
-        housekeeping: helper_cpu(&CpuList::single(cpu), &machine.here).into_iter().collect(),
-        cold: COLD_CYCLES,
-    };
+    let ways = ways(args.period.period()?, args.budget, args.front);
+    let turns = Turns::of(&ways, args.front);
+    let mut plan = plan(args, (cpu, &machine.here), (&ways, &turns), loads)?;
     let json = Json::open(args.report.json.as_deref())?;
-    let plan_of = |duration| PeriodicPlan { blocks: blocks(ways.len(), duration), ..plan.clone() };
+    let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
@@ -120,6 +109,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         machine: &machine,
         choice,
         args: &args.report,
+        learn: args.learn,
         plans,
         samples: None,
         follow: None,
@@ -127,11 +117,39 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };
     let MeasuredLoops { envelope, loops, trouble, .. } = loops.run()?;
-    let strategies = strategies(&loops.judged.runs);
+    let strategies = strategies(&loops.judged.runs, &turns.beside);
     let recommendation = recommendation(&strategies);
     let report = Report { envelope, body: WaitBody { loops, strategies, recommendation }.into() };
     command::write_in(&report, json, args.report.detail(Detail::Short))?;
     Exit::after(&report, trouble)
+}
+
+/// One loop that waits in each of the ways in turns.
+fn plan(
+    args: &Args,
+    (cpu, here): (u32, &MachineFacts),
+    (ways, turns): (&[WaitKind], &Turns),
+    loads: &[LoadSpec],
+) -> Result<PeriodicPlan> {
+    let condition = |(name, wait): (String, WaitKind)| Condition {
+        name,
+        wait: Some(wait),
+        loads: loads.to_vec(),
+    };
+    let named = |way: &WaitKind| if args.front { label(*way) } else { way.name().to_owned() };
+    let spins = (1..=turns.spins).map(|group| (format!("spin beside {group}"), WaitKind::Spin));
+    let conditions = ways.iter().map(|way| (named(way), *way)).chain(spins);
+    Ok(PeriodicPlan {
+        streams: vec![Stream {
+            thread: RtThread::cpu(cpu).fifo(PRIORITY).with_wait(WaitKind::Sleep),
+            period: args.period.period()?,
+            phase_ns: args.phase.at_ns(),
+        }],
+        conditions: conditions.map(condition).collect(),
+        blocks: turns.blocks(args.duration.0),
+        housekeeping: helper_cpu(&CpuList::single(cpu), here).into_iter().collect(),
+        cold: COLD_CYCLES,
+    })
 }
 
 /// The ways that are compared: all that a loop of this period can have.
@@ -146,21 +164,55 @@ fn ways(period: Period, budget: f64, front: bool) -> Vec<WaitKind> {
 
 /// A way and its parameters: one run each.
 fn label(way: WaitKind) -> String {
+    let shown = |span: Span| format::period(span.as_ns().unsigned_abs());
     match way {
-        WaitKind::Fixed(margin) => format!("fixed {margin}"),
-        WaitKind::Hop(hop, margin) => format!("hop {hop} + {margin}"),
+        WaitKind::Fixed(margin) => format!("fixed {}", shown(margin)),
+        WaitKind::Hop(hop, margin) => format!("hop {} {}", shown(hop), shown(margin)),
         other => other.name().to_owned(),
     }
 }
 
-/// Turns of equal length, ten of each way where the time allows.
-fn blocks(ways: usize, duration: Span) -> Vec<ConditionBlock> {
-    let count = i64::try_from(ways).unwrap_or(i64::MAX).max(1);
-    let tenth = duration.as_ns() / count / 10;
-    let length = tenth.clamp(BLOCK_MIN.as_ns(), BLOCK_MAX.as_ns());
-    let rounds = (duration.as_ns() / length / count).max(1);
-    let once: Vec<usize> = (0..ways).collect();
-    split(&once.repeat(usize::try_from(rounds).unwrap_or(1)), duration)
+/// Which way has its turn when. In a sweep a pure spin comes before every few ways, so that each
+/// row can say how quiet the machine was: a round of all ways takes long.
+struct Turns {
+    /// One round, by condition: the ways, then the spins beside them.
+    round: Vec<usize>,
+    /// By way: the condition of the spin next to it.
+    beside: Vec<Option<usize>>,
+    /// How many spins there are beside the ways.
+    spins: usize,
+}
+
+/// Ways that share a spin beside them.
+const GROUP: usize = 4;
+
+impl Turns {
+    fn of(ways: &[WaitKind], front: bool) -> Self {
+        let own = ways.iter().position(|way| *way == WaitKind::Spin);
+        if !front || own.is_none() {
+            let beside = vec![own; ways.len()];
+            return Self { round: (0..ways.len()).collect(), beside, spins: 0 };
+        }
+        let group = |way: usize| ways.len() + way / GROUP;
+        let mut round = Vec::new();
+        for way in 0..ways.len() {
+            if way.is_multiple_of(GROUP) {
+                round.push(group(way));
+            }
+            round.push(way);
+        }
+        let beside = (0..ways.len()).map(|way| Some(group(way))).collect();
+        Self { round, beside, spins: ways.len().div_ceil(GROUP) }
+    }
+
+    /// Turns of equal length, ten of each way where the time allows.
+    fn blocks(&self, duration: Span) -> Vec<ConditionBlock> {
+        let count = i64::try_from(self.round.len()).unwrap_or(i64::MAX).max(1);
+        let tenth = duration.as_ns() / count / 10;
+        let length = tenth.clamp(BLOCK_MIN.as_ns(), BLOCK_MAX.as_ns());
+        let rounds = (duration.as_ns() / length / count).max(1);
+        split(&self.round.repeat(usize::try_from(rounds).unwrap_or(1)), duration)
+    }
 }
 
 #[cfg(test)]
@@ -177,9 +229,28 @@ mod tests {
     }
 
     #[test]
+    fn in_a_sweep_a_spin_is_next_to_each_way() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let ways = ways(period, 0.1, true);
+        let turns = Turns::of(&ways, true);
+        for (way, beside) in turns.beside.iter().enumerate() {
+            let at = |turn| turns.round.iter().position(|of| *of == turn).expect("a turn");
+            let beside = beside.expect("a spin fits in a millisecond");
+            assert!((1..=GROUP).contains(&(at(way) - at(beside))), "{way}");
+        }
+        assert_eq!(turns.round.len(), ways.len() + turns.spins);
+        // Without one that can spin there is none beside.
+        assert_eq!(Turns::of(&[WaitKind::Sleep], true).beside, [None]);
+        let own = Turns::of(&[WaitKind::Sleep, WaitKind::Spin], false);
+        assert_eq!((own.beside, own.spins), (vec![Some(1); 2], 0));
+    }
+
+    #[test]
     fn every_way_has_as_many_turns() {
         for (seconds, turns) in [(1, 1), (60, 10), (600, 30)] {
-            let blocks = blocks(4, Span::from_ms(seconds * 1_000));
+            let (adaptive, rearm) = (WaitKind::Adaptive(0.1), WaitKind::Rearm(None));
+            let ways = [WaitKind::Sleep, WaitKind::Spin, adaptive, rearm];
+            let blocks = Turns::of(&ways, false).blocks(Span::from_ms(seconds * 1_000));
             assert_eq!(blocks.len(), 4 * turns, "{seconds}");
         }
     }

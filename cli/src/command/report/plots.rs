@@ -13,14 +13,17 @@ use crate::view::plots::{self, Axes, Kind};
 pub(super) fn write(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
     let axes = Axes::of(page);
     let mut files = Vec::new();
-    for kind in Kind::ALL {
-        for mut plot in plots::of(page, &axes, kind).into_iter().flatten() {
-            plot.chart.titled = true;
-            let scene = plot.chart.scene();
-            let png = png::file(&scene).with_context(|| plot.id.clone())?;
-            for (ending, bytes) in [("svg", svg::file(&scene).into_bytes()), ("png", png)] {
-                files.push(dir.replace(&format!("{}.{ending}", plot.id), bytes)?);
-            }
+    let of_kind = |kind| plots::of(page, &axes, kind).into_iter().flatten();
+    let all = Kind::ALL.into_iter().flat_map(of_kind).map(|plot| (plot.id, plot.chart));
+    let fronts = page.results.iter().enumerate().filter_map(|(at, shown)| {
+        Some((format!("front-{}", at + 1), plots::front(&shown.report)?))
+    });
+    for (id, mut chart) in all.chain(fronts) {
+        chart.titled = true;
+        let scene = chart.scene();
+        let png = png::file(&scene).with_context(|| id.clone())?;
+        for (ending, bytes) in [("svg", svg::file(&scene).into_bytes()), ("png", png)] {
+            files.push(dir.replace(&format!("{id}.{ending}"), bytes)?);
         }
     }
     Ok(files)

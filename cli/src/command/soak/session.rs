@@ -131,6 +131,7 @@ impl Session<'_> {
         let loops = PeriodicExperiment {
             plan: self.plan.clone(),
             follow: None,
+            known: Vec::new(),
             recording_cost: false,
             destination: &mut place,
         };

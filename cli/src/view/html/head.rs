@@ -126,8 +126,16 @@ fn card(shown: &Shown, labelled: bool) -> String {
         }
     }
     html += &answers(report);
-    if report.body.verdicts().is_empty() {
-        html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
+    match &report.body {
+        Body::Wait(waits) => {
+            let advice = waits.recommendation.as_ref().map(|text| format!("Use {text}."));
+            let advice = advice.unwrap_or_else(|| "No way to wait is recommended.".to_owned());
+            html += &paragraph("", &advice);
+        }
+        body if body.verdicts().is_empty() => {
+            html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
+        }
+        _ => {}
     }
     if let Body::Impact(impacted) = &report.body {
         html += &paragraph("", impacted.impact.statement());

@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows a result.
 
+use punctual_plot::chart::Chart;
+use punctual_plot::svg;
 pub(super) use punctual_plot::svg::escape;
 
 /// A frame with `{{name}}` in it, each replaced once; what is filled in is not looked at again.
@@ -53,6 +55,16 @@ pub(super) fn details(summary: &str, body: &str) -> String {
 /// A paragraph of words.
 pub(super) fn paragraph(class: &str, words: &str) -> String {
     format!("<p class=\"{class}\">{}</p>", escape(words))
+}
+
+/// A drawing that stays as it is; `id` is unique in the page.
+pub(super) fn still(chart: &Chart, id: &str) -> String {
+    format!(
+        "<figure class=\"plot\"><h3>{}</h3>{}<figcaption>{}</figcaption></figure>",
+        escape(&chart.title),
+        svg::inline(&chart.scene(), id),
+        escape(&chart.description)
+    )
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod provenance;
 mod section;
 mod setup;
 mod tables;
+mod waits;
 
 use crate::pages::Page;
 use crate::view::plots::Axes;
@@ -40,6 +41,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     provenance::campaign,
     figures::section,
     parts::section,
+    waits::section,
     plots::histograms,
     plots::curves,
     plots::times,

@@ -3,10 +3,7 @@
 //!
 //! Words and tables from a report; nothing is computed.
 
-use punctual_plot::chart::Chart;
-use punctual_plot::svg;
-
-use super::markup::{details, escape, paragraph, table};
+use super::markup::{details, paragraph, still, table};
 use super::section::{Section, Source};
 use crate::format;
 use crate::report::{Body, Campaign};
@@ -53,23 +50,13 @@ fn of_campaign(campaign: &Campaign, id: &str) -> String {
     let heads = ["boot", "from (UTC)", "to (UTC)", "Linux", "setup"];
     let mut html = table(&format!("Boots of campaign {}", campaign.name), &heads, &boots);
     for (number, chart) in plots::by_day(campaign).iter().enumerate() {
-        html += &day(chart, &format!("{id}-{}", number + 1));
+        html += &still(chart, &format!("{id}-{}", number + 1));
     }
     let heads =
         ["from (UTC)", "to (UTC)", ">boot", ">cycles", ">missed", ">median", ">p99", ">worst"];
     let batches = table("Batches of each run, oldest first", &heads, &rows);
     html += &details(&format!("Batches: {}", rows.len()), &batches);
     html
-}
-
-/// A drawing; the batches behind it are in their table.
-fn day(chart: &Chart, id: &str) -> String {
-    format!(
-        "<figure class=\"plot\"><h3>{}</h3>{}<figcaption>{}</figcaption></figure>",
-        escape(&chart.title),
-        svg::inline(&chart.scene(), id),
-        escape(&chart.description)
-    )
 }
 
 fn at(unix_s: i64) -> String {

@@ -13,7 +13,8 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     if results.len() > 2 {
         return None;
     }
-    let heads = ["run", ">CPU", ">period", ">phase", "policy", "wait", "load", ">asked duration"];
+    let heads =
+        ["run", ">CPU", ">period", ">phase", "policy", "wait", "load", ">requested duration"];
     let rows: Vec<Vec<String>> =
         figures::runs(source.page).iter().map(|(name, run)| row(name, run)).collect();
     let mut body = String::new();

@@ -5,6 +5,7 @@
 mod axes;
 mod curve;
 mod day;
+mod front;
 mod histogram;
 mod time;
 mod times;
@@ -15,6 +16,7 @@ use crate::pages::{Page, Panel, Row};
 pub(crate) use axes::Axes;
 use axes::Size;
 pub(crate) use day::charts as by_day;
+pub(crate) use front::chart as front;
 pub(crate) use histogram::beyond;
 pub(crate) use times::Times;
 

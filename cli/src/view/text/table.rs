@@ -244,6 +244,7 @@ mod tests {
             late_share: None,
             reachable: None,
             extrapolated: None,
+            resumed: None,
         };
         let text = approach(&hops, None);
         assert_eq!(text, "sleeps of 141 µs at most, the last ends 20.0 µs early");

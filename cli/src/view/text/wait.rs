@@ -4,46 +4,40 @@ use super::{claims, head, verdict};
 use crate::format;
 use crate::report::{Report, StrategyRow, WaitBody};
 
-/// What the mark means.
-const FRONT: &str = "  * on the front: no other way is cheaper and has a lower p99\n";
+/// What the mark means, and the last column.
+const FRONT: &str = "  * on the front: no other way is cheaper and has a lower p99\n  quiet: 1 in \
+                     100 of a pure spin next to its turns, how quiet the machine was\n";
 
-/// A way with its parameters.
-fn shown(row: &StrategyRow) -> String {
-    let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), format::period);
-    match row.name.as_str() {
-        "fixed" => format!("fixed {}", ns(row.margin_ns)),
-        "hop" => format!("hop {} {}", ns(row.hop_ns), ns(row.margin_ns)),
-        other => format::plain(other),
-    }
-}
+/// A column: its head, its width, what it shows.
+type Column = (&'static str, usize, fn(&StrategyRow) -> String);
+
+const TYPICAL: Column = ("typical", 10, |row| format::ns(row.lateness_ns.p50));
+const HUNDREDTH: Column = ("1 in 100", 10, |row| format::ns(row.lateness_ns.p99));
+const THOUSANDTH: Column = ("1 in 1000", 11, |row| format::ns(row.lateness_ns.p99_9));
+const WORST: Column = ("worst", 10, |row| format::ns(row.lateness_ns.max));
+const CPU: Column = ("CPU", 7, |row| row.cpu_load.map_or_else(|| "-".to_owned(), format::share));
+const MISSED: Column = ("missed", 8, |row| format::count_or_dash(row.missed));
+const CYCLES: Column = ("n", 8, |row| format::count(row.releases));
+const QUIET: Column = ("quiet", 9, |row| format::ns(row.quiet_p99_ns));
+
+/// The columns of the ways of `--wait`, and those of a sweep.
+const PLAIN: [&Column; 6] = [&TYPICAL, &THOUSANDTH, &WORST, &CPU, &MISSED, &CYCLES];
+const SWEPT: [&Column; 6] = [&TYPICAL, &HUNDREDTH, &THOUSANDTH, &CPU, &CYCLES, &QUIET];
 
 /// The page.
 pub(super) fn page(report: &Report, body: &WaitBody) -> String {
     // A sweep has several rows of one name.
     let swept = body.strategies.iter().filter(|row| row.name == "fixed").count() > 1;
-    let (width, hundredth) = if swept { (18, 10) } else { (10, 0) };
-    let head = format!(
-        "  {:width$}{:>10}{:>hundredth$}{:>11}{:>10}{:>7}{:>10}\n",
-        "wait",
-        "typical",
-        if swept { "1 in 100" } else { "" },
-        "1 in 1000",
-        "worst",
-        "CPU",
-        "missed"
-    );
+    let shown_columns: &[&Column] = if swept { &SWEPT } else { &PLAIN };
+    let width = if swept { 17 } else { 9 };
+    let mut head = format!("  {:width$}", "wait");
+    shown_columns.iter().for_each(|(name, room, _)| head += &format!("{name:>room$}"));
+    head.push('\n');
     let rows = body.strategies.iter().map(|row| {
         let mark = if swept && row.on_front { "*" } else { " " };
-        format!(
-            " {mark}{:width$}{:>10}{:>hundredth$}{:>11}{:>10}{:>7}{:>10}\n",
-            if swept { shown(row) } else { format::plain(&row.name) },
-            format::ns(row.lateness_ns.p50),
-            if swept { format::ns(row.lateness_ns.p99) } else { String::new() },
-            format::ns(row.lateness_ns.p99_9),
-            format::ns(row.lateness_ns.max),
-            row.cpu_load.map_or_else(|| "-".to_owned(), format::share),
-            format::count_or_dash(row.missed),
-        )
+        let name = if swept { format::plain(&row.label()) } else { format::plain(&row.name) };
+        let cells = shown_columns.iter().map(|(_, room, of)| format!("{:>room$}", of(row)));
+        format!(" {mark}{name:width$}{}\n", cells.collect::<String>())
     });
     let rows: String = rows.collect();
     let advice = body.recommendation.as_ref();

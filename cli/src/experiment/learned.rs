@@ -1,0 +1,265 @@
+//! What adaptive waits learned, kept from one run to the next: one small file of this machine as it
+//! is set up now.
+//!
+//! It is checked and not believed: a wait that begins with it doubts it soon, and a file that is
+//! damaged, of another machine or of another setup is ignored. Nothing of it is needed: what fails
+//! here costs a message, never the run.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use punctual_core::time::Period;
+use punctual_core::wait::adaptive::LearnPhase;
+use punctual_core::wait::{Learned, WakePlan};
+use punctual_host::baseline::{MACHINE, SETUP, digest};
+use punctual_host::facts::MachineFacts;
+use punctual_host::identity::machine;
+use punctual_host::root::Root;
+use punctual_lab::periodic::{KnownWait, PeriodicPlan, RunOutcome, WaitKind};
+use punctual_os::process;
+use serde::{Deserialize, Serialize};
+
+use crate::output::{self, Dir, state_dir};
+
+/// The file.
+const NAME: &str = "learned.json";
+/// The version of its layout.
+const LAYOUT: u32 = 1;
+/// The most that is read, and the most waits that are kept: those that were learned last.
+const BYTES_MAX: u64 = 64 << 10;
+const WAITS_MAX: usize = 64;
+
+/// The file's content.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    tool: String,
+    layout: u32,
+    /// Of which machine, and of which of its setups.
+    #[serde(default)]
+    machine_id: Option<String>,
+    machine_digest: String,
+    setup_digest: String,
+    /// The oldest first.
+    waits: Vec<KeptWait>,
+}
+
+/// A wait that learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct KeptWait {
+    cpu: u32,
+    period_ns: u64,
+    /// The share of the CPU that it might take.
+    budget: f64,
+    hop_ns: u64,
+    hops: u32,
+    margin_ns: u64,
+    /// The share of late wakes that it reached, of how many.
+    late: f64,
+    cycles: u64,
+}
+
+/// What is kept for this machine, and where.
+#[derive(Debug, Default)]
+pub(super) struct LearnedStore {
+    /// `None` where no wait learns, or there is no place to keep it.
+    dir: Option<PathBuf>,
+    kept: Kept,
+    relearn: bool,
+}
+
+impl LearnedStore {
+    /// What is known for the waits of `plan`, here; with `relearn` none of it is gone on from.
+    pub(super) fn of(plan: &PeriodicPlan, here: &MachineFacts, relearn: bool) -> Self {
+        let learns = plan.streams.iter().any(|stream| {
+            let conditions = 0..plan.conditions.len();
+            conditions.into_iter().any(|at| budget(plan.wait(stream, at)).is_some())
+        });
+        let Some(dir) = directory().filter(|_| learns) else { return Self::default() };
+        let empty = Kept {
+            tool: "punctual".to_owned(),
+            layout: LAYOUT,
+            machine_id: machine(&Root::live()).value().cloned(),
+            machine_digest: digest(MACHINE, here),
+            setup_digest: digest(SETUP, here),
+            waits: Vec::new(),
+        };
+        let read = read(&dir, &empty).unwrap_or_else(|why| {
+            output::message(&format!(
+                "what adaptive waits learned before is ignored: {}: {why:#}",
+                dir.join(NAME).display()
+            ));
+            None
+        });
+        Self { dir: Some(dir), kept: read.unwrap_or(empty), relearn }
+    }
+
+    /// What waits begin with.
+    pub(super) fn known(&self) -> Vec<KnownWait> {
+        let kept = self.kept.waits.iter().filter(|_| !self.relearn);
+        kept.filter_map(KeptWait::known).collect()
+    }
+
+    /// Keeps what the waits of a run learned while no load ran.
+    pub(super) fn keep(mut self, plan: &PeriodicPlan, runs: &[RunOutcome]) {
+        let Some(dir) = &self.dir else { return };
+        let mut learned = false;
+        for (number, stream) in plan.streams.iter().enumerate() {
+            for (at, condition) in plan.conditions.iter().enumerate() {
+                let idle = condition.loads.is_empty();
+                let run = runs.get(plan.run(number, at)).filter(|_| idle);
+                let of = (stream.thread.pinned_to(), stream.period, plan.wait(stream, at));
+                let Some(wait) = run.and_then(|run| KeptWait::of(of, run)) else { continue };
+                self.kept.waits.retain(|other| !other.is_of_one_with(&wait));
+                self.kept.waits.push(wait);
+                learned = true;
+            }
+        }
+        if !learned {
+            return;
+        }
+        let surplus = self.kept.waits.len().saturating_sub(WAITS_MAX);
+        self.kept.waits.drain(..surplus);
+        if let Err(why) = write(dir, &self.kept) {
+            output::message(&format!("what the adaptive wait learned is not kept: {why:#}"));
+        }
+    }
+}
+
+impl KeptWait {
+    /// Of a run whose wait reaches its aim by what it learned, on a CPU of its own.
+    fn of((cpu, period, wait): (Option<u32>, Period, WaitKind), run: &RunOutcome) -> Option<Self> {
+        let learned = run.learned.filter(|of| of.phase != LearnPhase::Calibrating)?;
+        let WakePlan { hop_ns, hops, margin_ns } = learned.approach;
+        let (period_ns, budget) = (period.as_ns(), budget(wait)?);
+        let (late, cycles) = (learned.late, learned.cycles);
+        let of = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
+        learned.reachable.then_some(of)
+    }
+
+    /// Whether both are of a loop on the same CPU with the same period and budget.
+    fn is_of_one_with(&self, other: &Self) -> bool {
+        (self.cpu, self.period_ns, self.budget) == (other.cpu, other.period_ns, other.budget)
+    }
+
+    /// For a loop; `None` where it cannot be true.
+    fn known(&self) -> Option<KnownWait> {
+        let Self { cpu, period_ns, budget, hop_ns, hops, margin_ns, late, cycles } = *self;
+        let period = Period::from_ns(period_ns).filter(|_| margin_ns < period_ns)?;
+        let sound = (0.0..=1.0).contains(&budget) && (0.0..=1.0).contains(&late);
+        let learned = Learned {
+            phase: LearnPhase::Following,
+            approach: WakePlan { hop_ns, hops, margin_ns },
+            late,
+            cycles,
+            cpu: budget,
+            reachable: true,
+            extrapolated: false,
+            trials_late: 0,
+        };
+        sound.then_some(KnownWait { cpu, period, budget, learned })
+    }
+}
+
+/// The budget of a wait that learns.
+fn budget(wait: WaitKind) -> Option<f64> {
+    if let WaitKind::Adaptive(budget) = wait { Some(budget) } else { None }
+}
+
+/// Where the file is: the user's state, or the machine's.
+fn directory() -> Option<PathBuf> {
+    let machines = (process::euid() == 0).then(|| PathBuf::from("/var/lib"));
+    state_dir(machines).map(|dir| dir.join("punctual"))
+}
+
+/// What is kept in `dir`, as far as it is of the machine and setup of `here`; `None` where nothing
+/// is.
+fn read(dir: &std::path::Path, here: &Kept) -> Result<Option<Kept>> {
+    if !dir.is_dir() {
+        return Ok(None);
+    }
+    let Some(file) = Dir::open(dir)?.read(NAME).context("cannot be read")? else {
+        return Ok(None);
+    };
+    let mut text = String::new();
+    file.take(BYTES_MAX + 1).read_to_string(&mut text).context("not a file of learned waits")?;
+    if text.len() as u64 > BYTES_MAX {
+        bail!("not a file of learned waits: more than {} KiB", BYTES_MAX >> 10);
+    }
+    parse(&text, here).map(Some)
+}
+
+fn parse(text: &str, here: &Kept) -> Result<Kept> {
+    let kept: Kept = serde_json::from_str(text).context("not a file of learned waits")?;
+    if (kept.tool.as_str(), kept.layout) != ("punctual", LAYOUT) {
+        bail!("layout {}: this version reads layout {LAYOUT}", kept.layout);
+    }
+    if (&kept.machine_id, &kept.machine_digest) != (&here.machine_id, &here.machine_digest) {
+        bail!("learned on another machine");
+    }
+    if kept.setup_digest != here.setup_digest {
+        bail!("learned while this machine was set up differently");
+    }
+    if kept.waits.len() > WAITS_MAX {
+        bail!("{} waits: at most {WAITS_MAX} are kept", kept.waits.len());
+    }
+    Ok(kept)
+}
+
+fn write(dir: &std::path::Path, kept: &Kept) -> Result<()> {
+    let text = serde_json::to_string_pretty(kept)? + "\n";
+    Dir::make(dir)?.replace(NAME, text).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(period_ns: u64, margin_ns: u64) -> KeptWait {
+        let (hop_ns, hops, late, cycles) = (100_000, 1, 5e-4, 20_000);
+        KeptWait { cpu: 1, period_ns, budget: 0.1, hop_ns, hops, margin_ns, late, cycles }
+    }
+
+    fn kept(waits: Vec<KeptWait>) -> Kept {
+        Kept {
+            tool: "punctual".to_owned(),
+            layout: LAYOUT,
+            machine_id: Some("ab".to_owned()),
+            machine_digest: "cd".to_owned(),
+            setup_digest: "ef".to_owned(),
+            waits,
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_read_again_and_nothing_else() {
+        let all = kept(vec![wait(1_000_000, 20_000)]);
+        let text = serde_json::to_string(&all).expect("plain data");
+        assert_eq!(parse(&text, &all).expect("its own").waits, all.waits);
+        let refused = |here: &Kept, text: &str, word: &str| {
+            let why = format!("{:#}", parse(text, here).expect_err(word));
+            assert!(why.contains(word) && !why.contains('\n'), "{why}");
+        };
+        refused(&Kept { machine_digest: "x".to_owned(), ..kept(vec![]) }, &text, "another machine");
+        refused(
+            &Kept { setup_digest: "x".to_owned(), ..kept(vec![]) },
+            &text,
+            "set up differently",
+        );
+        refused(&all, &text.replace("\"layout\":1", "\"layout\":9"), "layout 9");
+        refused(&all, &text[..text.len() / 2], "not a file of learned waits");
+        refused(&all, "[]", "not a file of learned waits");
+        let many = kept(vec![wait(1_000_000, 20_000); WAITS_MAX + 1]);
+        refused(&all, &serde_json::to_string(&many).expect("plain data"), "at most 64");
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_no_knowledge() {
+        let known = wait(1_000_000, 20_000).known().expect("sound");
+        assert_eq!(known.learned.approach.margin_ns, 20_000);
+        assert_eq!((known.cpu, known.period.as_ns()), (1, 1_000_000));
+        assert!(wait(0, 0).known().is_none() && wait(1_000, 20_000).known().is_none());
+        let nan = KeptWait { budget: f64::NAN, ..wait(1_000_000, 20_000) };
+        assert!(nan.known().is_none());
+    }
+}

@@ -65,7 +65,7 @@ pub(crate) fn judged(
         question: (!loops.is_empty()).then(|| verdict::heading(question)),
         loops,
         advice: match facts {
-            Some(facts) if failing => advice::of(facts, rows),
+            Some(facts) if failing => advice::of(facts, rows, question.findings),
             _ => Vec::new(),
         },
     };

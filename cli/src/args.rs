@@ -21,7 +21,10 @@ pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
-pub(crate) use tune::{TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
+pub(crate) use tune::{
+    TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs, TuneStateArgs,
+    TuneVerifyArgs,
+};
 
 /// `punctual analyse`.
 #[derive(Debug, Args)]

@@ -5,7 +5,8 @@
 //! releasing, dispatching and waiting cost, compared with the ways of others ([`baseline`]).
 //! [`cost`]: what recording costs. [`spin_exit`]: the exit of a spin by a computed delay. [`load`]:
 //! what makes the machine busy meanwhile. [`quiet`]: the phase away from the tick. [`tasks`]: the
-//! file that names the tasks of a supervisor. [`waits`]: the ways to wait, by name.
+//! file that names the tasks of a supervisor. [`tuning`]: settings changed and put back. [`waits`]:
+//! the ways to wait, by name.
 #![forbid(unsafe_code)]
 
 pub mod baseline;
@@ -18,4 +19,5 @@ pub mod periodic;
 pub mod quiet;
 pub mod spin_exit;
 pub mod tasks;
+pub mod tuning;
 pub mod waits;

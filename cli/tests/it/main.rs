@@ -37,5 +37,6 @@ mod task;
 mod terminal;
 mod traced;
 mod tune;
+mod tune_apply;
 mod unprivileged;
 mod wait;

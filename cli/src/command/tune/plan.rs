@@ -3,7 +3,7 @@
 //!
 //! Reads and plans; changes nothing.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use punctual_host::plan::TuningPlan;
 use punctual_host::rules;
 
@@ -19,10 +19,7 @@ pub(crate) fn run(args: &TunePlanArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
     let json = Json::open(args.json.as_deref())?;
     let machine = Machine::read(&args.scope)?;
-    let online = machine.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
-    if args.scope.cpus.is_some() && online.difference(&machine.scope.cpus).is_empty() {
-        bail!("--cpus {}: no CPU is left for other tasks; online are {online}", machine.scope.cpus);
-    }
+    machine.leaves_cpus(&args.scope)?;
     let inputs = machine.inputs();
     let plan = TuningPlan::of(&inputs, &rules::judge(&inputs), &machine.root);
     let printed = Printed {

@@ -29,6 +29,7 @@ mod report;
 mod report_browser;
 mod run;
 mod run_signals;
+mod sched;
 mod signal_pairs;
 mod soak;
 mod support;

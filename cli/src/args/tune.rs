@@ -31,7 +31,8 @@ pub(crate) enum TuneCommand {
     /// The old value of each setting is on the disk before it is changed. What a setting shows
     /// afterwards is compared with what was written. Boot parameters are not changed.
     #[command(after_long_help = "Examples:\n\
-                       \x20 sudo punctual tune apply --cpus 3 --for servo")]
+                       \x20 sudo punctual tune apply --cpus 3 --for servo\n\
+                       \x20 sudo punctual tune apply --only scaling_governor")]
     Apply(TuneApplyArgs),
     /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
     Verify(TuneVerifyArgs),
@@ -54,6 +55,9 @@ pub(crate) struct StateArgs {
 pub(crate) struct TuneApplyArgs {
     #[command(flatten)]
     pub(crate) scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) only: Vec<String>,
     #[command(flatten)]
     pub(crate) state: StateArgs,
 }
@@ -111,6 +115,9 @@ pub(crate) struct TuneCheckArgs {
 pub(crate) struct TunePlanArgs {
     #[command(flatten)]
     pub(crate) scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) only: Vec<String>,
     /// How the plan is written
     #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
     pub(crate) format: FormatName,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use punctual_testkit::skip;
+
 use crate::support::{Dir, refused, run, stderr, stdout};
 
 /// The files of a directory with their bytes.
@@ -142,4 +144,51 @@ fn two_at_once_exclude_each_other() {
     }
     drop(journal);
     assert_eq!(laptop.tune("revert").status.code(), Some(0));
+}
+
+#[test]
+fn one_setting_alone_can_be_changed() {
+    let laptop = Laptop::new("tune-only");
+    let before = files(Path::new(&laptop.root));
+    let args = ["tune", "apply", "--only", "vm.swappiness", "--root", &laptop.root];
+    let out = run(args.into_iter().chain(["--state", laptop.state.as_str()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("1 settings changed, 0 refused"), "{}", stdout(&out));
+    let now = files(Path::new(&laptop.root));
+    let changed: Vec<_> = now.iter().filter(|(path, bytes)| before[*path] != **bytes).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    laptop.tune("revert");
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    let args = ["tune", "plan", "--only", "no.such", "--root", &laptop.root];
+    refused(&run(args), &["--only no.such", "no such setting"]);
+}
+
+/// On this machine itself: one harmless setting, which is put back.
+#[test]
+fn a_setting_of_this_machine_is_changed_and_put_back() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let path = "/proc/sys/vm/stat_interval";
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-live");
+    let state = dir.path("state").display().to_string();
+    let tune = |args: &[&str]| {
+        let out = run(["tune"].iter().chain(args).copied().chain(["--state", state.as_str()]));
+        (out.status.code(), stdout(&out) + &stderr(&out))
+    };
+    let (code, page) = tune(&["apply", "--only", "vm.stat_interval"]);
+    let during = fs::read_to_string(path).expect("readable");
+    let (reverted, after) = tune(&["revert"]);
+    assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}{after}");
+    // Another test machine may have a longer interval already, or a read-only /proc/sys.
+    match code {
+        Some(0) if before.trim().parse::<u32>().is_ok_and(|s| s < 10) => {
+            assert_eq!(during, "10\n", "{page}");
+            assert!(after.contains("/proc/sys/vm/stat_interval: "), "{after}");
+        }
+        Some(0) => assert_eq!(during, before, "{page}"),
+        _ => assert!(page.contains("refused"), "{page}"),
+    }
+    assert_eq!(reverted, Some(0), "{after}");
 }

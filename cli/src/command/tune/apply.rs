@@ -3,8 +3,6 @@
 //! Writes no file that the plan does not print, and changes nothing of the next boot.
 
 use anyhow::Result;
-use punctual_host::plan::TuningPlan;
-use punctual_host::rules;
 use punctual_lab::tuning::{self, AppliedStep, StepOutcome, WantedValue, active};
 
 use super::formats::Printed;
@@ -19,8 +17,7 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
     let mut journal = JournalFile::lock(&args.state.state)?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
-    let inputs = machine.inputs();
-    let plan = TuningPlan::of(&inputs, &rules::judge(&inputs), &machine.root);
+    let plan = machine.plan(&args.only)?;
     let printed = Printed {
         plan: &plan,
         cpus: &machine.scope.cpus,

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_host::facts::MachineFacts;
-use punctual_host::rules::{CpuScope, Inputs, Workload};
+use punctual_host::plan::TuningPlan;
+use punctual_host::rules::{self, CpuScope, Inputs, Workload};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{Root, identity, parse_cpus};
 use punctual_lab::tuning::MachineFiles;
@@ -84,6 +85,24 @@ impl Machine {
             );
         }
         Ok(())
+    }
+
+    /// What would be changed; of all that, only these settings where some are named.
+    fn plan(&self, only: &[String]) -> Result<TuningPlan> {
+        let inputs = self.inputs();
+        let verdicts = rules::judge(&inputs);
+        let known = |name: &&String| verdicts.iter().any(|of| of.knob == **name);
+        if let Some(name) = only.iter().find(|name| !known(name)) {
+            bail!(
+                "--only {}: no such setting; 'punctual tune check -v' lists them",
+                name.escape_debug()
+            );
+        }
+        let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
+        if !only.is_empty() {
+            plan.keep(only);
+        }
+        Ok(plan)
     }
 
     fn inputs(&self) -> Inputs<'_> {

@@ -4,8 +4,6 @@
 //! Reads and plans; changes nothing.
 
 use anyhow::Result;
-use punctual_host::plan::TuningPlan;
-use punctual_host::rules;
 
 use super::Machine;
 use super::formats::Printed;
@@ -20,8 +18,7 @@ pub(crate) fn run(args: &TunePlanArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
-    let inputs = machine.inputs();
-    let plan = TuningPlan::of(&inputs, &rules::judge(&inputs), &machine.root);
+    let plan = machine.plan(&args.only)?;
     let printed = Printed {
         plan: &plan,
         cpus: &machine.scope.cpus,

@@ -8,6 +8,7 @@ mod export;
 mod names;
 mod report;
 mod run;
+mod sched;
 mod tune;
 
 use std::path::PathBuf;
@@ -21,7 +22,11 @@ pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
-pub(crate) use tune::{TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
+pub(crate) use sched::{SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs};
+pub(crate) use tune::{
+    TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs, TuneStateArgs,
+    TuneVerifyArgs,
+};
 
 /// `punctual analyse`.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
-    ManArgs, ReportPageArgs, RunArgs, TaskCommand, TuneCommand,
+    ManArgs, ReportPageArgs, RunArgs, SchedCommand, TaskCommand, TuneCommand,
 };
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
@@ -67,6 +67,11 @@ pub(crate) enum Command {
     Task {
         #[command(subcommand)]
         command: TaskCommand,
+    },
+    /// Run commands with a real-time policy, show and change that of threads
+    Sched {
+        #[command(subcommand)]
+        command: SchedCommand,
     },
     /// Find settings of this machine that make loops late, or that do nothing; plan better ones
     Tune {

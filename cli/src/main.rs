@@ -65,6 +65,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Soak(args) => command::soak::run(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Task { command } => command::task::run(&command),
+        Command::Sched { command } => command::sched::run(&command),
         Command::Tune { command } => command::tune::run(&command),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),

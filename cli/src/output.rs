@@ -6,6 +6,7 @@
 
 mod dir;
 mod inputs;
+mod journal;
 mod messages;
 mod opened;
 mod pending;
@@ -21,6 +22,7 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
+pub(crate) use journal::JournalFile;
 pub(crate) use messages::{line, message, page};
 pub(crate) use opened::Opened;
 pub(crate) use punctual::drain::GrowingFile;

@@ -180,6 +180,14 @@ impl TuningPlan {
         plan
     }
 
+    /// Leaves only the changes of these knobs.
+    pub fn keep(&mut self, knobs: &[String]) {
+        let wanted = |knob: &String| knobs.contains(knob);
+        self.runtime.retain(|step| wanted(&step.knob));
+        self.boot.retain(|step| wanted(&step.knob));
+        self.by_hand.retain(|by_hand| wanted(&by_hand.knob));
+    }
+
     /// Whether nothing would change.
     pub fn is_empty(&self) -> bool {
         self.runtime.is_empty() && self.boot.is_empty()

@@ -6,8 +6,8 @@
 //! waiting cost, compared with the ways of others ([`baseline`]). [`cost`]: what recording costs.
 //! [`spin_exit`]: the exit of a spin by a computed delay. [`load`]: what makes the machine busy
 //! meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a
-//! stimulus. [`tasks`]: the file that names the tasks of a supervisor. [`waits`]: the ways to
-//! wait, by name.
+//! stimulus. [`tasks`]: the file that names the tasks of a supervisor. [`tuning`]: settings changed
+//! and put back. [`waits`]: the ways to wait, by name.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -22,4 +22,5 @@ pub mod quiet;
 pub mod response;
 pub mod spin_exit;
 pub mod tasks;
+pub mod tuning;
 pub mod waits;

@@ -26,6 +26,58 @@ pub(crate) enum TuneCommand {
                        \x20 punctual tune plan --cpus 2-3 --for servo\n\
                        \x20 punctual tune plan --cpus 3 --for polling --as grub")]
     Plan(TunePlanArgs),
+    /// Change the runtime settings of the plan, one at a time; 'tune revert' puts them back
+    ///
+    /// The old value of each setting is on the disk before it is changed. What a setting shows
+    /// afterwards is compared with what was written. Boot parameters are not changed.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual tune apply --cpus 3 --for servo\n\
+                       \x20 sudo punctual tune apply --only scaling_governor")]
+    Apply(TuneApplyArgs),
+    /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
+    Verify(TuneVerifyArgs),
+    /// Put back what was applied, byte for byte, unless it was changed since
+    Revert(TuneStateArgs),
+    /// Show what is applied and how it stands
+    Status(TuneStateArgs),
+}
+
+/// Where the journal of applied settings is.
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The directory of the journal
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/punctual")]
+    pub(crate) state: PathBuf,
+}
+
+/// `punctual tune apply`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneApplyArgs {
+    #[command(flatten)]
+    pub(crate) scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+/// `punctual tune verify`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneVerifyArgs {
+    #[command(flatten)]
+    pub(crate) scope: TuneScopeArgs,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+/// `punctual tune revert` and `status`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneStateArgs {
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
 }
 
 /// Which CPUs are tuned, for what, on which machine.
@@ -63,6 +115,9 @@ pub(crate) struct TuneCheckArgs {
 pub(crate) struct TunePlanArgs {
     #[command(flatten)]
     pub(crate) scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) only: Vec<String>,
     /// How the plan is written
     #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
     pub(crate) format: FormatName,

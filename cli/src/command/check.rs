@@ -90,7 +90,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let machine = Machine::of(args.root.root.as_deref())?;
     let (cpu, choice) = pick(args.cpu.as_deref(), &machine.here)?;
     let (turns, left_out) = turns(args, &machine.here);
-    let question = question(args);
+    let findings = machine.findings(cpu);
+    let question = Question { findings: Some(&findings), ..question(args) };
     let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here };
     plan.streams = streams(args, cpu)?;
     let duration = args.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
@@ -174,6 +175,7 @@ fn question(args: &CheckArgs) -> Question<'_> {
         purpose: requested.map(|of| of.purpose),
         command: Some(("punctual check", requested.map_or("", |of| of.option))),
         incomplete: false,
+        findings: None,
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod sched;
 pub(crate) mod schema;
 pub(crate) mod soak;
 pub(crate) mod task;

@@ -5,8 +5,13 @@
 use std::path::Path;
 
 use anyhow::Result;
+use punctual_host::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
+use punctual_host::rules::{self, Inputs};
+use punctual_host::settings::KernelSettings;
+
+use crate::report::Findings;
 
 /// What is known of both.
 pub(crate) struct Machine {
@@ -34,6 +39,15 @@ impl Machine {
             format!("the facts come from {}, the measurements from this machine", dir.display())
         });
         Ok(Self { root, facts, here, foreign })
+    }
+
+    /// What the rules about tuning find on a CPU.
+    pub(crate) fn findings(&self, cpu: u32) -> Findings {
+        let cpus = CpuList::single(cpu);
+        let settings = KernelSettings::collect(&self.root);
+        let inputs =
+            Inputs { facts: &self.facts, settings: &settings, cpus: &cpus, workload: None };
+        Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) }
     }
 
     /// Whether the facts are those of another machine.

@@ -1,9 +1,11 @@
-//! Why a loop is late, and what to do next, as far as facts at hand show it: a table of rules.
+//! Why a loop is late, and what to do next, as far as facts at hand show it.
 //!
-//! A rule states a fact of the machine or of the run, and a command that exists. It names no cause
-//! that it did not see.
+//! What a run shows is decided here; what can be tuned, by the rules of `host`. Each advice states
+//! a fact of the machine or of the run, and a command that exists. It names no cause that it did
+//! not see.
 
 use punctual_host::facts::MachineFacts;
+use punctual_host::rules::{KnobChange, KnobVerdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,16 +26,13 @@ const ADVICE_MAX: usize = 3;
 /// A loop that used this much of what real-time tasks may use came near it.
 const NEAR_BUDGET: f64 = 0.9;
 
-/// Clocks of the kernel that are read from a device or counted by interrupts.
-const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
-
-/// Leaving an idle state that takes as long as an ordinary wake matters.
-const IDLE_EXIT_US: u64 = 10;
+/// A gain below this is not worth a line here: `punctual tune check` has the rest.
+const GAIN_MIN: u8 = 4;
 
 /// One fact, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Advice {
-    /// "host", "load", "throttling", "clock", "CPU", "idle", "frequency", "memory".
+    /// "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
     pub(crate) topic: String,
     /// The fact.
     pub(crate) text: String,
@@ -41,7 +40,16 @@ pub(crate) struct Advice {
     pub(crate) command: Option<String>,
 }
 
-/// What rules look at.
+/// What the rules about tuning found on the CPUs that were measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// The CPUs, as the kernel lists them.
+    pub(crate) cpus: String,
+    /// All verdicts.
+    pub(crate) verdicts: Vec<KnobVerdict>,
+}
+
+/// What an advice is drawn from.
 pub(super) struct Seen<'a> {
     pub(super) facts: &'a MachineFacts,
     /// What the kernel granted; `None` where nothing was measured.
@@ -49,37 +57,31 @@ pub(super) struct Seen<'a> {
     pub(super) runs: &'a [Run],
     /// One for each load.
     pub(super) rows: &'a [LoadRow],
+    /// What the rules about tuning found; `None` where data were recorded elsewhere.
+    pub(super) findings: Option<&'a Findings>,
 }
 
-/// A fact in words, and a command about it.
-type Finding = (String, Option<&'static str>);
-
-/// What finds it.
-type Rule = fn(&Seen<'_>) -> Option<Finding>;
-
-/// The rules, the most telling first: each a topic and what it finds.
-const RULES: &[(&str, Rule)] = &[
-    ("host", host),
-    ("load", load),
-    ("throttling", throttling),
-    ("clock", clock),
-    ("CPU", cpu),
-    ("idle", idle),
-    ("frequency", frequency),
-    ("memory", memory),
-];
-
-/// What the rules find.
+/// What the run shows, then what the rules about tuning find, by what it would gain.
 pub(super) fn of(seen: &Seen<'_>) -> Vec<Advice> {
-    let found = RULES.iter().filter_map(|(topic, rule)| {
-        let (text, command) = rule(seen)?;
-        Some(Advice { topic: (*topic).into(), text, command: command.map(str::to_owned) })
-    });
-    found.take(ADVICE_MAX).collect()
+    let run = [host(seen), load(seen), throttling(seen)].into_iter().flatten();
+    let held = seen.session.is_some_and(|session| session.idle_states_held);
+    let all = seen.findings.into_iter().flat_map(|of| of.verdicts.iter().map(|v| (v, &of.cpus)));
+    let mut open: Vec<(&KnobVerdict, &String)> = all
+        .filter(|(of, _)| of.verdict.is_open() && of.gain >= GAIN_MIN)
+        // Idle states that were held off made this loop no later.
+        .filter(|(of, _)| !(held && of.id.starts_with("idle.")))
+        .collect();
+    open.sort_by_key(|(of, _)| std::cmp::Reverse(of.gain));
+    run.chain(open.into_iter().map(|(of, cpus)| of_rule(of, cpus))).take(ADVICE_MAX).collect()
+}
+
+fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
+    let command = command.map(ToOwned::to_owned);
+    Some(Advice { topic: topic.to_owned(), text: text.into(), command })
 }
 
 /// The host of a virtual machine, with the steal that the kernel counted during the runs.
-fn host(seen: &Seen<'_>) -> Option<Finding> {
+fn host(seen: &Seen<'_>) -> Option<Advice> {
     if !seen.facts.virtualization.is_guest() {
         return None;
     }
@@ -109,11 +111,11 @@ fn host(seen: &Seen<'_>) -> Option<Finding> {
             format!("the host took {taken} from {measured} (steal); {included}")
         }
     };
-    Some((text, Some("punctual measure noise")))
+    advice("host", text, Some("punctual measure noise"))
 }
 
 /// The load under which most were missed.
-fn load(seen: &Seen<'_>) -> Option<Finding> {
+fn load(seen: &Seen<'_>) -> Option<Advice> {
     let all: u64 = seen.rows.iter().map(|row| row.missed).sum();
     // Loops of several periods have a row each under the same load.
     let under = |load: &str| {
@@ -135,12 +137,12 @@ fn load(seen: &Seen<'_>) -> Option<Finding> {
             format::count(all)
         ),
     };
-    Some((text, None))
+    advice("load", text, None)
 }
 
 /// The share of the CPU that real-time tasks may use, where a loop came near it or a control group
 /// sets it.
-fn throttling(seen: &Seen<'_>) -> Option<Finding> {
+fn throttling(seen: &Seen<'_>) -> Option<Advice> {
     let budget = seen.facts.limits.rt_budget()?;
     let real_time = seen.runs.iter().filter(|run| run.setup.priority.is_some());
     let most = real_time.filter_map(|run| run.cpu_load).reduce(f64::max)?;
@@ -154,58 +156,24 @@ fn throttling(seen: &Seen<'_>) -> Option<Finding> {
         "real-time tasks{of} may use {share} of a CPU, and then stop for {gap}; the loop used \
          {used}"
     );
-    Some((text, None))
+    advice("throttling", text, None)
 }
 
-/// A clock that the kernel takes long to read.
-fn clock(seen: &Seen<'_>) -> Option<Finding> {
-    let source = seen.facts.clock.clocksource.value()?;
-    if !SLOW_CLOCKS.contains(&source.as_str()) {
-        return None;
-    }
-    let text = format!("the kernel keeps time by {source}, which takes long to read");
-    Some((text, Some("dmesg | grep -i clocksource")))
-}
-
-fn cpu(seen: &Seen<'_>) -> Option<Finding> {
-    let preemption = seen.facts.preemption.preemption.value();
-    let preemption = preemption.filter(|name| name.as_str() != "PREEMPT_RT");
-    let isolated = !seen.facts.isolation.isolated().is_empty();
-    let text = match (isolated, preemption) {
-        (false, Some(kernel)) => format!("no CPU is isolated, the kernel is {kernel}"),
-        (false, None) => "no CPU is isolated".to_owned(),
-        (true, Some(kernel)) => format!("the kernel is {kernel}"),
-        (true, None) => return None,
+/// A rule's finding: what was found, and the command that changes it.
+fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
+    let topic = match finding.id.split('.').next() {
+        Some("idle" | "frequency") => "frequency",
+        Some("memory") => "memory",
+        Some("boot" | "risks") => "setting",
+        _ => "CPU",
     };
-    Some((text, None))
-}
-
-/// Idle states that take long to leave, where they were not held off.
-fn idle(seen: &Seen<'_>) -> Option<Finding> {
-    if seen.session.is_none_or(|session| session.idle_states_held) {
-        return None;
-    }
-    let states = seen.facts.idle.idle_states.value()?;
-    let deepest = states.iter().filter(|of| !of.disabled).max_by_key(|of| of.exit_us)?;
-    let text = format!(
-        "idle states were not held off (/dev/cpu_dma_latency); leaving {} takes up to {} µs",
-        deepest.name, deepest.exit_us
-    );
-    (deepest.exit_us >= IDLE_EXIT_US).then_some((text, None))
-}
-
-fn frequency(seen: &Seen<'_>) -> Option<Finding> {
-    let governor = seen.facts.frequency.governor.value().filter(|word| *word != "performance")?;
-    let command = "echo performance | \
-                   sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
-    Some((format!("governor {governor}"), Some(command)))
-}
-
-fn memory(seen: &Seen<'_>) -> Option<Finding> {
-    let mode = seen.facts.memory.transparent_hugepages.value()?;
-    let command = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
-    let text = "transparent huge pages are always on".to_owned();
-    (mode == "always").then_some((text, Some(command)))
+    let command = match finding.changes.as_slice() {
+        [KnobChange::Write { path, value }] => Some(format!("echo {value} | sudo tee {path}")),
+        [] => None,
+        [..] => Some(format!("punctual tune plan --cpus {cpus}")),
+    };
+    let text = format!("{}: {}", finding.knob, finding.found);
+    Advice { topic: topic.to_owned(), text, command }
 }
 
 #[cfg(test)]
@@ -213,18 +181,18 @@ mod tests {
     use std::path::Path;
 
     use punctual_analysis::recording::{Recording, RecordingConfig};
-    use punctual_host::fact::Fact;
-    use punctual_host::facts::IdleState;
+    use punctual_host::cpulist::CpuList;
     use punctual_host::root::Root;
+    use punctual_host::rules::{self, Inputs};
+    use punctual_host::settings::KernelSettings;
 
     use super::super::run::Setup;
     use super::*;
 
-    /// The facts of a captured guest.
-    fn guest() -> MachineFacts {
+    /// A captured machine.
+    fn root(name: &str) -> Root {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
-        let root = Root::captured(Path::new(dir).join("firecracker-guest-2cpu")).expect("there");
-        MachineFacts::collect(&root)
+        Root::captured(Path::new(dir).join(name)).expect("a machine")
     }
 
     fn run(period_ns: u64, steal_ns: Option<u64>, cpu_load: f64) -> Run {
@@ -235,21 +203,48 @@ mod tests {
         Run { steal_ns, cpu_load, ..Run::recorded("idle".to_owned(), setup, figures) }
     }
 
-    fn found(facts: &MachineFacts, runs: &[Run], held: bool) -> Vec<(String, String)> {
-        let session = Session { memory_locked: true, idle_states_held: held, refused: Vec::new() };
-        let seen = Seen { facts, session: Some(&session), runs, rows: &[] };
-        let all = RULES.iter().filter_map(|(topic, rule)| Some(((*topic).into(), rule(&seen)?.0)));
-        all.collect()
+    fn session(idle_states_held: bool) -> Session {
+        Session { memory_locked: true, idle_states_held, refused: Vec::new() }
     }
 
-    fn text(found: &[(String, String)], topic: &str) -> Option<String> {
-        found.iter().find(|(of, _)| of == topic).map(|(_, text)| text.clone())
+    fn text(found: Option<Advice>) -> String {
+        found.map(|advice| advice.text).unwrap_or_default()
+    }
+
+    #[test]
+    fn at_most_three_and_first_what_gains_most() {
+        let root = root("laptop-intel-pstate");
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let cpus = CpuList::single(7);
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+        let findings = Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) };
+        let given = |session: &Session, findings| {
+            let session = Some(session);
+            of(&Seen { facts: &facts, session, runs: &[], rows: &[], findings })
+        };
+        let all = given(&session(false), Some(&findings));
+        let texts: Vec<&str> = all.iter().map(|advice| advice.text.as_str()).collect();
+        assert_eq!(all.len(), ADVICE_MAX, "{texts:?}");
+        assert!(texts[0].starts_with("PREEMPT_RT: "), "{texts:?}");
+        assert!(texts[1..].iter().any(|text| text.contains("C10 (750 µs)")), "{texts:?}");
+        let idle = all.iter().find(|advice| advice.topic == "frequency").expect("idle states");
+        let command = idle.command.as_deref().expect("one file");
+        assert!(
+            command
+                .ends_with("sudo tee /sys/devices/system/cpu/cpu7/power/pm_qos_resume_latency_us")
+        );
+        assert!(given(&session(false), None).is_empty(), "recorded data have no settings");
+        let held = given(&session(true), Some(&findings));
+        assert!(held.iter().all(|advice| !advice.text.contains("C10")), "{held:?}");
     }
 
     #[test]
     fn steal_of_loops_that_ran_at_once_is_counted_once() {
-        let facts = guest();
-        let host = |runs: &[Run]| text(&found(&facts, runs, true), "host").expect("a guest");
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let facts = &facts;
+        let host = |runs: &[Run]| {
+            text(host(&Seen { facts, session: None, runs, rows: &[], findings: None }))
+        };
         let (ms, us) = (1_000_000, 1_000);
         // Idle and under load come one after the other; two periods run at once.
         let pair = |period| [run(period, Some(20 * ms), 0.1), run(period, Some(100 * ms), 0.1)];
@@ -260,17 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_matter_in_this_run_is_no_advice() {
-        let mut facts = guest();
-        let state = |exit_us| IdleState { name: "C6".to_owned(), exit_us, disabled: false };
-        facts.idle.idle_states = Fact::known(vec![state(2), state(133)], "captured");
-        facts.clock.clocksource = Fact::known("hpet".to_owned(), "captured");
-        let all = found(&facts, &[run(1_000_000, None, 0.94)], false);
-        assert!(text(&all, "idle").is_some_and(|text| text.contains("C6 takes up to 133 µs")));
-        assert!(text(&all, "clock").is_some_and(|text| text.contains("by hpet")));
-        assert!(text(&all, "throttling").is_some_and(|text| text.contains("used 94 %")), "{all:?}");
-        facts.clock.clocksource = Fact::known("tsc".to_owned(), "captured");
-        let none = found(&facts, &[run(1_000_000, None, 0.2)], true);
-        assert!(["idle", "clock", "throttling"].iter().all(|topic| text(&none, topic).is_none()));
+    fn throttling_is_advice_where_a_loop_came_near_it() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let near = |share| {
+            let runs = [run(1_000_000, None, share)];
+            let (facts, runs) = (&facts, runs.as_slice());
+            text(throttling(&Seen { facts, session: None, runs, rows: &[], findings: None }))
+        };
+        assert!(near(0.94).contains("used 94 %"), "{}", near(0.94));
+        assert_eq!(near(0.2), "");
     }
 }

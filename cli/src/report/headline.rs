@@ -68,8 +68,8 @@ pub(crate) fn judged(
         loops,
         advice: match &envelope.machine {
             Some(facts) if failing => {
-                let session = envelope.session.as_ref();
-                advice::of(&Seen { facts, session, runs: &runs, rows })
+                let (session, findings) = (envelope.session.as_ref(), question.findings);
+                advice::of(&Seen { facts, session, runs: &runs, rows, findings })
             }
             _ => Vec::new(),
         },

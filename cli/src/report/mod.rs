@@ -26,7 +26,7 @@ use punctual_host::facts::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use advice::{Advice, NOTE_GUEST, NOTE_ORDINARY};
+pub(crate) use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
 pub(crate) use approach::Approach;
 pub(crate) use body::{
     Body, CheckBody, CompareBody, ExecutiveBody, Judged, LoopsBody, PeriodicBody, Recording,

@@ -9,6 +9,7 @@ use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stand
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::advice::Findings;
 use super::run::Run;
 use crate::format;
 
@@ -71,6 +72,8 @@ pub(crate) struct Question<'a> {
     pub(crate) command: Option<(&'a str, &'a str)>,
     /// Whether the run ended early.
     pub(crate) incomplete: bool,
+    /// What the rules about tuning found; `None` for recorded data.
+    pub(crate) findings: Option<&'a Findings>,
 }
 
 impl Question<'_> {

@@ -2,21 +2,16 @@
 //!
 //! Reads and judges; changes nothing.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use punctual_host::rules::{self, RuleVerdict};
 
-use super::Machine;
+use super::{Machine, WATCH};
 use crate::args::TuneCheckArgs;
 use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::body::TuneBody;
 use crate::report::{Envelope, Report};
 use crate::view;
-
-/// How long interrupts are watched: those of a network that is in use arrive many times.
-const WATCH: Duration = Duration::from_secs(1);
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &TuneCheckArgs) -> Result<Exit> {

@@ -1,26 +1,57 @@
-//! `punctual tune`: what of a machine's settings is wrong, and what would change it.
+//! `punctual tune`: what of a machine's settings is wrong, what would change it, changing it and
+//! putting it back.
 //!
-//! Rules and plans are `host`'s; here they meet arguments and pages.
+//! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
+mod apply;
 mod check;
 pub(crate) mod formats;
 mod plan;
+mod revert;
+mod verify;
 
-use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
 use punctual_host::facts::MachineFacts;
-use punctual_host::rules::{CpuScope, Inputs, Workload};
+use punctual_host::plan::TuningPlan;
+use punctual_host::rules::{self, CpuScope, Inputs, Workload};
 use punctual_host::settings::KernelSettings;
-use punctual_host::{Root, parse_cpus};
+use punctual_host::{Root, identity, parse_cpus};
+use punctual_lab::tuning::MachineFiles;
 
-use crate::args::{TuneCommand, TuneScopeArgs};
+use crate::args::{RootArgs, TuneCommand, TuneScopeArgs};
 use crate::exit::Exit;
+use crate::{format, output};
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {
     match command {
         TuneCommand::Check(args) => check::run(args),
         TuneCommand::Plan(args) => plan::run(args),
+        TuneCommand::Apply(args) => apply::run(args),
+        TuneCommand::Verify(args) => verify::run(args),
+        TuneCommand::Revert(args) => revert::run(args),
+        TuneCommand::Status(args) => revert::status(args),
     }
+}
+
+/// Shows a line at once. Nobody may be reading any more: what is being done goes on.
+fn show(line: impl AsRef<str>) {
+    let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
+}
+
+/// How long interrupts are watched: those of a network that is in use arrive many times.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// The settings of this machine, or of a captured one.
+fn files_of(args: &RootArgs) -> MachineFiles {
+    args.root.as_deref().map_or_else(MachineFiles::live, MachineFiles::below)
+}
+
+/// The boot whose settings a journal is about; a captured machine has one for ever.
+fn boot_of(root: &Root) -> String {
+    identity::boot(root).value().cloned().unwrap_or_else(|| "unknown boot".to_owned())
 }
 
 /// A machine with the CPUs that are tuned.
@@ -42,6 +73,36 @@ impl Machine {
         let scope = CpuScope::of(requested.transpose()?, &facts);
         let settings = KernelSettings::collect(&root);
         Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
+    }
+
+    /// That CPUs which were named leave one for the other tasks.
+    fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
+        let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+        if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
+            bail!(
+                "--cpus {}: no CPU is left for other tasks; online are {online}",
+                self.scope.cpus
+            );
+        }
+        Ok(())
+    }
+
+    /// What would be changed; of all that, only these settings where some are named.
+    fn plan(&self, only: &[String]) -> Result<TuningPlan> {
+        let inputs = self.inputs();
+        let verdicts = rules::judge(&inputs);
+        let known = |name: &&String| verdicts.iter().any(|of| of.knob == **name);
+        if let Some(name) = only.iter().find(|name| !known(name)) {
+            bail!(
+                "--only {}: no such setting; 'punctual tune check -v' lists them",
+                name.escape_debug()
+            );
+        }
+        let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
+        if !only.is_empty() {
+            plan.keep(only);
+        }
+        Ok(plan)
     }
 
     fn inputs(&self) -> Inputs<'_> {

@@ -3,9 +3,7 @@
 //!
 //! Reads and plans; changes nothing.
 
-use anyhow::{Result, bail};
-use punctual_host::plan::TuningPlan;
-use punctual_host::rules;
+use anyhow::Result;
 
 use super::Machine;
 use super::formats::Printed;
@@ -19,12 +17,8 @@ pub(crate) fn run(args: &TunePlanArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
     let json = Json::open(args.json.as_deref())?;
     let machine = Machine::read(&args.scope)?;
-    let online = machine.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
-    if args.scope.cpus.is_some() && online.difference(&machine.scope.cpus).is_empty() {
-        bail!("--cpus {}: no CPU is left for other tasks; online are {online}", machine.scope.cpus);
-    }
-    let inputs = machine.inputs();
-    let plan = TuningPlan::of(&inputs, &rules::judge(&inputs), &machine.root);
+    machine.leaves_cpus(&args.scope)?;
+    let plan = machine.plan(&args.only)?;
     let printed = Printed {
         plan: &plan,
         cpus: &machine.scope.cpus,

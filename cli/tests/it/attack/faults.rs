@@ -53,6 +53,7 @@ const HARMLESS: &str = "\
     restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity sched_getattr \
     sched_getparam sched_getscheduler sched_setaffinity sched_setattr sched_setscheduler \
     sched_yield set_robust_list set_tid_address setpriority sigaltstack statfs fstatfs statx \
+    syslog \
     sysinfo tgkill uname wait4 waitid";
 
 /// Where a fault hits: which command, which call, which one of them.

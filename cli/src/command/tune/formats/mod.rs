@@ -87,7 +87,7 @@ impl ValueEnum for FormatName {
 
 impl Printed<'_> {
     /// The files that are written, with their values; the value of now beside them.
-    fn writes(&self) -> impl Iterator<Item = (&PlanStep, &str, &str)> {
+    pub(super) fn writes(&self) -> impl Iterator<Item = (&PlanStep, &str, &str)> {
         self.plan.runtime.iter().filter_map(|step| match &step.change {
             KnobChange::Write { path, value } => Some((step, path.as_str(), value.as_str())),
             _ => None,
@@ -95,7 +95,7 @@ impl Printed<'_> {
     }
 
     /// The CPUs of a partition, where one is made.
-    fn partition(&self) -> Option<&str> {
+    pub(super) fn partition(&self) -> Option<&str> {
         self.plan.runtime.iter().find_map(|step| match &step.change {
             KnobChange::Partition { cpus } => Some(cpus.as_str()),
             _ => None,

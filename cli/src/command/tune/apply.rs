@@ -1,0 +1,70 @@
+//! `punctual tune apply`: the runtime settings of a plan, written one at a time, journal first.
+//!
+//! Writes no file that the plan does not print, and changes nothing of the next boot.
+
+use anyhow::Result;
+use punctual_lab::tuning::{self, AppliedStep, StepOutcome, WantedValue, active};
+
+use super::formats::Printed;
+use super::{Machine, boot_of, files_of, show};
+use crate::args::TuneApplyArgs;
+use crate::exit::Exit;
+use crate::format;
+use crate::output::JournalFile;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
+    let mut journal = JournalFile::lock(&args.state.state)?;
+    let machine = Machine::read(&args.scope)?;
+    machine.leaves_cpus(&args.scope)?;
+    let plan = machine.plan(&args.only)?;
+    let printed = Printed {
+        plan: &plan,
+        cpus: &machine.scope.cpus,
+        why: &machine.scope.why,
+        now: machine.settings.command_line.value(),
+    };
+    let wanted: Vec<WantedValue> = printed
+        .writes()
+        .map(|(_, path, value)| WantedValue { path: path.to_owned(), value: value.to_owned() })
+        .collect();
+    let mut files = files_of(&args.scope.root);
+    let (mut changed, mut failed) = (0, 0);
+    let done = tuning::apply(&wanted, &mut files, &mut journal, &boot_of(&machine.root), |step| {
+        match step.outcome {
+            StepOutcome::Applied => changed += 1,
+            StepOutcome::Already => {}
+            _ => failed += 1,
+        }
+        show(words(&step));
+    });
+    let undo = format::command("punctual tune revert");
+    show(format!("{changed} settings changed, {failed} refused; to undo: {undo}"));
+    done?;
+    let rest = [
+        (!plan.boot.is_empty()).then_some("boot parameters"),
+        printed.partition().map(|_| "an isolated partition"),
+        (!plan.by_hand.is_empty()).then_some("what is left to a person"),
+    ];
+    let rest: Vec<&str> = rest.into_iter().flatten().collect();
+    if !rest.is_empty() {
+        let plan = format::command(&format!("punctual tune plan --cpus {}", machine.scope.cpus));
+        show(format!("not applied: {}; see {plan}", rest.join(", ")));
+    }
+    Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+fn words(step: &AppliedStep) -> String {
+    let WantedValue { path, value } = &step.wanted;
+    match &step.outcome {
+        StepOutcome::Applied => format!("{path}: {value}"),
+        StepOutcome::Already => format!("{path}: {value} already"),
+        StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),
+        StepOutcome::Refused(why) => format!("{path}: {value} refused: {why}"),
+        StepOutcome::Lies { shows, restored } => {
+            let back =
+                if *restored { "the old value is back" } else { "the old value is not back" };
+            format!("{path}: wrote {value}, it shows {}; {back}", active(shows))
+        }
+    }
+}

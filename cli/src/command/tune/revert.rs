@@ -1,0 +1,87 @@
+//! `punctual tune revert` and `status`: what was applied, and putting it back.
+//!
+//! Writes only settings of the journal that still are as they were left.
+
+use anyhow::Result;
+use punctual_lab::tuning::{self, JournalEntry, KnobFiles, RevertOutcome, TuningJournal, active};
+
+use super::{boot_of, files_of, show};
+use crate::args::TuneStateArgs;
+use crate::exit::Exit;
+use crate::output::JournalFile;
+
+/// Runs `revert`.
+pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {
+    if JournalFile::read(&args.state.state)?.is_none_or(|bytes| bytes.is_empty()) {
+        show("nothing is applied");
+        return Ok(Exit::Fine);
+    }
+    let mut journal = JournalFile::lock(&args.state.state)?;
+    let root = super::super::root(args.root.root.as_deref())?;
+    let (mut restored, mut left) = (0, 0);
+    let boot = boot_of(&root);
+    if earlier_boot(&TuningJournal::load(&mut journal)?, &boot) {
+        show("the machine was restarted since: its settings are those of the boot");
+    }
+    tuning::revert(&mut files_of(&args.root), &mut journal, &boot, |step| {
+        match step.outcome {
+            RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
+            _ => left += 1,
+        }
+        show(words(&step.entry, &step.outcome));
+    })?;
+    show(format!("{restored} settings are as before, {left} are not"));
+    Ok(if left == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+/// Runs `status`.
+pub(crate) fn status(args: &TuneStateArgs) -> Result<Exit> {
+    let bytes = JournalFile::read(&args.state.state)?.unwrap_or_default();
+    let journal = TuningJournal::parse(&bytes)?;
+    let root = super::super::root(args.root.root.as_deref())?;
+    if journal.entries.is_empty() {
+        show("nothing is applied");
+    } else if earlier_boot(&journal, &boot_of(&root)) {
+        show("the machine was restarted since: nothing of the journal is in effect");
+    } else {
+        let files = files_of(&args.root);
+        for entry in &journal.entries {
+            show(standing(entry, &files));
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// Whether a journal is of a boot before this one.
+fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
+    !journal.entries.is_empty() && journal.boot != boot
+}
+
+/// How a setting stands now.
+pub(super) fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
+    let JournalEntry { path, old, new, .. } = entry;
+    let change = format!("{path}: {} -> {new}", active(old));
+    match files.read(path).map(|now| tuning::state(entry, &now)) {
+        Ok(RevertOutcome::Restored) => change,
+        Ok(RevertOutcome::AsBefore) => format!("{change}: as before"),
+        Ok(RevertOutcome::Changed { now }) => format!("{change}: changed since to {now}"),
+        Ok(_) => format!("{change}: unknown"),
+        Err(why) => format!("{change}: cannot read it: {why}"),
+    }
+}
+
+fn words(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
+    let (path, old) = (&entry.path, active(&entry.old));
+    match outcome {
+        RevertOutcome::Restored => format!("{path}: {old}"),
+        RevertOutcome::AsBefore => format!("{path}: {old} already"),
+        RevertOutcome::Changed { now } => {
+            format!("{path}: left at {now}: changed since by somebody else; it was {old}")
+        }
+        RevertOutcome::Gone => format!("{path}: no longer there"),
+        RevertOutcome::Refused(why) => format!("{path}: {old} refused: {why}; try again later"),
+        RevertOutcome::Differs { now } => {
+            format!("{path}: wrote {old}, it shows {}; try again later", active(now))
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The journal of `punctual tune`: a file that is locked, added to and synced.
+//!
+//! It has one place and is never replaced: what it says must be on the disk before a setting is
+//! changed.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use punctual_lab::tuning::TuningStore;
+use punctual_os::lock;
+
+use super::Dir;
+
+/// Its name in the directory of the program's state.
+const NAME: &str = "tune.journal";
+
+/// The most that is read of it: some thousand settings.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// The journal, open and locked.
+#[derive(Debug)]
+pub(crate) struct JournalFile(File);
+
+impl JournalFile {
+    /// Opens it in `directory`, which is made if necessary, and locks it.
+    ///
+    /// # Errors
+    /// Where it cannot be written, or another process has it.
+    pub(crate) fn lock(directory: &Path) -> Result<Self> {
+        let dir = Dir::make(directory)?;
+        let file = dir.shared(NAME)?;
+        if !lock::try_exclusive(file.as_raw_fd())
+            .map_err(|why| io::Error::from_raw_os_error(why.0))?
+        {
+            bail!("another 'punctual tune' is changing settings; wait until it has ended");
+        }
+        // Its name, where it is new.
+        dir.sync();
+        Ok(Self(file))
+    }
+
+    /// What is in it, without a lock; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Vec<u8>>> {
+        if !directory.exists() {
+            return Ok(None);
+        }
+        let shown = directory.join(NAME);
+        let file = Dir::open(directory)?.read(NAME);
+        let file = file.with_context(|| format!("cannot read {}", shown.display()))?;
+        let bytes = file.map(|file| all_of(&file)).transpose();
+        bytes.with_context(|| format!("cannot read {}", shown.display()))
+    }
+}
+
+fn all_of(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl TuningStore for JournalFile {
+    fn load(&mut self) -> io::Result<Vec<u8>> {
+        self.0.seek(SeekFrom::Start(0))?;
+        all_of(&self.0)
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        self.0.seek(SeekFrom::End(0))?;
+        self.0.write_all(line)?;
+        self.0.sync_all()
+    }
+
+    fn cut(&mut self, length: usize) -> io::Result<()> {
+        self.0.set_len(length as u64)?;
+        self.0.sync_all()
+    }
+}

@@ -1,0 +1,120 @@
+//! `punctual sched`: commands and threads get what was requested, or the reason why not.
+
+use std::process::{Child, Command, Stdio};
+
+use punctual_testkit::skip;
+
+use crate::support::{refused, run, stderr, stdout};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
+
+/// A process that ends when the test does.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn new(command: &str) -> Self {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(sh.spawn().expect("a shell"))
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Waits for its first line.
+    fn ready(&mut self) {
+        use std::io::BufRead as _;
+        let mut line = String::new();
+        let out = self.0.stdout.as_mut().expect("a pipe");
+        std::io::BufReader::new(out).read_line(&mut line).expect("it writes");
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // Closing its input ends what it runs.
+        drop(self.0.stdin.take());
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+#[test]
+fn a_command_gets_nice_value_cpu_and_exit_status() {
+    let script = "cut -d' ' -f19 /proc/self/stat; grep Cpus_allowed_list /proc/self/status; exit 7";
+    let out =
+        run(["sched", "run", "--other", "--nice", "19", "--cpu", "0", "--", "sh", "-c", script]);
+    assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
+    let shown = stdout(&out);
+    assert!(shown.starts_with("19\n") && shown.ends_with(":\t0\n"), "{shown}");
+    let absent = run(["sched", "run", "--other", "--", "/no/such/program"]);
+    refused(&absent, &["cannot run /no/such/program"]);
+}
+
+#[test]
+fn a_command_and_what_it_starts_get_a_real_time_policy() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let show = format!("{PROGRAM} sched show $$; (exec {PROGRAM} sched show $$)");
+    let out = run(["sched", "run", "--fifo", "3", "--cpu", "0", "--", "sh", "-c", &show]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(stdout(&out).matches("SCHED_FIFO 3 ").count(), 2, "{}", stdout(&out));
+    let out = run(["sched", "run", "--rr", "3", "--reset-on-fork", "--", "sh", "-c", &show]);
+    assert!(stdout(&out).contains("SCHED_RR 3, reset "), "{}", stdout(&out));
+    let show = format!("exec {PROGRAM} sched show $$");
+    let out = run(["sched", "run", "--deadline", "10ms:100ms", "--", "sh", "-c", &show]);
+    let shown = stdout(&out) + &stderr(&out);
+    let said =
+        ["SCHED_DEADLINE 10 ms:100 ms:100 ms", "refused: "].iter().any(|w| shown.contains(w));
+    assert!(said, "{shown}");
+}
+
+#[test]
+fn a_refusal_names_the_reason_and_the_way_out() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let inner = format!("exec {PROGRAM} sched run --fifo 80 -- true");
+    let args = ["sched", "run", "--user", "nobody", "--other", "--", "sh", "-c"];
+    let out = run(args.into_iter().chain(["id -un; id -Gn; umask >/dev/null; exit 3"]));
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    assert!(stdout(&out).starts_with("nobody\nnogroup"), "{}", stdout(&out));
+    let out = run(args.into_iter().chain([inner.as_str()]));
+    refused(&out, &["SCHED_FIFO 80 refused", "RLIMIT_RTPRIO", "limits.d"]);
+}
+
+#[test]
+fn threads_and_children_of_a_process_are_changed_and_shown() {
+    let mut sleeper = Sleeper::new("exec 3<&0; cat <&3 & echo ready; wait");
+    sleeper.ready();
+    let pid = sleeper.pid();
+    let out = run(["sched", "set", "--other", "--nice", "11", "--children", &pid]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(stdout(&out), "2 of 2 threads changed\n");
+    let shown = stdout(&run(["sched", "show", &pid]));
+    assert!(shown.contains("SCHED_OTHER, nice 11"), "{shown}");
+    let out = run(["sched", "set", "--cpu", "0", "--threads", &pid]);
+    assert_eq!(stdout(&out), "1 of 1 threads changed\n", "{}", stderr(&out));
+    let shown = stdout(&run(["sched", "show", &pid]));
+    assert!(shown.trim_end().ends_with(" 0"), "{shown}");
+    let all = run(["sched", "show"]);
+    assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    refused(&run(["sched", "run", "--", "true"]), &["nothing to set", "--fifo"]);
+    refused(&run(["sched", "run", "--fifo", "100", "--", "true"]), &["100", "1..=99"]);
+    refused(&run(["sched", "run", "--fifo", "1", "--rr", "2", "--", "true"]), &["--rr"]);
+    refused(&run(["sched", "run", "--deadline", "2ms:1ms", "--", "true"]), &["in that order"]);
+    refused(&run(["sched", "run", "--cpu", "9999", "--", "true"]), &["--cpu 9999"]);
+    refused(&run(["sched", "run", "--reset-on-fork", "--cpu", "0", "--", "true"]), &["policy"]);
+    refused(
+        &run(["sched", "run", "--user", "no such", "--other", "--", "true"]),
+        &["no such user"],
+    );
+    refused(&run(["sched", "set", "--other", "4194305"]), &["no such thread"]);
+    refused(&run(["sched", "show", "4194305"]), &["no process 4194305 runs"]);
+}

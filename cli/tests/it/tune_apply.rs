@@ -1,0 +1,194 @@
+//! `punctual tune apply`, `verify`, `revert`, `status`: on directories that stand for machines.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use punctual_testkit::skip;
+
+use crate::support::{Dir, refused, run, stderr, stdout};
+
+/// The files of a directory with their bytes.
+fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(under).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.display().to_string(), fs::read(&path).expect("readable"));
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("writable");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let (path, there) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &there);
+        } else {
+            fs::copy(&path, &there).expect("copied");
+        }
+    }
+}
+
+/// A directory that stands for the laptop of the fixtures, and one for the journal.
+struct Laptop {
+    _dir: Dir,
+    root: String,
+    state: String,
+}
+
+impl Laptop {
+    fn new(name: &str) -> Self {
+        let dir = Dir::new(name);
+        let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        let root = dir.path("machine");
+        copy(&Path::new(machines).join("laptop-intel-pstate"), &root);
+        let state = dir.path("state").display().to_string();
+        Self { _dir: dir, root: root.display().to_string(), state }
+    }
+
+    fn tune(&self, command: &str) -> std::process::Output {
+        run(["tune", command, "--root", &self.root, "--state", &self.state])
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(Path::new(&self.root).join(path)).expect("readable")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::write(Path::new(&self.root).join(path), text).expect("writable");
+    }
+}
+
+const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+#[test]
+fn what_was_applied_is_shown_verified_and_put_back_exactly() {
+    let laptop = Laptop::new("tune-apply");
+    let before = files(Path::new(&laptop.root));
+    assert!(stdout(&laptop.tune("status")).contains("nothing is applied"));
+    let applied = laptop.tune("apply");
+    assert_eq!(applied.status.code(), Some(0), "{}{}", stdout(&applied), stderr(&applied));
+    assert_eq!(laptop.text(SWAPPINESS), "10\n");
+    assert_eq!(laptop.text(HUGE_PAGES), "madvise\n");
+    let page = stdout(&applied);
+    assert!(page.contains("swappiness: 10\n") && page.contains("not applied: "), "{page}");
+    let status = stdout(&laptop.tune("status"));
+    assert!(status.contains("/proc/sys/vm/swappiness: 60 -> 10\n"), "{status}");
+    // Its command line has parameters that do nothing: that is not in effect.
+    let verified = laptop.tune("verify");
+    let page = stdout(&verified);
+    assert_eq!(verified.status.code(), Some(1), "{page}");
+    assert!(page.contains("/proc/sys/vm/swappiness: in effect\n"), "{page}");
+    assert!(page.contains("preempt: no-effect: preempt=none"), "{page}");
+    let again = stdout(&laptop.tune("apply"));
+    assert!(again.contains("0 settings changed"), "{again}");
+    let reverted = laptop.tune("revert");
+    assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    assert!(stdout(&laptop.tune("revert")).contains("nothing is applied"));
+}
+
+#[test]
+fn what_somebody_else_changed_is_left() {
+    let laptop = Laptop::new("tune-changed");
+    laptop.tune("apply");
+    laptop.write(SWAPPINESS, "33\n");
+    assert!(stdout(&laptop.tune("status")).contains("swappiness: 60 -> 10: changed since to 33"));
+    let verified = stdout(&laptop.tune("verify"));
+    assert!(verified.contains("changed since to 33"), "{verified}");
+    let reverted = laptop.tune("revert");
+    assert_eq!(reverted.status.code(), Some(1), "{}", stdout(&reverted));
+    assert!(stdout(&reverted).contains("swappiness: left at 33"), "{}", stdout(&reverted));
+    assert_eq!(laptop.text(SWAPPINESS), "33\n");
+    assert_eq!(laptop.text(HUGE_PAGES), "[always] madvise never\n");
+}
+
+#[test]
+fn a_corrupt_or_foreign_journal_is_refused_and_nothing_is_changed() {
+    let laptop = Laptop::new("tune-corrupt");
+    laptop.tune("apply");
+    let journal = Path::new(&laptop.state).join("tune.journal");
+    let good = fs::read(&journal).expect("written");
+    let after = files(Path::new(&laptop.root));
+    let mut bad = good.clone();
+    bad[200] ^= 1;
+    for (bytes, words) in [(bad, "journal is corrupt"), (b"other\n".to_vec(), "not a journal")] {
+        fs::write(&journal, &bytes).expect("writable");
+        for command in ["apply", "revert", "status", "verify"] {
+            refused(&laptop.tune(command), &[words]);
+        }
+        assert_eq!(files(Path::new(&laptop.root)), after);
+        assert_eq!(fs::read(&journal).expect("still there"), bytes);
+    }
+    // Cut off in its last line, as by a power cut: what came before is put back.
+    fs::write(&journal, &good[..good.len() - 7]).expect("writable");
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn two_at_once_exclude_each_other() {
+    use std::os::fd::AsRawFd as _;
+    let laptop = Laptop::new("tune-lock");
+    laptop.tune("apply");
+    let journal = fs::File::open(Path::new(&laptop.state).join("tune.journal")).expect("written");
+    assert_eq!(punctual_os::lock::try_exclusive(journal.as_raw_fd()), Ok(true));
+    for command in ["apply", "revert"] {
+        refused(&laptop.tune(command), &["another 'punctual tune' is changing settings"]);
+    }
+    drop(journal);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+}
+
+#[test]
+fn one_setting_alone_can_be_changed() {
+    let laptop = Laptop::new("tune-only");
+    let before = files(Path::new(&laptop.root));
+    let args = ["tune", "apply", "--only", "vm.swappiness", "--root", &laptop.root];
+    let out = run(args.into_iter().chain(["--state", laptop.state.as_str()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("1 settings changed, 0 refused"), "{}", stdout(&out));
+    let now = files(Path::new(&laptop.root));
+    let changed: Vec<_> = now.iter().filter(|(path, bytes)| before[*path] != **bytes).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    laptop.tune("revert");
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    let args = ["tune", "plan", "--only", "no.such", "--root", &laptop.root];
+    refused(&run(args), &["--only no.such", "no such setting"]);
+}
+
+/// On this machine itself: one harmless setting, which is put back.
+#[test]
+fn a_setting_of_this_machine_is_changed_and_put_back() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let path = "/proc/sys/vm/stat_interval";
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-live");
+    let state = dir.path("state").display().to_string();
+    let tune = |args: &[&str]| {
+        let out = run(["tune"].iter().chain(args).copied().chain(["--state", state.as_str()]));
+        (out.status.code(), stdout(&out) + &stderr(&out))
+    };
+    let (code, page) = tune(&["apply", "--only", "vm.stat_interval"]);
+    let during = fs::read_to_string(path).expect("readable");
+    let (reverted, after) = tune(&["revert"]);
+    assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}{after}");
+    // Another test machine may have a longer interval already, or a read-only /proc/sys.
+    match code {
+        Some(0) if before.trim().parse::<u32>().is_ok_and(|s| s < 10) => {
+            assert_eq!(during, "10\n", "{page}");
+            assert!(after.contains("/proc/sys/vm/stat_interval: "), "{after}");
+        }
+        Some(0) => assert_eq!(during, before, "{page}"),
+        _ => assert!(page.contains("refused"), "{page}"),
+    }
+    assert_eq!(reverted, Some(0), "{after}");
+}

@@ -1,0 +1,112 @@
+//! Changing settings, one at a time: journal, write, look.
+
+use std::io;
+
+use super::journal::{self, JournalError, TuningJournal, TuningStore};
+use super::{KnobFiles, says};
+
+/// A value that a setting is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedValue {
+    /// The setting's path.
+    pub path: String,
+    /// What to write.
+    pub value: String,
+}
+
+/// What became of one setting.
+#[derive(Debug)]
+pub enum StepOutcome {
+    /// It has the value now.
+    Applied,
+    /// It had it before.
+    Already,
+    /// It could not be read, so it was not written.
+    Unreadable(io::Error),
+    /// The kernel refused the value; the setting is as it was.
+    Refused(io::Error),
+    /// The kernel took the value without an error and shows another; the old one was put back.
+    Lies {
+        /// What it showed.
+        shows: String,
+        /// Whether the old text is there again.
+        restored: bool,
+    },
+}
+
+/// A setting and what became of it.
+#[derive(Debug)]
+pub struct AppliedStep {
+    /// What was wanted.
+    pub wanted: WantedValue,
+    /// What became of it.
+    pub outcome: StepOutcome,
+}
+
+/// Gives settings their values, in order. `done` sees each step at once.
+///
+/// A journal of an earlier boot is started anew: its settings went with that boot. One of this boot
+/// is continued, so that a revert goes back to the beginning.
+///
+/// # Errors
+/// Where the journal is foreign or damaged, before anything is changed; where it could not be kept,
+/// before the setting that it could not keep is touched. The steps until then stand in the journal.
+pub fn apply(
+    wanted: &[WantedValue],
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    mut done: impl FnMut(AppliedStep),
+) -> Result<(), JournalError> {
+    let bytes = store.load().map_err(JournalError::Store)?;
+    let known = TuningJournal::parse(&bytes)?;
+    let cut = !bytes.is_empty() && !bytes.ends_with(b"\n");
+    if known.boot != boot || known.entries.is_empty() {
+        store.clear().map_err(JournalError::Store)?;
+        store.append(&journal::head(boot)).map_err(JournalError::Store)?;
+    } else if cut {
+        // What follows must begin on a line of its own: the cut one announced nothing.
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        store.cut(whole).map_err(JournalError::Store)?;
+    }
+    for wanted in wanted {
+        let outcome = one(wanted, files, store)?;
+        done(AppliedStep { wanted: wanted.clone(), outcome });
+    }
+    Ok(())
+}
+
+fn one(
+    wanted: &WantedValue,
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+) -> Result<StepOutcome, JournalError> {
+    let WantedValue { path, value } = wanted;
+    let old = match files.read(path) {
+        Ok(old) => old,
+        Err(why) => return Ok(StepOutcome::Unreadable(why)),
+    };
+    if says(&old, value) {
+        return Ok(StepOutcome::Already);
+    }
+    store.append(&journal::about_to(path, &old, value)).map_err(JournalError::Store)?;
+    let written = files.write(path, value);
+    let now = match files.read(path) {
+        Ok(now) => now,
+        Err(why) => return Ok(StepOutcome::Unreadable(why)),
+    };
+    let outcome = match written {
+        Err(why) => StepOutcome::Refused(why),
+        Ok(()) if says(&now, value) => StepOutcome::Applied,
+        Ok(()) => {
+            let put_back = files.restore(path, &old).and_then(|()| files.read(path));
+            let restored = put_back.is_ok_and(|text| text == old);
+            StepOutcome::Lies { shows: now.clone(), restored }
+        }
+    };
+    // What is there now is what a revert may take for its own.
+    let left =
+        if matches!(outcome, StepOutcome::Lies { restored: true, .. }) { &old } else { &now };
+    store.append(&journal::took(path, left)).map_err(JournalError::Store)?;
+    Ok(outcome)
+}

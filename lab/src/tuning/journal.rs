@@ -1,0 +1,191 @@
+//! The journal: what was there before, line by line, each with a checksum.
+//!
+//! The first line names the format and the boot. `old` says that a file is about to be written;
+//! `took` what it became. A last line without its end was being written when the power went: its
+//! file was not touched yet. Any other line that does not check is damage.
+
+use std::fmt;
+use std::io;
+
+/// What the first line begins with.
+const HEAD: &str = "punctual tuning journal 1";
+
+/// Where the journal is kept.
+pub trait TuningStore {
+    /// All of it; empty where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn load(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Adds to its end and waits until the disk has it.
+    ///
+    /// # Errors
+    /// Where it could not be kept: what it says must then not be done.
+    fn append(&mut self, line: &[u8]) -> io::Result<()>;
+
+    /// Keeps its first `length` bytes, and waits until the disk has that.
+    ///
+    /// # Errors
+    /// Where it could not be cut.
+    fn cut(&mut self, length: usize) -> io::Result<()>;
+
+    /// Empties it.
+    ///
+    /// # Errors
+    /// As [`TuningStore::cut`].
+    fn clear(&mut self) -> io::Result<()> {
+        self.cut(0)
+    }
+}
+
+/// A setting that was changed, or was about to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// Its path.
+    pub path: String,
+    /// Its text before.
+    pub old: String,
+    /// What was to be written.
+    pub new: String,
+    /// Its text after; `None` where the program ended between.
+    pub took: Option<String>,
+}
+
+/// A journal that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TuningJournal {
+    /// The boot that it is about; empty for a journal without lines.
+    pub boot: String,
+    /// What was changed, in order.
+    pub entries: Vec<JournalEntry>,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug)]
+pub enum JournalError {
+    /// It could not be read or written.
+    Store(io::Error),
+    /// It is of another program, or of a version that is not known.
+    Foreign,
+    /// This line is damaged.
+    Line(usize),
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(why) => write!(f, "cannot keep the journal: {why}"),
+            Self::Foreign => write!(f, "not a journal of this program: it must begin '{HEAD}'"),
+            Self::Line(number) => write!(
+                f,
+                "journal is corrupt: line {number} does not match its checksum; nothing was changed"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo): finds damage, keeps nobody from forging.
+fn checksum(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
+}
+
+fn plain(text: &str) -> Option<String> {
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(match letter {
+            '\\' => match letters.next()? {
+                't' => '\t',
+                'n' => '\n',
+                '\\' => '\\',
+                _ => return None,
+            },
+            letter => letter,
+        });
+    }
+    Some(plain)
+}
+
+/// A line of these parts, with its checksum and its end.
+fn line(parts: &[&str]) -> Vec<u8> {
+    let body = parts.iter().map(|part| escaped(part)).collect::<Vec<_>>().join("\t");
+    format!("{body}\t{:016x}\n", checksum(&body)).into_bytes()
+}
+
+/// The parts of a line without its end, if it checks.
+fn parts(line: &str) -> Option<Vec<String>> {
+    let (body, sum) = line.rsplit_once('\t')?;
+    let same = u64::from_str_radix(sum, 16).ok()? == checksum(body) && sum.len() == 16;
+    same.then(|| body.split('\t').map(plain).collect()).flatten()
+}
+
+/// The first line of a journal about this boot.
+pub(super) fn head(boot: &str) -> Vec<u8> {
+    line(&[HEAD, boot])
+}
+
+/// That a file is about to be written.
+pub(super) fn about_to(path: &str, old: &str, new: &str) -> Vec<u8> {
+    line(&["old", path, old, new])
+}
+
+/// What a file became.
+pub(super) fn took(path: &str, text: &str) -> Vec<u8> {
+    line(&["took", path, text])
+}
+
+impl TuningJournal {
+    /// Reads a journal.
+    ///
+    /// # Errors
+    /// Where it is not one, or damaged.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JournalError> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut journal = Self::default();
+        for (at, line) in text.split_inclusive('\n').enumerate() {
+            let Some(line) = line.strip_suffix('\n') else {
+                // Cut off: it was written last, and what it announces was not done.
+                if at == 0 && !line.starts_with(HEAD) && !HEAD.starts_with(line) {
+                    return Err(JournalError::Foreign);
+                }
+                break;
+            };
+            let parts = parts(line);
+            let parts: Option<Vec<&str>> =
+                parts.as_ref().map(|parts| parts.iter().map(String::as_str).collect());
+            match (at, parts.as_deref()) {
+                (0, Some([HEAD, boot])) => journal.boot = (*boot).to_owned(),
+                (0, _) => return Err(JournalError::Foreign),
+                (_, Some(["old", path, old, new])) => journal.entries.push(JournalEntry {
+                    path: (*path).to_owned(),
+                    old: (*old).to_owned(),
+                    new: (*new).to_owned(),
+                    took: None,
+                }),
+                (_, Some(["took", path, text])) => {
+                    let last = journal.entries.last_mut().filter(|entry| entry.path == *path);
+                    last.ok_or(JournalError::Line(at + 1))?.took = Some((*text).to_owned());
+                }
+                _ => return Err(JournalError::Line(at + 1)),
+            }
+        }
+        Ok(journal)
+    }
+
+    /// The journal of a store.
+    ///
+    /// # Errors
+    /// As [`TuningJournal::parse`], and where it cannot be read.
+    pub fn load(store: &mut impl TuningStore) -> Result<Self, JournalError> {
+        Self::parse(&store.load().map_err(JournalError::Store)?)
+    }
+}

@@ -1,0 +1,101 @@
+//! Putting settings back, the last one first: only where they are still as they were left.
+
+use std::io;
+
+use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
+use super::{KnobFiles, active, says};
+
+/// What became of one setting.
+#[derive(Debug)]
+pub enum RevertOutcome {
+    /// Its text is what it was before, byte for byte.
+    Restored,
+    /// It was that already.
+    AsBefore,
+    /// Somebody else changed it since: it was left.
+    Changed {
+        /// What it has now.
+        now: String,
+    },
+    /// It is no longer there, as the settings of a CPU that was unplugged: it went with that.
+    Gone,
+    /// The kernel refused; it stays in the journal.
+    Refused(io::Error),
+    /// It was written and shows something else than before; it stays in the journal.
+    Differs {
+        /// What it shows.
+        now: String,
+    },
+}
+
+impl RevertOutcome {
+    /// Whether it has to be tried again.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Differs { .. })
+    }
+}
+
+/// A setting and what became of it.
+#[derive(Debug)]
+pub struct RevertedStep {
+    /// What the journal has of it.
+    pub entry: JournalEntry,
+    /// What became of it.
+    pub outcome: RevertOutcome,
+}
+
+/// Puts settings back and empties the journal; where one is open, the journal stays and this can
+/// be tried again. After a reboot nothing is put back: the settings went with that boot.
+///
+/// # Errors
+/// Where the journal is foreign or damaged: nothing is changed then.
+pub fn revert(
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    mut done: impl FnMut(RevertedStep),
+) -> Result<(), JournalError> {
+    let journal = TuningJournal::load(store)?;
+    let mut open = false;
+    if journal.boot == boot {
+        for entry in journal.entries.into_iter().rev() {
+            let outcome = one(&entry, files);
+            open |= outcome.is_open();
+            done(RevertedStep { entry, outcome });
+        }
+    }
+    if open { Ok(()) } else { store.clear().map_err(JournalError::Store) }
+}
+
+fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
+    let now = match files.read(&entry.path) {
+        Ok(now) => now,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return RevertOutcome::Gone,
+        Err(why) => return RevertOutcome::Refused(why),
+    };
+    match state(entry, &now) {
+        RevertOutcome::Restored => {}
+        other => return other,
+    }
+    match files.restore(&entry.path, &entry.old).and_then(|()| files.read(&entry.path)) {
+        Ok(text) if text == entry.old => RevertOutcome::Restored,
+        Ok(now) => RevertOutcome::Differs { now },
+        Err(why) => RevertOutcome::Refused(why),
+    }
+}
+
+/// What a revert would do with a setting that has this text now: put it back, or leave it.
+pub fn state(entry: &JournalEntry, now: &str) -> RevertOutcome {
+    // Where the program ended before it saw what the setting became, the value says it.
+    let ours = match &entry.took {
+        Some(took) => now == took,
+        None => says(now, &entry.new),
+    };
+    if now == entry.old {
+        RevertOutcome::AsBefore
+    } else if ours {
+        RevertOutcome::Restored
+    } else {
+        RevertOutcome::Changed { now: active(now).to_owned() }
+    }
+}

@@ -1,0 +1,343 @@
+//! Applying and reverting on settings that are made up, with faults at every step.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+
+use super::*;
+
+const BOOT: &str = "boot-1";
+
+/// What is wrong with a setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// Writing gives this error.
+    Errno(i32),
+    /// Writing gives this error and changes the text all the same.
+    TakenAndErrno(i32),
+    /// Writing is accepted and the text becomes another.
+    Lie,
+}
+
+/// How a program that was killed left the step that it was in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kill {
+    Before,
+    After,
+    /// Half of a line is on the disk.
+    Torn,
+}
+
+/// The machine: settings and disk survive a kill, the count of steps until it does not.
+#[derive(Clone, Default)]
+struct FakeMachine {
+    texts: Rc<RefCell<BTreeMap<String, String>>>,
+    faults: Rc<RefCell<BTreeMap<String, Fault>>>,
+    disk: Rc<RefCell<Vec<u8>>>,
+    full: Rc<Cell<bool>>,
+    steps: Rc<Cell<usize>>,
+    killed_at: Rc<Cell<Option<(usize, Kill)>>>,
+}
+
+fn killed() -> io::Error {
+    io::Error::other("killed")
+}
+
+impl FakeMachine {
+    fn new() -> Self {
+        let machine = Self::default();
+        for (path, text) in [
+            ("/proc/sys/vm/swappiness", "60\n"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
+            ("/sys/devices/virtual/workqueue/cpumask", "ff\n"),
+            ("/proc/irq/9/smp_affinity_list", "0-7\n"),
+        ] {
+            machine.texts.borrow_mut().insert(path.to_owned(), text.to_owned());
+        }
+        machine
+    }
+
+    fn wanted() -> Vec<WantedValue> {
+        let value = |path: &str, value: &str| WantedValue {
+            path: path.to_owned(),
+            value: value.to_owned(),
+        };
+        vec![
+            value("/proc/sys/vm/swappiness", "10"),
+            value("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+            value("/sys/devices/virtual/workqueue/cpumask", "0f"),
+            value("/proc/irq/9/smp_affinity_list", "0-3"),
+        ]
+    }
+
+    /// Counts a step: whether the program is alive before it, and after it.
+    fn step(&self) -> (bool, Option<Kill>) {
+        let step = self.steps.get();
+        self.steps.set(step + 1);
+        match self.killed_at.get() {
+            Some((at, kill)) if step == at => (kill != Kill::Before, Some(kill)),
+            Some((at, _)) => (step < at, None),
+            None => (true, None),
+        }
+    }
+
+    fn text(&self, path: &str) -> String {
+        self.texts.borrow()[path].clone()
+    }
+
+    fn apply(&self) -> (Vec<AppliedStep>, Result<(), JournalError>) {
+        let mut steps = Vec::new();
+        let (mut files, mut store) = (self.clone(), self.clone());
+        let done = apply(&Self::wanted(), &mut files, &mut store, BOOT, |step| steps.push(step));
+        (steps, done)
+    }
+
+    fn revert(&self) -> (Vec<RevertedStep>, Result<(), JournalError>) {
+        let mut steps = Vec::new();
+        let (mut files, mut store) = (self.clone(), self.clone());
+        let done = revert(&mut files, &mut store, BOOT, |step| steps.push(step));
+        (steps, done)
+    }
+
+    /// The program is gone; the next one counts from 0.
+    fn restart(&self) {
+        self.killed_at.set(None);
+        self.steps.set(0);
+    }
+}
+
+impl KnobFiles for FakeMachine {
+    fn read(&self, path: &str) -> io::Result<String> {
+        if !self.step().0 {
+            return Err(killed());
+        }
+        self.texts.borrow().get(path).cloned().ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        let (alive, kill) = self.step();
+        if !alive {
+            return Err(killed());
+        }
+        let fault = self.faults.borrow().get(path).copied();
+        let mut texts = self.texts.borrow_mut();
+        let text = texts.get_mut(path).ok_or(io::ErrorKind::NotFound)?;
+        let wanted = match fault {
+            Some(Fault::Errno(errno)) => return Err(io::Error::from_raw_os_error(errno)),
+            Some(Fault::Lie) => "42",
+            Some(Fault::TakenAndErrno(_)) | None => value,
+        };
+        *text = if text.contains('[') {
+            let plain = text.replace(['[', ']'], "");
+            plain.replace(wanted, &format!("[{wanted}]"))
+        } else {
+            format!("{wanted}\n")
+        };
+        match (fault, kill) {
+            (Some(Fault::TakenAndErrno(errno)), _) => Err(io::Error::from_raw_os_error(errno)),
+            (_, Some(_)) => Err(killed()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TuningStore for FakeMachine {
+    fn load(&mut self) -> io::Result<Vec<u8>> {
+        if self.step().0 { Ok(self.disk.borrow().clone()) } else { Err(killed()) }
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let (alive, kill) = self.step();
+        if !alive {
+            return Err(killed());
+        }
+        if self.full.get() {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        let length = if kill == Some(Kill::Torn) { line.len() / 2 } else { line.len() };
+        self.disk.borrow_mut().extend_from_slice(&line[..length]);
+        kill.map_or(Ok(()), |_| Err(killed()))
+    }
+
+    fn cut(&mut self, length: usize) -> io::Result<()> {
+        let (alive, kill) = self.step();
+        if !alive {
+            return Err(killed());
+        }
+        self.disk.borrow_mut().truncate(length);
+        kill.map_or(Ok(()), |_| Err(killed()))
+    }
+}
+
+#[test]
+fn what_is_applied_comes_back_byte_for_byte() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    let (steps, done) = machine.apply();
+    done.unwrap();
+    assert!(steps.iter().all(|step| matches!(step.outcome, StepOutcome::Applied)), "{steps:?}");
+    assert_eq!(
+        machine.text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "always [madvise] never\n"
+    );
+    // Again: nothing is written, and the way back is the same.
+    let (again, done) = machine.apply();
+    done.unwrap();
+    assert!(again.iter().all(|step| matches!(step.outcome, StepOutcome::Already)), "{again:?}");
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert!(steps.iter().all(|s| matches!(s.outcome, RevertOutcome::Restored)), "{steps:?}");
+    assert_eq!(*machine.texts.borrow(), before);
+    assert!(machine.disk.borrow().is_empty());
+}
+
+#[test]
+fn a_kill_at_any_step_of_apply_loses_nothing() {
+    let mut trials = 0;
+    for kill in [Kill::Before, Kill::After, Kill::Torn] {
+        for at in 0.. {
+            let machine = FakeMachine::new();
+            let before = machine.texts.borrow().clone();
+            machine.killed_at.set(Some((at, kill)));
+            let _ended = machine.apply();
+            let finished = machine.steps.get() <= at;
+            machine.restart();
+            // Some continue, some go back at once: both ways lead back.
+            if at % 2 == 0 {
+                machine.apply().1.unwrap();
+            }
+            let (steps, done) = machine.revert();
+            done.unwrap_or_else(|why| panic!("{why} at {at}, {kill:?}"));
+            assert!(!steps.iter().any(|s| s.outcome.is_open()), "{at} {kill:?}: {steps:?}");
+            assert_eq!(*machine.texts.borrow(), before, "{at}, {kill:?}");
+            trials += 1;
+            if finished {
+                break;
+            }
+        }
+    }
+    assert!(trials > 40, "{trials} trials");
+}
+
+#[test]
+fn a_kill_at_any_step_of_revert_is_made_good_by_the_next() {
+    for kill in [Kill::Before, Kill::After] {
+        for at in 0.. {
+            let machine = FakeMachine::new();
+            let before = machine.texts.borrow().clone();
+            machine.apply().1.unwrap();
+            machine.restart();
+            machine.killed_at.set(Some((at, kill)));
+            let _ended = machine.revert();
+            let finished = machine.steps.get() <= at;
+            machine.restart();
+            machine.revert().1.unwrap();
+            assert_eq!(*machine.texts.borrow(), before, "{at}, {kill:?}");
+            if finished {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn refused_and_lying_settings_are_named_and_left_as_they_were() {
+    let faults =
+        [Fault::Errno(16), Fault::Errno(5), Fault::Errno(30), Fault::TakenAndErrno(5), Fault::Lie];
+    for fault in faults {
+        let machine = FakeMachine::new();
+        let before = machine.texts.borrow().clone();
+        let path = "/proc/sys/vm/swappiness";
+        machine.faults.borrow_mut().insert(path.to_owned(), fault);
+        let (steps, done) = machine.apply();
+        done.unwrap();
+        match (&steps[0].outcome, fault) {
+            (StepOutcome::Refused(why), Fault::Errno(errno) | Fault::TakenAndErrno(errno)) => {
+                assert_eq!(why.raw_os_error(), Some(errno));
+            }
+            (StepOutcome::Lies { shows, restored: false }, Fault::Lie) => assert_eq!(shows, "42\n"),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(steps[1].outcome, StepOutcome::Applied), "the others go on");
+        machine.faults.borrow_mut().clear();
+        machine.revert().1.unwrap();
+        assert_eq!(*machine.texts.borrow(), before, "{fault:?}");
+    }
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_and_reported() {
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    machine.texts.borrow_mut().insert("/proc/sys/vm/swappiness".to_owned(), "33\n".to_owned());
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    let outcome = &steps.iter().find(|s| s.entry.path.ends_with("swappiness")).unwrap().outcome;
+    assert!(matches!(outcome, RevertOutcome::Changed { now } if now == "33"), "{outcome:?}");
+    assert_eq!(machine.text("/proc/sys/vm/swappiness"), "33\n");
+    assert_eq!(machine.text("/proc/irq/9/smp_affinity_list"), "0-7\n");
+}
+
+#[test]
+fn what_cannot_be_put_back_stays_in_the_journal() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    let path = "/proc/irq/9/smp_affinity_list";
+    machine.faults.borrow_mut().insert(path.to_owned(), Fault::Errno(5));
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert!(steps.iter().any(|s| s.entry.path == path && s.outcome.is_open()), "{steps:?}");
+    assert!(!machine.disk.borrow().is_empty());
+    machine.faults.borrow_mut().clear();
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+}
+
+#[test]
+fn a_full_disk_stops_before_the_setting_is_touched() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.full.set(true);
+    assert!(matches!(machine.apply().1, Err(JournalError::Store(_))));
+    assert_eq!(*machine.texts.borrow(), before);
+}
+
+#[test]
+fn a_damaged_or_foreign_journal_changes_nothing() {
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    let (after, good) = (machine.texts.borrow().clone(), machine.disk.borrow().clone());
+    for at in 0..good.len() - 1 {
+        machine.disk.borrow_mut().clone_from(&good);
+        machine.disk.borrow_mut()[at] ^= 1;
+        assert!(machine.revert().1.is_err(), "byte {at}");
+        assert!(machine.apply().1.is_err(), "byte {at}");
+        assert_eq!(*machine.texts.borrow(), after, "byte {at}");
+        assert_eq!(machine.disk.borrow().len(), good.len());
+    }
+    for foreign in ["{}\n", "x", "tuned 1\n"] {
+        *machine.disk.borrow_mut() = foreign.as_bytes().to_vec();
+        assert!(matches!(machine.revert().1, Err(JournalError::Foreign)), "{foreign:?}");
+        assert!(matches!(machine.apply().1, Err(JournalError::Foreign)), "{foreign:?}");
+    }
+}
+
+#[test]
+fn a_reboot_and_an_unplugged_cpu_leave_nothing_to_put_back() {
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    let (mut files, mut store) = (machine.clone(), machine.clone());
+    let after = machine.texts.borrow().clone();
+    revert(&mut files, &mut store, "boot-2", |step| panic!("{step:?}")).unwrap();
+    assert_eq!(*machine.texts.borrow(), after);
+    assert!(machine.disk.borrow().is_empty());
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    machine.texts.borrow_mut().remove("/proc/irq/9/smp_affinity_list");
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert!(matches!(steps[0].outcome, RevertOutcome::Gone), "{steps:?}");
+    assert!(machine.disk.borrow().is_empty());
+}

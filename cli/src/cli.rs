@@ -14,6 +14,7 @@ use crate::args::{
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
 use crate::command::measure::Measure;
+use crate::command::reproduce::ReproduceArgs;
 use crate::command::soak::SoakArgs;
 
 /// The version, and the commit where this is a release build of a git clone (`build.rs`).
@@ -54,6 +55,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         experiment: Measure,
     },
+    /// Measure again what the papers measured that punctual builds on, and compare
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual reproduce maruti\n\
+                       \x20 punctual reproduce --all --quick --json papers.json")]
+    Reproduce(ReproduceArgs),
     /// Measure for days, across reboots: a campaign with bounded memory and disk space
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual soak --campaign night -d 8h\n\

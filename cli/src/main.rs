@@ -62,6 +62,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Check(args) => command::check::run(&args),
         Command::Measure { experiment } => command::measure::run(&experiment),
+        Command::Reproduce(args) => command::reproduce::run(&args),
         Command::Soak(args) => command::soak::run(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Task { command } => command::task::run(&command),

@@ -121,10 +121,105 @@ pub fn line() -> Result<(Descriptor, Descriptor), Errno> {
     Ok((master, slave))
 }
 
+/// A POSIX timer that sends a signal to the thread that made it, which blocks and waits for it.
+#[derive(Debug)]
+pub struct SignalTimer {
+    timer: libc::timer_t,
+}
+
+/// The signal of [`SignalTimer`]: the fourth of those for programs.
+fn timer_signal() -> c_int {
+    libc::SIGRTMIN() + 3
+}
+
+fn timer_signals() -> libc::sigset_t {
+    // SAFETY: a set of zeroes is a valid value, and is emptied at once.
+    let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: changes one live set.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    // SAFETY: changes one live set; the signal exists.
+    unsafe { libc::sigaddset(&raw mut set, timer_signal()) };
+    set
+}
+
+impl SignalTimer {
+    /// `pthread_sigmask(SIG_BLOCK)`, `timer_create(CLOCK_MONOTONIC, SIGEV_THREAD_ID)`: a timer of
+    /// the calling thread, not armed. The signal stays blocked in that thread.
+    ///
+    /// # Real-time: setup only
+    pub fn new() -> Result<Self, Errno> {
+        let set = timer_signals();
+        // SAFETY: reads one live set; the old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, core::ptr::null_mut()) };
+        // SAFETY: a sigevent of zeroes is a valid value.
+        let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = timer_signal();
+        event.sigev_notify_thread_id = crate::process::tid();
+        let mut timer: libc::timer_t = core::ptr::null_mut();
+        // SAFETY: reads one live event and writes one live timer.
+        let result =
+            unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+        Errno::check(result.into()).map(|_| Self { timer })
+    }
+
+    /// `timer_settime(timer, TIMER_ABSTIME, {period, first}, NULL)`: as [`arm`]; 0 disarms it.
+    ///
+    /// # Real-time: in loop
+    pub fn arm(&self, first_ns: u64, period_ns: u64) -> Result<(), Errno> {
+        let at =
+            libc::itimerspec { it_interval: timespec(period_ns), it_value: timespec(first_ns) };
+        // SAFETY: the timer is this one's own; `at` outlives the call.
+        let result = unsafe {
+            libc::timer_settime(
+                self.timer,
+                libc::TIMER_ABSTIME,
+                &raw const at,
+                core::ptr::null_mut(),
+            )
+        };
+        Errno::check(result.into()).map(drop)
+    }
+
+    /// `sigtimedwait(limit)`, `timer_getoverrun`: waits for the signal; how often the timer expired
+    /// since the last one. In the thread that made it.
+    ///
+    /// Errors: `EAGAIN` where it did not within `limit_ns`, `EINTR` on another signal.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn take(&self, limit_ns: u64) -> Result<u64, Errno> {
+        let (set, limit) = (timer_signals(), timespec(limit_ns));
+        // SAFETY: reads a live set and a live limit; what the signal brings is not wanted.
+        let result =
+            unsafe { libc::sigtimedwait(&raw const set, core::ptr::null_mut(), &raw const limit) };
+        Errno::check(result.into())?;
+        // SAFETY: the timer is this one's own.
+        let overrun = unsafe { libc::timer_getoverrun(self.timer) };
+        Ok(1 + u64::try_from(overrun).unwrap_or(0))
+    }
+}
+
+impl Drop for SignalTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer is this one's own, and deleted once.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::{ClockId, now_ns};
+
+    #[test]
+    fn a_posix_timer_is_waited_for_by_its_thread() {
+        let timer = SignalTimer::new().expect("a timer");
+        let first_ns = now_ns(ClockId::Monotonic) + 2_000_000;
+        timer.arm(first_ns, 0).expect("armed");
+        assert_eq!(timer.take(10_000_000_000), Ok(1));
+        assert!(now_ns(ClockId::Monotonic) >= first_ns);
+        assert_eq!(timer.take(0), Err(Errno(libc::EAGAIN)));
+    }
 
     #[test]
     fn a_counter_gives_what_was_added() {

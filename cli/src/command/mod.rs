@@ -13,6 +13,7 @@ pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod sched;
 pub(crate) mod schema;

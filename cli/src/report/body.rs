@@ -16,7 +16,8 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
-pub(crate) use super::measured::{AccuracyBody, ResponseBody};
+pub(crate) use super::measured::{AccuracyBody, ResponseBody, TimerBody, WorkBody};
+use super::reproduced::ReproduceBody;
 use super::run::{Load, LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
@@ -38,8 +39,14 @@ pub(crate) enum Body {
     Noise(NoiseBody),
     /// Of `measure accuracy`.
     Accuracy(AccuracyBody),
+    /// Of `measure timer`.
+    Timer(TimerBody),
+    /// Of `measure work`.
+    Work(WorkBody),
     /// Of `measure response`.
     Response(ResponseBody),
+    /// Of `reproduce`.
+    Reproduce(ReproduceBody),
     /// Of `soak`.
     Soak(SoakBody),
     /// Of `run`.
@@ -198,7 +205,10 @@ impl Body {
             "measure executive" => read::<ExecutiveBody>(text),
             "measure noise" => read::<NoiseBody>(text),
             "measure accuracy" => read::<AccuracyBody>(text),
+            "measure timer" => read::<TimerBody>(text),
+            "measure work" => read::<WorkBody>(text),
             "measure response" => read::<ResponseBody>(text),
+            "reproduce" => read::<ReproduceBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
             "tune check" => read::<TuneBody>(text),
@@ -296,7 +306,10 @@ kinds! {
     ExecutiveBody => Executive,
     NoiseBody => Noise,
     AccuracyBody => Accuracy,
+    TimerBody => Timer,
+    WorkBody => Work,
     ResponseBody => Response,
+    ReproduceBody => Reproduce,
     SoakBody => Soak,
     RunBody => Run,
     CompareBody => Compare,

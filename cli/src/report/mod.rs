@@ -15,6 +15,7 @@ mod headline;
 mod impact;
 mod judge;
 mod measured;
+pub(crate) mod reproduced;
 mod run;
 mod session;
 mod strategies;

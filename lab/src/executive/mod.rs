@@ -9,9 +9,11 @@ mod experiment;
 mod loop_overhead;
 mod measured;
 mod ratios;
+mod registration;
 mod stamps;
 
 pub use cell::ExecutiveRow;
 pub use experiment::{ExecutiveExperiment, ExecutiveOutcome};
 pub use loop_overhead::LoopOverhead;
 pub use ratios::Ratio;
+pub use registration::{RegistrationExperiment, RegistrationRow};

@@ -42,7 +42,7 @@ pub struct ResponseExperiment {
     pub first: SchedPolicy,
     /// The policy of stage 2.
     pub second: SchedPolicy,
-    /// Whether a thread of stage 2's policy computes on its CPU for four fifths of the time.
+    /// Whether a thread of stage 2's policy computes on its CPU for seven tenths of the time.
     pub competitor: bool,
     /// The conditions: their names and loads.
     pub conditions: Vec<(String, Vec<LoadSpec>)>,

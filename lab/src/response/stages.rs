@@ -120,12 +120,12 @@ impl Shared<'_> {
     }
 }
 
-/// How long the competitor computes and rests in turn: four fifths of the time, and no longer at a
+/// How long the competitor computes and rests in turn: seven tenths of the time, and no longer at a
 /// stretch than a slice of the round robin (100 ms, sched_rr_get_interval(2)).
-const COMPUTES_NS: u64 = 16_000_000;
-const RESTS_NS: u64 = 4_000_000;
+const COMPUTES_NS: u64 = 14_000_000;
+const RESTS_NS: u64 = 6_000_000;
 /// The share of the time that it computes.
-pub(super) const COMPETES: f64 = 0.8;
+pub(super) const COMPETES: f64 = 0.7;
 
 impl Shared<'_> {
     /// Computes beside the stages with the policy of the second, until all is over.

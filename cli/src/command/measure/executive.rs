@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use punctual::RtThread;
+use punctual_core::time::Span;
 use punctual_lab::executive::ExecutiveExperiment;
 
 use crate::command;
@@ -48,6 +49,11 @@ pub(crate) struct Args {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// The experiment with these numbers of tasks, with the policy of a measuring loop.
+pub(crate) fn experiment(cpu: u32, sizes: Vec<u32>, duration: Span) -> ExecutiveExperiment {
+    ExecutiveExperiment { thread: RtThread::cpu(cpu).fifo(PRIORITY), sizes, duration }
+}
+
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(None)?;
@@ -55,11 +61,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the executive is measured")?;
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
-    let executive = ExecutiveExperiment {
-        thread: RtThread::cpu(cpu).fifo(PRIORITY),
-        sizes: args.tasks.clone(),
-        duration: args.duration.0,
-    };
+    let executive = experiment(cpu, args.tasks.clone(), args.duration.0);
     let finished = experiment::run(executive, &machine.here, &mut ()).map_err(words::error)?;
     let envelope = experiment::envelope("measure executive", &machine, choice, started, &finished);
     let outcome = finished.outcome;

@@ -5,13 +5,16 @@ mod executive;
 mod noise;
 mod periodic;
 mod response;
+mod timer;
 mod wait;
+mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
 
 use crate::exit::Exit;
 
+pub(crate) use executive::experiment as executive_of;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
 /// Experiments.
@@ -27,6 +30,10 @@ pub(crate) enum Measure {
     Executive(executive::Args),
     /// How exactly a wait ends at an instant of the processor's counter
     Accuracy(accuracy::Args),
+    /// How late timers reach a thread, with work of several kinds behind it
+    Timer(timer::Args),
+    /// How long a fixed piece of work takes, idle and under loads: what each period has room for
+    Work(work::Args),
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
     Response(response::Args),
 }
@@ -39,6 +46,8 @@ pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
         Measure::Noise(args) => noise::run(args),
         Measure::Executive(args) => executive::run(args),
         Measure::Accuracy(args) => accuracy::run(args),
+        Measure::Timer(args) => timer::run(args),
+        Measure::Work(args) => work::run(args),
         Measure::Response(args) => response::run(args),
     }
 }

@@ -267,6 +267,13 @@ pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
     if names.is_empty() { "idle".to_owned() } else { names.join(",") }
 }
 
+/// The idle machine, then each set of loads that runs in turn.
+pub(super) fn with_idle(load: &Loads) -> Vec<(String, Vec<LoadSpec>)> {
+    let turns = load.turns().into_iter().filter(|loads| !loads.is_empty());
+    let loaded = turns.map(|loads| (condition_name(&loads), loads));
+    std::iter::once((condition_name(&[]), Vec::new())).chain(loaded).collect()
+}
+
 /// Blocks that visit each condition in turn, `duration` in all.
 pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<ConditionBlock> {
     let once: Vec<usize> = (0..conditions).collect();

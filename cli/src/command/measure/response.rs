@@ -10,7 +10,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceKind};
 
-use super::periodic::condition_name;
+use super::periodic::with_idle;
 use crate::args::PolicyName;
 use crate::command;
 use crate::exit::Exit;
@@ -68,7 +68,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u8).range(1..=98)
     )]
     stage2_priority: u8,
-    /// Let a thread with the policy and priority of stage 2 compute on its CPU for four fifths of
+    /// Let a thread with the policy and priority of stage 2 compute on its CPU for seven tenths of
     /// the time; with --stage2 rr this is the paper's load of equal priority
     #[arg(long)]
     competitor: bool,
@@ -112,9 +112,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         let got = format::period(period.as_ns());
         bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
     }
-    let mut conditions = vec![("idle".to_owned(), Vec::new())];
-    let turns = args.load.turns().into_iter().filter(|loads| !loads.is_empty());
-    conditions.extend(turns.map(|loads| (condition_name(&loads), loads)));
     let response = ResponseExperiment {
         source: args.source,
         cpu,
@@ -124,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         first: PolicyName::Fifo.with(args.priority),
         second: args.stage2.with(args.stage2_priority),
         competitor: args.competitor,
-        conditions,
+        conditions: with_idle(&args.load),
     };
     if response.stimuli() > STIMULI_MAX {
         bail!(

@@ -5,8 +5,11 @@
 mod accuracy;
 pub(crate) mod executive;
 mod noise;
+mod reproduced;
 mod response;
+mod timer;
 mod tune;
+mod work;
 
 use crate::report::Body;
 
@@ -27,6 +30,16 @@ pub(crate) struct Table {
     pub(crate) heads: Vec<String>,
     /// The rows, a cell for each column.
     pub(crate) rows: Vec<Vec<String>>,
+    /// What fits a terminal, where that is not all of it.
+    pub(crate) brief: Option<Brief>,
+}
+
+/// A part of a table.
+pub(crate) struct Brief {
+    /// Its first columns.
+    pub(crate) columns: usize,
+    /// These rows.
+    pub(crate) rows: Vec<usize>,
 }
 
 /// All parts of a result, under one heading.
@@ -44,7 +57,10 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
         Body::Executive(body) => Some(executive::shown(body)),
         Body::Accuracy(body) => Some(accuracy::shown(body)),
+        Body::Timer(body) => Some(timer::shown(body)),
+        Body::Work(body) => Some(work::shown(body)),
         Body::Response(body) => Some(response::shown(body)),
+        Body::Reproduce(body) => Some(reproduced::shown(body)),
         Body::Noise(body) => Some(noise::shown(body)),
         Body::Tune(body) => Some(tune::shown(body)),
         _ => None,
@@ -55,6 +71,6 @@ impl Part {
     /// A table with these headings.
     fn table(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
         let heads = heads.iter().map(|&head| head.to_owned()).collect();
-        Self::Table(Table { caption: caption.to_owned(), heads, rows })
+        Self::Table(Table { caption: caption.to_owned(), heads, rows, brief: None })
     }
 }

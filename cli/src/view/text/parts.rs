@@ -12,13 +12,33 @@ pub(super) fn of(shown: &Shown) -> String {
     let mut after_table = true;
     for part in &shown.parts {
         match part {
-            Part::Table(of) => page += &table(of),
+            Part::Table(of) => page += &brief(of),
             Part::Words(words) => {
                 page += if after_table { "\n" } else { "" };
                 page += &(format::wrap(&format!("  {words}"), 4) + "\n");
             }
         }
         after_table = matches!(part, Part::Table(_));
+    }
+    page
+}
+
+/// A table, or what of it fits a terminal.
+fn brief(of: &Table) -> String {
+    let Some(brief) = &of.brief else { return table(of) };
+    let row = |&at: &usize| of.rows.get(at).map(|row| row.iter().take(brief.columns).cloned());
+    let part = Table {
+        caption: of.caption.clone(),
+        heads: of.heads.iter().take(brief.columns).cloned().collect(),
+        rows: brief.rows.iter().filter_map(row).map(Iterator::collect).collect(),
+        brief: None,
+    };
+    let more = of.rows.len() - part.rows.len();
+    let mut page = table(&part);
+    if more > 0 || brief.columns < of.heads.len() {
+        let rows = format::count(more as u64);
+        let text = format!("  {rows} more rows, and the other columns, in the JSON and its page");
+        page += &(format::wrap(&text, 4) + "\n");
     }
     page
 }
@@ -79,7 +99,12 @@ mod tests {
             let cells = (0..9).map(|n| format!("{n} 000 000 000"));
             std::iter::once(name.to_owned()).chain(cells).collect()
         };
-        let table = Table { caption: "Gaps".to_owned(), heads, rows: vec![row("count"), row("b")] };
+        let table = Table {
+            caption: "Gaps".to_owned(),
+            heads,
+            rows: vec![row("count"), row("b")],
+            brief: None,
+        };
         let text = super::table(&table);
         assert!(text.lines().all(|line| line.chars().count() <= format::width()), "{text}");
         assert_eq!(text.matches("count").count(), 3, "{text}");

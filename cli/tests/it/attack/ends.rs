@@ -84,6 +84,15 @@ impl Place {
                 command.args(["measure", "noise", "--duration", "500ms", "--load", "fork"]);
             }
             2 => {
+                command.args(["measure", "response", "--duration", "500ms", "--load", "fork"]);
+            }
+            3 => {
+                command.args(["measure", "timer", "--duration", "500ms"]);
+            }
+            4 => {
+                command.args(["measure", "accuracy", "--duration", "500ms"]);
+            }
+            5 => {
                 let tasks = self.dir.path("tasks.toml");
                 let text = "[supervisor]\nname = \"attacked\"\n[[task]]\nname = \"a\"\n\
                             period = \"5ms\"\nregister_within = \"60s\"\n\
@@ -146,7 +155,7 @@ impl Place {
 }
 
 /// The commands of [`Place::command`].
-pub(super) const COMMANDS: usize = 4;
+pub(super) const COMMANDS: usize = 7;
 
 /// How a run comes to its end.
 #[derive(Clone, Copy, Debug)]

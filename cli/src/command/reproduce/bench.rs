@@ -1,0 +1,225 @@
+//! Where papers are measured: one CPU, the lab's experiments, and how long each may take.
+//!
+//! After an interrupt nothing more is measured: what is asked for then is `None`, and the result is
+//! incomplete.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use punctual::wait_policy::WaitKind;
+use punctual_core::time::{Period, Span};
+use punctual_host::choose::helper_cpu;
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::MachineFacts;
+use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome};
+use punctual_lab::executive::{ExecutiveOutcome, RegistrationExperiment, RegistrationRow};
+use punctual_lab::experiment::Experiment;
+use punctual_lab::load::{LoadReport, Loads};
+use punctual_lab::periodic::Condition;
+use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceKind};
+use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
+
+use crate::args::{LearnArgs, PolicyName, ReportArgs};
+use crate::command::measure::{LoopChoices, blocks, executive_of};
+use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
+use crate::parse::{self, Phase};
+use crate::progress::Line;
+use crate::report::{Choice, Envelope, Run};
+
+/// The subcommand's name.
+const NAME: &str = "reproduce";
+/// What the measurements of one paper take together, about.
+const PAPER_S: i64 = 100;
+const QUICK_S: i64 = 16;
+
+/// A loop under one condition: its name, how it waits, and the loads, as --load has them.
+pub(super) type LoopCondition = (&'static str, WaitKind, &'static str);
+
+/// What an experiment gave, and what the loads of each condition did.
+pub(super) type WithLoads<T> = (T, Vec<Vec<LoadReport>>);
+
+/// What measures for all papers.
+pub(super) struct Bench<'a> {
+    machine: &'a Machine,
+    cpu: u32,
+    choice: Choice,
+    quick: bool,
+    /// Of the first measurement, with the warnings of all.
+    envelope: Option<Envelope>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
+        Self { machine, cpu, choice, quick, envelope: None }
+    }
+
+    /// What is known of the machine.
+    pub(super) fn here(&self) -> &MachineFacts {
+        &self.machine.here
+    }
+
+    /// A share of the time for one paper.
+    pub(super) fn share(&self, share: f64) -> Span {
+        let seconds = if self.quick { QUICK_S } else { PAPER_S };
+        Span::from_ns((seconds as f64 * 1e9 * share) as i64)
+    }
+
+    /// What the result has besides its rows.
+    pub(super) fn envelope(self) -> Envelope {
+        let incomplete = stopped();
+        let envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
+        Envelope { incomplete: envelope.incomplete || incomplete, ..envelope }
+    }
+
+    /// Takes in what every measurement says.
+    fn keep(&mut self, next: Envelope) {
+        let Some(envelope) = &mut self.envelope else {
+            self.envelope = Some(next);
+            return;
+        };
+        envelope.incomplete |= next.incomplete;
+        envelope.disturbances.extend(next.disturbances);
+        for warning in next.warnings {
+            if !envelope.warnings.contains(&warning) {
+                envelope.warnings.push(warning);
+            }
+        }
+    }
+
+    /// A loop under each condition, all together `length`; the runs in the order of conditions.
+    /// `cold` cycles at the start of each block are left out.
+    pub(super) fn loops(
+        &mut self,
+        period_ns: u64,
+        conditions: &[LoopCondition],
+        (length, cold): (Span, u32),
+    ) -> Result<Vec<Run>> {
+        if stopped() {
+            return Ok(Vec::new());
+        }
+        let period = parse::Duration(Span::from_ns(period_ns.cast_signed()));
+        let none = Loads::AtOnce(Vec::new());
+        let cpu = self.cpu.to_string();
+        let choices = LoopChoices {
+            cpu: Some(&cpu),
+            period: &[period],
+            duration: length,
+            policy: PolicyName::Fifo,
+            priority: PRIORITY,
+            wait: WaitKind::Sleep,
+            phase: Phase::At(0),
+            load: &none,
+        };
+        let mut plan = choices.plan(&self.machine.here)?.plan;
+        plan.conditions.clear();
+        for (name, wait, load) in conditions {
+            let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
+            let loads = loads.turns().into_iter().flatten().collect();
+            plan.conditions.push(Condition { name: (*name).to_owned(), wait: Some(*wait), loads });
+        }
+        plan.blocks = blocks(conditions.len(), length);
+        plan.cold = cold;
+        let args = ReportArgs { keep_cold: cold == 0, ..ReportArgs::default() };
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            learn: LearnArgs { relearn: true },
+            machine: self.machine,
+            choice: self.choice.clone(),
+            args: &args,
+            plans: Vec::new(),
+            samples: None,
+            follow: None,
+            question: None,
+            notes: Vec::new(),
+        };
+        let measured = loops.run()?;
+        self.keep(measured.envelope);
+        Ok(measured.loops.judged.runs)
+    }
+
+    /// What the designs of executives cost with these numbers of tasks.
+    pub(super) fn executive(
+        &mut self,
+        sizes: &[u32],
+        length: Span,
+    ) -> Result<Option<ExecutiveOutcome>> {
+        let experiment = executive_of(self.cpu, sizes.to_vec(), length);
+        Ok(self.measure(experiment)?.map(|(outcome, _)| outcome))
+    }
+
+    /// Tasks that register at irregular times.
+    pub(super) fn registration(&mut self) -> Result<Vec<RegistrationRow>> {
+        let (cpu, policy) = (self.cpu, SchedPolicy::Fifo(PRIORITY));
+        let measured = self.measure(RegistrationExperiment { cpu, policy })?;
+        Ok(measured.map(|(rows, _)| rows).unwrap_or_default())
+    }
+
+    /// How exactly waits end.
+    pub(super) fn accuracy(&mut self, duration: Span) -> Result<Option<AccuracyOutcome>> {
+        let (cpu, policy) = (self.cpu, SchedPolicy::Fifo(PRIORITY));
+        let measured = self.measure(AccuracyExperiment { cpu, policy, duration })?;
+        Ok(measured.map(|(outcome, _)| outcome))
+    }
+
+    /// How late timers of 100 and 15 µs are, with NOPs and with CPUID behind.
+    pub(super) fn timer(&mut self, duration: Span) -> Result<Option<TimerOutcome>> {
+        let periods = [100_000, 15_000].into_iter().filter_map(Period::from_ns).collect();
+        let measured = self.measure(TimerExperiment {
+            cpu: self.cpu,
+            policy: SchedPolicy::Fifo(PRIORITY),
+            periods,
+            backgrounds: vec![Background::Nop, Background::Cpuid],
+            duration,
+        })?;
+        Ok(measured.map(|(outcome, _)| outcome))
+    }
+
+    /// How fast an eventfd is answered, idle and under `load`, each for `duration`; with stage 2 of
+    /// this policy, and a competitor of the same where that is wanted.
+    pub(super) fn response(
+        &mut self,
+        period: Period,
+        load: Option<&str>,
+        (second, competitor, duration): (SchedPolicy, bool, Span),
+    ) -> Result<Option<WithLoads<ResponseOutcome>>> {
+        let mut conditions = vec![("idle".to_owned(), Vec::new())];
+        if let Some(load) = load {
+            let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
+            conditions.push((load.to_owned(), loads.turns().into_iter().flatten().collect()));
+        }
+        let cpu = self.cpu;
+        let other = helper_cpu(&CpuList::single(cpu), &self.machine.here);
+        self.measure(ResponseExperiment {
+            source: SourceKind::Eventfd,
+            cpu,
+            stimulus_cpu: other.unwrap_or(cpu),
+            period,
+            duration,
+            first: SchedPolicy::Fifo(PRIORITY),
+            second,
+            competitor,
+            conditions,
+        })
+    }
+
+    fn measure<E: Experiment>(&mut self, measured: E) -> Result<Option<WithLoads<E::Outcome>>> {
+        if stopped() {
+            return Ok(None);
+        }
+        let started = jiff::Timestamp::now();
+        let finished = experiment::run(measured, &self.machine.here, &mut Line::new());
+        let finished = finished.map_err(words::error)?;
+        let choice = self.choice.clone();
+        self.keep(experiment::envelope(NAME, self.machine, choice, started, &finished));
+        Ok(Some((finished.outcome, finished.loads)))
+    }
+}
+
+/// Whether an end was requested.
+fn stopped() -> bool {
+    signal::stop_flag().load(Ordering::Relaxed)
+}

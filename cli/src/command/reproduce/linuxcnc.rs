@@ -1,0 +1,111 @@
+//! *Tuning the kernel for LinuxCNC*.
+
+use anyhow::Result;
+use punctual::wait_policy::WaitKind;
+
+use super::bench::Bench;
+use crate::experiment::COLD_CYCLES;
+use crate::report::Run;
+use crate::report::reproduced::ReproducedRow;
+
+/// How long the paper's runs are.
+const RUN_S: f64 = 1_500.0;
+
+/// Its rows.
+pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
+    let conditions = [("idle", WaitKind::Sleep, "none"), ("linuxcnc", WaitKind::Sleep, "linuxcnc")];
+    let length = bench.share(0.9);
+    let runs = bench.loops(1_000_000, &conditions, (length, COLD_CYCLES))?;
+    let each_s = length.as_ns() as f64 / 2e9;
+    let mut rows = Vec::new();
+    for (name, published) in [("idle", ["", ""]), ("linuxcnc", ["1000s", "100"])] {
+        rows.extend(histogram(name, published, runs.iter().find(|run| run.name == name)));
+    }
+    let scaled = format!("scaled: {each_s:.0} s a condition here, so rarer latencies are not seen");
+    rows.push(
+        ReproducedRow::new("linuxcnc.duration", "length of a run", "s", "1500")
+            .formula(RUN_S)
+            .measured((!runs.is_empty()).then_some(each_s))
+            .note(&scaled),
+    );
+    rows.push(
+        ReproducedRow::new("linuxcnc.tuned", "the same after tuning at run time", "ns", "")
+            .note("not measured: this version applies no tuning; histograms without numbers there"),
+    );
+    rows.extend(recipe(bench));
+    Ok(rows)
+}
+
+/// Largest latency and deviation of the interval.
+fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> Vec<ReproducedRow> {
+    let of = |value: fn(&Run) -> Option<f64>| run.and_then(value);
+    let note = run
+        .map(|run| run.loads.iter().filter_map(|load| load.note.clone()).collect::<Vec<_>>())
+        .unwrap_or_default()
+        .join("; ");
+    let new = |key: &str, what: &str, published: &str| {
+        let row = ReproducedRow::new(format!("linuxcnc.{name}.{key}"), what, "ns", published);
+        let row = if note.is_empty() { row } else { row.note(&note) };
+        if published.is_empty() {
+            row.note("a histogram without numbers there")
+        } else {
+            row.note("tuned desktops there, no kernel parameters set here")
+        }
+    };
+    vec![
+        new("latency", "largest |interval| of a 1 ms thread", published[0])
+            .measured(of(|run| run.outcome.jitters.interval_max_abs_ns)),
+        new("deviation", "standard deviation of the interval", published[1])
+            .measured(of(|run| run.outcome.jitters.interval_stddev_ns)),
+    ]
+}
+
+/// The recipe where it is wrong, and what is right here.
+fn recipe(bench: &Bench<'_>) -> Vec<ReproducedRow> {
+    let here = bench.here();
+    let online = here.cpu.online_cpus.value();
+    let cpus = online.map_or_else(|| "unknown CPUs".to_owned(), |cpus| format!("CPUs {cpus}"));
+    let runtime = here.limits.rt_throttling.value().map(|of| of.runtime_us as f64);
+    let new = |key: &str, what: &str, published: &str, note: &str| {
+        ReproducedRow::new(format!("linuxcnc.recipe.{key}"), what, "", published)
+            .note(note)
+            .note("not measured: it takes effect at boot")
+    };
+    vec![
+        new(
+            "isolcpus",
+            "CPUs for real-time tasks",
+            "isolcpus=(N/2)-N",
+            &format!(
+                "CPUs are numbered from 0, so the list must end at N-1 (or names an SMT sibling); \
+                 the kernel rejects a list with a CPU that does not exist; here: {cpus}; the flag \
+                 form is older than 6.6 (4.15, 5.6), and without flags it still means domain"
+            ),
+        ),
+        new(
+            "kthread_cpus",
+            "CPUs for kernel threads",
+            "kthread_cpus=0-(N/2-1)",
+            "no mainline kernel knows it (6.1, 6.12, 7.2): it is passed to init",
+        ),
+        new(
+            "amd_idle",
+            "idle states of AMD processors",
+            "amd_idle.max_cstate=1",
+            "names no mainline driver; a parameter with a dot is never reported as unknown",
+        ),
+        ReproducedRow::new(
+            "linuxcnc.recipe.rt_runtime",
+            "real-time runtime in each period",
+            "µs",
+            "kernel.sched_rt_runtime_us=-1",
+        )
+        .formula(950_000.0)
+        .measured(runtime)
+        .note(
+            "a sysctl, not sysfs; its default is 0.95 s in each second, not at a time; where the \
+             fair server throttles (6.12 and newer), -1 does not end that; measured: the value \
+             now, which punctual leaves alone",
+        ),
+    ]
+}

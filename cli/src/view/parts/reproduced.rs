@@ -1,0 +1,94 @@
+//! What `reproduce` gives: each figure of a paper beside today's.
+
+use super::{Brief, Part, Shown, Table};
+use crate::format;
+use crate::report::reproduced::{ReproduceBody, ReproducedRow};
+
+/// Rows on a terminal, and columns: those without sentences.
+const ROWS: usize = 26;
+const COLUMNS: usize = 5;
+/// Published words that are longer stand on the page alone.
+const PUBLISHED: usize = 16;
+
+/// The table.
+pub(super) fn shown(body: &ReproduceBody) -> Shown {
+    let heads = ["row", ">published", ">formula", ">measured", "unit", "what", "note"];
+    let table = Table {
+        caption: "Published, by the paper's own formula, and measured here".to_owned(),
+        heads: heads.map(str::to_owned).into(),
+        rows: body.rows.iter().map(cells).collect(),
+        brief: Some(Brief { columns: COLUMNS, rows: brief(body) }),
+    };
+    Shown {
+        id: "reproduced",
+        heading: "Papers reproduced",
+        parts: vec![Part::Table(table), Part::Words(counts(body))],
+    }
+}
+
+fn cells(row: &ReproducedRow) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), significant);
+    let published = if row.published.is_empty() { "-" } else { &row.published };
+    vec![
+        row.id.clone(),
+        published.to_owned(),
+        number(row.formula),
+        number(row.measured),
+        row.unit.clone(),
+        row.what.clone(),
+        row.note.clone(),
+    ]
+}
+
+/// Three figures.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        of if of >= 99.95 => format::whole(value),
+        of if of >= 9.995 => format!("{value:.1}"),
+        of if of >= 0.9995 || of == 0.0 => format!("{value:.2}"),
+        of if of >= 0.000_5 => format!("{value:.4}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// The same number of rows of each paper, spread over those that are published and measured.
+fn brief(body: &ReproduceBody) -> Vec<usize> {
+    let each = ROWS / body.papers.len().max(1);
+    let both = |row: &ReproducedRow| {
+        let published = row.published.chars().count();
+        (1..=PUBLISHED).contains(&published) && row.measured.is_some()
+    };
+    let mut shown = Vec::new();
+    for paper in &body.papers {
+        let own = |row: &ReproducedRow| row.id.split('.').next() == Some(paper.as_str());
+        let rows = body.rows.iter().enumerate().filter(|(_, row)| own(row) && both(row));
+        let rows: Vec<usize> = rows.map(|(at, _)| at).collect();
+        let count = each.min(rows.len());
+        shown.extend((0..count).map(|at| rows[at * rows.len() / count]));
+    }
+    shown
+}
+
+fn counts(body: &ReproduceBody) -> String {
+    let count = |of: &dyn Fn(&ReproducedRow) -> bool| {
+        format::count(body.rows.iter().filter(|row| of(row)).count() as u64)
+    };
+    format!(
+        "{} rows: {} measured here, {} not, with the reason in the row's note{}",
+        count(&|_| true),
+        count(&|row| row.measured.is_some()),
+        count(&|row| row.measured.is_none()),
+        if body.quick { "; shortened by --quick" } else { "" },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_figures_and_small_ones_are_not_zero() {
+        let shown = [0.0, 0.098, 3.6, 50.0, 1_234.5, -0.004, 2.3e-6].map(significant);
+        assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
+    }
+}

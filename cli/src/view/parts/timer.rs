@@ -1,0 +1,75 @@
+//! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
+
+use punctual_lab::timer::{TimerOutcome, TimerRow};
+
+use super::{Brief, Part, Shown, Table};
+use crate::format;
+use crate::report::body::TimerBody;
+
+/// Rows on a terminal.
+const ROWS: usize = 24;
+
+/// The table, and what it is about.
+pub(super) fn shown(body: &TimerBody) -> Shown {
+    let of = &body.timer;
+    let heads = [
+        "path",
+        "behind",
+        ">period",
+        ">min",
+        ">median",
+        ">1 in 100",
+        ">worst",
+        ">missed",
+        ">CPU",
+        "store",
+        ">mean",
+        ">1 in 1000",
+        ">n",
+    ];
+    let table = Table {
+        caption: "From the expiry to the stamp of the thread that waits for it".to_owned(),
+        heads: heads.map(str::to_owned).into(),
+        rows: of.rows.iter().map(cells).collect(),
+        brief: Some(Brief { columns: 9, rows: brief(of) }),
+    };
+    let parts = vec![Part::Table(table), Part::Words(about(of))];
+    Shown { id: "timer", heading: "Lateness of timers", parts }
+}
+
+fn cells(row: &TimerRow) -> Vec<String> {
+    let ns = &row.lateness_ns;
+    let path = if row.store == "hot" { format!("{} hot", row.path) } else { row.path.clone() };
+    vec![
+        path,
+        row.background.clone(),
+        format::period(row.period_ns),
+        format::ns(ns.min),
+        format::ns(ns.p50),
+        format::ns(ns.p99),
+        format::ns(ns.max),
+        format::count(row.missed),
+        row.cpu_share.map_or_else(|| "-".to_owned(), format::share),
+        row.store.clone(),
+        format::ns(ns.mean),
+        format::ns(ns.p99_9),
+        format::count(row.n),
+    ]
+}
+
+/// The rows that fit.
+fn brief(of: &TimerOutcome) -> Vec<usize> {
+    (0..of.rows.len()).take(ROWS).collect()
+}
+
+fn about(of: &TimerOutcome) -> String {
+    let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
+    let n: u64 = of.rows.iter().map(|row| row.n).sum();
+    format!(
+        "{} expiries, {policy} on CPU {}; behind: SCHED_OTHER on the same CPU; stamps go into an \
+         array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; mdelay polls and uses no \
+         timer, so that nothing behind it runs",
+        format::count(n),
+        of.cpu
+    )
+}

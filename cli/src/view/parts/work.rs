@@ -1,0 +1,60 @@
+//! What `measure work` gives: how long the work took, and what is left of each period.
+
+use punctual_lab::work::{WorkOutcome, WorkRow};
+
+use super::noise::rate;
+use super::{Part, Shown};
+use crate::format;
+use crate::report::body::WorkBody;
+
+/// The tables.
+pub(super) fn shown(body: &WorkBody) -> Shown {
+    let of = &body.work;
+    let mut parts = vec![times(of), usable(of)];
+    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
+    parts.push(Part::Words(about(of)));
+    Shown { id: "work", heading: "Work in each period", parts }
+}
+
+fn times(of: &WorkOutcome) -> Part {
+    let heads =
+        ["condition", ">least", ">median", ">1 in 100", ">1 in 1000", ">worst", ">range", ">n"];
+    let row = |row: &WorkRow| {
+        let ns = &row.time_ns;
+        let mut cells = vec![format::plain(&row.condition)];
+        cells.extend([ns.min, ns.p50, ns.p99, ns.p99_9, ns.max, row.time_range_ns].map(format::ns));
+        cells.push(format::count(row.n));
+        cells
+    };
+    let caption = "Time of the same piece of work, from the wake to its end";
+    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+}
+
+fn usable(of: &WorkOutcome) -> Part {
+    let heads = ["condition", ">half", ">99 %", ">99.9 %", ">all", ">missed"];
+    let row = |row: &WorkRow| {
+        let usable = &row.usable_ns;
+        let mut cells = vec![format::plain(&row.condition)];
+        let times = [usable.half, usable.p99, usable.p99_9, usable.all];
+        cells.extend(times.map(|ns| format::ns(ns.map(|ns| ns.max(0.0)))));
+        cells.push(format::count(row.missed));
+        cells
+    };
+    let caption = format!(
+        "Usable of each period of {}, in so many of its cycles",
+        format::period(of.period_ns)
+    );
+    Part::table(&caption, &heads, of.rows.iter().map(row).collect())
+}
+
+fn about(of: &WorkOutcome) -> String {
+    let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
+    format!(
+        "{} steps of {} work on CPU {}, {policy}: {} where nothing disturbs it; usable: the period \
+         less what lateness and disturbance took, 0 where they took all of it",
+        format::count(of.steps),
+        of.kind,
+        of.cpu,
+        format::ns(Some(of.least_ns as f64)),
+    )
+}

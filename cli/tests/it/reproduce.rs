@@ -1,0 +1,103 @@
+//! `reproduce`, for real: every row has its reason, and nothing stays behind.
+
+use std::collections::HashSet;
+use std::fs;
+
+use punctual_os::process::EndSignal;
+use serde_json::Value;
+
+use crate::support::{
+    Dir, catches_interrupt, json_file, punctual, refused, run, signal, stderr, stdout,
+};
+
+/// What holds of all rows.
+fn hold(result: &Value, paper: &str) {
+    assert_eq!(result["experiment"], "reproduce");
+    let rows = result["rows"].as_array().expect("rows");
+    let mut ids = HashSet::new();
+    for row in rows {
+        let id = row["id"].as_str().expect("an id");
+        assert!(id.starts_with(&format!("{paper}.")) && ids.insert(id), "{id}");
+        assert!(row["published"].is_string() && row["unit"].is_string(), "{row}");
+        assert!(row["what"].as_str().is_some_and(|what| !what.is_empty()), "{row}");
+        let note = row["note"].as_str().expect("a note");
+        assert!(row["measured"].is_f64() || note.contains("not measured"), "{row}");
+    }
+}
+
+fn reproduced(paper: &str) -> (Value, String) {
+    let dir = Dir::new(&format!("reproduce-{paper}"));
+    let (result, page) = (dir.path("result.json"), dir.path("page.html"));
+    let args = ["reproduce", paper, "--quick", "--json"].map(str::to_owned);
+    let out = run(args.into_iter().chain([result.display().to_string()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    let stored = json_file(&result);
+    assert_eq!(stored["papers"][0], paper);
+    hold(&stored, paper);
+    let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    (stored, fs::read_to_string(page).expect("written"))
+}
+
+fn row<'r>(result: &'r Value, id: &str) -> &'r Value {
+    let rows = result["rows"].as_array().expect("rows");
+    rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}"))
+}
+
+#[test]
+fn ant_has_its_tables_and_says_where_it_errs() {
+    let (result, page) = reproduced("ant");
+    assert_eq!(row(&result, "ant.table2.max")["published"], "5.47");
+    assert_eq!(row(&result, "ant.tick")["published"], "0.996");
+    let most = row(&result, "ant.fig11.most");
+    assert_eq!((&most["published"], &most["measured"]), (&"3 or 4".into(), &1.0.into()));
+    assert!(most["note"].as_str().is_some_and(|note| note.contains("exactly 1")), "{most}");
+    assert!(row(&result, "ant.fig12.most")["measured"].as_f64().is_some_and(|most| most > 1.0));
+    assert!(page.contains("ant.table3.art-linux.max"));
+}
+
+#[test]
+fn maruti_has_its_figures() {
+    let (result, page) = reproduced("maruti");
+    assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");
+    assert!(row(&result, "maruti.fig7")["measured"].is_f64());
+    assert!(row(&result, "maruti.fig10.100us")["measured"].is_f64());
+    assert!(row(&result, "maruti.fig12.15us")["measured"].is_null());
+    assert!(
+        row(&result, "maruti.dispatch.mdelay.cost")["measured"].as_f64().is_some_and(|of| of > 0.0)
+    );
+    assert!(page.contains("maruti.fig8") && page.contains("512 samples"));
+}
+
+#[test]
+fn an_interrupt_keeps_the_rows_and_says_which_were_not_measured() {
+    let dir = Dir::new("reproduce-interrupted");
+    let file = dir.path("result.json");
+    let mut command = punctual();
+    command.args(["reproduce", "--all", "--json"]).arg(&file);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    while !catches_interrupt(&child) {
+        std::thread::yield_now();
+    }
+    signal(&child, EndSignal::Interrupt);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let result = json_file(&file);
+    assert_eq!(result["incomplete"], true);
+    let nothing = row(&result, "ant.table3.ant.max");
+    assert!(nothing["measured"].is_null() && nothing["note"] != "", "{nothing}");
+    for id in ["nist.fig1", "linuxcnc.duration", "wince.fig8.ce30.mf-isr", "maruti.goal"] {
+        assert!(row(&result, id)["published"].is_string());
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_the_reason() {
+    refused(&run(["reproduce"]), &["PAPER"]);
+    refused(&run(["reproduce", "--quick"]), &["PAPER"]);
+    refused(&run(["reproduce", "vista"]), &["vista", "nist", "maruti"]);
+    refused(&run(["reproduce", "nist", "--all"]), &["--all"]);
+    refused(&run(["reproduce", "nist", "--cpu", "0-1"]), &["--cpu", "one CPU"]);
+}

@@ -1,0 +1,99 @@
+//! `measure timer`, for real: what must hold of the rows, whatever the machine does.
+
+use std::fs;
+
+use punctual_os::process::EndSignal;
+use serde_json::Value;
+
+use crate::support::{
+    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+};
+
+fn number(of: &Value, key: &str) -> f64 {
+    of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"))
+}
+
+#[test]
+fn each_path_has_a_row_for_each_background_and_none_is_early() {
+    let args = ["measure", "timer", "--period", "100us,1ms", "--background", "none,nop"];
+    let out = run(args.into_iter().chain(["--duration", "500ms", "--json", "-"]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(
+        (&result["experiment"], &result["incomplete"]),
+        (&"measure timer".into(), &false.into())
+    );
+    let rows = result["timer"]["rows"].as_array().expect("rows");
+    for period in [100_000, 1_000_000] {
+        for background in ["none", "nop"] {
+            for (path, store) in [
+                ("sleep", "array"),
+                ("timerfd", "array"),
+                ("posix", "array"),
+                ("mdelay", "array"),
+                ("sleep", "hot"),
+            ] {
+                let is = |row: &&Value| {
+                    row["path"] == path
+                        && row["store"] == store
+                        && row["background"] == background
+                        && row["period_ns"] == period
+                };
+                assert_eq!(rows.iter().filter(is).count(), 1, "{path} {store} {background}");
+            }
+        }
+    }
+    assert_eq!(rows.len(), 20);
+    for row in rows {
+        let of = &row["lateness_ns"];
+        assert!(number(row, "n") > 0.0 && number(of, "min") >= 0.0, "{row}");
+        assert!(number(of, "max") >= number(of, "min"), "{row}");
+        // Late by a period or more: some passed unseen, but for the last of a block.
+        let late = number(of, "max") >= 3.0 * number(row, "period_ns");
+        assert!(!late || number(row, "missed") > 0.0 || number(row, "n") < 1_000.0, "{row}");
+        assert!((0.0..=1.0).contains(&number(row, "cpu_share")), "{row}");
+    }
+}
+
+#[test]
+fn the_page_fits_and_a_report_has_the_table() {
+    let dir = Dir::new("timer");
+    let (result, page) = (dir.path("result.json"), dir.path("page.html"));
+    let args = ["measure", "timer", "--period", "15us", "--duration", "1ms", "--json"];
+    let out = run(args.map(str::to_owned).into_iter().chain([result.display().to_string()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(text.contains("From the expiry") && text.contains("mdelay"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(fs::read_to_string(page).expect("written").contains("Lateness of timers"));
+}
+
+#[test]
+fn an_interrupt_keeps_what_there_is() {
+    let dir = Dir::new("timer-interrupted");
+    let file = dir.path("result.json");
+    let mut command = punctual();
+    command.args(["measure", "timer", "--duration", "1h", "--json"]).arg(&file);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    while !catches_interrupt(&child) {
+        std::thread::yield_now();
+    }
+    signal(&child, EndSignal::Interrupt);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(json_file(&file)["incomplete"], true);
+}
+
+#[test]
+fn bad_input_is_refused_with_the_reason() {
+    let with = |args: &[&str]| run(["measure", "timer"].iter().chain(args));
+    refused(&with(&["--period", "10us"]), &["--period", "10 µs", "15 µs"]);
+    refused(&with(&["--period", "0s"]), &["--period"]);
+    refused(&with(&["--period", "1ms,2ms,3ms,4ms,5ms,6ms,7ms,8ms,9ms"]), &["9 periods", "8"]);
+    refused(&with(&["--background", "halt"]), &["halt", "nop"]);
+    refused(&with(&["--duration", "0s"]), &["--duration"]);
+    refused(&with(&["--cpu", "0-1"]), &["--cpu", "one CPU"]);
+    refused(&with(&["--priority", "99"]), &["--priority", "98"]);
+}

@@ -1,0 +1,130 @@
+//! The timer experiment as the lifecycle of all experiments runs it.
+//!
+//! The waiting thread and the one behind it share a CPU; all combinations take turns in blocks of
+//! 20 ms, and a tenth of the time is rest.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::safety::is_real_time;
+use punctual::session::{Refusal, ThreadSession};
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
+
+use super::background::{Background, Order};
+use super::cell::{BLOCK_NS, Cell, PATHS, Stores, paths};
+use super::outcome::TimerOutcome;
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, on_one_thread, policy_words,
+};
+use crate::load::LoadSpec;
+
+/// The shortest period: the paper's.
+pub const PERIOD_MIN_NS: u64 = 15_000;
+/// The share of the time that the waiting thread rests.
+const RESTS: f64 = 0.1;
+
+/// How late timers reach a thread.
+#[derive(Clone, Debug)]
+pub struct TimerExperiment {
+    /// Where.
+    pub cpu: u32,
+    /// The policy to request for the waiting thread.
+    pub policy: SchedPolicy,
+    /// The periods.
+    pub periods: Vec<Period>,
+    /// What runs behind, each in turn.
+    pub backgrounds: Vec<Background>,
+    /// How long in all, about; each combination has a block at least.
+    pub duration: Span,
+}
+
+impl Experiment for TimerExperiment {
+    type Outcome = TimerOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let demand = |period| Demand {
+            cpu: Some(self.cpu),
+            real_time: is_real_time(self.policy),
+            period,
+            // Polling takes all of a block, and so may the shortest periods.
+            share: 1.0 - RESTS,
+        };
+        Period::from_ns(BLOCK_NS).map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<TimerOutcome>, ExperimentError> {
+        let stop = context.stop;
+        let order = Order::default();
+        std::thread::scope(|scope| {
+            let behind = Builder::new().spawn_scoped(scope, || order.obey(self.cpu))?;
+            let measured = on_one_thread(stop, || self.measure(&order, stop));
+            order.give(None);
+            // Its panic is one of an instruction loop: there is nothing to hand on.
+            let _ended = behind.join();
+            measured
+        })
+    }
+}
+
+impl TimerExperiment {
+    /// All combinations, those with the large array first.
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for period in &self.periods {
+            for path in 0..PATHS.len() {
+                for &background in &self.backgrounds {
+                    cells.push(Cell::new(path, period.as_ns(), background, true));
+                }
+            }
+            for &background in &self.backgrounds {
+                cells.push(Cell::new(0, period.as_ns(), background, false));
+            }
+        }
+        cells
+    }
+
+    /// On the calling thread.
+    fn measure(
+        &self,
+        order: &Order,
+        stop: &AtomicBool,
+    ) -> (TimerOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        let cost = StampCost::measure(&mut clock);
+        let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths());
+        let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
+        let stopped = || stop.load(Ordering::Relaxed);
+        let mut over = stopped();
+        while !over {
+            for cell in &mut cells {
+                let Some(path) = &paths[cell.path] else { continue };
+                order.give(Some(cell.background));
+                let before_ns = now_ns(ClockId::Monotonic);
+                cell.block(path, &mut stores, stop);
+                let after_ns = now_ns(ClockId::Monotonic);
+                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
+                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
+                if stopped() {
+                    break;
+                }
+            }
+            over = stopped() || now_ns(ClockId::Monotonic) >= end_ns;
+        }
+        let (policy, priority) = policy_words(session.policy());
+        let outcome = TimerOutcome {
+            cpu: self.cpu,
+            policy,
+            priority,
+            rows: cells.iter().filter_map(Cell::row).collect(),
+        };
+        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}

@@ -111,7 +111,8 @@ fn tasks_come_and_go_and_the_loop_allocates_nothing() {
         })
         .expect("it starts");
     assert_eq!(summary.end, End::Stopped);
-    assert_eq!(summary.tasks.len() as u64, 1 + TURNS);
+    // Of the removed ones, the last 64 are remembered.
+    assert_eq!(summary.tasks.len() as u64, 1 + TURNS.min(64));
     assert_eq!(lost.into_inner(), 0, "a release was lost or doubled");
     assert_eq!(wire.allocations.into_inner(), 0, "allocations in the loop");
     if process.memory_locked() {

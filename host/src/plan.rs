@@ -11,6 +11,10 @@ use crate::settings::KernelSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod loader;
+
+pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
+
 /// One change, with what it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanStep {

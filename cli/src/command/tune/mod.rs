@@ -4,6 +4,7 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
 mod apply;
+mod boot;
 mod check;
 pub(crate) mod formats;
 mod plan;

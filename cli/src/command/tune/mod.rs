@@ -100,8 +100,9 @@ impl Machine {
             );
         }
         let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
-        if !only.is_empty() {
-            plan.keep(only);
+        match only {
+            [] => plan.leave_dangerous(),
+            only => plan.keep(only),
         }
         Ok(plan)
     }

@@ -29,10 +29,10 @@ StandardError=inherit
 ";
 
 /// What is changed in the system before it becomes a disk. The root is named by its device: the
-/// guest has no udev links when grub-mkconfig is asked for it.
+/// guest has no udev links while grub-mkconfig runs.
 const CHANGE: &str = "set -e
 cp \"$1/usr/share/grub/default/grub\" \"$1/etc/default/grub\"
-echo GRUB_DISABLE_LINUX_UUID=true >>\"$1/etc/default/grub\"
+printf '%s\\n' GRUB_DISABLE_LINUX_UUID=true 'GRUB_CMDLINE_LINUX=\"rw\"' >>\"$1/etc/default/grub\"
 mkdir -p \"$1/boot/grub\" \"$1/etc/systemd/system/graphical.target.wants\"
 printf '%s' \"$UNIT\" >\"$1/etc/systemd/system/steps.service\"
 ln -sf ../steps.service \"$1/etc/systemd/system/graphical.target.wants/steps.service\"

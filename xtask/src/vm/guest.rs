@@ -28,13 +28,32 @@ mount -t tmpfs tmpfs /dev/shm
 mount -t devpts devpts /dev/pts
 ip link set lo up
 for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
-step() { name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"; }
+";
+
+/// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
+/// that a plan may change.
+pub(crate) const FUNCTIONS: &str = "step() {
+  name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
+}
+snapshot() {
+  for file in /proc/sys/vm/* /proc/sys/kernel/*watchdog* /proc/sys/kernel/sched* \\
+    /proc/sys/kernel/timer_migration /proc/sys/kernel/numa_balancing /proc/irq/*/smp_affinity \\
+    /proc/irq/default_smp_affinity /sys/devices/virtual/workqueue/cpumask \\
+    /sys/devices/virtual/workqueue/*/cpumask /sys/kernel/mm/transparent_hugepage/* \\
+    /sys/kernel/rcu_* /sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us \\
+    /sys/devices/system/machinecheck/machinecheck*/check_interval; do
+    [ -f $file ] && [ -r $file ] && echo $file $(cat $file 2>&1)
+  done
+}
 ";
 
 /// A guest to be started.
 pub(crate) struct Guest<'a> {
     pub emulator: &'a System,
-    pub kernel: &'a System,
+    pub kernel: &'a Path,
+    pub initrd: &'a Path,
+    /// Disks: /dev/vda and on.
+    pub disks: &'a [&'a Path],
     /// Devices as QEMU names them.
     pub devices: &'a [&'a str],
     /// Parameters of the kernel, added to those of the console.
@@ -45,15 +64,16 @@ pub(crate) struct Guest<'a> {
 
 /// The first process: mounts, drivers, the lines of `steps`, off.
 pub(crate) fn init(steps: &str) -> String {
-    format!("{BEFORE}{steps}\npoweroff -f\n")
+    format!("{BEFORE}{FUNCTIONS}{steps}\npoweroff -f\n")
 }
 
 impl Guest<'_> {
-    /// Boots `image`, keeps the console in `log` and returns it.
-    pub(crate) fn run(&self, image: &Path, log: &Path) -> Result<Console, String> {
+    /// Boots it and returns what came out of its serial ports: the first, with the kernel's
+    /// console, is kept in `log`, the second in `log` with the ending `.steps`.
+    pub(crate) fn run(&self, log: &Path) -> Result<Console, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
-        let console = File::create(log).map_err(failed)?;
-        let errors = console.try_clone().map_err(failed)?;
+        let (first, second) = (File::create(log).map_err(failed)?, log.with_extension("steps"));
+        let errors = first.try_clone().map_err(failed)?;
         let mut qemu = self.emulator.program("qemu-system-x86_64");
         for firmware in ["qemu", "seabios"] {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
@@ -61,15 +81,20 @@ impl Guest<'_> {
         qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
-        qemu.arg("-kernel").arg(self.kernel.kernel()?).arg("-initrd").arg(image);
+        qemu.arg("-serial").arg(format!("file:{}", second.display()));
+        qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);
         qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 quiet {}", self.append));
+        for disk in self.disks {
+            qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", disk.display()));
+        }
         for device in self.devices {
             qemu.args(["-device", device]);
         }
-        qemu.stdin(Stdio::null()).stdout(console).stderr(errors);
+        qemu.stdin(Stdio::null()).stdout(first).stderr(errors);
         let child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
         wait(child, self.patience)?;
-        let bytes = fs::read(log).map_err(failed)?;
+        let mut bytes = fs::read(log).map_err(failed)?;
+        bytes.extend(fs::read(&second).map_err(failed)?);
         Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
     }
 }

@@ -7,6 +7,7 @@
 //! is in `target/vm/SCENARIO-KERNEL….log`.
 
 mod archive;
+mod disk;
 mod guest;
 mod programs;
 mod scenarios;
@@ -14,10 +15,12 @@ mod system;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::{process, root};
 use archive::Archive;
+use disk::Disk;
 use guest::{Console, Guest};
 use programs::Program;
 use system::System;
@@ -26,17 +29,28 @@ use system::System;
 struct Scenario {
     name: &'static str,
     what: &'static str,
-    /// Each guest: the kernel's name and its devices.
-    guests: &'static [(&'static str, &'static [&'static str])],
+    system: Root,
     /// Parameters of the kernel.
     append: &'static str,
-    /// Drivers that are loaded, in this order.
-    drivers: &'static [&'static str],
     programs: &'static [Program],
-    /// Lines of a shell, most of them `step NAME COMMAND…`.
-    steps: &'static str,
-    /// Whether the guest did what it should.
-    judge: fn(&Console) -> Result<(), String>,
+    /// Lines of a shell for each boot, most of them `step NAME COMMAND…`.
+    steps: &'static [&'static str],
+    /// Whether the guest did what it should; given what each boot printed.
+    judge: fn(&[Console]) -> Result<(), String>,
+}
+
+/// What a guest boots into.
+enum Root {
+    /// An image in memory, made for it.
+    Memory {
+        /// Each guest: the kernel's name and its devices.
+        guests: &'static [(&'static str, &'static [&'static str])],
+        /// Drivers that are loaded, in this order.
+        drivers: &'static [&'static str],
+    },
+    /// A whole Debian on a disk, which stays from boot to boot. From the second one on the kernel
+    /// gets the command line that the step `cmdline` of the boot before printed.
+    Disk,
 }
 
 /// How long a guest may take: most take half a minute where nothing else runs.
@@ -60,19 +74,29 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let emulator = System::of(&system::EMULATOR)?;
     let mut failed = Vec::new();
+    let mut one = |name: String, boot: &dyn Fn() -> Result<(), String>| {
+        let begun = Instant::now();
+        let outcome = boot();
+        let took = begun.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => println!("vm: {name}: holds ({took:.0} s)"),
+            Err(why) => {
+                println!("vm: {name}: {why} ({took:.0} s)");
+                failed.push(name);
+            }
+        }
+    };
+    let place = Place { clone: &clone, kept: &kept, emulator: &emulator };
     for scenario in &scenarios {
-        for &(kernel, devices) in scenario.guests {
-            let begun = Instant::now();
-            let outcome = boot(&clone, &kept, &emulator, scenario, kernel, devices);
-            let took = begun.elapsed().as_secs_f64();
-            let name = [&[scenario.name, kernel], devices].concat().join(" ");
-            match outcome {
-                Ok(()) => println!("vm: {name}: holds ({took:.0} s)"),
-                Err(why) => {
-                    println!("vm: {name}: {why} ({took:.0} s)");
-                    failed.push(name);
+        match &scenario.system {
+            Root::Memory { guests, drivers } => {
+                for &(kernel, devices) in *guests {
+                    let name = [&[scenario.name, kernel], devices].concat().join("-");
+                    let log = kept.join(format!("{name}.log"));
+                    one(name, &|| place.boot(scenario, kernel, devices, drivers, &log));
                 }
             }
+            Root::Disk => one(scenario.name.to_owned(), &|| place.boot_disk(scenario)),
         }
     }
     match failed.as_slice() {
@@ -86,7 +110,7 @@ pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
     }
-    ["mmdebstrap", "strip", "ldd"].into_iter().find(|program| !process::on_path(program))
+    ["mmdebstrap", "strip", "ldd", "mke2fs"].into_iter().find(|program| !process::on_path(program))
 }
 
 /// The scenarios of these names, all of them without one.
@@ -104,35 +128,97 @@ fn named(names: &[String]) -> Result<Vec<&'static Scenario>, String> {
     names.iter().map(of).collect()
 }
 
-/// Boots one guest and judges it.
-fn boot(
-    clone: &Path,
-    kept: &Path,
-    emulator: &System,
-    scenario: &Scenario,
-    kernel: &str,
-    devices: &[&str],
-) -> Result<(), String> {
-    let of = system::KERNELS.iter().find(|of| of.name == kernel);
-    let kernel = System::of(&of.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
-    let mut archive = Archive::default();
-    archive.add("/init", guest::init(scenario.steps).as_bytes());
-    archive.add("/bin/busybox", &emulator.read("usr/bin/busybox")?);
-    for (number, driver) in scenario.drivers.iter().enumerate() {
-        archive.add(&format!("/drivers/{number}.ko"), &kernel.driver(emulator, driver)?);
+/// Where guests are made.
+struct Place<'a> {
+    clone: &'a Path,
+    kept: &'a Path,
+    emulator: &'a System,
+}
+
+impl Place<'_> {
+    /// Boots a guest into memory and judges it.
+    fn boot(
+        &self,
+        scenario: &Scenario,
+        kernel: &str,
+        devices: &[&str],
+        drivers: &[&str],
+        log: &Path,
+    ) -> Result<(), String> {
+        let known = system::KERNELS.iter().find(|of| of.name == kernel);
+        let kernel = System::of(&known.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
+        let mut archive = Archive::default();
+        let init = guest::init(scenario.steps.first().unwrap_or(&""));
+        archive.add("/init", init.as_bytes());
+        archive.add("/bin/busybox", &self.emulator.read("usr/bin/busybox")?);
+        for (number, driver) in drivers.iter().enumerate() {
+            let bytes = kernel.driver(self.emulator, driver)?;
+            archive.add(&format!("/drivers/{number}.ko"), &bytes);
+        }
+        for (path, bytes) in programs::files(self.clone, self.kept, scenario.programs, true)? {
+            archive.add(&path, &bytes);
+        }
+        let image = log.with_extension("image");
+        let failed = |error: std::io::Error| format!("{}: {error}", image.display());
+        fs::write(&image, archive.end()).map_err(failed)?;
+        let console = Guest {
+            emulator: self.emulator,
+            kernel: &kernel.kernel()?,
+            initrd: &image,
+            disks: &[],
+            devices,
+            append: scenario.append,
+            patience: PATIENCE,
+        }
+        .run(log);
+        // An image takes 200 MB.
+        fs::remove_file(&image).map_err(failed)?;
+        judge(scenario, &[console?], log)
     }
-    programs::add(&mut archive, clone, kept, scenario.programs)?;
-    let name = [&[scenario.name, of.map_or("", |of| of.name)], devices].concat().join("-");
-    let image = kept.join(format!("{name}.image"));
-    let named = |error: std::io::Error| format!("{}: {error}", image.display());
-    fs::write(&image, archive.end()).map_err(named)?;
-    let log = kept.join(format!("{name}.log"));
-    let append = scenario.append;
-    let guest = Guest { emulator, kernel: &kernel, devices, append, patience: PATIENCE };
-    let console = guest.run(&image, &log);
-    // An image takes 200 MB.
-    fs::remove_file(&image).map_err(named)?;
-    (scenario.judge)(&console?).map_err(|why| format!("{why}: {} has all of it", log.display()))
+
+    /// Boots a Debian system as often as there are lists of steps, and judges it.
+    fn boot_disk(&self, scenario: &Scenario) -> Result<(), String> {
+        let disk = Disk::make()?;
+        let root = self.kept.join("root.ext4");
+        // Keeps the holes.
+        process::run(Command::new("cp").arg("--sparse=always").arg(&disk.root).arg(&root))?;
+        let programs = programs::files(self.clone, self.kept, scenario.programs, false)?;
+        let (mut consoles, mut append) = (Vec::new(), scenario.append.to_owned());
+        let mut log = self.kept.join(scenario.name);
+        for (boot, steps) in scenario.steps.iter().enumerate() {
+            let steps = format!("{}export PATH=$PATH:/mnt\n{steps}", guest::FUNCTIONS);
+            let carrier = disk::carrier(self.kept, &steps, &programs)?;
+            log = self.kept.join(format!("{}-{boot}.log", scenario.name));
+            let console = Guest {
+                emulator: self.emulator,
+                kernel: &disk.kernel,
+                initrd: &disk.initrd,
+                disks: &[&root, &carrier],
+                devices: &[],
+                append: &append,
+                patience: PATIENCE,
+            }
+            .run(&log)?;
+            if boot + 1 < scenario.steps.len() {
+                let line = console.ok("cmdline").map_err(|why| shown(&why, &log))?;
+                append = line.trim().to_owned();
+            }
+            consoles.push(console);
+        }
+        judge(scenario, &consoles, &log)?;
+        for disk in [&root, &self.kept.join("carrier.ext4")] {
+            fs::remove_file(disk).map_err(|error| format!("{}: {error}", disk.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn judge(scenario: &Scenario, consoles: &[Console], log: &Path) -> Result<(), String> {
+    (scenario.judge)(consoles).map_err(|why| shown(&why, log))
+}
+
+fn shown(why: &str, log: &Path) -> String {
+    format!("{why}: {} has all of it", log.display())
 }
 
 #[cfg(test)]
@@ -143,7 +229,10 @@ mod tests {
     fn scenarios_have_names_of_their_own_and_kernels_that_there_are() {
         for (at, scenario) in scenarios::ALL.iter().enumerate() {
             assert!(scenarios::ALL[..at].iter().all(|of| of.name != scenario.name));
-            for (kernel, _) in scenario.guests {
+            assert!(!scenario.steps.is_empty(), "{}", scenario.name);
+            let Root::Memory { guests, .. } = scenario.system else { continue };
+            assert_eq!(scenario.steps.len(), 1, "{}: memory does not stay", scenario.name);
+            for (kernel, _) in guests {
                 assert!(system::KERNELS.iter().any(|of| of.name == *kernel), "{kernel}");
             }
         }

@@ -9,7 +9,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::archive::Archive;
 use crate::process;
 
 /// The programs that may be wanted in a guest.
@@ -43,37 +42,40 @@ impl Program {
     }
 }
 
-/// Builds all tests as `cargo xtask test` does, so that nothing is built twice, and puts the
-/// programs into the archive with the libraries that they load.
-pub(crate) fn add(
-    archive: &mut Archive,
+/// The programs, where each is to be in the guest, and with `libraries` what they load.
+///
+/// Builds all tests as `cargo xtask test` does, so that nothing is built twice.
+pub(crate) fn files(
     clone: &Path,
     stripped: &Path,
     programs: &[Program],
-) -> Result<(), String> {
+    libraries: bool,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
     let args = ["test", "--workspace", "--no-run", "--locked"];
     let mut cargo = process::cargo(clone, &args);
     let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
     let lines = String::from_utf8_lossy(&lines);
-    let mut loaded: Vec<String> = Vec::new();
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for &program in programs {
         let (package, target, test) = program.target();
         let built = executable(&lines, package, target, test)?;
         let bytes = strip(&built, &stripped.join(target))?;
-        archive.add(program.path(), &bytes);
+        files.push((program.path().to_owned(), bytes.clone()));
+        if !libraries {
+            continue;
+        }
         if matches!(program, Program::Command) {
-            archive.add(&built.to_string_lossy(), &bytes);
+            files.push((built.to_string_lossy().into_owned(), bytes));
         }
         let printed = process::output(Command::new("ldd").arg(&built))?;
-        for path in libraries(&String::from_utf8_lossy(&printed)) {
-            if !loaded.contains(&path) {
+        for path in loaded(&String::from_utf8_lossy(&printed)) {
+            if files.iter().all(|(there, _)| *there != path) {
                 let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
-                archive.add(&path, &bytes);
-                loaded.push(path);
+                files.push((path, bytes));
             }
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// A copy without debugging information.
@@ -100,7 +102,7 @@ fn executable(lines: &str, package: &str, target: &str, test: bool) -> Result<Pa
 }
 
 /// The paths in what ldd prints: `libc.so.6 => /lib/libc.so.6 (0x…)`, and the loader alone.
-fn libraries(printed: &str) -> Vec<String> {
+fn loaded(printed: &str) -> Vec<String> {
     let words = printed.lines().filter_map(|line| {
         let line = line.split_once("=>").map_or(line, |(_, path)| path);
         line.split_whitespace().next()
@@ -116,7 +118,7 @@ mod tests {
     fn libraries_are_read_from_what_ldd_prints() {
         let printed = "\tlinux-vdso.so.1 (0x7ff)\n\tlibm.so.6 => /lib/m/libm.so.6 (0x7f)\n\
                        \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
-        assert_eq!(libraries(printed), ["/lib/m/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]);
+        assert_eq!(loaded(printed), ["/lib/m/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]);
     }
 
     #[test]

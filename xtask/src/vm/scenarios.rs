@@ -2,49 +2,79 @@
 //!
 //! Data and judgements of printed text; starts nothing.
 
-use super::Scenario;
 use super::guest::Console;
 use super::programs::Program;
+use super::{Root, Scenario};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
     Scenario {
         name: "check",
         what: "the command on kernels with PREEMPT_RT, as root and unprivileged",
-        guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])],
+        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "isolcpus=1 nohz_full=1",
-        drivers: &[],
         programs: &[Program::Command],
-        steps: CHECK,
+        steps: &[CHECK],
         judge: checked,
     },
     Scenario {
         name: "follow",
         what: "the tests of followed clocks beside the PTP clocks of igb and e1000e",
-        guests: &[("6.12", &["igb"]), ("6.12", &["e1000e"])],
+        system: Root::Memory {
+            guests: &[("6.12", &["igb"]), ("6.12", &["e1000e"])],
+            drivers: &[
+                "dca/dca",
+                "i2c/algos/i2c-algo-bit",
+                "net/ethernet/intel/igb/igb",
+                "net/ethernet/intel/e1000e/e1000e",
+            ],
+        },
         append: "",
-        drivers: &[
-            "dca/dca",
-            "i2c/algos/i2c-algo-bit",
-            "net/ethernet/intel/igb/igb",
-            "net/ethernet/intel/e1000e/e1000e",
-        ],
         programs: &[Program::Command, Program::Library, Program::Commands],
-        steps: FOLLOW,
+        steps: &[FOLLOW],
         judge: followed,
     },
+    Scenario {
+        name: "hog",
+        what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
+        system: Root::Disk,
+        append: "root=/dev/vda rw isolcpus=1",
+        programs: &[Program::Command],
+        steps: &[HOG],
+        judge: hogged,
+    },
+    Scenario {
+        name: "tune",
+        what: "a Debian with GRUB: settings applied, three boots, everything as before",
+        system: Root::Disk,
+        append: "root=/dev/vda rw quiet",
+        programs: &[Program::Command],
+        steps: &[TUNE, TUNED, UNTUNED],
+        judge: tuned,
+    },
 ];
+
+fn only(consoles: &[Console]) -> Result<&Console, String> {
+    consoles.first().ok_or_else(|| "nothing was booted".to_owned())
+}
 
 const CHECK: &str = "cd /root
 step facts punctual facts
 step check punctual check --duration 2s --results /root/results
 step noise punctual measure noise --threshold 100us --duration 1s
 step spin punctual measure periodic --wait spin --phase 50us --duration 1s --cpu 1
+step before snapshot
+step rules punctual tune check
+step runtime punctual tune apply
+step effect punctual tune verify
+step back punctual tune revert
+step after snapshot
 chmod 777 /tmp
 step user su -s /bin/sh user -c 'punctual check -q --duration 2s --results /tmp/results'
 ";
 
-fn checked(console: &Console) -> Result<(), String> {
+fn checked(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
     let facts = console.ok("facts")?;
     for (fact, value) in [("preemption", "PREEMPT_RT"), ("isolated_cpus", "1")] {
         let line = facts.lines().find_map(|line| line.strip_prefix(fact)).unwrap_or_default();
@@ -55,7 +85,37 @@ fn checked(console: &Console) -> Result<(), String> {
     for step in ["check", "noise", "spin", "user"] {
         console.ok(step)?;
     }
-    Ok(())
+    has("tune check", console.ok("rules")?, "isolcpus")?;
+    applied(console)
+}
+
+/// That settings of the running kernel were changed, are in effect, and were put back.
+fn applied(console: &Console) -> Result<(), String> {
+    // The kernel refuses some settings of these guests: exit status 1, and each is named.
+    let (code, runtime) = console.step("runtime")?;
+    if code > 1 {
+        return Err(format!("apply exited with {code}: {runtime}"));
+    }
+    for setting in ["/proc/irq/default_smp_affinity", "/proc/sys/kernel/timer_migration"] {
+        has("apply", runtime, &format!("{setting}: "))?;
+        has("verify", console.step("effect")?.1, &format!("{setting}: in effect\n"))?;
+    }
+    console.ok("back")?;
+    same("settings before and after", console.ok("before")?, console.ok("after")?)
+}
+
+fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
+    match a == b {
+        true => Ok(()),
+        false => Err(format!("{what} differ:\n{a}\n{b}")),
+    }
+}
+
+fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
+    match output.contains(word) {
+        true => Ok(()),
+        false => Err(format!("{step} lacks {word:?}: {output}")),
+    }
 }
 
 const FOLLOW: &str = "sleep 1
@@ -65,7 +125,8 @@ step commands commands follow:: --test-threads=1 --nocapture
 ";
 
 /// Whether all tests ended well, with a clock to look at.
-fn followed(console: &Console) -> Result<(), String> {
+fn followed(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
     console.ok("clock")?;
     for step in ["library", "commands"] {
         let output = console.ok(step)?;
@@ -79,6 +140,121 @@ fn followed(console: &Console) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Each instrument runs while a thread of a higher priority takes the CPU for 5 ms, four times a
+/// second, for 100 s at most.
+const HOG: &str = "cat >/tmp/hog <<'END'
+use Time::HiRes qw(time sleep);
+for (1 .. 400) { my $end = time + 0.005; 1 while time < $end; sleep 0.245; }
+END
+hog() { chrt -f 95 taskset -c 1 perl /tmp/hog & }
+rest() { kill $!; wait; }
+cd /root
+hog
+step punctual punctual measure periodic --cpu 1 --priority 80 --wait sleep --duration 4s --json -
+rest; hog
+step cyclictest cyclictest -q -m -a 1 -t 1 -p 80 -i 1000 -D 4s -h 100
+rest; hog
+step timerlat timeout 60 rtla timerlat hist -c 1 -P f:80 -d 4s --no-irq
+rest; hog
+step osnoise timeout 60 rtla osnoise hist -c 1 -P f:80 -p 100000 -r 50000 -d 4s
+rest
+";
+
+/// What an instrument must have seen of the 5 ms: nearly all of it, and no time of the emulation is
+/// judged beyond that.
+const SEEN_US: f64 = 4_000.0;
+
+fn hogged(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
+    let result = console.ok("punctual")?;
+    let begin = result.find('{').ok_or("punctual: no result")?;
+    let result: serde_json::Value = serde_json::Deserializer::from_str(&result[begin..])
+        .into_iter()
+        .next()
+        .ok_or("punctual: no result")?
+        .map_err(|error| format!("punctual: {error}"))?;
+    let worst_us = result["runs"][0]["lateness_ns"]["max"].as_f64().unwrap_or_default() / 1e3;
+    let of = |step, line: &str| -> Result<f64, String> {
+        let output = console.ok(step)?;
+        let line = output.lines().find(|of| of.starts_with(line)).unwrap_or_default();
+        let number =
+            line.split([' ', ':']).filter_map(|word| word.trim().parse::<f64>().ok()).next_back();
+        number.ok_or_else(|| format!("{step}: no maximum"))
+    };
+    let seen = [
+        ("punctual", worst_us),
+        ("cyclictest", of("cyclictest", "# Max Latencies")?),
+        ("timerlat", of("timerlat", "max:")?),
+        ("osnoise", of("osnoise", "max:")?),
+    ];
+    for (name, us) in seen {
+        println!("  {name}: {us:.0} us");
+    }
+    match seen.iter().find(|(_, us)| *us < SEEN_US) {
+        None => Ok(()),
+        Some((name, us)) => Err(format!("{name} saw {us} us of 5000")),
+    }
+}
+
+const TUNE: &str = "cd /root
+update-grub 2>/dev/null
+files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
+cmdline() { sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1; }
+step files files
+step before snapshot
+step runtime punctual tune apply --cpus 1 --for servo
+step effect punctual tune verify --cpus 1 --for servo
+step back punctual tune revert
+step after snapshot
+step apply punctual tune apply --cpus 1 --for servo --boot
+step again punctual tune apply --cpus 1 --for servo --boot
+step status punctual tune status
+step cmdline cmdline
+";
+const TUNED: &str = "cd /root
+cmdline() { sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1; }
+step now cat /proc/cmdline
+step isolated cat /sys/devices/system/cpu/isolated
+step interrupts cat /proc/irq/default_smp_affinity
+step callbacks sh -c 'dmesg | grep -i \"offload RCU callbacks\"'
+step verify punctual tune verify --cpus 1 --for servo
+step revert punctual tune revert
+step cmdline cmdline
+";
+const UNTUNED: &str = "cd /root
+files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
+step now cat /proc/cmdline
+step files files
+step status punctual tune status
+step isolated cat /sys/devices/system/cpu/isolated
+";
+
+/// The words that the plan adds to the command line of this guest.
+const PLANNED: [&str; 3] = ["isolcpus=domain,managed_irq,1", "irqaffinity=0", "rcu_nocbs=1"];
+
+fn tuned(consoles: &[Console]) -> Result<(), String> {
+    let [first, second, third] = consoles else { return Err("not three boots".to_owned()) };
+    applied(first)?;
+    has("apply --boot", first.step("apply")?.1, "ran /usr/sbin/update-grub")?;
+    has("the second apply", first.step("again")?.1, "rcu_nocbs=1 already")?;
+    for word in PLANNED {
+        has("status", first.ok("status")?, word)?;
+        has("the command line", second.ok("now")?, word)?;
+        if third.ok("now")?.contains(word) {
+            return Err(format!("{word} is there after the revert"));
+        }
+        let name = word.split('=').next().unwrap_or(word);
+        has("verify", second.step("verify")?.1, &format!("{name}: good: "))?;
+    }
+    same("isolated CPUs", second.ok("isolated")?, "1\n")?;
+    same("default_smp_affinity", second.ok("interrupts")?, "1\n")?;
+    has("the kernel log", second.ok("callbacks")?, "CPUs: 1.")?;
+    second.ok("revert")?;
+    same("files before and after", first.ok("files")?, third.ok("files")?)?;
+    has("status", third.ok("status")?, "nothing is applied")?;
+    same("isolated CPUs", third.ok("isolated")?, "\n")
 }
 
 #[cfg(test)]
@@ -95,7 +271,7 @@ mod tests {
             step("library", "test a ... ok", 0),
             step("commands", "test b ... ok", 0),
         ];
-        let judge = |text: String| followed(&Console(text));
+        let judge = |text: String| followed(&[Console(text)]);
         assert_eq!(judge(fine.concat()), Ok(()));
         assert!(judge(fine[..2].concat()).is_err());
         assert!(judge([&fine[..2], &[step("commands", "", 101)]].concat().concat()).is_err());

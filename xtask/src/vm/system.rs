@@ -108,7 +108,7 @@ impl System {
 }
 
 /// Where unpacked systems lie: `$XDG_CACHE_HOME/punctual-vm`, below `~/.cache` without it.
-fn cache() -> Result<PathBuf, String> {
+pub(super) fn cache() -> Result<PathBuf, String> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = named.filter(|path| path.is_absolute()).or_else(home);
@@ -118,7 +118,7 @@ fn cache() -> Result<PathBuf, String> {
 }
 
 /// What lies in a folder and begins so.
-fn only(folder: &Path, begins: &str) -> Result<PathBuf, String> {
+pub(super) fn only(folder: &Path, begins: &str) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(failed)?.flatten();
     let named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);

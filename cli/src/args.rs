@@ -24,8 +24,8 @@ pub(crate) use report::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
 pub(crate) use sched::{SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs};
 pub(crate) use tune::{
-    TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs, TuneStateArgs,
-    TuneVerifyArgs,
+    StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs,
+    TuneStateArgs, TuneVerifyArgs,
 };
 
 /// `punctual analyse`.

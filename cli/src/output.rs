@@ -4,6 +4,7 @@
 //! that the user names, `dir` those whose names the program chooses; both are `pending` until they
 //! are complete. Never reads a result.
 
+mod boot;
 mod dir;
 mod inputs;
 mod journal;
@@ -20,9 +21,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use boot::BootFiles;
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
-pub(crate) use journal::JournalFile;
+pub(crate) use journal::{JournalFile, JournalName};
 pub(crate) use messages::{line, message, page};
 pub(crate) use opened::Opened;
 pub(crate) use punctual::drain::GrowingFile;

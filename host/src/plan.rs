@@ -11,6 +11,10 @@ use crate::settings::KernelSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod loader;
+
+pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
+
 /// One change, with what it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanStep {
@@ -137,6 +141,9 @@ const PRESETS: &[Preset] = &[
     },
 ];
 
+/// Rules whose changes nobody gets who did not name the setting.
+const DANGEROUS: [&str; 1] = ["watchdogs.machine_check"];
+
 fn is_rt(inputs: &Inputs<'_>) -> bool {
     let model = inputs.facts.preemption.preemption_model.value();
     model == Some(&PreemptionModel::Rt)
@@ -186,6 +193,19 @@ impl TuningPlan {
         self.runtime.retain(|step| wanted(&step.knob));
         self.boot.retain(|step| wanted(&step.knob));
         self.by_hand.retain(|by_hand| wanted(&by_hand.knob));
+    }
+
+    /// Leaves out what takes diagnostics of the hardware away: such a change has to be named.
+    pub fn leave_dangerous(&mut self) {
+        let (left, runtime) =
+            self.runtime.drain(..).partition(|step| DANGEROUS.contains(&step.id.as_str()));
+        self.runtime = runtime;
+        let left: Vec<PlanStep> = left;
+        self.by_hand.extend(left.into_iter().map(|step| ByHand {
+            why: format!("{} {} It is changed only if it is named: --only.", step.why, step.cost),
+            found: step.from.unwrap_or_default(),
+            knob: step.knob,
+        }));
     }
 
     /// Whether nothing would change.

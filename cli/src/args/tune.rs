@@ -29,10 +29,13 @@ pub(crate) enum TuneCommand {
     /// Change the runtime settings of the plan, one at a time; 'tune revert' puts them back
     ///
     /// The old value of each setting is on the disk before it is changed. What a setting shows
-    /// afterwards is compared with what was written. Boot parameters are not changed.
+    /// afterwards is compared with what was written. Boot parameters are changed with --boot: in
+    /// GRUB's files, entries of the Boot Loader Specification, /etc/kernel/cmdline or a Raspberry
+    /// Pi's cmdline.txt, whatever this machine has; its own program (update-grub) is run then.
     #[command(after_long_help = "Examples:\n\
                        \x20 sudo punctual tune apply --cpus 3 --for servo\n\
-                       \x20 sudo punctual tune apply --only scaling_governor")]
+                       \x20 sudo punctual tune apply --only scaling_governor\n\
+                       \x20 sudo punctual tune apply --cpus 3 --for servo --boot && sudo reboot")]
     Apply(TuneApplyArgs),
     /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
     Verify(TuneVerifyArgs),
@@ -58,6 +61,9 @@ pub(crate) struct TuneApplyArgs {
     /// Change only this setting, by its name in the verdicts; may be given again
     #[arg(long, value_name = "SETTING")]
     pub(crate) only: Vec<String>,
+    /// Change the boot parameters of the plan too, in the files of the boot loader
+    #[arg(long)]
+    pub(crate) boot: bool,
     #[command(flatten)]
     pub(crate) state: StateArgs,
 }

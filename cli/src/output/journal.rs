@@ -14,8 +14,16 @@ use punctual_os::lock;
 
 use super::Dir;
 
-/// Its name in the directory of the program's state.
-const NAME: &str = "tune.journal";
+/// A journal, by its name in the directory of the program's state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalName(&'static str);
+
+impl JournalName {
+    /// Of settings of the running machine.
+    pub(crate) const SETTINGS: Self = Self("tune.journal");
+    /// Of files of the boot loader.
+    pub(crate) const BOOT: Self = Self("boot.journal");
+}
 
 /// The most that is read of it: some thousand settings.
 const BYTES_MAX: u64 = 16 << 20;
@@ -29,9 +37,9 @@ impl JournalFile {
     ///
     /// # Errors
     /// Where it cannot be written, or another process has it.
-    pub(crate) fn lock(directory: &Path) -> Result<Self> {
+    pub(crate) fn lock(directory: &Path, name: JournalName) -> Result<Self> {
         let dir = Dir::make(directory)?;
-        let file = dir.shared(NAME)?;
+        let file = dir.shared(name.0)?;
         if !lock::try_exclusive(file.as_raw_fd())
             .map_err(|why| io::Error::from_raw_os_error(why.0))?
         {
@@ -46,12 +54,12 @@ impl JournalFile {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub(crate) fn read(directory: &Path) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn read(directory: &Path, name: JournalName) -> Result<Option<Vec<u8>>> {
         if !directory.exists() {
             return Ok(None);
         }
-        let shown = directory.join(NAME);
-        let file = Dir::open(directory)?.read(NAME);
+        let shown = directory.join(name.0);
+        let file = Dir::open(directory)?.read(name.0);
         let file = file.with_context(|| format!("cannot read {}", shown.display()))?;
         let bytes = file.map(|file| all_of(&file)).transpose();
         bytes.with_context(|| format!("cannot read {}", shown.display()))

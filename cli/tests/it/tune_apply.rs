@@ -34,7 +34,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A directory that stands for the laptop of the fixtures, and one for the journal.
+/// A directory that stands for a machine of the fixtures, the laptop, and one for the journal.
 struct Laptop {
     _dir: Dir,
     root: String,
@@ -43,10 +43,14 @@ struct Laptop {
 
 impl Laptop {
     fn new(name: &str) -> Self {
+        Self::of(name, "laptop-intel-pstate")
+    }
+
+    fn of(name: &str, machine: &str) -> Self {
         let dir = Dir::new(name);
         let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
         let root = dir.path("machine");
-        copy(&Path::new(machines).join("laptop-intel-pstate"), &root);
+        copy(&Path::new(machines).join(machine), &root);
         let state = dir.path("state").display().to_string();
         Self { _dir: dir, root: root.display().to_string(), state }
     }
@@ -191,4 +195,67 @@ fn a_setting_of_this_machine_is_changed_and_put_back() {
         _ => assert!(page.contains("refused"), "{page}"),
     }
     assert_eq!(reverted, Some(0), "{after}");
+}
+
+const DROP_IN: &str = "etc/default/grub.d/90-punctual.cfg";
+
+/// A machine with GRUB as Debian has it.
+fn with_grub(name: &str) -> Laptop {
+    let machine = Laptop::of(name, "smt-desktop-8cpu");
+    for directory in ["etc/default/grub.d", "usr/sbin"] {
+        fs::create_dir_all(Path::new(&machine.root).join(directory)).expect("writable");
+    }
+    machine.write("usr/sbin/update-grub", "");
+    machine
+}
+
+fn apply_boot(machine: &Laptop) -> std::process::Output {
+    let to = ["--cpus", "3,7", "--for", "servo", "--boot"];
+    run(["tune", "apply", "--root", &machine.root, "--state", &machine.state].into_iter().chain(to))
+}
+
+#[test]
+fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
+    let machine = with_grub("tune-boot");
+    let before = files(Path::new(&machine.root));
+    let applied = apply_boot(&machine);
+    let page = stdout(&applied);
+    assert_eq!(applied.status.code(), Some(0), "{page}{}", stderr(&applied));
+    assert!(page.contains("/etc/default/grub.d/90-punctual.cfg: "), "{page}");
+    assert!(page.contains("then, on that machine: /usr/sbin/update-grub"), "{page}");
+    assert!(machine.text(DROP_IN).contains(" isolcpus=domain,managed_irq,3,7"), "{page}");
+    let again = stdout(&apply_boot(&machine));
+    assert!(again.contains("grub.d/90-punctual.cfg: ") && again.contains(" already"), "{again}");
+    let status = stdout(&machine.tune("status"));
+    assert!(status.contains("irqaffinity=0-2,4-6: not before the next boot"), "{status}");
+    let verified = machine.tune("verify");
+    let page = stdout(&verified);
+    assert_eq!(verified.status.code(), Some(1), "{page}");
+    assert!(page.contains("irqaffinity=0-2,4-6: the kernel was not started with it"), "{page}");
+    let reverted = machine.tune("revert");
+    assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
+    assert_eq!(files(Path::new(&machine.root)), before);
+    assert!(stdout(&machine.tune("status")).contains("nothing is applied"));
+}
+
+#[test]
+fn a_boot_file_that_somebody_else_changed_is_left() {
+    let machine = with_grub("tune-boot-changed");
+    apply_boot(&machine);
+    machine.write(DROP_IN, "# mine\n");
+    let status = stdout(&machine.tune("status"));
+    assert!(status.contains("90-punctual.cfg: changed since by somebody else"), "{status}");
+    let reverted = machine.tune("revert");
+    assert_eq!(reverted.status.code(), Some(1), "{}", stdout(&reverted));
+    assert_eq!(machine.text(DROP_IN), "# mine\n");
+}
+
+#[test]
+fn where_no_boot_loader_is_known_it_says_what_to_add() {
+    let machine = Laptop::of("tune-boot-none", "smt-desktop-8cpu");
+    let applied = apply_boot(&machine);
+    let page = stdout(&applied);
+    assert_eq!(applied.status.code(), Some(1), "{page}");
+    assert!(page.contains("add to the kernel command line: "), "{page}");
+    assert!(page.contains("isolcpus=domain,managed_irq,3,7"), "{page}");
 }

@@ -65,3 +65,19 @@ fn loops_that_never_sleep_get_a_stopped_tick() {
     assert!(line.contains("nohz_full=7") && line.contains("rcu_nocb_poll"), "{line}");
     assert!(!line.contains("preempt=none"), "{line}");
 }
+
+const IGNORE_CE: &str = "machinecheck/ignore_ce";
+
+#[test]
+fn what_takes_diagnostics_away_has_to_be_named() {
+    let (mut plan, _) = plan("smt-desktop-8cpu", "3,7", Workload::Servo);
+    let mut named = plan.clone();
+    let has = |plan: &TuningPlan| plan.runtime.iter().any(|step| step.knob == IGNORE_CE);
+    assert!(has(&plan), "the rule wants it");
+    plan.leave_dangerous();
+    assert!(!has(&plan));
+    let left = plan.by_hand.iter().find(|by_hand| by_hand.knob == IGNORE_CE).expect("named");
+    assert!(left.why.contains("only if it is named"), "{}", left.why);
+    named.keep(&[IGNORE_CE.to_owned()]);
+    assert!(has(&named) && named.runtime.len() == 1);
+}

@@ -30,15 +30,21 @@ pub struct BootFile {
     pub parameters: CommandLine,
 }
 
-const GRUB: &str = "/etc/default/grub";
-const DROP_INS: &str = "/etc/default/grub.d";
-const ENTRIES: &str = "/boot/loader/entries";
+pub(crate) const GRUB: &str = "/etc/default/grub";
+pub(crate) const DROP_INS: &str = "/etc/default/grub.d";
+
+/// Where entries of the Boot Loader Specification lie.
+pub(crate) const ENTRIES: [&str; 3] =
+    ["/boot/loader/entries", "/efi/loader/entries", "/boot/efi/loader/entries"];
+
+/// What kernel-install makes entries and images with.
+pub(crate) const KERNEL: &str = "/etc/kernel/cmdline";
 
 /// Files of one line, which is the command line.
-const WHOLE: &[(&str, Loader)] = &[
+pub(crate) const WHOLE: &[(&str, Loader)] = &[
     ("/boot/firmware/cmdline.txt", Loader::RaspberryPi),
     ("/boot/cmdline.txt", Loader::RaspberryPi),
-    ("/etc/kernel/cmdline", Loader::SystemdBoot),
+    (KERNEL, Loader::SystemdBoot),
 ];
 
 /// The most files that are read of a directory.
@@ -48,31 +54,50 @@ const MAX: usize = 64;
 pub(crate) fn is_boot_file(path: &str) -> bool {
     path == GRUB
         || path.starts_with(DROP_INS)
-        || path.starts_with(ENTRIES)
+        || is_entry(path)
         || WHOLE.iter().any(|(whole, _)| path == *whole)
 }
 
+fn is_entry(path: &str) -> bool {
+    ENTRIES.iter().any(|directory| path.starts_with(directory))
+}
+
 /// The kernel parameters of a file, on one line.
-pub(crate) fn kernel_words(path: &str, text: &str) -> String {
+pub fn kernel_words(path: &str, text: &str) -> String {
     if WHOLE.iter().any(|(whole, _)| path == *whole) {
         return text.lines().next().unwrap_or_default().to_owned();
     }
-    let entries = path.starts_with(ENTRIES);
+    let entries = is_entry(path);
     let words = text.lines().filter_map(|line| {
         let line = line.trim();
         if entries {
-            return line.strip_prefix("options").map(str::trim);
+            return line.strip_prefix("options").map(|of| of.trim().to_owned());
         }
         let rest = line.strip_prefix("GRUB_CMDLINE_LINUX")?;
         let (name, value) = rest.split_once('=')?;
         let known = matches!(name, "" | "_DEFAULT");
-        let value = value.trim();
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let value = quote
-            .map_or(value, |q| value[1..].split_once(q).map_or(&value[1..], |(inside, _)| inside));
-        known.then_some(value)
+        known.then(|| shell_words(value.trim())).flatten()
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// The words that a shell would assign, without what it would put in: other variables, commands.
+fn shell_words(value: &str) -> Option<String> {
+    if value.starts_with("$(") {
+        return None;
+    }
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let mut text = String::new();
+    let mut letters = value.chars().skip(usize::from(quote.is_some()));
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if quote != Some('\'') => text.extend(letters.next()),
+            of if Some(of) == quote => break,
+            of => text.push(of),
+        }
+    }
+    let words = text.split_whitespace().filter(|word| !word.starts_with('$'));
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 pub(super) fn read(source: &Source<'_>) -> Vec<BootFile> {
@@ -84,7 +109,7 @@ pub(super) fn read(source: &Source<'_>) -> Vec<BootFile> {
         }
     };
     listed(DROP_INS, ".cfg", Loader::Grub);
-    listed(ENTRIES, ".conf", Loader::Entries);
+    ENTRIES.iter().for_each(|directory| listed(directory, ".conf", Loader::Entries));
     paths.extend(WHOLE.iter().map(|(path, loader)| ((*path).to_owned(), *loader)));
     let file = |(path, loader): (String, Loader)| {
         let text = source.text(&path).value().cloned()?;

@@ -12,8 +12,8 @@ mod parameters;
 mod per_cpu;
 mod single;
 
-pub use boot::{BootFile, Loader};
-pub(crate) use boot::{is_boot_file, kernel_words};
+pub use boot::{BootFile, Loader, kernel_words};
+pub(crate) use boot::{DROP_INS, ENTRIES, GRUB, KERNEL, WHOLE, is_boot_file};
 pub use interrupts::{IrqLine, IrqTable};
 pub use kernel_log::KernelLog;
 pub(crate) use kernel_log::relevant;

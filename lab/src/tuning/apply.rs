@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::KnobFiles;
 use super::journal::{self, JournalError, TuningJournal, TuningStore};
-use super::{KnobFiles, says};
 
 /// A value that a setting is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn one(
         Ok(old) => old,
         Err(why) => return Ok(StepOutcome::Unreadable(why)),
     };
-    if says(&old, value) {
+    if files.says(&old, value) {
         return Ok(StepOutcome::Already);
     }
     store.append(&journal::about_to(path, &old, value)).map_err(JournalError::Store)?;
@@ -97,7 +97,7 @@ fn one(
     };
     let outcome = match written {
         Err(why) => StepOutcome::Refused(why),
-        Ok(()) if says(&now, value) => StepOutcome::Applied,
+        Ok(()) if files.says(&now, value) => StepOutcome::Applied,
         Ok(()) => {
             let put_back = files.restore(path, &old).and_then(|()| files.read(path));
             let restored = put_back.is_ok_and(|text| text == old);

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::active;
+use super::{active, says};
 
 /// The most that is read of a setting.
 const TEXT_MAX: u64 = 64 * 1024;
@@ -29,6 +29,12 @@ pub trait KnobFiles {
     /// As the kernel gives them.
     fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
         self.write(path, active(text))
+    }
+
+    /// Whether a text that was read has the value that was written: the same word, or the same mask
+    /// in other digits.
+    fn says(&self, text: &str, value: &str) -> bool {
+        says(text, value)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
-use super::{KnobFiles, active, says};
+use super::{KnobFiles, active};
 
 /// What became of one setting.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return RevertOutcome::Gone,
         Err(why) => return RevertOutcome::Refused(why),
     };
-    match state(entry, &now) {
+    match state(entry, &now, files) {
         RevertOutcome::Restored => {}
         other => return other,
     }
@@ -85,11 +85,11 @@ fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
 }
 
 /// What a revert would do with a setting that has this text now: put it back, or leave it.
-pub fn state(entry: &JournalEntry, now: &str) -> RevertOutcome {
+pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertOutcome {
     // Where the program ended before it saw what the setting became, the value says it.
     let ours = match &entry.took {
         Some(took) => now == took,
-        None => says(now, &entry.new),
+        None => files.says(now, &entry.new),
     };
     if now == entry.old {
         RevertOutcome::AsBefore

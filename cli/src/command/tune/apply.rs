@@ -1,20 +1,20 @@
 //! `punctual tune apply`: the runtime settings of a plan, written one at a time, journal first.
 //!
-//! Writes no file that the plan does not print, and changes nothing of the next boot.
+//! Writes no file that the plan does not print, and of the next boot only what `--boot` names.
 
 use anyhow::Result;
 use punctual_lab::tuning::{self, AppliedStep, StepOutcome, WantedValue, active};
 
 use super::formats::Printed;
-use super::{Machine, boot_of, files_of, show};
+use super::{Machine, boot, boot_of, files_of, show};
 use crate::args::TuneApplyArgs;
 use crate::exit::Exit;
 use crate::format;
-use crate::output::JournalFile;
+use crate::output::{JournalFile, JournalName};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
-    let mut journal = JournalFile::lock(&args.state.state)?;
+    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
@@ -41,8 +41,11 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
     let undo = format::command("punctual tune revert");
     show(format!("{changed} settings changed, {failed} refused; to undo: {undo}"));
     done?;
+    if args.boot {
+        failed += boot::apply(&machine, &plan, &args.scope.root, &args.state)?.failed;
+    }
     let rest = [
-        (!plan.boot.is_empty()).then_some("boot parameters"),
+        (!args.boot && !plan.boot.is_empty()).then_some("boot parameters (--boot)"),
         printed.partition().map(|_| "an isolated partition"),
         (!plan.by_hand.is_empty()).then_some("what is left to a person"),
     ];

@@ -4,6 +4,7 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
 mod apply;
+mod boot;
 mod check;
 pub(crate) mod formats;
 mod plan;
@@ -99,8 +100,9 @@ impl Machine {
             );
         }
         let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
-        if !only.is_empty() {
-            plan.keep(only);
+        match only {
+            [] => plan.leave_dangerous(),
+            only => plan.keep(only),
         }
         Ok(plan)
     }

@@ -3,27 +3,34 @@
 //! Writes only settings of the journal that still are as they were left.
 
 use anyhow::Result;
+use punctual_host::settings::KernelSettings;
 use punctual_lab::tuning::{self, JournalEntry, KnobFiles, RevertOutcome, TuningJournal, active};
 
-use super::{boot_of, files_of, show};
+use super::{boot, boot_of, files_of, show};
 use crate::args::TuneStateArgs;
 use crate::exit::Exit;
-use crate::output::JournalFile;
+use crate::output::{JournalFile, JournalName};
 
 /// Runs `revert`.
 pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {
-    if JournalFile::read(&args.state.state)?.is_none_or(|bytes| bytes.is_empty()) {
+    let settings = JournalFile::read(&args.state.state, JournalName::SETTINGS)?;
+    let at_boot = !boot::journal(&args.state)?.entries.is_empty();
+    if settings.is_none_or(|bytes| bytes.is_empty()) && !at_boot {
         show("nothing is applied");
         return Ok(Exit::Fine);
     }
-    let mut journal = JournalFile::lock(&args.state.state)?;
+    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
     let root = super::super::root(args.root.root.as_deref())?;
     let (mut restored, mut left) = (0, 0);
-    let boot = boot_of(&root);
-    if earlier_boot(&TuningJournal::load(&mut journal)?, &boot) {
+    if at_boot {
+        let outcome = boot::revert(&root, &args.root, &args.state)?;
+        (restored, left) = (outcome.done, outcome.failed);
+    }
+    let this = boot_of(&root);
+    if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
         show("the machine was restarted since: its settings are those of the boot");
     }
-    tuning::revert(&mut files_of(&args.root), &mut journal, &boot, |step| {
+    tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
         match step.outcome {
             RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
             _ => left += 1,
@@ -36,10 +43,16 @@ pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {
 
 /// Runs `status`.
 pub(crate) fn status(args: &TuneStateArgs) -> Result<Exit> {
-    let bytes = JournalFile::read(&args.state.state)?.unwrap_or_default();
+    let bytes = JournalFile::read(&args.state.state, JournalName::SETTINGS)?.unwrap_or_default();
     let journal = TuningJournal::parse(&bytes)?;
     let root = super::super::root(args.root.root.as_deref())?;
-    if journal.entries.is_empty() {
+    let at_boot = boot::journal(&args.state)?.entries;
+    if !at_boot.is_empty() {
+        let settings = KernelSettings::collect(&root);
+        let now = settings.command_line.value();
+        at_boot.iter().for_each(|entry| show(boot::standing(entry, &args.root, now)));
+    }
+    if journal.entries.is_empty() && at_boot.is_empty() {
         show("nothing is applied");
     } else if earlier_boot(&journal, &boot_of(&root)) {
         show("the machine was restarted since: nothing of the journal is in effect");
@@ -61,7 +74,7 @@ fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
 pub(super) fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
     let JournalEntry { path, old, new, .. } = entry;
     let change = format!("{path}: {} -> {new}", active(old));
-    match files.read(path).map(|now| tuning::state(entry, &now)) {
+    match files.read(path).map(|now| tuning::state(entry, &now, files)) {
         Ok(RevertOutcome::Restored) => change,
         Ok(RevertOutcome::AsBefore) => format!("{change}: as before"),
         Ok(RevertOutcome::Changed { now }) => format!("{change}: changed since to {now}"),

@@ -6,14 +6,14 @@ use anyhow::Result;
 use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_lab::tuning::{self, JournalEntry, KnobFiles as _, RevertOutcome, TuningJournal};
 
-use super::{Machine, WATCH, boot_of, files_of, revert, show};
+use super::{Machine, WATCH, boot, boot_of, files_of, revert, show};
 use crate::args::TuneVerifyArgs;
 use crate::exit::Exit;
-use crate::output::JournalFile;
+use crate::output::{JournalFile, JournalName};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &TuneVerifyArgs) -> Result<Exit> {
-    let bytes = JournalFile::read(&args.state.state)?.unwrap_or_default();
+    let bytes = JournalFile::read(&args.state.state, JournalName::SETTINGS)?.unwrap_or_default();
     let journal = TuningJournal::parse(&bytes)?;
     let mut machine = Machine::read(&args.scope)?;
     if machine.root.is_live() {
@@ -27,8 +27,8 @@ pub(crate) fn run(args: &TuneVerifyArgs) -> Result<Exit> {
     let entries = if journal.boot == boot_of(&machine.root) { journal.entries } else { Vec::new() };
     for entry in &entries {
         let now = files.read(&entry.path);
-        let ours =
-            now.is_ok_and(|now| matches!(tuning::state(entry, &now), RevertOutcome::Restored));
+        let ours = now
+            .is_ok_and(|now| matches!(tuning::state(entry, &now, &files), RevertOutcome::Restored));
         let line = match (ours, still_wanted(entry, &verdicts)) {
             (false, _) => revert::standing(entry, &files),
             (true, Some(of)) => format!("{}: set, and without effect: {}", entry.path, of.found),
@@ -50,6 +50,15 @@ pub(crate) fn run(args: &TuneVerifyArgs) -> Result<Exit> {
             _ => good += 1,
         }
         show(format!("{}: {}: {}", of.knob, of.verdict.word(), of.found));
+    }
+    // Several files may have the same parameters.
+    let at_boot = boot::journal(&args.state)?.entries;
+    let mut waiting: Vec<String> =
+        at_boot.iter().flat_map(|entry| boot::waiting(entry, line)).collect();
+    waiting.dedup();
+    for param in waiting {
+        bad += 1;
+        show(format!("{param}: the kernel was not started with it"));
     }
     show(format!("{good} settings are in effect, {bad} are not"));
     Ok(if bad == 0 { Exit::Fine } else { Exit::Failed })

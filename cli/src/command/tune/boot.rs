@@ -1,0 +1,192 @@
+//! The boot parameters of a plan: written into the files of the boot loader, looked at after the
+//! next boot, put back.
+//!
+//! Writes only the files that the plan names, journal first, and runs the boot loader's own program
+//! once they are written.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use punctual_host::Root;
+use punctual_host::cmdline::CommandLine;
+use punctual_host::plan::{BootPlan, GRUBBY, TuningPlan};
+use punctual_host::settings::kernel_words;
+use punctual_lab::tuning::{
+    self, JournalEntry, KnobFiles as _, RevertOutcome, StepOutcome, TuningJournal, WantedValue,
+};
+
+use super::{Machine, show};
+use crate::args::{RootArgs, StateArgs};
+use crate::format;
+use crate::output::{BootFiles, JournalFile, JournalName};
+
+/// What became of all files.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub(super) done: u32,
+    pub(super) failed: u32,
+}
+
+/// Writes the boot parameters of a plan.
+pub(super) fn apply(
+    machine: &Machine,
+    plan: &TuningPlan,
+    args: &RootArgs,
+    state: &StateArgs,
+) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    if plan.boot.is_empty() {
+        show("no boot parameter changes");
+        return Ok(outcome);
+    }
+    let boot = BootPlan::of(plan, &machine.root);
+    if boot.files.is_empty() {
+        show(by_hand(plan, boot.loader));
+        return Ok(Outcome { failed: 1, ..outcome });
+    }
+    let wanted: Vec<WantedValue> = boot
+        .files
+        .into_iter()
+        .map(|file| WantedValue { path: file.path, value: file.text })
+        .collect();
+    let mut files = BootFiles::of(args.root.as_deref());
+    let mut journal = JournalFile::lock(&state.state, JournalName::BOOT)?;
+    tuning::apply(&wanted, &mut files, &mut journal, BootFiles::KEPT, |step| {
+        let path = &step.wanted.path;
+        let parameters = parameters(path, &step.wanted.value);
+        let line = match &step.outcome {
+            StepOutcome::Applied => format!("{path}: {parameters}"),
+            StepOutcome::Already => format!("{path}: {parameters} already"),
+            StepOutcome::Unreadable(why) => {
+                format!("{path}: left as it is: cannot read it: {why}")
+            }
+            StepOutcome::Refused(why) => format!("{path}: cannot write it: {why}"),
+            StepOutcome::Lies { .. } => format!("{path}: was changed by another program meanwhile"),
+        };
+        match step.outcome {
+            StepOutcome::Applied | StepOutcome::Already => outcome.done += 1,
+            _ => outcome.failed += 1,
+        }
+        show(line);
+    })?;
+    if outcome.failed == 0 {
+        let ran = boot.then.is_none_or(|program| run(program, args));
+        outcome.failed += u32::from(!ran);
+        let verify = format::command("punctual tune verify");
+        show(format!("{}: takes effect at the next boot; after it: {verify}", boot.loader));
+    }
+    Ok(outcome)
+}
+
+/// Puts the files back, and runs the boot loader's program for them.
+pub(super) fn revert(root: &Root, args: &RootArgs, state: &StateArgs) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut programs = Vec::new();
+    let mut journal = JournalFile::lock(&state.state, JournalName::BOOT)?;
+    let mut files = BootFiles::of(args.root.as_deref());
+    tuning::revert(&mut files, &mut journal, BootFiles::KEPT, |step| {
+        let path = &step.entry.path;
+        let line = match &step.outcome {
+            RevertOutcome::Restored | RevertOutcome::AsBefore => {
+                outcome.done += 1;
+                let program = BootPlan::then_of(path, root);
+                programs.extend(program.filter(|program| !programs.contains(program)));
+                format!("{path}: as before")
+            }
+            RevertOutcome::Changed { .. } => {
+                format!("{path}: left: changed since by somebody else")
+            }
+            RevertOutcome::Gone => format!("{path}: no longer there"),
+            RevertOutcome::Refused(why) => {
+                format!("{path}: cannot write it: {why}; try again later")
+            }
+            RevertOutcome::Differs { .. } => {
+                format!("{path}: changed while it was put back; try again later")
+            }
+        };
+        show(line);
+        outcome.failed +=
+            u32::from(!matches!(step.outcome, RevertOutcome::Restored | RevertOutcome::AsBefore));
+    })?;
+    for program in programs {
+        outcome.failed += u32::from(!run(program, args));
+    }
+    Ok(outcome)
+}
+
+/// The journal of these files.
+pub(super) fn journal(state: &StateArgs) -> Result<TuningJournal> {
+    let bytes = JournalFile::read(&state.state, JournalName::BOOT)?.unwrap_or_default();
+    Ok(TuningJournal::parse(&bytes)?)
+}
+
+/// How each file stands, and which of its parameters the kernel was not started with.
+pub(super) fn standing(entry: &JournalEntry, args: &RootArgs, now: Option<&CommandLine>) -> String {
+    let JournalEntry { path, new, .. } = entry;
+    let files = BootFiles::of(args.root.as_deref());
+    match files.read(path).map(|text| tuning::state(entry, &text, &files)) {
+        Ok(RevertOutcome::Restored) => {}
+        Ok(RevertOutcome::AsBefore) => return format!("{path}: as before"),
+        Ok(_) => return format!("{path}: changed since by somebody else"),
+        Err(why) => return format!("{path}: cannot read it: {why}"),
+    }
+    let waiting = waiting(entry, now);
+    match waiting.is_empty() {
+        true => format!("{path}: {}", parameters(path, new)),
+        false => format!("{path}: {}: not before the next boot", waiting.join(" ")),
+    }
+}
+
+/// Parameters of a file that the kernel was not started with.
+pub(super) fn waiting(entry: &JournalEntry, now: Option<&CommandLine>) -> Vec<String> {
+    let written = CommandLine::parse(&kernel_words(&entry.path, &entry.new));
+    let before = CommandLine::parse(&kernel_words(&entry.path, &entry.old));
+    let new = written.params.iter().filter(|param| !before.params.contains(param));
+    let waits = new.filter(|param| now.is_none_or(|now| !now.params.contains(param)));
+    waits.map(|param| format::plain(&param.to_string())).collect()
+}
+
+/// The parameters in a file's text.
+fn parameters(path: &str, text: &str) -> String {
+    format::plain(&kernel_words(path, text))
+}
+
+/// What to do where the files are not known, or are another program's.
+fn by_hand(plan: &TuningPlan, loader: &str) -> String {
+    let set = plan.command_line(&CommandLine::default()).to_string();
+    let gone: Vec<&str> = plan.boot.iter().filter_map(|step| step.from.as_deref()).collect();
+    let (set, gone) = (format::plain(&set), format::plain(&gone.join(" ")));
+    if loader == GRUBBY {
+        let command = format!("grubby --update-kernel=ALL --remove-args='{gone}' --args='{set}'");
+        return format!("not applied: the entries take their options from a variable: {command}");
+    }
+    let gone = if gone.is_empty() { gone } else { format!("; take out of it: {gone}") };
+    format!(
+        "not applied: no boot loader that is known; add to the kernel command line: {set}{gone}"
+    )
+}
+
+/// Runs the boot loader's program; whether it succeeded.
+fn run(program: &[&str], args: &RootArgs) -> bool {
+    let [command, rest @ ..] = program else { return true };
+    if args.root.is_some() {
+        show(format!("then, on that machine: {}", program.join(" ")));
+        return true;
+    }
+    let ran = Command::new(command).args(rest).stdin(Stdio::null()).output();
+    let failed = match ran {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+            Some(format!("{}: {}", output.status, format::plain(last)))
+        }
+        Err(why) => Some(why.to_string()),
+    };
+    let line = program.join(" ");
+    match failed {
+        None => show(format!("ran {line}")),
+        Some(ref why) => show(format!("{line} failed: {why}; run it again by hand")),
+    }
+    failed.is_none()
+}

@@ -1,9 +1,11 @@
 //! The installed library, made once a run of the tests, and programs that are built with it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 #[expect(clippy::disallowed_types, reason = "a test's: no loop of the library waits for it")]
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_testkit::skip;
 
@@ -66,7 +68,8 @@ pub(crate) fn compile(name: &str, compiler: &str, source: &Path, flags: &[&str])
     link(name, compiler, source, flags, Linked::Shared)
 }
 
-/// A program of these sources, linked as it is told.
+/// A program of these sources, linked as it is told. Tests that run at once may build the same one:
+/// it gets its name when it is whole.
 #[track_caller]
 pub(crate) fn link(
     name: &str,
@@ -75,10 +78,12 @@ pub(crate) fn link(
     flags: &[&str],
     linked: Linked,
 ) -> PathBuf {
+    static BUILT: AtomicU32 = AtomicU32::new(0);
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let new = to.with_extension(format!("new-{}", BUILT.fetch_add(1, Ordering::Relaxed)));
     let (include, libdir) = (installed("include"), installed("lib"));
     let mut command = Command::new(compiler);
-    command.args(STRICT).args(flags).arg("-I").arg(include).arg(source).arg("-o").arg(&to);
+    command.args(STRICT).args(flags).arg("-I").arg(include).arg(source).arg("-o").arg(&new);
     match linked {
         Linked::Shared => {
             command.arg("-L").arg(&libdir).arg("-lpunctual");
@@ -91,5 +96,6 @@ pub(crate) fn link(
     }
     command.arg("-pthread");
     output(&mut command);
+    fs::rename(&new, &to).expect("just built");
     to
 }

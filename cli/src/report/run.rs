@@ -4,7 +4,7 @@
 
 use punctual_analysis::recording::RunFigures;
 use punctual_analysis::summary::SummaryStats;
-use punctual_lab::load::LoadReport;
+use punctual_lab::load::{LIMIT, LoadReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ impl Run {
         }
         let first = self.loads.iter().find_map(|load| Some((load, load.deaths.first()?)));
         Some(match first {
-            Some((load, death)) => format!("load {} died {}", load.name, death.when()),
+            Some((load, death)) => format!("load {} {}", load.name, death.event()),
             None => format!("its loads died {} times", self.load_deaths),
         })
     }
@@ -104,7 +104,7 @@ pub(crate) struct Setup {
     pub(crate) wait: Option<String>,
     /// Names of the loads; none means idle.
     pub(crate) load: Vec<String>,
-    /// How long it was to run, starting the loads included.
+    /// How long it was to run, once its loads were up.
     pub(crate) duration_ns: Option<u64>,
 }
 
@@ -138,12 +138,22 @@ pub(crate) struct LoadDeath {
 }
 
 impl LoadDeath {
-    /// "1.20 s after its start".
-    fn when(&self) -> String {
-        match self.worked_ns {
+    /// "died 1.20 s after its start". One that came to its limit of time did not die: the machine
+    /// took so much longer than planned.
+    fn event(&self) -> String {
+        let when = match self.worked_ns {
             Some(ns) => format!("{} after its start", format::ns(Some(ns as f64))),
             None => "before it began".to_owned(),
+        };
+        if self.is_at_limit() {
+            format!("reached its time limit {when}, before the run was over")
+        } else {
+            format!("died {when}")
         }
+    }
+
+    fn is_at_limit(&self) -> bool {
+        self.why == LIMIT
     }
 }
 
@@ -155,13 +165,13 @@ pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
             1 => String::new(),
             n => format!(", the first of {n} times"),
         };
-        let then = if first.restarted { "was started again" } else { "was not started again" };
-        Some(format!(
-            "load {} died {} ({}){more} and {then}: a part of its run was not under load",
-            load.name,
-            first.when(),
-            first.why
-        ))
+        let event = first.event();
+        let then = match first {
+            of if of.is_at_limit() => " (the machine was too slow for the plan)".to_owned(),
+            of if of.restarted => format!(" ({}){more} and was started again", of.why),
+            of => format!(" ({}){more} and was not started again", of.why),
+        };
+        Some(format!("load {} {event}{then}: a part of its run was not under load", load.name))
     });
     dead.collect()
 }

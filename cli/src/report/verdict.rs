@@ -143,7 +143,8 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
         for verdict in verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes) {
             verdict.answer = Answer::Unknown;
             verdict.stands = verdict.stands.map(|_| Stands::Open);
-            verdict.statement = format!("not shown, as a load died: {}", verdict.statement);
+            verdict.statement =
+                format!("not shown, as a load ended before its run: {}", verdict.statement);
         }
     }
     verdicts

@@ -42,7 +42,7 @@ fn loads_that_die_are_started_again_once_and_no_limit_holds() {
     let dir = Dir::new("dead-loads");
     let (samples, json) = (dir.path("samples"), dir.path("result.json"));
     let mut command = punctual();
-    command.args(["measure", "periodic", "--duration", "6s", "--load", "cpu,timer"]);
+    command.args(["measure", "periodic", "--duration", "15s", "--load", "cpu,timer"]);
     command.args(["--limit", "max<60s", "--claim", "p(lateness>60s)<0.1"]);
     command.arg("--samples").arg(&samples).arg("--json").arg(&json);
     let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");

@@ -42,8 +42,7 @@ fn commands_run(name: &str, text: &str, of_readers: bool) {
     }
 }
 
-/// The arguments of an indented line that runs this program, for a short time: longer with loads,
-/// which need time to start on a busy machine.
+/// The arguments of an indented line that runs this program, for a short time.
 fn command(line: &str) -> Option<String> {
     let line = line.strip_prefix("    ")?;
     let line = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("punctual")?;
@@ -51,10 +50,7 @@ fn command(line: &str) -> Option<String> {
     let at = words.iter().position(|word| ["-d", "--duration"].contains(word));
     let mut words: Vec<String> = words.into_iter().map(ToOwned::to_owned).collect();
     match at {
-        Some(at) => {
-            let has_loads = words.iter().any(|word| word == "--load");
-            if has_loads { "6s" } else { "1s" }.clone_into(&mut words[at + 1]);
-        }
+        Some(at) => "1s".clone_into(&mut words[at + 1]),
         None if line.starts_with(" check") => words.push("-d 1s".to_owned()),
         None => {}
     }

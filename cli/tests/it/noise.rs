@@ -7,7 +7,7 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
 fn noise(args: &[&str]) -> Value {
@@ -93,9 +93,7 @@ fn an_interrupt_keeps_what_there_is() {
     command.args(["measure", "noise", "--duration", "1h", "--json"]).arg(&file);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
     // The line of progress comes once it measures; here it is enough that signals are caught.
-    while !catches_interrupt(&child) {
-        std::thread::yield_now();
-    }
+    until("signals to be caught", || catches_interrupt(&child));
     signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let result = json_file(&file);

@@ -7,7 +7,7 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json_file, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
 /// What holds of all rows.
@@ -79,9 +79,7 @@ fn an_interrupt_keeps_the_rows_and_says_which_were_not_measured() {
     let mut command = punctual();
     command.args(["reproduce", "--all", "--json"]).arg(&file);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
-    while !catches_interrupt(&child) {
-        std::thread::yield_now();
-    }
+    until("signals to be caught", || catches_interrupt(&child));
     signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let result = json_file(&file);

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use punctual_os::process::EndSignal;
 
-use crate::support::{Dir, json_file, punctual, signal, stderr, until};
+use crate::support::{Dir, at_once, json_file, punctual, signal, stderr, until};
 
 /// The first file of this name below a directory.
 fn find(dir: &Path, name: &str) -> Option<PathBuf> {
@@ -16,18 +17,30 @@ fn find(dir: &Path, name: &str) -> Option<PathBuf> {
     here.or_else(|| entries.iter().find_map(|path| find(path, name)))
 }
 
-/// Sends both signals once `begun`, and waits for a result that is whole.
-fn pair(mut command: Command, dir: &Dir, pair: [EndSignal; 2], begun: impl Fn(&Child) -> bool) {
-    let what = format!("{command:?} {pair:?}");
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    until(&what, || begun(&child));
-    for how in pair {
-        signal(&child, how);
-    }
-    let out = child.wait_with_output().expect("it ends");
-    assert!(out.status.code().is_some(), "{what}: {} {}", out.status, stderr(&out));
-    let result = find(&dir.0, "result.json");
-    let result = result.unwrap_or_else(|| panic!("{what}: no result; {}", stderr(&out)));
+/// Sends both signals once `begun`, and waits for a result that is whole; in a directory of this
+/// name.
+fn pair(
+    name: &str,
+    pair: [EndSignal; 2],
+    command: impl Fn(&Dir) -> Command,
+    begun: impl Fn(&Dir) -> bool,
+) {
+    let (dir, out) = at_once(|| {
+        let dir = Dir::new(name);
+        let mut command = command(&dir);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("it starts");
+        until(name, || begun(&dir));
+        let sent = Instant::now();
+        for how in pair {
+            signal(&child, how);
+        }
+        let took = sent.elapsed();
+        (took, (dir, child.wait_with_output().expect("it ends")))
+    });
+    let what = format!("{name} {pair:?}: {} {}", out.status, stderr(&out));
+    assert!(out.status.code().is_some(), "{what}");
+    let result = find(&dir.0, "result.json").unwrap_or_else(|| panic!("no result: {what}"));
     assert!(json_file(&result)["experiment"].is_string(), "{what}");
 }
 
@@ -47,30 +60,32 @@ const PAIRS: [[EndSignal; 2]; 4] = [
 #[test]
 fn a_closed_terminal_leaves_the_result_of_check() {
     for (trial, signals) in PAIRS.into_iter().cycle().take(12).enumerate() {
-        let dir = Dir::new(&format!("pairs-check-{trial}"));
-        let mut check = punctual();
-        check.args(["check", "--duration", "1h", "--period", "200us", "--results"]).arg(&dir.0);
-        pair(check, &dir, signals, |_| has_samples(&dir.0));
+        let check = |dir: &Dir| {
+            let mut check = punctual();
+            check.args(["check", "--duration", "1h", "--period", "200us", "--results"]);
+            check.arg(&dir.0);
+            check
+        };
+        pair(&format!("pairs-check-{trial}"), signals, check, |dir| has_samples(&dir.0));
     }
 }
 
 #[test]
 fn a_closed_terminal_leaves_the_result_of_all_that_measures() {
-    for (trial, signals) in PAIRS.into_iter().enumerate() {
-        let dir = Dir::new(&format!("pairs-measure-{trial}"));
+    let measure = |dir: &Dir| {
         let mut measure = punctual();
         measure.args(["measure", "periodic", "--duration", "1h", "--period", "200us"]);
         measure.arg("--samples").arg(dir.path("samples.punctual"));
         measure.arg("--json").arg(dir.path("result.json"));
-        pair(measure, &dir, signals, |_| has_samples(&dir.0));
-
-        let dir = Dir::new(&format!("pairs-soak-{trial}"));
+        measure
+    };
+    let soak = |dir: &Dir| {
         let mut soak = punctual();
         soak.args(["soak", "--every", "1s", "--save-every", "1s", "--campaign"]);
         soak.arg(dir.path("c"));
-        pair(soak, &dir, signals, |_| find(&dir.0, "result.json").is_some());
-
-        let dir = Dir::new(&format!("pairs-run-{trial}"));
+        soak
+    };
+    let run = |dir: &Dir| {
         let (tasks, started) = (dir.path("tasks.toml"), dir.path("started"));
         let script = format!("touch {}; exec sleep 600", started.display());
         let task = format!(
@@ -80,6 +95,12 @@ fn a_closed_terminal_leaves_the_result_of_all_that_measures() {
         fs::write(&tasks, task).expect("writable");
         let mut run = punctual();
         run.arg("run").arg(&tasks).arg("--json").arg(dir.path("result.json"));
-        pair(run, &dir, signals, |_| started.exists());
+        run
+    };
+    for (trial, signals) in PAIRS.into_iter().enumerate() {
+        let of = |what: &str| format!("pairs-{what}-{trial}");
+        pair(&of("measure"), signals, measure, |dir| has_samples(&dir.0));
+        pair(&of("soak"), signals, soak, |dir| find(&dir.0, "result.json").is_some());
+        pair(&of("run"), signals, run, |dir| dir.path("started").exists());
     }
 }

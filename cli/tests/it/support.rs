@@ -25,6 +25,24 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
     punctual().args(args).output().expect("the program starts")
 }
 
+/// The result of `args` as JSON, measured for the first of these durations that is long enough: on
+/// a machine that others use a short one can pass without a cycle.
+pub(crate) fn measured(
+    args: &[&str],
+    durations: &[&str],
+    enough: impl Fn(&Value) -> bool,
+) -> Value {
+    for duration in durations {
+        let out = run(args.iter().chain(&["--duration", duration, "--json", "-"]));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let result = json(&out);
+        if enough(&result) {
+            return result;
+        }
+    }
+    panic!("{args:?}: nothing was measured in {durations:?}");
+}
+
 /// What it wrote to standard output.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
@@ -60,6 +78,13 @@ pub(crate) fn until(what: &str, mut ready: impl FnMut() -> bool) {
         // Polling a process from outside: there is nothing to wait on.
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// What `attempt` gives where its signals were sent within half a second, which makes them one:
+/// this program can be kept waiting for longer between two of them, and then it tries again.
+pub(crate) fn at_once<T>(attempt: impl Fn() -> (Duration, T)) -> T {
+    let soon = |(took, made)| (took < Duration::from_millis(400)).then_some(made);
+    (0..10).find_map(|_| soon(attempt())).expect("two signals within half a second")
 }
 
 /// A directory of this test's own, which goes away with it.

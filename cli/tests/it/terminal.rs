@@ -20,7 +20,7 @@ impl Terminal {
         command.output().expect("tmux starts")
     }
 
-    /// Waits, at most 20 s, for a screen that has `text`, and gives it.
+    /// Waits, at most 60 s, for a screen that has `text`, and gives it.
     fn until(&self, text: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -29,7 +29,7 @@ impl Terminal {
             if screen.contains(text) {
                 return screen;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "no {text:?} in:\n{screen}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "no {text:?} in:\n{screen}");
             // Polling a screen: there is nothing to wait on.
             std::thread::sleep(Duration::from_millis(50));
         }

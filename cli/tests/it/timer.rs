@@ -6,7 +6,7 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
 fn number(of: &Value, key: &str) -> f64 {
@@ -78,9 +78,7 @@ fn an_interrupt_keeps_what_there_is() {
     let mut command = punctual();
     command.args(["measure", "timer", "--duration", "1h", "--json"]).arg(&file);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
-    while !catches_interrupt(&child) {
-        std::thread::yield_now();
-    }
+    until("signals to be caught", || catches_interrupt(&child));
     signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert_eq!(json_file(&file)["incomplete"], true);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+use crate::support::{Dir, json, json_file, measured, punctual, refused, run, stderr, stdout};
 
 fn periodic(args: &[&str]) -> serde_json::Value {
     let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
@@ -70,16 +70,10 @@ fn a_quiet_phase_is_said_or_that_there_is_none() {
 /// that others use a turn can pass without any.
 fn with_cycles(args: &[&str]) -> serde_json::Value {
     let enough = |run: &serde_json::Value| run["cycles"].as_u64().is_some_and(|n| n > 120);
-    for duration in ["5s", "10s", "20s", "40s"] {
-        let all = ["measure", "wait", "--duration", duration, "--json", "-"];
-        let out = run(all.iter().chain(args));
-        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-        let result = json(&out);
-        if result["runs"].as_array().expect("runs").iter().all(enough) {
-            return result;
-        }
-    }
-    panic!("a way has no 120 cycles in 40 s");
+    let args = [&["measure", "wait"], args].concat();
+    measured(&args, &["5s", "10s", "20s", "40s"], |result| {
+        result["runs"].as_array().expect("runs").iter().all(enough)
+    })
 }
 
 #[test]

@@ -6,7 +6,8 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, json_file, measured, punctual, refused, run, signal, stderr, stdout,
+    until,
 };
 
 /// What holds of a row.
@@ -26,10 +27,11 @@ fn adds_up(work: &Value, row: &Value) {
 #[test]
 fn each_kind_of_work_is_measured_idle_and_under_load() {
     for kind in ["integer", "memory", "mixed"] {
-        let args = ["measure", "work", "--kind", kind, "--load", "cpu", "--duration", "200ms"];
-        let out = run(args.into_iter().chain(["--json", "-"]));
-        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-        let result = json(&out);
+        let args = ["measure", "work", "--kind", kind, "--load", "cpu"];
+        let ran = |row: &Value| row["n"].as_u64().is_some_and(|n| n > 0);
+        let result = measured(&args, &["200ms", "1s", "5s", "20s"], |result| {
+            result["work"]["rows"].as_array().expect("rows").iter().all(ran)
+        });
         let work = &result["work"];
         assert_eq!((&result["experiment"], &work["kind"]), (&"measure work".into(), &kind.into()));
         assert!(work["steps"].as_u64().is_some_and(|steps| steps > 0), "{work}");
@@ -64,9 +66,7 @@ fn an_interrupt_keeps_what_there_is() {
     let mut command = punctual();
     command.args(["measure", "work", "--duration", "1h", "--load", "cpu", "--json"]).arg(&file);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
-    while !catches_interrupt(&child) {
-        std::thread::yield_now();
-    }
+    until("signals to be caught", || catches_interrupt(&child));
     signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert_eq!(json_file(&file)["incomplete"], true);

@@ -9,10 +9,11 @@ use punctual_host::facts::MachineFacts;
 use punctual_os::affinity;
 
 use super::event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
-use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads};
+use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
 
-/// A load ends by itself this much after its block, whatever becomes of its parent.
-const GRACE: Duration = Duration::from_secs(5);
+/// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
+/// others of its block may take to be ready, and as much again for a machine that is behind.
+const GRACE: Duration = READY.saturating_mul(2);
 
 /// What else the machine does: started before a block's loop, ended after it.
 pub trait BackgroundLoads {

@@ -9,8 +9,8 @@ use std::io::Write;
 
 /// The longest text of a note or failure, in characters.
 const TEXT_MAX: usize = 200;
-/// What a load says that nobody stopped.
-pub(super) const LIMIT: &str = "it ended at its time limit";
+/// What a load says that nobody stopped: why it ended, in its notes and its death.
+pub const LIMIT: &str = "it ended at its time limit";
 /// What the parent writes to end a load in order.
 pub(super) const STOP: &str = "stop";
 

@@ -22,8 +22,8 @@ use super::observed::{Shared, lock};
 use super::protocol::{LIMIT, Line, STOP};
 use super::report::LoadDeath;
 
-/// A load has so long to be ready.
-const READY: Duration = Duration::from_secs(15);
+/// A load has so long to be ready: a machine that others use may take seconds for it.
+pub const READY: Duration = Duration::from_secs(30);
 /// Between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 

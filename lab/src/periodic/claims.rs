@@ -27,7 +27,6 @@ struct Promised {
     stream: usize,
     condition: Option<usize>,
     period_ns: u64,
-    /// Without those that pass while loads start.
     cycles: u64,
 }
 
@@ -65,9 +64,7 @@ fn promised(plan: &PeriodicPlan, watch: &EvaluationConfig) -> Vec<Promised> {
         let cycles = |counts: &dyn Fn(usize) -> bool| -> u64 {
             let blocks = plan.blocks.iter().filter(|block| counts(block.condition));
             let of = |block: &ConditionBlock| {
-                let loads = plan.conditions[block.condition].loads.len() as u64;
-                let ns = block.length.as_ns().unsigned_abs();
-                (ns.saturating_sub(loads * LOAD_START_NS) / period_ns).saturating_sub(cold)
+                (block.length.as_ns().unsigned_abs() / period_ns).saturating_sub(cold)
             };
             blocks.map(of).sum()
         };
@@ -111,11 +108,8 @@ fn lengthened(
 }
 
 const TRIES: usize = 40;
-/// Starting the loads weighs less in a longer run: a share measured in a short one asks too much.
+/// Cold cycles weigh less in a longer run: a share measured in a short one asks too much.
 const STEP_MAX: f64 = 4.0;
-/// What one load takes to start in a block: 0.10 s each in a `check` of 63 s with 16 loaded blocks,
-/// 0.63 to 1.0 s for eight at once, on a virtual machine of two CPUs.
-const LOAD_START_NS: u64 = 100_000_000;
 /// For blocks that do not come out even.
 const SPARE: f64 = 1.001;
 /// A hundred years: beyond that the share alone has to do.
@@ -127,7 +121,6 @@ mod tests {
     use punctual_core::time::Period;
 
     use super::*;
-    use crate::load::LoadSpec;
     use crate::periodic::{Condition, Stream, WaitKind, interleave};
 
     fn plan(duration: Span) -> PeriodicPlan {
@@ -168,16 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ends_while_its_loads_start_is_promised_no_loaded_cycles() {
-        let loaded = |duration| {
-            let mut plan = plan(duration);
-            plan.conditions[1].loads = LoadSpec::all();
-            plan
-        };
+    fn a_run_of_cold_cycles_alone_is_promised_none() {
+        let loaded = |duration| PeriodicPlan { cold: 500, ..plan(duration) };
         let claims = vec![Ask::parse("p(missed)<1e-3").expect("a claim")];
         let watch = EvaluationConfig { merge: true, claims, ..EvaluationConfig::default() };
         let of = plans(&watch, 1.0, Span::from_ms(1_000), &loaded);
-        assert_eq!((of[0].planned.n, of[1].planned.n), (490, 0));
+        assert_eq!((of[0].planned.n, of[1].planned.n), (0, 0));
         let long = Span::from_ns(of[1].duration_needed_ns as i64);
         assert!(long < Span::from_ms(20_000), "{long:?}");
         assert!(plans(&watch, 1.0, long, &loaded)[1].planned.enough);

@@ -71,7 +71,7 @@ pub(super) fn known(all: &[KnownWait], stream: &Stream, wait: WaitKind) -> Optio
 pub struct ConditionBlock {
     /// Index of the condition.
     pub condition: usize,
-    /// How long, starting and stopping the load included.
+    /// How long its loops run, once its loads are up.
     pub length: Span,
 }
 

@@ -102,23 +102,24 @@ impl StreamThreads {
             }
         }
         if let Ok(mut pinned) = context.pinned.lock() {
-            let cpus = context.plan.streams.iter().map(|stream| stream.thread.pinned_to());
-            *pinned =
-                tallies.tids.iter().zip(cpus).filter_map(|(&t, cpu)| Some((t, cpu?))).collect();
+            *pinned = tallies.pinned(context.plan);
         }
-        let mut edge = Instant::from_ns(now_ns(ClockId::Monotonic));
-        let end = edge + context.plan.length();
+        let mut left = context.plan.length();
         let root = Root::live();
         for block in &context.plan.blocks {
-            edge = edge + block.length;
             if let Err(why) = background.begin(block.condition, block.length) {
                 tallies.end = ExperimentEnd::Load(why);
                 break;
             }
+            // What it takes to start a load is no time of the block.
+            let begun = Instant::from_ns(now_ns(ClockId::Monotonic));
+            let end = begun + left;
+            left = Span::from_ns(left.as_ns() - block.length.as_ns());
             let before = StealTicks::read(&root);
+            let order = Order { condition: block.condition, end: begun + block.length };
             for orders in &self.orders {
                 // A stream that is gone has panicked; the scope hands that on.
-                let _gone = orders.send(Order { condition: block.condition, end: edge });
+                let _gone = orders.send(order);
             }
             let ended = self.await_block(context, &mut tallies, || {
                 background.progress(&progress(block.condition, end));
@@ -172,6 +173,12 @@ impl StreamThreads {
 }
 
 impl Tallies {
+    /// The threads that are bound to a CPU, and to which.
+    fn pinned(&self, plan: &PeriodicPlan) -> Vec<(i32, u32)> {
+        let cpus = plan.streams.iter().map(|stream| stream.thread.pinned_to());
+        self.tids.iter().zip(cpus).filter_map(|(&tid, cpu)| Some((tid, cpu?))).collect()
+    }
+
     /// Adds what the host took from each stream's CPU during a block.
     fn steal(
         &mut self,

@@ -34,8 +34,8 @@ const ANSWERS: usize = 8;
 const LIBRARY: &str = "library loop, idle";
 const LIBRARY_BUDGET: f64 = 0.1;
 
-/// Cycles that are lost while loads start, as a factor.
-const STARTS: f64 = 1.1;
+/// For cold cycles and blocks that do not come out even, as a factor.
+const SPARE: f64 = 1.1;
 
 /// What is measured, as far as it is known without the time that it takes.
 pub(super) struct Plan<'a> {
@@ -80,7 +80,7 @@ impl Plan<'_> {
     /// requirement when none is late.
     pub(super) fn budget(&self, requirement: &Requirement) -> Span {
         let longest = self.streams.iter().map(|stream| stream.period.as_ns()).max().unwrap_or(1);
-        let needed = requirement.cycles_needed(self.streams.len() * ANSWERS) as f64 * STARTS;
+        let needed = requirement.cycles_needed(self.streams.len() * ANSWERS) as f64 * SPARE;
         let mut length = BUDGET_MIN;
         while length < BUDGET_MAX {
             let plan = self.of(length);

@@ -6,9 +6,10 @@
 //! waiting cost, compared with the ways of others ([`baseline`]). [`cost`]: what recording costs.
 //! [`spin_exit`]: the exit of a spin by a computed delay. [`load`]: what makes the machine busy
 //! meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a
-//! stimulus. [`tasks`]: the file that names the tasks of a supervisor. [`timer`]: how late timers
-//! reach a thread. [`tuning`]: settings changed and put back. [`waits`]: the ways to wait, by name.
-//! [`work`]: how long a fixed piece of work takes.
+//! stimulus. [`saturation`]: the highest frequency that they serve. [`tasks`]: the file that
+//! names the tasks of a supervisor. [`timer`]: how late timers reach a thread. [`tuning`]: settings
+//! changed and put back. [`waits`]: the ways to wait, by name. [`work`]: how long a fixed piece of
+//! work takes.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -21,6 +22,7 @@ pub mod noise;
 pub mod periodic;
 pub mod quiet;
 pub mod response;
+pub mod saturation;
 pub mod spin_exit;
 pub mod tasks;
 pub mod timer;

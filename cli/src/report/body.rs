@@ -5,8 +5,6 @@
 
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
-use punctual_lab::executive;
-use punctual_lab::noise::NoiseOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +14,12 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
-pub(crate) use super::measured::{AccuracyBody, ResponseBody, TimerBody, WorkBody};
+pub(crate) use super::measured::{
+    AccuracyBody, ExecutiveBody, NoiseBody, Recording, ResponseBody, SaturationBody, TimerBody,
+    WorkBody,
+};
 use super::reproduced::ReproduceBody;
-use super::run::{Load, LoadRow, Run};
+use super::run::{LoadRow, Run};
 use super::strategies::StrategyRow;
 use super::supervised::Supervised;
 use super::verdict::Verdict;
@@ -43,6 +44,8 @@ pub(crate) enum Body {
     Timer(TimerBody),
     /// Of `measure work`.
     Work(WorkBody),
+    /// Of `measure saturation`.
+    Saturation(SaturationBody),
     /// Of `measure response`.
     Response(ResponseBody),
     /// Of `reproduce`.
@@ -126,26 +129,6 @@ pub(crate) struct WaitBody {
     pub(crate) recommendation: Option<String>,
 }
 
-/// Of `measure executive`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ExecutiveBody {
-    /// One row per design and number of tasks, warm and cold.
-    pub(crate) rows: Vec<executive::ExecutiveRow>,
-    /// Ratios between the rows.
-    pub(crate) ratios: Vec<executive::Ratio>,
-    /// The overhead of the loop; null if the run was stopped before.
-    pub(crate) turn: Option<executive::LoopOverhead>,
-}
-
-/// Of `measure noise`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct NoiseBody {
-    /// What took CPUs away.
-    pub(crate) noise: NoiseOutcome,
-    /// What each load did during the measurement.
-    pub(crate) loads: Vec<Load>,
-}
-
 /// Of `soak`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SoakBody {
@@ -181,16 +164,6 @@ pub(crate) struct TuneBody {
     pub(crate) verdicts: Vec<KnobVerdict>,
 }
 
-/// What recording a sample cost, measured before the run, on the CPU and with the policy of its
-/// first loop.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Recording {
-    /// In a loop that does nothing else.
-    pub(crate) hot_ns: f64,
-    /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
-    pub(crate) cold_ns: f64,
-}
-
 impl Body {
     /// The body in a result of this experiment; `None` for one that is not known.
     pub(super) fn parse(experiment: &str, text: &str) -> Option<serde_json::Result<Self>> {
@@ -207,6 +180,7 @@ impl Body {
             "measure accuracy" => read::<AccuracyBody>(text),
             "measure timer" => read::<TimerBody>(text),
             "measure work" => read::<WorkBody>(text),
+            "measure saturation" => read::<SaturationBody>(text),
             "measure response" => read::<ResponseBody>(text),
             "reproduce" => read::<ReproduceBody>(text),
             "soak" => read::<SoakBody>(text),
@@ -308,6 +282,7 @@ kinds! {
     AccuracyBody => Accuracy,
     TimerBody => Timer,
     WorkBody => Work,
+    SaturationBody => Saturation,
     ResponseBody => Response,
     ReproduceBody => Reproduce,
     SoakBody => Soak,

@@ -3,7 +3,10 @@
 //! Plain data; what an experiment gives is the lab's.
 
 use punctual_lab::accuracy::AccuracyOutcome;
+use punctual_lab::executive;
+use punctual_lab::noise::NoiseOutcome;
 use punctual_lab::response::ResponseOutcome;
+use punctual_lab::saturation::SaturationOutcome;
 use punctual_lab::timer::TimerOutcome;
 use punctual_lab::work::WorkOutcome;
 use schemars::JsonSchema;
@@ -11,11 +14,38 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Load;
 
+/// Of `measure executive`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExecutiveBody {
+    /// One row per design and number of tasks, warm and cold.
+    pub(crate) rows: Vec<executive::ExecutiveRow>,
+    /// Ratios between the rows.
+    pub(crate) ratios: Vec<executive::Ratio>,
+    /// The overhead of the loop; null if the run was stopped before.
+    pub(crate) turn: Option<executive::LoopOverhead>,
+}
+
+/// Of `measure noise`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct NoiseBody {
+    /// What took CPUs away.
+    pub(crate) noise: NoiseOutcome,
+    /// What each load did during the measurement.
+    pub(crate) loads: Vec<Load>,
+}
+
 /// Of `measure accuracy`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AccuracyBody {
     /// The errors of each way to wait.
     pub(crate) accuracy: AccuracyOutcome,
+}
+
+/// Of `measure saturation`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SaturationBody {
+    /// The highest frequencies that are served.
+    pub(crate) saturation: SaturationOutcome,
 }
 
 /// Of `measure timer`.
@@ -41,4 +71,14 @@ pub(crate) struct WorkBody {
     pub(crate) work: WorkOutcome,
     /// What each load did during the measurement.
     pub(crate) loads: Vec<Load>,
+}
+
+/// What recording a sample cost, measured before the run, on the CPU and with the policy of its
+/// first loop.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Recording {
+    /// In a loop that does nothing else.
+    pub(crate) hot_ns: f64,
+    /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
+    pub(crate) cold_ns: f64,
 }

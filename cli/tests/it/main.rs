@@ -32,6 +32,7 @@ mod reproduce;
 mod response;
 mod run;
 mod run_signals;
+mod saturation;
 mod sched;
 mod signal_pairs;
 mod soak;

@@ -34,6 +34,7 @@ mod work;
 pub use bounds::{LIMIT_MAX, LoadBounds};
 pub use child::run_child;
 pub use error::LoadError;
+pub(crate) use kinds::Polygons;
 pub use kinds::stress_args::StressArgs;
 pub use kinds::{LOADS, LoadRow, names};
 pub use launcher::{Launcher, Reexec};

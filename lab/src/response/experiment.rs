@@ -135,6 +135,7 @@ impl Experiment for ResponseExperiment {
                 stimulus_cpu: self.stimulus_cpu,
                 policies: [self.first, self.second, self.first],
                 competitor: self.competitor,
+                polls: false,
                 stop,
             };
             let ran = condition.run(loading);

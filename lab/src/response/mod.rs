@@ -13,5 +13,8 @@ mod source;
 mod stages;
 
 pub use experiment::{ResponseExperiment, STIMULI_MAX};
+pub(crate) use outcome::Times;
 pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
+pub(crate) use run::Condition;
+pub(crate) use source::Source;
 pub use source::{SOURCES, SourceKind, SourceRow};

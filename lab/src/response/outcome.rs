@@ -80,10 +80,10 @@ pub struct StageRow {
 
 /// When a stimulus was raised and answered, on CLOCK_MONOTONIC; 0 where it was not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) raised_ns: u64,
-    pub(super) start_ns: [u64; 2],
-    pub(super) complete_ns: [u64; 2],
+pub(crate) struct Times {
+    pub(crate) raised_ns: u64,
+    pub(crate) start_ns: [u64; 2],
+    pub(crate) complete_ns: [u64; 2],
 }
 
 /// The rows of both stages from the times of all stimuli that were raised.

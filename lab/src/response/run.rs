@@ -30,27 +30,29 @@ const LOOK_NS: u64 = 50_000_000;
 const ANSWERS: Duration = Duration::from_millis(300);
 
 /// What a condition goes by.
-pub(super) struct Condition<'a> {
-    pub(super) number: usize,
-    pub(super) source: &'a Source,
-    pub(super) stimuli: u64,
-    pub(super) period_ns: u64,
-    pub(super) cpu: u32,
-    pub(super) stimulus_cpu: u32,
+pub(crate) struct Condition<'a> {
+    pub(crate) number: usize,
+    pub(crate) source: &'a Source,
+    pub(crate) stimuli: u64,
+    pub(crate) period_ns: u64,
+    pub(crate) cpu: u32,
+    pub(crate) stimulus_cpu: u32,
     /// Of stage 1, stage 2 and the thread that raises stimuli.
-    pub(super) policies: [SchedPolicy; 3],
+    pub(crate) policies: [SchedPolicy; 3],
     /// Whether a thread of stage 2's policy computes beside it.
-    pub(super) competitor: bool,
-    pub(super) stop: &'a AtomicBool,
+    pub(crate) competitor: bool,
+    /// Whether stimuli are raised by polling the clock: for short periods.
+    pub(crate) polls: bool,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 /// What a condition left.
-pub(super) struct Ran {
-    pub(super) slots: Vec<Slot>,
-    pub(super) stages: [EndedStage; 2],
-    pub(super) not_raised: u64,
-    pub(super) refused: Vec<Refusal>,
-    pub(super) lost: Option<io::Error>,
+pub(crate) struct Ran {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) stages: [EndedStage; 2],
+    pub(crate) not_raised: u64,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) lost: Option<io::Error>,
 }
 
 /// What the generator knows at its end.
@@ -66,7 +68,7 @@ impl Condition<'_> {
     ///
     /// # Errors
     /// A thread could not be had.
-    pub(super) fn run(&self, loading: &mut Loading<'_>) -> io::Result<Ran> {
+    pub(crate) fn run(&self, loading: &mut Loading<'_>) -> io::Result<Ran> {
         let count = usize::try_from(self.stimuli).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let slots: Vec<Slot> = (0..count).map(|_| Slot::default()).collect();
         let shared = Shared {
@@ -141,7 +143,11 @@ impl Condition<'_> {
                 raised.not_raised += 1;
                 continue;
             }
-            let _interrupted = sleep_until_ns(due_ns);
+            if self.polls {
+                while now_ns(ClockId::Monotonic) < due_ns {}
+            } else {
+                let _interrupted = sleep_until_ns(due_ns);
+            }
             let Some(slot) = shared.slots.get(number as usize) else { break };
             number += 1;
             let now_ns = now_ns(ClockId::Monotonic);

@@ -85,7 +85,7 @@ impl SourceKind {
 
 /// A source that is there.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Futex(AtomicU64),
     Eventfd(Descriptor),
     Timerfd(Descriptor),
@@ -98,7 +98,7 @@ impl Source {
     ///
     /// # Errors
     /// Why this machine cannot have it.
-    pub(super) fn open(kind: SourceKind) -> io::Result<(Self, Option<String>)> {
+    pub(crate) fn open(kind: SourceKind) -> io::Result<(Self, Option<String>)> {
         let of = |why: Errno| io::Error::from_raw_os_error(why.0);
         Ok(match kind {
             SourceKind::Futex => (Self::Futex(AtomicU64::new(0)), None),

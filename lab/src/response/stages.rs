@@ -17,7 +17,7 @@ use super::source::Source;
 
 /// When a stimulus was raised and answered.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     pub(super) raised_ns: AtomicU64,
     /// How long after it was due.
     pub(super) late_ns: AtomicU64,
@@ -27,7 +27,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Its times, once all threads are done.
-    pub(super) fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         let of = |word: &AtomicU64| word.load(Ordering::Acquire);
         Times {
             raised_ns: of(&self.raised_ns),
@@ -53,11 +53,11 @@ pub(super) struct Shared<'a> {
 
 /// What a stage knows at its end.
 #[derive(Debug)]
-pub(super) struct EndedStage {
-    pub(super) policy: SchedPolicy,
-    pub(super) refused: Vec<Refusal>,
+pub(crate) struct EndedStage {
+    pub(crate) policy: SchedPolicy,
+    pub(crate) refused: Vec<Refusal>,
     /// Why it ended before its time.
-    pub(super) lost: Option<io::Error>,
+    pub(crate) lost: Option<io::Error>,
 }
 
 impl Shared<'_> {

@@ -5,6 +5,7 @@ mod executive;
 mod noise;
 mod periodic;
 mod response;
+mod saturation;
 mod timer;
 mod wait;
 mod work;
@@ -32,6 +33,8 @@ pub(crate) enum Measure {
     Accuracy(accuracy::Args),
     /// How late timers reach a thread, with work of several kinds behind it
     Timer(timer::Args),
+    /// The highest frequency of stimuli that is served, and what that leaves for others
+    Saturation(saturation::Args),
     /// How long a fixed piece of work takes, idle and under loads: what each period has room for
     Work(work::Args),
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
@@ -48,6 +51,7 @@ pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
         Measure::Accuracy(args) => accuracy::run(args),
         Measure::Timer(args) => timer::run(args),
         Measure::Work(args) => work::run(args),
+        Measure::Saturation(args) => saturation::run(args),
         Measure::Response(args) => response::run(args),
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceKind};
 
@@ -86,7 +87,7 @@ fn help() -> String {
     format!("What raises stimuli; {}", of.join("; "))
 }
 
-fn source(text: &str) -> Result<SourceKind, String> {
+pub(super) fn source(text: &str) -> Result<SourceKind, String> {
     let row = SOURCES.iter().find(|row| row.name == text);
     let names = || SOURCES.map(|row| row.name).join(", ");
     row.map(|row| row.kind).ok_or_else(|| {
@@ -94,19 +95,24 @@ fn source(text: &str) -> Result<SourceKind, String> {
     })
 }
 
+/// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
+pub(super) fn another_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts) -> Result<u32> {
+    match requested {
+        Some(text) => match parse_cpus(text, here) {
+            Ok(cpus) if cpus.len() == 1 => Ok(cpus.first().unwrap_or(cpu)),
+            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
+            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
+        },
+        None => Ok(helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu)),
+    }
+}
+
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(None)?;
     let here = &machine.here;
     let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "both stages run")?;
-    let stimulus_cpu = match args.stimulus_cpu.as_deref() {
-        Some(text) => match parse_cpus(text, here) {
-            Ok(cpus) if cpus.len() == 1 => cpus.first().unwrap_or(cpu),
-            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
-            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
-        },
-        None => helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu),
-    };
+    let stimulus_cpu = another_cpu(args.stimulus_cpu.as_deref(), cpu, here)?;
     let period = args.period.period()?;
     if period.as_ns() < PERIOD_MIN_NS {
         let got = format::period(period.as_ns());

@@ -17,6 +17,7 @@ use punctual_lab::experiment::Experiment;
 use punctual_lab::load::{LoadReport, Loads};
 use punctual_lab::periodic::Condition;
 use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceKind};
+use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome};
 use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
@@ -30,6 +31,8 @@ use crate::report::{Choice, Envelope, Run};
 
 /// The subcommand's name.
 const NAME: &str = "reproduce";
+/// The priority of an application's stage.
+pub(super) const APP_PRIORITY: u8 = 70;
 /// What the measurements of one paper take together, about.
 const PAPER_S: i64 = 100;
 const QUICK_S: i64 = 16;
@@ -204,6 +207,23 @@ impl<'a> Bench<'a> {
             competitor,
             conditions,
         })
+    }
+
+    /// The highest frequencies of an eventfd that are served; `None` on one CPU.
+    pub(super) fn saturation(&mut self, duration: Span) -> Result<Option<SaturationOutcome>> {
+        let cpu = self.cpu;
+        let Some(other) = helper_cpu(&CpuList::single(cpu), &self.machine.here) else {
+            return Ok(None);
+        };
+        let measured = self.measure(SaturationExperiment {
+            source: SourceKind::Eventfd,
+            cpu,
+            stimulus_cpu: other,
+            first: SchedPolicy::Fifo(PRIORITY),
+            second: SchedPolicy::Fifo(APP_PRIORITY),
+            duration,
+        })?;
+        Ok(measured.map(|(outcome, _)| outcome))
     }
 
     fn measure<E: Experiment>(&mut self, measured: E) -> Result<Option<WithLoads<E::Outcome>>> {

@@ -7,6 +7,7 @@ pub(crate) mod executive;
 mod noise;
 mod reproduced;
 mod response;
+mod saturation;
 mod timer;
 mod tune;
 mod work;
@@ -59,6 +60,7 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
         Body::Accuracy(body) => Some(accuracy::shown(body)),
         Body::Timer(body) => Some(timer::shown(body)),
         Body::Work(body) => Some(work::shown(body)),
+        Body::Saturation(body) => Some(saturation::shown(body)),
         Body::Response(body) => Some(response::shown(body)),
         Body::Reproduce(body) => Some(reproduced::shown(body)),
         Body::Noise(body) => Some(noise::shown(body)),

@@ -54,17 +54,35 @@ fn polygon(numbers: &mut Numbers, corners: &mut [Point; CORNERS_MAX]) -> usize {
     count
 }
 
+/// Polygons, one after the other, on a canvas of their own.
+pub(crate) struct Polygons {
+    canvas: Canvas,
+    numbers: Numbers,
+    corners: [Point; CORNERS_MAX],
+}
+
+impl Polygons {
+    /// A sequence for each seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        let corners = [Point::default(); CORNERS_MAX];
+        Self { canvas: Canvas::new(), numbers: Numbers::new(seed), corners }
+    }
+
+    /// Draws the next one.
+    pub(crate) fn draw(&mut self) {
+        let count = polygon(&mut self.numbers, &mut self.corners);
+        let colour = self.numbers.below(255) as u8 + 1;
+        std::hint::black_box(self.canvas.fill(&self.corners[..count], colour));
+    }
+}
+
 /// Sets it up.
 fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let worker = |seed: usize| -> Work {
         Box::new(move |ticket| {
-            let mut canvas = Canvas::new();
-            let mut numbers = Numbers::new(seed as u64);
-            let mut corners = [Point::default(); CORNERS_MAX];
+            let mut polygons = Polygons::new(seed as u64);
             while ticket.going() {
-                let count = polygon(&mut numbers, &mut corners);
-                let colour = numbers.below(255) as u8 + 1;
-                std::hint::black_box(canvas.fill(&corners[..count], colour));
+                polygons.draw();
                 ticket.add(1);
             }
             Ok(())

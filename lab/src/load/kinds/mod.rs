@@ -17,6 +17,7 @@ pub(super) mod stress_ng;
 mod syscall;
 mod timer;
 
+pub(crate) use cpu::Polygons;
 pub use row::LoadRow;
 use row::Prepare;
 pub(super) use row::Start;

@@ -1,0 +1,104 @@
+//! What `measure saturation` gives: the highest frequencies served, and what is left for others.
+
+use punctual_lab::saturation::{
+    BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
+};
+
+use super::{Brief, Part, Shown, Table};
+use crate::format;
+use crate::report::body::SaturationBody;
+
+/// The tables.
+pub(super) fn shown(body: &SaturationBody) -> Shown {
+    let of = &body.saturation;
+    let mut parts = vec![frequencies(of)];
+    parts.extend(of.background.as_ref().map(|of| Part::Words(background(of))));
+    parts.push(trials(of));
+    parts.push(Part::Words(about(of)));
+    Shown { id: "saturation", heading: "Highest frequencies", parts }
+}
+
+fn hz(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2} kHz", hz / 1e3))
+}
+
+fn frequencies(of: &SaturationOutcome) -> Part {
+    let heads =
+        ["condition", ">stage", ">may lose", ">MF", ">fails at", ">first loss", ">n", "search"];
+    let row = |row: &SaturationRow| {
+        let end = match row.end {
+            SearchEnd::Found => "found",
+            SearchEnd::GeneratorLimited => "generator",
+            SearchEnd::BelowLowest => "below all",
+            SearchEnd::Unfinished => "unfinished",
+        };
+        vec![
+            row.condition.clone(),
+            row.stage.to_string(),
+            format!("{}", row.goal),
+            hz(row.pass_hz),
+            hz(row.fail_hz),
+            hz(row.first_loss_hz),
+            format::count(row.stimuli),
+            end.to_owned(),
+        ]
+    };
+    let caption = "MF: the highest frequency whose share of stimuli not served stays within";
+    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+}
+
+fn background(of: &BackgroundRow) -> String {
+    let share = of.least_share.map_or_else(|| "-".to_owned(), format::share);
+    let cost = of.cost_ns.map_or_else(String::new, |ns| {
+        let predicted = hz(of.predicted_hz);
+        format!("; a stimulus costs {}, which predicts SF {predicted}", format::ns(Some(ns)))
+    });
+    format!(
+        "background: {} polygons/s alone; less than half is left from {} (SF50), less than a tenth \
+         from {} (SF10); the least that a trial left is {share}{cost}",
+        format::rate(of.rate),
+        hz(of.sf50_hz),
+        hz(of.sf10_hz),
+    )
+}
+
+fn trials(of: &SaturationOutcome) -> Part {
+    let heads =
+        ["condition", ">frequency", ">stimuli", ">not raised", ">loss 1", ">loss 2", ">left"];
+    let row = |row: &TrialRow| {
+        let loss = |at: usize| {
+            row.loss.get(at).map_or_else(|| "-".to_owned(), |loss| format!("{loss:.2e}"))
+        };
+        vec![
+            row.condition.clone(),
+            hz(Some(row.hz)),
+            format::count(row.stimuli),
+            format::count(row.not_raised),
+            loss(0),
+            loss(1),
+            row.background_share.map_or_else(|| "-".to_owned(), format::share),
+        ]
+    };
+    let rows: Vec<Vec<String>> = of.trials.iter().map(row).collect();
+    // The last of all, which the search closed in on.
+    let last = (rows.len().saturating_sub(4)..rows.len()).collect();
+    Part::Table(Table {
+        caption: "Trials".to_owned(),
+        heads: heads.map(str::to_owned).into(),
+        brief: Some(Brief { columns: heads.len(), rows: last }),
+        rows,
+    })
+}
+
+fn about(of: &SaturationOutcome) -> String {
+    format!(
+        "stimuli by {} from CPU {} to CPU {}, trials of {}, up to {}; served: the answer is \
+         complete before the next stimulus is due; a frequency passes or fails by the majority of \
+         three trials (RFC 9971); none lost among n supports a share of 3/n",
+        of.source,
+        of.stimulus_cpu,
+        of.cpu,
+        format::period(of.trial_ns),
+        hz(Some(of.highest_hz)),
+    )
+}

@@ -1,8 +1,9 @@
 //! Plans of the machines of `fixtures`.
 
 use super::*;
+use crate::cpulist::CpuList;
 use crate::facts::MachineFacts;
-use crate::rules::{CpuScope, judge};
+use crate::rules::{CpuScope, Workload, judge};
 
 fn plan(machine: &str, cpus: &str, workload: Workload) -> (TuningPlan, KernelSettings) {
     let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/");

@@ -201,7 +201,9 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
 const TUNE: &str = "cd /root
 update-grub 2>/dev/null
 files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
-cmdline() { sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1; }
+cmdline() {
+  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
+}
 step files files
 step before snapshot
 step runtime punctual tune apply --cpus 1 --for servo
@@ -214,7 +216,9 @@ step status punctual tune status
 step cmdline cmdline
 ";
 const TUNED: &str = "cd /root
-cmdline() { sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1; }
+cmdline() {
+  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
+}
 step now cat /proc/cmdline
 step isolated cat /sys/devices/system/cpu/isolated
 step interrupts cat /proc/irq/default_smp_affinity

@@ -1,36 +1,40 @@
 //! A picture as SVG: for a page that has its own colours, or as a file that travels alone.
 //!
-//! Everything that came from outside is escaped: words are words wherever they stand.
+//! Everything that came from outside is escaped: words are words wherever they stand. Which
+//! characters act on a reader instead of being seen ([`Steers`]) the caller says.
 
 use std::fmt::Write as _;
 
 use crate::scene::{Anchor, Ink, Item, SERIES, Scene, ScenePoint};
 
+/// Whether a character acts on a terminal or a reader instead of being seen, controls among them.
+pub type Steers = fn(char) -> bool;
+
 /// A picture for a page: colours are classes (`ink-s0` strokes, `fill-s0` fills) that the page's
 /// style sheet knows. `id` is unique in the page, of letters, digits and `-`.
-pub fn inline(scene: &Scene, id: &str) -> String {
+pub fn inline(scene: &Scene, id: &str, steers: Steers) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut svg = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title>\
          <desc id=\"{id}-desc\">{}</desc>",
-        escape(&scene.title),
-        escape(&scene.description)
+        escape(&scene.title, steers),
+        escape(&scene.description, steers)
     );
-    items(scene, &mut svg);
+    items(scene, &mut svg, steers);
     svg + "</svg>"
 }
 
 /// A picture as a file of its own, on white.
-pub fn file(scene: &Scene) -> String {
+pub fn file(scene: &Scene, steers: Steers) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut svg = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
          width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\
          <title>{}</title><desc>{}</desc><style>text{{font-family:Roboto,Helvetica,Arial,\
          sans-serif}}.line{{fill:none;stroke-linejoin:round}}",
-        escape(&scene.title),
-        escape(&scene.description)
+        escape(&scene.title, steers),
+        escape(&scene.description, steers)
     );
     let inks = [Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid];
     for ink in inks.into_iter().chain((0..SERIES).map(Ink::Series)) {
@@ -40,11 +44,11 @@ pub fn file(scene: &Scene) -> String {
             write!(svg, ".ink-{name}{{stroke:{colour}}}.fill-{name}{{fill:{colour}}}");
     }
     svg += "</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
-    items(scene, &mut svg);
+    items(scene, &mut svg, steers);
     svg + "</svg>\n"
 }
 
-fn items(scene: &Scene, svg: &mut String) {
+fn items(scene: &Scene, svg: &mut String, steers: Steers) {
     for item in &scene.items {
         match item {
             Item::Line { strokes, ink, width, dash } => {
@@ -97,7 +101,7 @@ fn items(scene: &Scene, svg: &mut String) {
                     "<text class=\"fill-{}\" x=\"{x}\" y=\"{y}\" font-size=\"{size}\" \
                      text-anchor=\"{anchor}\"{turned}>{}</text>",
                     ink.name(),
-                    escape(text)
+                    escape(text, steers)
                 );
             }
         }
@@ -122,10 +126,9 @@ fn short(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Words as they may stand in XML and HTML, between tags and in quoted attributes. What steers a
-/// terminal or a reader (controls, marks of direction, what has no width) is shown as an escape;
-/// what is no character of XML becomes a box.
-pub fn escape(text: &str) -> String {
+/// Words as they may stand in XML and HTML, between tags and in quoted attributes. What `steers` is
+/// shown as an escape; what is no character of XML becomes a box.
+pub fn escape(text: &str, steers: Steers) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -135,29 +138,12 @@ pub fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' => escaped.push(' '),
-            '\u{fffe}'..='\u{ffff}' => escaped.push('\u{fffd}'),
             c if steers(c) => escaped.extend(c.escape_unicode()),
+            '\0'..='\x1f' | '\u{fffe}'..='\u{ffff}' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
     escaped
-}
-
-/// The same characters as in `punctual_analysis::plain`, which this crate does not know.
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 #[cfg(test)]
@@ -186,22 +172,29 @@ mod tests {
         }
     }
 
+    fn steers(c: char) -> bool {
+        c == '\u{202e}' || c == '\u{1b}'
+    }
+
     #[test]
     fn words_stay_words() {
         let hostile = "</title><script>x</script><img onerror='\"&\u{1b}[2J\u{202e}";
-        for svg in [inline(&chart(hostile).scene(), "a"), file(&chart(hostile).scene())] {
+        for svg in
+            [inline(&chart(hostile).scene(), "a", steers), file(&chart(hostile).scene(), steers)]
+        {
             assert!(!svg.contains("<script") && !svg.contains("<img"), "{svg}");
             assert!(!svg.contains('\u{1b}') && !svg.contains('\u{202e}'));
             assert!(svg.contains("\\u{1b}[2J\\u{202e}"), "{svg}");
         }
+        assert_eq!(escape("\u{7}\u{ffff}\u{202e}", |_| false), "\u{fffd}\u{fffd}\u{202e}");
     }
 
     #[test]
     fn a_file_has_its_colours_and_series_differ_in_dashes() {
-        let svg = file(&chart("a").scene());
+        let svg = file(&chart("a").scene(), steers);
         assert!(svg.starts_with("<?xml") && svg.contains(".ink-s0{stroke:#0062a8}"));
         assert!(svg.contains("stroke-dasharray=\"7 3\"") && svg.contains("<title>a</title>"));
-        let page = inline(&chart("a").scene(), "p");
+        let page = inline(&chart("a").scene(), "p", steers);
         assert!(page.contains("aria-labelledby=\"p-title p-desc\"") && !page.contains("<style"));
         assert!(!page.contains("NaN") && !page.contains("inf"));
     }

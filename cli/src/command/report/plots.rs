@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
 use crate::output::Dir;
@@ -22,7 +23,7 @@ pub(super) fn write(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
         chart.titled = true;
         let scene = chart.scene();
         let png = png::file(&scene).with_context(|| id.clone())?;
-        for (ending, bytes) in [("svg", svg::file(&scene).into_bytes()), ("png", png)] {
+        for (ending, bytes) in [("svg", svg::file(&scene, steers).into_bytes()), ("png", png)] {
             files.push(dir.replace(&format!("{id}.{ending}"), bytes)?);
         }
     }

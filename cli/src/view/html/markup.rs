@@ -2,9 +2,19 @@
 //!
 //! Nothing here knows a result.
 
+use punctual_analysis::plain::steers;
 use punctual_plot::chart::Chart;
 use punctual_plot::svg;
-pub(super) use punctual_plot::svg::escape;
+
+/// Words as they may stand between tags and in quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    svg::escape(text, steers)
+}
+
+/// A drawing, for this page; `id` is unique in it.
+pub(super) fn drawing(chart: &Chart, id: &str) -> String {
+    svg::inline(&chart.scene(), id, steers)
+}
 
 /// A frame with `{{name}}` in it, each replaced once; what is filled in is not looked at again.
 pub(super) fn fill(frame: &str, slots: &[(&str, &str)]) -> String {
@@ -62,7 +72,7 @@ pub(super) fn still(chart: &Chart, id: &str) -> String {
     format!(
         "<figure class=\"plot\"><h3>{}</h3>{}<figcaption>{}</figcaption></figure>",
         escape(&chart.title),
-        svg::inline(&chart.scene(), id),
+        drawing(chart, id),
         escape(&chart.description)
     )
 }
@@ -79,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_steers_a_reader_is_escaped_in_the_page_as_in_text() {
-        for c in (char::MIN..=char::MAX).filter(|&c| punctual_analysis::plain::steers(c)) {
+        for c in (char::MIN..=char::MAX).filter(|&c| steers(c)) {
             let shown = escape(&c.to_string());
             let space = matches!(c, '\n' | '\t');
             assert!(if space { shown == " " } else { shown.starts_with("\\u{") }, "{shown:?}");

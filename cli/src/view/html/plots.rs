@@ -1,9 +1,8 @@
 //! The plots: a drawing that needs no script, and behind each its numbers as a table.
 
 use punctual_analysis::plot::curve::curve;
-use punctual_plot::svg;
 
-use super::markup::{details, escape, paragraph, table};
+use super::markup::{details, drawing, escape, paragraph, table};
 use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Line, Page};
@@ -63,7 +62,7 @@ fn figure(page: &Page, plot: &Plot<'_>) -> String {
         "<figure id=\"{id}\" class=\"plot\" data-kind=\"{kind}\"><h3>{}</h3>{}\
          <figcaption>{}</figcaption>{}</figure>",
         escape(&plot.panel.title),
-        svg::inline(&plot.chart.scene(), &plot.id),
+        drawing(&plot.chart, &plot.id),
         escape(&plot.chart.description),
         details("Numbers behind this plot", &data),
         id = plot.id,

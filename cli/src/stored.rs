@@ -161,6 +161,7 @@ fn parse(text: &str) -> Result<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::body::Measured;
     use crate::report::{Body, CheckBody};
     use crate::view;
 
@@ -187,7 +188,9 @@ mod tests {
         assert_eq!(periodic.body.runs().len(), 1);
         assert!(periodic.body.loops().is_some_and(|loops| loops.recording.is_some()));
         let executive = parse(include_str!("../tests/results/executive-0.1.0.json"));
-        let Body::Executive(costs) = executive.expect("a result").body else { panic!("its kind") };
+        let Body::Measured(Measured::Executive(costs)) = executive.expect("a result").body else {
+            panic!("its kind")
+        };
         assert_eq!(costs.rows.len(), 10);
         assert!(costs.turn.is_some());
         let compare = parse(include_str!("../tests/results/compare-0.1.0.json"));

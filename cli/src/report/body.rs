@@ -15,8 +15,8 @@ use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
 pub(crate) use super::measured::{
-    AccuracyBody, ExecutiveBody, NoiseBody, Recording, ResponseBody, SaturationBody, TimerBody,
-    WorkBody,
+    AccuracyBody, ExecutiveBody, Measured, NoiseBody, Recording, ResponseBody, SaturationBody,
+    TimerBody, WorkBody,
 };
 use super::reproduced::ReproduceBody;
 use super::run::{LoadRow, Run};
@@ -34,20 +34,8 @@ pub(crate) enum Body {
     Periodic(PeriodicBody),
     /// Of `measure wait`.
     Wait(WaitBody),
-    /// Of `measure executive`.
-    Executive(ExecutiveBody),
-    /// Of `measure noise`.
-    Noise(NoiseBody),
-    /// Of `measure accuracy`.
-    Accuracy(AccuracyBody),
-    /// Of `measure timer`.
-    Timer(TimerBody),
-    /// Of `measure work`.
-    Work(WorkBody),
-    /// Of `measure saturation`.
-    Saturation(SaturationBody),
-    /// Of `measure response`.
-    Response(ResponseBody),
+    /// Of the other experiments of the lab.
+    Measured(Measured),
     /// Of `reproduce`.
     Reproduce(ReproduceBody),
     /// Of `soak`.
@@ -175,13 +163,6 @@ impl Body {
             "check" => read::<CheckBody>(text),
             "measure periodic" => read::<PeriodicBody>(text),
             "measure wait" => read::<WaitBody>(text),
-            "measure executive" => read::<ExecutiveBody>(text),
-            "measure noise" => read::<NoiseBody>(text),
-            "measure accuracy" => read::<AccuracyBody>(text),
-            "measure timer" => read::<TimerBody>(text),
-            "measure work" => read::<WorkBody>(text),
-            "measure saturation" => read::<SaturationBody>(text),
-            "measure response" => read::<ResponseBody>(text),
             "reproduce" => read::<ReproduceBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
@@ -189,7 +170,7 @@ impl Body {
             "compare" => read::<CompareBody>(text),
             "analyse" => read::<Judged>(text),
             other if other.starts_with("impact ") => read::<ImpactBody>(text),
-            _ => return None,
+            other => return Measured::parse(other, text),
         })
     }
 
@@ -277,13 +258,6 @@ kinds! {
     CheckBody => Check,
     PeriodicBody => Periodic,
     WaitBody => Wait,
-    ExecutiveBody => Executive,
-    NoiseBody => Noise,
-    AccuracyBody => Accuracy,
-    TimerBody => Timer,
-    WorkBody => Work,
-    SaturationBody => Saturation,
-    ResponseBody => Response,
     ReproduceBody => Reproduce,
     SoakBody => Soak,
     RunBody => Run,

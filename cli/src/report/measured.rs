@@ -1,4 +1,4 @@
-//! What results of experiments of the lab have, one body a kind.
+//! What results of experiments of the lab have: one row and one body a kind.
 //!
 //! Plain data; what an experiment gives is the lab's.
 
@@ -12,7 +12,46 @@ use punctual_lab::work::WorkOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::body::Body;
 use super::run::Load;
+
+/// The rows: the name that a result has, its variant, its body.
+macro_rules! measured {
+    ($($name:literal => $variant:ident($body:ident)),* $(,)?) => {
+        /// What one kind of result has.
+        #[derive(Clone, Debug, Serialize, JsonSchema)]
+        #[serde(untagged)]
+        pub(crate) enum Measured {
+            $(#[doc = concat!("Of `", $name, "`.")] $variant($body)),*
+        }
+
+        impl Measured {
+            /// The body in a result of this experiment; `None` for one that is not known.
+            pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Body>> {
+                Some(match name {
+                    $($name => serde_json::from_str::<$body>(text).map(Into::into),)*
+                    _ => return None,
+                })
+            }
+        }
+
+        $(impl From<$body> for Body {
+            fn from(body: $body) -> Self {
+                Self::Measured(Measured::$variant(body))
+            }
+        })*
+    };
+}
+
+measured! {
+    "measure executive" => Executive(ExecutiveBody),
+    "measure noise" => Noise(NoiseBody),
+    "measure accuracy" => Accuracy(AccuracyBody),
+    "measure timer" => Timer(TimerBody),
+    "measure work" => Work(WorkBody),
+    "measure saturation" => Saturation(SaturationBody),
+    "measure response" => Response(ResponseBody),
+}
 
 /// Of `measure executive`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +64,7 @@ pub(crate) struct ExecutiveBody {
     pub(crate) turn: Option<executive::LoopOverhead>,
 }
 
-/// Of `measure noise`.
+/// Of gaps in a spin.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NoiseBody {
     /// What took CPUs away.

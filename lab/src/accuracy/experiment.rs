@@ -5,17 +5,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::scheduler::SchedPolicy;
 
 use super::cell::{Cell, INTERRUPTED_NS, cells, tick_ns};
 use super::outcome::AccuracyOutcome;
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -27,10 +26,8 @@ const ROUND_NS: u64 = 3_000_000;
 /// How exactly a wait ends at an instant of the counter.
 #[derive(Clone, Debug)]
 pub struct AccuracyExperiment {
-    /// Where.
-    pub cpu: u32,
-    /// The policy to request.
-    pub policy: SchedPolicy,
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
     /// How long in all, about; each way is swept once at least.
     pub duration: Span,
 }
@@ -39,12 +36,7 @@ impl Experiment for AccuracyExperiment {
     type Outcome = AccuracyOutcome;
 
     fn demands(&self) -> Vec<Demand> {
-        let demand = |period| Demand {
-            cpu: Some(self.cpu),
-            real_time: is_real_time(self.policy),
-            period,
-            share: 1.0 - RESTS,
-        };
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
         Period::from_ns(ROUND_NS).map(demand).into_iter().collect()
     }
 
@@ -62,7 +54,7 @@ impl AccuracyExperiment {
     /// On the calling thread.
     fn measure(&self, stop: &AtomicBool) -> (AccuracyOutcome, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
-        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let tick_ns = tick_ns(&clock);
         let mut cells = cells(&mut clock);

@@ -7,7 +7,6 @@ use std::thread;
 
 use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
 
@@ -16,7 +15,7 @@ use super::loop_overhead::LoopOverhead;
 use super::ratios::{Ratio, ratios};
 use super::stamps::Stamps;
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
 };
 use crate::load::LoadSpec;
 
@@ -51,12 +50,7 @@ impl Experiment for ExecutiveExperiment {
 
     fn demands(&self) -> Vec<Demand> {
         let period = Period::from_ns(super::cell::BLOCK.as_ns().unsigned_abs());
-        let demand = |period| Demand {
-            cpu: self.thread.pinned_to(),
-            real_time: is_real_time(self.thread.policy()),
-            period,
-            share: 1.0 - RESTS,
-        };
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
         period.map(demand).into_iter().collect()
     }
 

@@ -6,16 +6,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
 use punctual::session::ThreadSession;
 use punctual_core::time::Period;
-use punctual_os::scheduler::SchedPolicy;
 
 use super::stamps::Stamps;
 use crate::baseline::{Ant, ArtLinux, BaselineTask, Design, Punctual, plan};
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -30,12 +29,10 @@ const REPEATS: u64 = 10;
 const LENGTH_NS: u64 = 200_000_000;
 
 /// Irregular registration, measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RegistrationExperiment {
-    /// Where.
-    pub cpu: u32,
-    /// The policy to request.
-    pub policy: SchedPolicy,
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
 }
 
 /// One design.
@@ -68,13 +65,8 @@ impl Experiment for RegistrationExperiment {
     type Outcome = Vec<RegistrationRow>;
 
     fn demands(&self) -> Vec<Demand> {
-        let demand = |period| Demand {
-            cpu: Some(self.cpu),
-            real_time: is_real_time(self.policy),
-            period,
-            // It is over before throttling would end it.
-            share: 0.5,
-        };
+        // It is over before throttling would end it.
+        let demand = |period| demand(&self.thread, period, 0.5);
         Period::from_ns(LENGTH_NS).map(demand).into_iter().collect()
     }
 
@@ -86,7 +78,7 @@ impl Experiment for RegistrationExperiment {
         let stop = context.stop;
         on_one_thread(stop, || {
             let mut clock = MachineClock::best();
-            let session = ThreadSession::enter(Some(self.cpu), self.policy);
+            let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
             let cost = StampCost::measure(&mut clock);
             let rows = measure(&Stamps::of(&clock), stop);
             (rows, ClockFacts::of(&clock, cost, None), session.refused().to_vec())

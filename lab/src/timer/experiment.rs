@@ -6,18 +6,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::scheduler::SchedPolicy;
 
 use super::background::{Background, Order};
 use super::cell::{BLOCK_NS, Cell, PATHS, Stores, paths};
 use super::outcome::TimerOutcome;
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, on_one_thread, policy_words,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of, demand,
+    on_one_thread, policy_words,
 };
 use crate::load::LoadSpec;
 
@@ -29,10 +29,9 @@ const RESTS: f64 = 0.1;
 /// How late timers reach a thread.
 #[derive(Clone, Debug)]
 pub struct TimerExperiment {
-    /// Where.
-    pub cpu: u32,
-    /// The policy to request for the waiting thread.
-    pub policy: SchedPolicy,
+    /// The waiting thread: its CPU, which it shares with what runs behind, and the policy to
+    /// request.
+    pub thread: RtThread,
     /// The periods.
     pub periods: Vec<Period>,
     /// What runs behind, each in turn.
@@ -45,13 +44,8 @@ impl Experiment for TimerExperiment {
     type Outcome = TimerOutcome;
 
     fn demands(&self) -> Vec<Demand> {
-        let demand = |period| Demand {
-            cpu: Some(self.cpu),
-            real_time: is_real_time(self.policy),
-            period,
-            // Polling takes all of a block, and so may the shortest periods.
-            share: 1.0 - RESTS,
-        };
+        // Polling takes all of a block, and so may the shortest periods.
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
         Period::from_ns(BLOCK_NS).map(demand).into_iter().collect()
     }
 
@@ -61,9 +55,9 @@ impl Experiment for TimerExperiment {
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<TimerOutcome>, ExperimentError> {
         let stop = context.stop;
-        let order = Order::default();
+        let (order, cpu) = (Order::default(), cpu_of(&self.thread));
         std::thread::scope(|scope| {
-            let behind = Builder::new().spawn_scoped(scope, || order.obey(self.cpu))?;
+            let behind = Builder::new().spawn_scoped(scope, || order.obey(cpu))?;
             let measured = on_one_thread(stop, || self.measure(&order, stop));
             order.give(None);
             // Its panic is one of an instruction loop: there is nothing to hand on.
@@ -97,7 +91,7 @@ impl TimerExperiment {
         stop: &AtomicBool,
     ) -> (TimerOutcome, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
-        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths());
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
@@ -120,7 +114,7 @@ impl TimerExperiment {
         }
         let (policy, priority) = policy_words(session.policy());
         let outcome = TimerOutcome {
-            cpu: self.cpu,
+            cpu: cpu_of(&self.thread),
             policy,
             priority,
             rows: cells.iter().filter_map(Cell::row).collect(),

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -13,7 +13,7 @@ use super::outcome::{Tally, WorkCycle, WorkOutcome};
 use super::piece::{Piece, WorkKind};
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Measured, on_one_thread, policy_words,
+    ExperimentProgress, Measured, cpu_of, demand, on_one_thread, policy_words,
 };
 use crate::load::LoadSpec;
 
@@ -27,10 +27,8 @@ const REST_AFTER: u64 = 50;
 /// How long a fixed piece of work takes.
 #[derive(Clone, Debug)]
 pub struct WorkExperiment {
-    /// Where.
-    pub cpu: u32,
-    /// The policy to request.
-    pub policy: SchedPolicy,
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
     /// The period.
     pub period: Period,
     /// What kind of work.
@@ -54,12 +52,8 @@ impl Experiment for WorkExperiment {
     type Outcome = WorkOutcome;
 
     fn demands(&self) -> Vec<Demand> {
-        vec![Demand {
-            cpu: Some(self.cpu),
-            real_time: is_real_time(self.policy),
-            period: self.period,
-            share: (self.work.as_ns() as f64 / self.period.as_ns() as f64).min(1.0),
-        }]
+        let share = (self.work.as_ns() as f64 / self.period.as_ns() as f64).min(1.0);
+        vec![demand(&self.thread, self.period, share)]
     }
 
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
@@ -69,7 +63,7 @@ impl Experiment for WorkExperiment {
     fn run(self, context: Context<'_, '_>) -> Result<Measured<WorkOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let (mut tallies, mut refused): (Vec<Tally>, Vec<Refusal>) = (Vec::new(), Vec::new());
-        let (mut piece, mut clock, mut policy) = (None, None, self.policy);
+        let (mut piece, mut clock, mut policy) = (None, None, self.thread.policy());
         for number in 0..self.conditions.len() {
             if stop.load(Ordering::Relaxed) && number > 0 {
                 break;
@@ -101,7 +95,7 @@ impl Experiment for WorkExperiment {
             steps: piece.as_ref().map_or(0, Piece::steps),
             least_ns,
             period_ns,
-            cpu: self.cpu,
+            cpu: cpu_of(&self.thread),
             policy,
             priority,
             rows: rows.map(|((name, _), of)| of.row(name, (period_ns, least_ns))).collect(),
@@ -121,7 +115,7 @@ impl WorkExperiment {
     /// One condition, on the calling thread; with the same piece of work as those before.
     fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> (Done, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
-        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let work_ns = self.work.as_ns().max(1).unsigned_abs();
         let mut piece = piece.unwrap_or_else(|| Piece::calibrate(self.kind, work_ns));

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use punctual::RtThread;
 use punctual_lab::accuracy::AccuracyExperiment;
 
 use crate::args::PolicyName;
@@ -49,8 +50,8 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "accuracy is measured")?;
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
-    let policy = args.policy.with(args.priority);
-    let accuracy = AccuracyExperiment { cpu, policy, duration: args.duration.0 };
+    let thread = RtThread::cpu(cpu).with_policy(args.policy.with(args.priority));
+    let accuracy = AccuracyExperiment { thread, duration: args.duration.0 };
     let finished = experiment::run(accuracy, &machine.here, &mut ()).map_err(words::error)?;
     let envelope = experiment::envelope("measure accuracy", &machine, choice, started, &finished);
     let body = AccuracyBody { accuracy: finished.outcome };

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use punctual::RtThread;
 use punctual_core::time::Period;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::timer::{Background, PERIOD_MIN_NS, TimerExperiment};
-use punctual_os::scheduler::SchedPolicy;
 
 use crate::command;
 use crate::exit::Exit;
@@ -100,8 +100,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
     let timer = TimerExperiment {
-        cpu,
-        policy: SchedPolicy::Fifo(args.priority),
+        thread: RtThread::cpu(cpu).fifo(args.priority),
         periods,
         backgrounds: backgrounds(&args.background)?,
         duration: args.duration.0,

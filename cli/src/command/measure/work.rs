@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use punctual::RtThread;
 use punctual_lab::load::Loads;
 use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
 
@@ -109,8 +110,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
     let work = WorkExperiment {
-        cpu,
-        policy: args.policy.with(args.priority),
+        thread: RtThread::cpu(cpu).with_policy(args.policy.with(args.priority)),
         period,
         kind: args.kind.kind(),
         work: args.work.0,

@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
+use punctual::RtThread;
 use punctual::wait_policy::WaitKind;
 use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;
@@ -156,15 +157,15 @@ impl<'a> Bench<'a> {
 
     /// Tasks that register at irregular times.
     pub(super) fn registration(&mut self) -> Result<Vec<RegistrationRow>> {
-        let (cpu, policy) = (self.cpu, SchedPolicy::Fifo(PRIORITY));
-        let measured = self.measure(RegistrationExperiment { cpu, policy })?;
+        let thread = RtThread::cpu(self.cpu).fifo(PRIORITY);
+        let measured = self.measure(RegistrationExperiment { thread })?;
         Ok(measured.map(|(rows, _)| rows).unwrap_or_default())
     }
 
     /// How exactly waits end.
     pub(super) fn accuracy(&mut self, duration: Span) -> Result<Option<AccuracyOutcome>> {
-        let (cpu, policy) = (self.cpu, SchedPolicy::Fifo(PRIORITY));
-        let measured = self.measure(AccuracyExperiment { cpu, policy, duration })?;
+        let thread = RtThread::cpu(self.cpu).fifo(PRIORITY);
+        let measured = self.measure(AccuracyExperiment { thread, duration })?;
         Ok(measured.map(|(outcome, _)| outcome))
     }
 
@@ -172,8 +173,7 @@ impl<'a> Bench<'a> {
     pub(super) fn timer(&mut self, duration: Span) -> Result<Option<TimerOutcome>> {
         let periods = [100_000, 15_000].into_iter().filter_map(Period::from_ns).collect();
         let measured = self.measure(TimerExperiment {
-            cpu: self.cpu,
-            policy: SchedPolicy::Fifo(PRIORITY),
+            thread: RtThread::cpu(self.cpu).fifo(PRIORITY),
             periods,
             backgrounds: vec![Background::Nop, Background::Cpuid],
             duration,

@@ -12,7 +12,9 @@ mod timer;
 mod tune;
 mod work;
 
-use crate::report::Body;
+use crate::format;
+use crate::report::body::Measured;
+use crate::report::{Body, Load};
 
 /// A part of what is shown.
 pub(crate) enum Part {
@@ -56,16 +58,32 @@ pub(crate) struct Shown {
 /// What is shown of a result; `None` for kinds with runs, which have pages of their own.
 pub(crate) fn of(body: &Body) -> Option<Shown> {
     match body {
-        Body::Executive(body) => Some(executive::shown(body)),
-        Body::Accuracy(body) => Some(accuracy::shown(body)),
-        Body::Timer(body) => Some(timer::shown(body)),
-        Body::Work(body) => Some(work::shown(body)),
-        Body::Saturation(body) => Some(saturation::shown(body)),
-        Body::Response(body) => Some(response::shown(body)),
+        Body::Measured(measured) => Some(of_measured(measured)),
         Body::Reproduce(body) => Some(reproduced::shown(body)),
-        Body::Noise(body) => Some(noise::shown(body)),
         Body::Tune(body) => Some(tune::shown(body)),
         _ => None,
+    }
+}
+
+/// What is shown of an experiment of the lab.
+fn of_measured(measured: &Measured) -> Shown {
+    match measured {
+        Measured::Executive(body) => executive::shown(body),
+        Measured::Noise(body) => noise::shown(body),
+        Measured::Accuracy(body) => accuracy::shown(body),
+        Measured::Timer(body) => timer::shown(body),
+        Measured::Work(body) => work::shown(body),
+        Measured::Saturation(body) => saturation::shown(body),
+        Measured::Response(body) => response::shown(body),
+    }
+}
+
+/// A load and its rate.
+fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
+        None => format!("load {} reported no rate{note}", load.name),
     }
 }
 

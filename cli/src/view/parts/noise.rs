@@ -3,9 +3,8 @@
 
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 
-use super::{Part, Shown};
+use super::{Part, Shown, rate};
 use crate::format;
-use crate::report::Load;
 use crate::report::body::NoiseBody;
 
 /// The tables.
@@ -115,14 +114,6 @@ fn counted(noise: &NoiseOutcome) -> Part {
     let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
     let caption = "Kernel counters during the measurement; steal and interrupts include the rests";
     Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
-}
-
-pub(super) fn rate(load: &Load) -> String {
-    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    match load.rate {
-        Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("load {} reported no rate{note}", load.name),
-    }
 }
 
 fn policy(of: &CpuNoise) -> String {

@@ -2,8 +2,7 @@
 
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 
-use super::noise::rate;
-use super::{Part, Shown};
+use super::{Part, Shown, rate};
 use crate::format;
 use crate::report::body::ResponseBody;
 

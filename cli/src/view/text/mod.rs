@@ -19,6 +19,7 @@ pub(crate) mod tune;
 mod verdict;
 mod wait;
 
+use crate::report::body::Measured;
 use crate::report::{Body, Report, SoakBody};
 
 pub(crate) use claims::plans;
@@ -49,7 +50,7 @@ pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> St
     match &report.body {
         Body::Wait(body) if detail != Detail::Long => wait::page(report, body),
         Body::Check(_) => check(report, results),
-        Body::Executive(body) => head::of(report) + &executive::of(body),
+        Body::Measured(Measured::Executive(body)) => head::of(report) + &executive::of(body),
         Body::Soak(body) => soak(report, body),
         Body::Run(body) => supervised::page(report, &body.supervised),
         Body::Compare(body) => compare::page(report, &body.compare),

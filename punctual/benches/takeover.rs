@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use punctual::RtThread;
 use punctual::periodic::{Period, Task};
-use punctual::process::{
-    Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What, When,
-};
+use punctual::process::{Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What};
 use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::Sleep;
@@ -36,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = format!("takeover-{}", std::process::id());
     let task = Task::every("task", Period::ratio(PERIOD_NS, 1).ok_or("no such period")?);
     let mut spec = Spec::new(task, vec![std::env::current_exe()?.into()]);
-    spec.restart = Restart { when: When::Always, most: u32::MAX, pause: Span::ZERO };
+    spec.restart = Restart { most: u32::MAX, pause: Span::ZERO, ..Restart::ALWAYS };
     spec.safe = vec![0xff; 8];
     let ready = Supervisor::new().name(&name).thread(RtThread::cpu(cpu)).task(spec).build()?;
     let (stop, pid) = (AtomicBool::new(false), AtomicI32::new(0));

@@ -7,14 +7,13 @@
 
 use std::time::Duration;
 
-use punctual::{Executive, Period, Process, Task};
-use punctual::{Restart, When};
+use punctual::{Executive, Period, Process, Restart, Task};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let us = Duration::from_micros;
     let beside = std::env::current_exe()?;
     let program = |name: &str| [beside.with_file_name(name)];
-    let again = Restart { when: When::OnFailure, ..Restart::default() };
+    let again = Restart::ON_FAILURE;
     let period = Period::hz(500).ok_or("no such period")?;
     let sense = Task::every("sense", period).budget(us(200));
     let act = Task::every("act", period).budget(us(200)).after("sense", us(300));

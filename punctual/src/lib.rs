@@ -71,6 +71,7 @@
 //! *reader side*.
 #![forbid(unsafe_code)]
 
+mod checks;
 mod counting;
 mod error;
 mod error_kind;
@@ -88,8 +89,6 @@ mod task;
 // For this project's own tools and experiments: no part of the library's promise.
 #[doc(hidden)]
 pub mod calendar;
-#[doc(hidden)]
-pub mod checks;
 #[doc(hidden)]
 pub mod clocks;
 #[doc(hidden)]
@@ -128,7 +127,7 @@ pub use executive::{
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
-pub use process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch, When};
+pub use process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::executive::many::{Cycle, Flow};
 pub use punctual_core::stats::Counts;

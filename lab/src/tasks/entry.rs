@@ -182,9 +182,9 @@ impl Entry {
     fn restart(&self, text: &Text<'_>) -> Result<Restart, TaskFileError> {
         let mut restart = Restart::default();
         if let Some(when) = &self.restart {
-            restart.when = values::when(text, when)?;
+            restart = values::restart(text, when)?;
         }
-        if let Some(most) = self.restarts {
+        if let Some(most) = self.restarts.filter(|_| restart.most > 0) {
             restart.most = most;
         }
         if let Some(pause) = &self.pause {

@@ -1,7 +1,7 @@
 //! Files as people write them, and as they should not.
 
+use punctual::Restart;
 use punctual::periodic::OnOverrun;
-use punctual::process::When;
 use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
 
@@ -56,11 +56,8 @@ fn a_whole_file_is_what_it_says() {
     assert_eq!(sense.spec.thread, RtThread::cpu(1).fifo(60));
     assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
     assert_eq!(sense.spec.register_within, Span::from_ms(2_000));
-    let restart = sense.spec.restart;
-    assert_eq!(
-        (restart.when, restart.most, restart.pause),
-        (When::OnFailure, 3, Span::from_ms(50))
-    );
+    let restart = Restart { most: 3, pause: Span::from_ms(50), ..Restart::ON_FAILURE };
+    assert_eq!(sense.spec.restart, restart);
     assert_eq!(sense.spec.task.overrun_policy(), OnOverrun::Terminate);
     assert_eq!(act.spec.task.overrun_policy(), OnOverrun::Burst(2));
     assert!(act.spec.command.is_empty());

@@ -3,7 +3,7 @@
 //! Pure; the grammar of durations is that of the command line.
 
 use punctual::periodic::{OnOverrun, Period};
-use punctual::process::{Spec, When};
+use punctual::process::{Restart, Spec};
 use punctual::wait_policy::WaitKind;
 use punctual_analysis::quantity;
 use punctual_core::time::Span;
@@ -115,12 +115,12 @@ pub(super) fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFil
     }
 }
 
-/// When a process is started again.
-pub(super) fn when(text: &Text<'_>, word: &Word) -> Result<When, TaskFileError> {
+/// When a process is started again, and otherwise as by default.
+pub(super) fn restart(text: &Text<'_>, word: &Word) -> Result<Restart, TaskFileError> {
     match word.get_ref().as_str() {
-        "never" => Ok(When::Never),
-        "on-failure" => Ok(When::OnFailure),
-        "always" => Ok(When::Always),
+        "never" => Ok(Restart::default()),
+        "on-failure" => Ok(Restart::ON_FAILURE),
+        "always" => Ok(Restart::ALWAYS),
         _ => Err(text.at(word, "restart must be never, on-failure or always")),
     }
 }

@@ -94,7 +94,7 @@ pub struct Loop<C: Clock = MachineClock> {
     handle: LoopHandle,
     // In the order in which they end.
     recording: Option<Recording>,
-    watchdog: Option<Watchdog>,
+    _watchdog: Option<Watchdog>,
     session: ThreadSession,
     process: ProcessSession,
     _neighbour: Neighbour,

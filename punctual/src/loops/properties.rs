@@ -65,12 +65,4 @@ impl<C: Clock> Loop<C> {
     pub fn memory_locked(&self) -> bool {
         self.process.memory_locked()
     }
-
-    /// Whether a watchdog looks after it.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn is_watched(&self) -> bool {
-        self.watchdog.is_some()
-    }
 }

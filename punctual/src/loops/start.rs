@@ -113,7 +113,7 @@ impl LoopBuilder {
             first: Instant::from_ns(0),
             handle,
             recording,
-            watchdog,
+            _watchdog: watchdog,
             session,
             process,
             _neighbour: neighbour,

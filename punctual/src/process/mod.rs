@@ -43,7 +43,7 @@ pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
 pub use program::program;
 pub use registration::Registration;
 pub use request::{LINE_MAX, Request, answer, answered};
-pub use restart::{Restart, When};
+pub use restart::Restart;
 pub use spec::Spec;
 pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
 pub use surroundings::Surroundings;

@@ -5,38 +5,33 @@
 
 use punctual_core::time::{Instant, Span};
 
-/// When a process is started again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// Never.
-    #[default]
-    Never,
-    /// When it failed: an exit status other than 0, a signal, or an end by its supervisor.
-    OnFailure,
-    /// However it ended.
-    Always,
-}
-
-/// How a task is started again.
+/// How a task is started again when its process has ended; by default never.
+///
+/// `Restart { most: 2, ..Restart::ON_FAILURE }`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// When at all.
-    pub when: When,
-    /// How often in a row: a process that ran for [`Restart::WELL`] begins a new one.
+    /// How often in a row, 0 for never: a process that ran for [`Restart::WELL`] begins a new one.
     pub most: u32,
     /// How long it waits before the first time, not negative; twice as long each time in a
     /// row, up to [`Restart::LONGEST`].
     pub pause: Span,
+    /// Also when it did not fail.
+    pub always: bool,
 }
 
 impl Default for Restart {
-    /// Never; five times in a row from 100 ms on, once that is changed.
+    /// Never.
     fn default() -> Self {
-        Self { when: When::Never, most: 5, pause: Span::from_ms(100) }
+        Self { most: 0, ..Self::ON_FAILURE }
     }
 }
 
 impl Restart {
+    /// When it failed (an exit status other than 0, a signal, or an end by its supervisor): five
+    /// times in a row, from 100 ms on.
+    pub const ON_FAILURE: Self = Self { most: 5, pause: Span::from_ms(100), always: false };
+    /// However it ended: five times in a row, from 100 ms on.
+    pub const ALWAYS: Self = Self { always: true, ..Self::ON_FAILURE };
     /// The longest pause.
     pub const LONGEST: Span = Span::from_ms(10_000);
     /// A process that was released for this long ran well.
@@ -61,11 +56,7 @@ impl Count {
         ran: Span,
         now: Instant,
     ) -> Option<Instant> {
-        let wanted = match restart.when {
-            When::Never => false,
-            When::OnFailure => failed,
-            When::Always => true,
-        };
+        let wanted = failed || restart.always;
         if ran >= Restart::WELL {
             self.in_row = 0;
         }
@@ -89,7 +80,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_and_the_row_has_an_end() {
-        let restart = Restart { when: When::Always, most: 9, ..Restart::default() };
+        let restart = Restart { most: 9, ..Restart::ALWAYS };
         let mut count = Count::default();
         let mut next = |ran_ms| count.next(&restart, false, Span::from_ms(ran_ms), at(1_000));
         let pauses = [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000];
@@ -104,7 +95,7 @@ mod tests {
     #[test]
     fn who_asks_for_failures_gets_those_alone() {
         let (ran, now) = (Span::ZERO, at(0));
-        let failures = Restart { when: When::OnFailure, ..Restart::default() };
+        let failures = Restart::ON_FAILURE;
         assert_eq!(Count::default().next(&failures, false, ran, now), None);
         assert!(Count::default().next(&failures, true, ran, now).is_some());
         assert_eq!(Count::default().next(&Restart::default(), true, ran, now), None);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use punctual::periodic::OnOverrun;
 use punctual::process::{
-    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Supervisor, Watch, What, When,
+    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Supervisor, Watch, What,
 };
 use punctual::{Error, ErrorKind, RtThread};
 use punctual_core::block::Source;
@@ -58,7 +58,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
 #[test]
 fn an_overrun_is_terminated_started_again_and_given_up() {
     let mut hangs = policy(spec("hangs"), OnOverrun::Terminate);
-    hangs.restart = Restart { when: When::OnFailure, most: 2, pause: Span::from_ms(1) };
+    hangs.restart = Restart { most: 2, pause: Span::from_ms(1), ..Restart::ON_FAILURE };
     let (finished, events) = run(Supervisor::new().task(hangs), |_, _| false);
     let [task] = &finished.tasks[..] else { panic!("one task") };
     assert_eq!(finished.over, Over::AllGone);

@@ -1,6 +1,5 @@
 //! Lives on made-up clocks.
 
-use super::super::restart::When;
 use super::*;
 
 fn at(ms: u64) -> Instant {
@@ -18,14 +17,14 @@ fn ended(exit: ProcessEnd, state: TaskState) -> Seen {
     Seen { ended: Some(exit), state, ..ALIVE }
 }
 
-fn lifecycle(when: When) -> Lifecycle {
-    let restart = Restart { when, most: 1, ..Restart::default() };
+fn lifecycle(restart: Restart) -> Lifecycle {
+    let restart = Restart { most: restart.most.min(1), ..restart };
     Lifecycle::new(true, (OnOverrun::Terminate, 10), Span::from_ms(1_000), restart, at(0))
 }
 
 #[test]
 fn a_whole_life() {
-    let mut lifecycle = lifecycle(When::OnFailure);
+    let mut lifecycle = lifecycle(Restart::ON_FAILURE);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
     assert_eq!(lifecycle.tick(&ALIVE, at(5)), Act::Nothing);
     assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(10)), Act::Admit);
@@ -43,7 +42,7 @@ fn a_whole_life() {
 
 #[test]
 fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
-    let mut lifecycle = lifecycle(When::OnFailure);
+    let mut lifecycle = lifecycle(Restart::ON_FAILURE);
     assert_eq!(lifecycle.tick(&ALIVE, at(0)), Act::Start);
     assert_eq!(lifecycle.tick(&is(TaskState::Asking), at(1)), Act::Admit);
     let over = Seen { overran: 1, ..is(TaskState::Running) };
@@ -66,7 +65,7 @@ fn an_overrun_ends_it_and_it_is_started_again_as_often_as_it_may() {
 
 #[test]
 fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
-    let mut lifecycle = Lifecycle { policy: OnOverrun::Skip, ..lifecycle(When::Never) };
+    let mut lifecycle = Lifecycle { policy: OnOverrun::Skip, ..lifecycle(Restart::default()) };
     lifecycle.tick(&ALIVE, at(0));
     lifecycle.tick(&is(TaskState::Asking), at(1));
     let over = Seen { overran: 9, ..is(TaskState::Running) };
@@ -75,16 +74,16 @@ fn an_overrun_is_nothing_to_a_task_that_is_not_to_be_terminated() {
 
 #[test]
 fn who_does_not_register_or_writes_rubbish_is_ended() {
-    let mut silent = lifecycle(When::Never);
+    let mut silent = lifecycle(Restart::default());
     silent.tick(&ALIVE, at(0));
     assert_eq!(silent.tick(&ALIVE, at(1_000)), Act::Nothing);
     assert_eq!(silent.tick(&ALIVE, at(1_001)), Act::Kill(Cause::NeverRegistered));
     for state in [TaskState::Unknown, TaskState::Running] {
-        let mut rubbish = lifecycle(When::Never);
+        let mut rubbish = lifecycle(Restart::default());
         rubbish.tick(&ALIVE, at(0));
         assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Invalid), "{state:?}");
     }
-    let mut later = lifecycle(When::Never);
+    let mut later = lifecycle(Restart::default());
     later.tick(&ALIVE, at(0));
     later.tick(&is(TaskState::Asking), at(1));
     assert_eq!(later.tick(&is(TaskState::Unknown), at(2)), Act::Kill(Cause::Invalid));
@@ -93,13 +92,13 @@ fn who_does_not_register_or_writes_rubbish_is_ended() {
 #[test]
 fn who_registers_and_leaves_between_two_looks_is_waited_for() {
     for (exit, failed) in [(ProcessEnd::Status(0), false), (ProcessEnd::Status(3), true)] {
-        let mut brief = lifecycle(When::Never);
+        let mut brief = lifecycle(Restart::default());
         brief.tick(&ALIVE, at(0));
         assert_eq!(brief.tick(&is(TaskState::Gone), at(1)), Act::Nothing);
         assert_eq!(brief.tick(&ended(exit, TaskState::Gone), at(2)), Act::Reap(exit));
         assert!(matches!(brief.stage, LifecycleState::Leaving(is, _) if is == failed));
     }
-    let mut lingering = lifecycle(When::Never);
+    let mut lingering = lifecycle(Restart::default());
     lingering.tick(&ALIVE, at(0));
     let later = lingering.tick(&is(TaskState::Gone), at(1_001));
     assert_eq!(later, Act::Kill(Cause::NeverRegistered));
@@ -134,7 +133,7 @@ fn who_takes_no_releases_is_told_ended_or_ends_all_as_its_policy_says() {
         (OnOverrun::Stop, Act::Stop),
         (OnOverrun::Skip, Act::Note),
     ] {
-        let mut lifecycle = Lifecycle { policy, ..lifecycle(When::Never) };
+        let mut lifecycle = Lifecycle { policy, ..lifecycle(Restart::default()) };
         lifecycle.tick(&ALIVE, at(0));
         // What was posted to others before counts for nothing.
         lifecycle.tick(&Seen { posted: 50, ..is(TaskState::Asking) }, at(1));
@@ -147,7 +146,7 @@ fn who_takes_no_releases_is_told_ended_or_ends_all_as_its_policy_says() {
         assert_eq!(tick(TaskState::Idle, 7, 100), act);
         assert_eq!(tick(TaskState::Idle, 7, 200), Act::Nothing, "once");
     }
-    let mut silent = lifecycle(When::Never);
+    let mut silent = lifecycle(Restart::default());
     silent.tick(&ALIVE, at(0));
     silent.tick(&is(TaskState::Asking), at(1));
     let never = Seen { posted: 10, ..is(TaskState::Asking) };

@@ -170,7 +170,7 @@ impl Body {
             "compare" => read::<CompareBody>(text),
             "analyse" => read::<Judged>(text),
             other if other.starts_with("impact ") => read::<ImpactBody>(text),
-            other => return Measured::parse(other, text),
+            other => return Some(Measured::parse(other, text)?.map(Self::Measured)),
         })
     }
 

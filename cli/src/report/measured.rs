@@ -12,7 +12,6 @@ use punctual_lab::work::WorkOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::Body;
 use super::run::Load;
 
 /// The rows: the name that a result has, its variant, its body.
@@ -27,17 +26,17 @@ macro_rules! measured {
 
         impl Measured {
             /// The body in a result of this experiment; `None` for one that is not known.
-            pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Body>> {
+            pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Self>> {
                 Some(match name {
-                    $($name => serde_json::from_str::<$body>(text).map(Into::into),)*
+                    $($name => serde_json::from_str::<$body>(text).map(Self::$variant),)*
                     _ => return None,
                 })
             }
         }
 
-        $(impl From<$body> for Body {
+        $(impl From<$body> for Measured {
             fn from(body: $body) -> Self {
-                Self::Measured(Measured::$variant(body))
+                Self::$variant(body)
             }
         })*
     };

@@ -1,10 +1,10 @@
 //! Rules about the command line as a whole: what the kernel did not take, what contradicts itself,
 //! what the next boot will have.
 
-use super::finding::{Finding, Judge};
+use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, read};
 use super::names::{BUILT_IN, FOR_PROGRAMS, NEVER, PROGRAMS, SHOW_ALL, TUNING};
-use super::{Rule, rule};
+use super::row::{Judge, Rule, rule};
 use crate::cmdline::{CommandLine, Param};
 use crate::settings::ModuleParameter;
 

@@ -1,9 +1,9 @@
 //! The engine: all rules over one machine, one verdict a knob, the most urgent first. Knows no
 //! rule.
 
-use super::finding::{Finding, Judge, KnobChange, RuleVerdict};
+use super::finding::{Finding, KnobChange, RuleVerdict};
 use super::inputs::{CMDLINE, Inputs, Typed};
-use super::{Release, Rule};
+use super::row::{Judge, Release, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct KnobVerdict {
 /// Judges a machine by all rules: one verdict a knob, the most urgent first.
 pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
     let mut by_knob: BTreeMap<String, KnobVerdict> = BTreeMap::new();
-    for rule in super::all() {
+    for rule in super::table::all() {
         for verdict in rule.verdicts(inputs) {
             // Of several rules about a knob, the one that finds most counts; what another one
             // would change is kept where that one has nothing.

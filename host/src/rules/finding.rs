@@ -1,6 +1,5 @@
 //! What a rule finds: a verdict, what was seen, what would change it. Types only.
 
-use super::inputs::Inputs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,22 +98,6 @@ pub(super) struct Finding {
     /// Another knob than that of the rule.
     pub(super) knob: Option<Box<str>>,
     pub(super) changes: Vec<KnobChange>,
-}
-
-/// How a rule judges: one knob, or any number of them.
-#[derive(Clone, Copy)]
-pub(super) enum Judge {
-    One(fn(&Inputs<'_>) -> Finding),
-    Each(fn(&Inputs<'_>) -> Vec<Finding>),
-}
-
-impl std::fmt::Debug for Judge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::One(_) => "One",
-            Self::Each(_) => "Each",
-        })
-    }
 }
 
 impl Finding {

@@ -1,8 +1,9 @@
 //! Rules about idle states: how deep CPUs sleep, and parameters that do not do what they seem to.
 
-use super::finding::{Finding, Judge};
+use super::Workload;
+use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, Typed, read, settled};
-use super::{Rule, Workload, rule};
+use super::row::{Judge, Rule, rule};
 
 const CPUIDLE: &str = "Linux, admin-guide/pm/cpuidle";
 

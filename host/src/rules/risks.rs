@@ -1,8 +1,8 @@
 //! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
 
-use super::finding::{Finding, Judge};
+use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, settled};
-use super::{Rule, rule};
+use super::row::{Judge, Rule, rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -1,8 +1,8 @@
 //! Rules about the scheduler: preemption and timers.
 
-use super::finding::{Finding, Judge};
+use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Rule, rule};
+use super::row::{Judge, Rule, rule};
 use crate::facts::{PreemptionMode, PreemptionModel};
 
 const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";

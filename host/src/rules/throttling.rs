@@ -1,8 +1,9 @@
 //! Rules about what stops real-time tasks: budgets, reservations, services.
 
-use super::finding::{Finding, Judge};
+use super::Workload;
+use super::finding::Finding;
 use super::inputs::{Inputs, read, settled};
-use super::{Rule, Workload, rule};
+use super::row::{Judge, Rule, rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

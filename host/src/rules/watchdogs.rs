@@ -1,8 +1,8 @@
 //! Rules about periodic checks that run on every CPU.
 
-use super::finding::{Finding, Judge};
+use super::finding::Finding;
 use super::inputs::{Inputs, settled};
-use super::{Rule, rule};
+use super::row::{Judge, Rule, rule};
 
 const SYSCTL: &str = "Linux, admin-guide/sysctl/kernel; admin-guide/lockup-watchdogs";
 

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{active, says};
+use super::text::{active, says};
 
 /// The most that is read of a setting.
 const TEXT_MAX: u64 = 64 * 1024;

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
-use super::{KnobFiles, active};
+use super::KnobFiles;
+use super::text::active;
 
 /// What became of one setting.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use super::id::Placed;
 use super::lane::Lane;
 use super::pace::Pace;
 use super::shared::{Closing, Shared};
-use super::thread::ThreadTask;
+use super::thread_task::ThreadTask;
 use super::work::Work;
 use crate::clocks::MachineClock;
 use crate::loops::Phase;

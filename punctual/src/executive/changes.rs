@@ -11,10 +11,11 @@ use punctual_core::table::OnOverrun;
 use punctual_os::process;
 
 use super::body::{Body, Parts, Ranked, boxed, nothing};
+use super::entries::Entry;
 use super::error::ExecutiveError;
 use super::handle::Handle;
 use super::id::TaskId;
-use super::shared::{Entry, LaneShared, LaneTasks, RunState, pause};
+use super::shared::{LaneShared, LaneTasks, RunState, pause};
 use crate::calendar::Combination;
 use crate::counting::{ByRank, Counting, Stats as Memory, Words, blank};
 use crate::error::{Error, Kind};

@@ -20,7 +20,7 @@ use super::released::Released;
 use super::run::Run;
 use super::shared::{IDLE, RunState};
 use super::team::{Ends, MainStart, Team};
-use super::thread::ThreadTask;
+use super::thread_task::ThreadTask;
 use super::work::Work;
 use crate::error::Error;
 use crate::gcd;

@@ -7,10 +7,35 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
-use super::shared::Entry;
+use crate::counting::{Stats as Memory, Words};
+use crate::summary::Stats;
 
 /// Removed tasks that are kept: 34 KiB each.
 pub(super) const KEPT: usize = 64;
+
+/// A task that is or was there.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// None for a process whose memory is not there yet.
+    pub(super) stats: Option<Memory>,
+    pub(super) removed: bool,
+    /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
+    /// of each; that of an only one is the task's.
+    pub(super) units: Vec<(String, u64, Words)>,
+}
+
+impl Entry {
+    /// A task of this name, without statistics yet.
+    pub(super) fn new(name: String) -> Self {
+        Self { name, stats: None, removed: false, units: Vec::new() }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let view = self.stats.as_ref().and_then(Memory::view);
+        Stats::of(&self.name, view.as_ref())
+    }
+}
 
 /// All tasks that are known.
 #[derive(Debug)]

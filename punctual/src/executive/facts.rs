@@ -4,7 +4,7 @@
 
 use super::lane::Lane;
 use super::pace::Pace;
-use super::thread::ThreadTask;
+use super::thread_task::ThreadTask;
 use crate::recording::Facts;
 
 /// What a sample file says of the tasks that it has, each with its number.

@@ -9,9 +9,10 @@ use std::time::Duration;
 use punctual_core::stats::Counts;
 use punctual_core::time::Span;
 
+use super::entries::Entry;
 use super::error::ExecutiveError;
 use super::id::{Placed, TaskId};
-use super::shared::{Entry, LaneTasks, RunState, Shared};
+use super::shared::{LaneTasks, RunState, Shared};
 use crate::counting::Stats as Memory;
 use crate::error::Error;
 use crate::monitor::Force;

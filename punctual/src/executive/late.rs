@@ -4,154 +4,34 @@
 //! releases itself, so that no loop learns of it; its slot is made with the executive. Nothing here
 //! runs in a loop.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::cancel::Token;
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_os::futex;
 
 use super::body::Body;
+use super::entries::Entry;
 use super::error::ExecutiveError;
 use super::handle::Handle;
 use super::id::TaskId;
 use super::pace::Pace;
 use super::released::Released;
 use super::run::Run;
-use super::shared::{Entry, RunState, Shared, pause};
+use super::shared::{RunState, Shared, pause};
+use super::slot::{LATE_MOST, LateTask, Slot, SlotState};
 use super::sorted::{check_load, check_thread};
-use super::thread::{self, ThreadTask};
+use super::thread;
+use super::thread_task::ThreadTask;
 use super::work::Work;
 use crate::checks::check_demands;
 use crate::counting::{Stats as Memory, blank};
 use crate::error::Error;
-use crate::monitor::Watched;
 use crate::periodic::Successor;
 use crate::rt_thread::RtThread;
-use crate::safety::Demand;
 use crate::task::{Offset, Task};
-
-/// The most tasks with threads of their own that were added while it ran, at one time.
-pub(super) const LATE_MOST: usize = 32;
-
-/// What a task that waits for its releases itself shares with handles and the monitor.
-#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
-pub(super) struct Slot<'env> {
-    pub(super) watched: Watched,
-    pub(super) token: Token,
-    /// Not 0 once the task shall leave.
-    pub(super) leave: AtomicU64,
-    /// Whether it is for tasks that come while the executive runs.
-    pub(super) late: bool,
-    state: Mutex<SlotState<'env>>,
-}
-
-/// Where the task of a slot is in its life.
-enum SlotState<'env> {
-    Free,
-    Wanted(Box<(ThreadTask, Body<'env>)>),
-    Starting,
-    Runs,
-    /// It will not run; its thread is about to end.
-    Refused(Error),
-    /// It did not run, and its thread has ended.
-    Failed(Error),
-    /// It ran; dropped by whoever clears the slot.
-    Over(#[expect(dead_code, reason = "kept until it is dropped")] Body<'env>),
-}
-
-/// A task in such a slot.
-#[derive(Clone, Debug)]
-pub(super) struct LateTask {
-    slot: usize,
-    pub(super) entry: usize,
-    pub(super) task: Task,
-    pub(super) cpu: Option<u32>,
-    pub(super) phase_ns: u64,
-    demand: Demand,
-}
-
-impl fmt::Debug for Slot<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("late", &self.late).finish_non_exhaustive()
-    }
-}
-
-impl<'env> Slot<'env> {
-    #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
-    pub(super) fn new(late: bool) -> Self {
-        let (watched, token, leave) = (Watched::default(), Token::new(), AtomicU64::new(0));
-        Self { watched, token, leave, late, state: Mutex::new(SlotState::Free) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, SlotState<'env>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Its task is set up, and about to begin.
-    pub(super) fn runs(&self) {
-        *self.state() = SlotState::Runs;
-    }
-
-    /// Its task will not run, says its own thread.
-    pub(super) fn refuse(&self, why: Error) {
-        *self.state() = SlotState::Refused(why);
-    }
-
-    /// Drops what is left in it.
-    pub(super) fn clear(&self) {
-        let left = std::mem::replace(&mut *self.state(), SlotState::Free);
-        drop(left);
-        self.leave.store(0, Ordering::Relaxed);
-    }
-
-    /// Its thread has ended, and gives the body back.
-    fn over(&self, body: Body<'env>) {
-        let mut state = self.state();
-        *state = match std::mem::replace(&mut *state, SlotState::Free) {
-            SlotState::Runs => SlotState::Over(body),
-            SlotState::Refused(why) => SlotState::Failed(why),
-            _ => SlotState::Failed(ExecutiveError::NotRunning.into()),
-        };
-    }
-
-    /// The task that waits in it to be started.
-    fn take(&self) -> Option<Box<(ThreadTask, Body<'env>)>> {
-        let mut state = self.state();
-        if !matches!(*state, SlotState::Wanted(_)) {
-            return None;
-        }
-        match std::mem::replace(&mut *state, SlotState::Starting) {
-            SlotState::Wanted(wanted) => Some(wanted),
-            _ => None,
-        }
-    }
-}
-
-/// What wakes the thread that starts late tasks, and ends it.
-#[derive(Debug, Default)]
-pub(super) struct Starter {
-    bell: AtomicU64,
-    closed: AtomicBool,
-}
-
-impl Starter {
-    fn ring(&self) {
-        self.bell.fetch_add(1, Ordering::Release);
-        let _woken = futex::wake(&self.bell, u32::MAX, futex::Scope::Process);
-    }
-
-    /// Starts nothing any more.
-    pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        self.ring();
-    }
-}
 
 /// Starts what comes late, until the run is over; returns when all of it has ended.
 pub(super) fn start<'scope, 'env, C: Clock + Clone + Send>(

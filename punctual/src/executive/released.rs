@@ -9,7 +9,7 @@ use punctual_core::time::Instant;
 use punctual_os::futex::Scope;
 
 use super::pace::Pace;
-use super::thread::ThreadTask;
+use super::thread_task::ThreadTask;
 use crate::counting::Counting;
 use crate::monitor::{Guarded, RunawayRule};
 use crate::remote::{RemoteCounts, RemoteTask};

@@ -13,7 +13,8 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::time::{Instant, Span};
 
-use super::shared::{Entry, Shared, pause};
+use super::entries::Entry;
+use super::shared::{Shared, pause};
 use crate::counting::{Counting, Stats as Memory, Words};
 use crate::error::{Error, Kind};
 use crate::session::Refusal;

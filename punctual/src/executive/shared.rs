@@ -15,12 +15,11 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::body::Parts;
 use super::ending::Ending;
-use super::entries::Entries;
+use super::entries::{Entries, Entry};
 use super::id::TaskId;
 use super::idle::IdleCounts;
-use super::late::{LATE_MOST, LateTask, Slot, Starter};
+use super::slot::{LATE_MOST, LateTask, Slot, Starter};
 use crate::calendar::CalendarPlan;
-use crate::counting::{Stats as Memory, Words};
 use crate::handover::Handover;
 use crate::monitor::{Force, Watched};
 use crate::periodic::{Periodic, Plan};
@@ -71,18 +70,6 @@ impl LaneShared<'_> {
         let (handover, token, watched) = (Handover::new(), Token::new(), Watched::default());
         Self { cpu, handover, token, watched }
     }
-}
-
-/// A task that is or was there.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    /// None for a process whose memory is not there yet.
-    pub(super) stats: Option<Memory>,
-    pub(super) removed: bool,
-    /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
-    /// of each; that of an only one is the task's.
-    pub(super) units: Vec<(String, u64, Words)>,
 }
 
 /// The periodic tasks of one loop as they are now.
@@ -250,18 +237,6 @@ impl<'env> Shared<'env> {
     /// The instant of release 0 of phase 0.
     pub(super) fn epoch(&self) -> Instant {
         Instant::from_ns(self.epoch_ns.load(Ordering::Relaxed))
-    }
-}
-
-impl Entry {
-    /// A task of this name, without statistics yet.
-    pub(super) fn new(name: String) -> Self {
-        Self { name, stats: None, removed: false, units: Vec::new() }
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        let view = self.stats.as_ref().and_then(Memory::view);
-        Stats::of(&self.name, view.as_ref())
     }
 }
 

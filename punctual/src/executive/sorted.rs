@@ -6,9 +6,9 @@ use punctual_core::table::OnOverrun;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::body::Body;
+use super::entries::Entry;
 use super::error::ExecutiveError;
 use super::process::Process;
-use super::shared::Entry;
 use super::work::{Given, Work};
 use crate::error::Error;
 use crate::periodic::{BuildError, Periodic};

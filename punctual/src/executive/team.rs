@@ -12,11 +12,13 @@ use punctual_os::affinity::CpuMask;
 
 use super::clocking::Clocking;
 use super::lane::{Lane, LaneEnd, LoopEnd};
-use super::late::{self, Slot};
+use super::late;
 use super::outside::supervise;
 use super::released::Released;
 use super::run::Run;
-use super::thread::{self, ThreadTask};
+use super::slot::Slot;
+use super::thread;
+use super::thread_task::ThreadTask;
 use super::watch::watch;
 use super::work::Work;
 use crate::checks::check_period;

@@ -13,7 +13,7 @@ use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
 use punctual_core::executive::schedule::Schedule;
-use punctual_core::stats::{Page, PageKind};
+use punctual_core::stats::Page;
 use punctual_core::time::Instant;
 use punctual_core::wait::Strategy;
 use punctual_os::futex::{self, Scope};
@@ -22,10 +22,11 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::body::{Body, guarded};
 use super::ending::Ending;
-use super::late::Slot;
 use super::pace::Pace;
 use super::released::Released;
 use super::run::{Run, Times};
+use super::slot::Slot;
+use super::thread_task::ThreadTask;
 use super::trigger::Trigger;
 use super::work::Work;
 use crate::counting::Counting;
@@ -35,61 +36,7 @@ use crate::loops::ready;
 use crate::monitor::Watched;
 use crate::periodic::Plan;
 use crate::remote::{RemoteOverrun, RemoteTask};
-use crate::rt_thread::RtThread;
-use crate::safety::{self, Demand};
 use crate::session::ThreadSession;
-use crate::task::{Place, Task};
-use crate::wait_policy::WaitPolicy;
-
-/// A task in a thread of its own, but for its work.
-#[derive(Debug)]
-pub(super) struct ThreadTask {
-    pub(super) entry: usize,
-    pub(super) task: Task,
-    pub(super) cpu: Option<u32>,
-    pub(super) policy: SchedPolicy,
-    wait: WaitPolicy,
-    pub(super) pace: Pace,
-}
-
-impl ThreadTask {
-    /// Beside a main loop that runs so, in which it has this rank.
-    pub(super) fn new(
-        entry: usize,
-        task: Task,
-        pace: Pace,
-        (main, rank): (&RtThread, Option<usize>),
-    ) -> Self {
-        let thread = match &task.placement.0 {
-            Place::Thread(thread) => thread.clone(),
-            _ => RtThread::any(),
-        };
-        // Below the executive, in the order of the tasks; one without releases comes last.
-        let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
-        let policy = thread.policy.unwrap_or(match main.policy() {
-            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
-                SchedPolicy::Fifo(n.saturating_sub(below).max(1))
-            }
-            other => other,
-        });
-        Self { entry, task, cpu: thread.cpu, policy, wait: thread.wait, pace }
-    }
-
-    /// What it may take of its CPU.
-    pub(super) fn demand(&self) -> Demand {
-        let Self { cpu, policy, task, .. } = self;
-        let real_time = safety::is_real_time(*policy);
-        Demand { cpu: *cpu, real_time, period: task.period, share: task.load() }
-    }
-
-    /// What its statistics are of.
-    pub(super) fn kind(&self) -> PageKind {
-        match self.pace {
-            Pace::Triggered => PageKind::Distance,
-            _ => PageKind::Lateness,
-        }
-    }
-}
 
 impl ThreadTask {
     /// Runs it to its end, on the calling thread.

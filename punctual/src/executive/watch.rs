@@ -8,7 +8,7 @@ use punctual_core::time::Span;
 
 use super::released::Released;
 use super::run::Run;
-use super::thread::ThreadTask;
+use super::thread_task::ThreadTask;
 use crate::monitor::{Monitor, Progress, RunawayRule};
 
 /// The monitor of all loops and of the tasks beside them.

@@ -15,7 +15,7 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::AccuracyBody;
+use crate::report::body::{AccuracyBody, Body};
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]
@@ -55,6 +55,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let finished = experiment::run(accuracy, &machine.here, &mut ()).map_err(words::error)?;
     let envelope = experiment::envelope("measure accuracy", &machine, choice, started, &finished);
     let body = AccuracyBody { accuracy: finished.outcome };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }

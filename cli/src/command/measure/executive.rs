@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::experiment::{self, Machine, PRIORITY, words};
 use crate::output::Json;
 use crate::parse;
-use crate::report::{ExecutiveBody, Report};
+use crate::report::{Body, ExecutiveBody, Report};
 
 /// `punctual measure executive`.
 #[derive(Debug, clap::Args)]
@@ -66,6 +66,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let envelope = experiment::envelope("measure executive", &machine, choice, started, &finished);
     let outcome = finished.outcome;
     let body = ExecutiveBody { rows: outcome.rows, ratios: outcome.ratios, turn: outcome.turn };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }

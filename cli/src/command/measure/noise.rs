@@ -22,7 +22,7 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::NoiseBody;
+use crate::report::body::{Body, NoiseBody};
 use crate::report::{self, Choice, Report};
 
 /// `punctual measure noise`.
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     envelope.warnings.splice(0..0, machine.foreign.clone());
     let loads = finished.loads.pop().map(|loads| report::loads(&loads)).unwrap_or_default();
     let body = NoiseBody { noise: finished.outcome, loads };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }
 

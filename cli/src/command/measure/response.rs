@@ -20,7 +20,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::ResponseBody;
+use crate::report::body::{Body, ResponseBody};
 use crate::report::{self, Report};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let lost = finished.outcome.rows.iter().any(|row| row.lost.is_some());
     let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
     let body = ResponseBody { response: finished.outcome, loads };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     if lost {
         bail!("the source was lost while it was measured; the result has what there was");
     }

@@ -15,7 +15,7 @@ use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::Report;
-use crate::report::body::SaturationBody;
+use crate::report::body::{Body, SaturationBody};
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]
@@ -80,6 +80,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let finished = experiment::run(saturation, here, &mut Line::new()).map_err(words::error)?;
     let envelope = experiment::envelope("measure saturation", &machine, choice, started, &finished);
     let body = SaturationBody { saturation: finished.outcome };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }

@@ -16,7 +16,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::TimerBody;
+use crate::report::body::{Body, TimerBody};
 
 /// Periods of one run at most.
 const PERIODS_MAX: usize = 8;
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let mut envelope = experiment::envelope("measure timer", &machine, choice, started, &finished);
     envelope.warnings.extend(preempt_rt(here).map(str::to_owned));
     let body = TimerBody { timer: finished.outcome };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }
 

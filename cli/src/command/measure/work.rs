@@ -17,7 +17,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::WorkBody;
+use crate::report::body::{Body, WorkBody};
 use crate::report::{self, Report};
 
 /// `punctual measure work`.
@@ -121,6 +121,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let envelope = experiment::envelope("measure work", &machine, choice, started, &finished);
     let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
     let body = WorkBody { work: finished.outcome, loads };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
     Ok(Exit::Fine)
 }

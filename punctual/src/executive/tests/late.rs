@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::thread::ThreadId;
 
-use super::super::late::LATE_MOST;
+use super::super::slot::LATE_MOST;
 use super::*;
 
 /// One that is quick to start.

@@ -1,0 +1,137 @@
+//! What a task that waits for its releases itself shares with handles and the monitor; and the
+//! slots for those that come while an executive runs.
+//!
+//! For setup and readers but for the atomic numbers; starts nothing.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use punctual_core::executive::cancel::Token;
+use punctual_os::futex;
+
+use super::body::Body;
+use super::error::ExecutiveError;
+use super::thread_task::ThreadTask;
+use crate::error::Error;
+use crate::monitor::Watched;
+use crate::safety::Demand;
+use crate::task::Task;
+
+/// The most tasks with threads of their own that were added while it ran, at one time.
+pub(super) const LATE_MOST: usize = 32;
+
+/// What a task that waits for its releases itself shares with handles and the monitor.
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+pub(super) struct Slot<'env> {
+    pub(super) watched: Watched,
+    pub(super) token: Token,
+    /// Not 0 once the task shall leave.
+    pub(super) leave: AtomicU64,
+    /// Whether it is for tasks that come while the executive runs.
+    pub(super) late: bool,
+    state: Mutex<SlotState<'env>>,
+}
+
+/// Where the task of a slot is in its life.
+pub(super) enum SlotState<'env> {
+    Free,
+    Wanted(Box<(ThreadTask, Body<'env>)>),
+    Starting,
+    Runs,
+    /// It will not run; its thread is about to end.
+    Refused(Error),
+    /// It did not run, and its thread has ended.
+    Failed(Error),
+    /// It ran; dropped by whoever clears the slot.
+    Over(#[expect(dead_code, reason = "kept until it is dropped")] Body<'env>),
+}
+
+/// A task in such a slot.
+#[derive(Clone, Debug)]
+pub(super) struct LateTask {
+    pub(super) slot: usize,
+    pub(super) entry: usize,
+    pub(super) task: Task,
+    pub(super) cpu: Option<u32>,
+    pub(super) phase_ns: u64,
+    pub(super) demand: Demand,
+}
+
+impl fmt::Debug for Slot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("late", &self.late).finish_non_exhaustive()
+    }
+}
+
+impl<'env> Slot<'env> {
+    #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+    pub(super) fn new(late: bool) -> Self {
+        let (watched, token, leave) = (Watched::default(), Token::new(), AtomicU64::new(0));
+        Self { watched, token, leave, late, state: Mutex::new(SlotState::Free) }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, SlotState<'env>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its task is set up, and about to begin.
+    pub(super) fn runs(&self) {
+        *self.state() = SlotState::Runs;
+    }
+
+    /// Its task will not run, says its own thread.
+    pub(super) fn refuse(&self, why: Error) {
+        *self.state() = SlotState::Refused(why);
+    }
+
+    /// Drops what is left in it.
+    pub(super) fn clear(&self) {
+        let left = std::mem::replace(&mut *self.state(), SlotState::Free);
+        drop(left);
+        self.leave.store(0, Ordering::Relaxed);
+    }
+
+    /// Its thread has ended, and gives the body back.
+    pub(super) fn over(&self, body: Body<'env>) {
+        let mut state = self.state();
+        *state = match std::mem::replace(&mut *state, SlotState::Free) {
+            SlotState::Runs => SlotState::Over(body),
+            SlotState::Refused(why) => SlotState::Failed(why),
+            _ => SlotState::Failed(ExecutiveError::NotRunning.into()),
+        };
+    }
+
+    /// The task that waits in it to be started.
+    pub(super) fn take(&self) -> Option<Box<(ThreadTask, Body<'env>)>> {
+        let mut state = self.state();
+        if !matches!(*state, SlotState::Wanted(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *state, SlotState::Starting) {
+            SlotState::Wanted(wanted) => Some(wanted),
+            _ => None,
+        }
+    }
+}
+
+/// What wakes the thread that starts late tasks, and ends it.
+#[derive(Debug, Default)]
+pub(super) struct Starter {
+    pub(super) bell: AtomicU64,
+    pub(super) closed: AtomicBool,
+}
+
+impl Starter {
+    pub(super) fn ring(&self) {
+        self.bell.fetch_add(1, Ordering::Release);
+        let _woken = futex::wake(&self.bell, u32::MAX, futex::Scope::Process);
+    }
+
+    /// Starts nothing any more.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.ring();
+    }
+}

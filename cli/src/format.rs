@@ -228,9 +228,10 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
     for word in words.split(' ') {
         let width = word.chars().count();
         if begun && column + 1 + width > self::width() {
+            // A path can be as long as the line: it stands further left then.
+            column = indent.min(self::width().saturating_sub(width));
             lines.push('\n');
-            lines.push_str(&" ".repeat(indent));
-            column = indent;
+            lines.push_str(&" ".repeat(column));
         } else if begun {
             lines.push(' ');
             column += 1;

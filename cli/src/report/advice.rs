@@ -172,7 +172,11 @@ fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
         [] => None,
         [..] => Some(format!("punctual tune plan --cpus {cpus}")),
     };
-    let text = format!("{}: {}", finding.knob, finding.found);
+    let text = match finding.id.as_str() {
+        // Its name is the kernel that there should be.
+        "scheduler.preempt_rt" => format!("the kernel is {}, not {}", finding.found, finding.knob),
+        _ => format!("{}: {}", finding.knob, finding.found),
+    };
     Advice { topic: topic.to_owned(), text, command }
 }
 
@@ -225,7 +229,8 @@ mod tests {
         let all = given(&session(false), Some(&findings));
         let texts: Vec<&str> = all.iter().map(|advice| advice.text.as_str()).collect();
         assert_eq!(all.len(), ADVICE_MAX, "{texts:?}");
-        assert!(texts[0].starts_with("PREEMPT_RT: "), "{texts:?}");
+        assert!(texts[0].starts_with("the kernel is PREEMPT_"), "{texts:?}");
+        assert!(texts[0].ends_with(", not PREEMPT_RT"), "{texts:?}");
         assert!(texts[1..].iter().any(|text| text.contains("C10 (750 µs)")), "{texts:?}");
         let idle = all.iter().find(|advice| advice.topic == "frequency").expect("idle states");
         let command = idle.command.as_deref().expect("one file");

@@ -148,12 +148,12 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
     let dir = Dir::new("none-fit");
     let file = dir.path("samples");
     fs::write(&file, "an earlier one").expect("writable");
-    // The header fits; the samples of the 0.2 s after which they are fetched do not.
-    let script = "ulimit -f 40; exec \"$0\" \"$@\"";
+    // The header fits; a block of 1024 samples, which the first 0.2 s have, does not.
+    let script = "ulimit -f 20; exec \"$0\" \"$@\"";
     let out = Command::new("sh")
         .args(["-c", script])
         .arg(punctual().get_program())
-        .args(["measure", "periodic", "--period", "50us", "--duration", "1s", "--samples"])
+        .args(["measure", "periodic", "--period", "20us", "--duration", "1s", "--samples"])
         .arg(&file)
         .output()
         .expect("sh starts");

@@ -89,3 +89,33 @@ fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
     let words: Vec<&str> = screen.split_whitespace().collect();
     assert!(words.join(" ").contains("by the wider bound"), "{screen}");
 }
+
+#[test]
+fn the_answer_of_check_fits_sixty_columns() {
+    if !skip::need_program("tmux") {
+        return;
+    }
+    let dir = Dir::new("terminal-60");
+    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
+    let shell = ["new-session", "-d", "-x", "60", "-y", "50", "env", "PS1=ready$ ", "sh"];
+    assert!(terminal.tmux(&shell).status.success());
+    terminal.until("ready$");
+    let program = punctual().get_program().to_string_lossy().into_owned();
+    let results = dir.path("results").to_string_lossy().into_owned();
+    let line =
+        format!("clear; {program} check -d 1s --for linuxcnc --results {results}; echo status $?");
+    terminal.tmux(&["send-keys", "-l", &line]);
+    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.until("status 0");
+    // Lines that the terminal has broken are whole again.
+    let screen = terminal.tmux(&["capture-pane", "-p", "-J", "-S", "-200"]);
+    let screen = String::from_utf8_lossy(&screen.stdout).into_owned();
+    let answer = screen.lines().skip_while(|line| !line.starts_with("base thread, 25 µs on"));
+    let answer: Vec<&str> = answer.take_while(|line| !line.starts_with("status")).collect();
+    assert!(answer.len() > 15, "{screen}");
+    for line in answer {
+        // Paths are as long as they are.
+        let has_path = line.contains(&program) || line.contains(&results);
+        assert!(has_path || line.trim_end().chars().count() <= 60, "{line:?} in:\n{screen}");
+    }
+}

@@ -21,8 +21,9 @@ pub use growing::{BytesWritten, GrowingFile};
 /// How often the drain's thread empties the rings: half of what a kill may cost.
 pub const INTERVAL: Span = Span::from_ms(200);
 
-/// The most samples handed on, and written as one block, at a time.
-const BATCH: usize = 1 << 14;
+/// The most samples handed on, and written as one block, at a time: 16 KiB, so that a file that is
+/// cut off, or a disk that is full, loses little also where the drain came late.
+const BATCH: usize = 1 << 10;
 const _: () = assert!(BATCH <= BLOCK_SAMPLES_MAX as usize);
 
 /// Where drained samples go in addition to the file.

@@ -88,9 +88,12 @@ fn table(report: &Report) -> String {
     let wide = format::width() >= WIDE;
     let title = "lateness of releases";
     let width = width.max(if wide { title.len() } else { 8 });
+    // Where names are long and the terminal is narrow, the first lines have the releases.
+    let has_releases = wide || width + 47 <= format::width();
+    let last = if has_releases { 15 } else { 10 };
     let head = |typical: &str, p99: &str, p999: &str, worst: &str, missed: &str, name: &str| {
         let p99 = if wide { format!("{p99:>10}") } else { String::new() };
-        format!("  {name:width$}{typical:>9}{p99}{p999:>11}{worst:>10}{missed:>15}\n")
+        format!("  {name:width$}{typical:>9}{p99}{p999:>11}{worst:>10}{missed:>last$}\n")
     };
     let heading = if wide { title } else { "lateness" };
     let mut page =
@@ -98,10 +101,8 @@ fn table(report: &Report) -> String {
     for (run, name) in runs.iter().zip(&names) {
         let of = &run.outcome.lateness_ns;
         let n = format::count(run.outcome.lateness.count());
-        let missed = match run.outcome.missed {
-            Some(missed) => format!("{}/{n}", format::count(missed)),
-            None => format!("-/{n}"),
-        };
+        let missed = run.outcome.missed.map_or_else(|| "-".to_owned(), format::count);
+        let missed = if has_releases { format!("{missed}/{n}") } else { missed };
         page += &head(
             &format::ns(of.p50),
             &format::ns(of.p99),

@@ -15,8 +15,8 @@ use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
 pub(crate) use super::measured::{
-    AccuracyBody, ExecutiveBody, Measured, NoiseBody, Recording, ResponseBody, SaturationBody,
-    TimerBody, WorkBody,
+    AccuracyBody, ExecutiveBody, Measured, NoiseBody, Recording, RespondBody, ResponseBody,
+    SaturationBody, StimulateBody, TimerBody, WorkBody,
 };
 use super::reproduced::ReproduceBody;
 use super::run::{LoadRow, Run};

@@ -195,7 +195,10 @@ impl Body {
 
     /// Its runs; none for a kind that has no such thing.
     pub(crate) fn runs(&self) -> &[Run] {
-        self.judged().map_or(&[], |judged| &judged.runs)
+        match self {
+            Self::Reproduce(papers) => &papers.runs,
+            other => other.judged().map_or(&[], |judged| &judged.runs),
+        }
     }
 
     /// What its runs say of applications.

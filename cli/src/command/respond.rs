@@ -11,7 +11,7 @@ use crate::format;
 use crate::output;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::RespondBody;
+use crate::report::measured::RespondBody;
 
 /// `punctual respond`.
 #[derive(Debug, clap::Args)]

@@ -14,7 +14,7 @@ use crate::format;
 use crate::output::{self, Json};
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::StimulateBody;
+use crate::report::measured::StimulateBody;
 
 /// The shortest period.
 const PERIOD_MIN_NS: u64 = 50_000;

@@ -14,10 +14,7 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
-pub(crate) use super::measured::{
-    AccuracyBody, ExecutiveBody, Measured, NoiseBody, Recording, RespondBody, ResponseBody,
-    SaturationBody, StimulateBody, TimerBody, WorkBody,
-};
+use super::measured::{Measured, Recording};
 use super::reproduced::ReproduceBody;
 use super::run::{LoadRow, Run};
 use super::strategies::StrategyRow;

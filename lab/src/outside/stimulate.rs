@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_link_are_loopback_on_themselves() {
+    fn the_instrument_is_measured_over_the_loopback_device() {
         let stop = AtomicBool::new(false);
         let udp = Link::at(&"udp:127.0.0.1:0".parse().expect("a link"), 0).expect("free").0;
         let loopback = loopback(udp.loopback().expect("loopback"), &stop).expect("it goes on");

@@ -15,7 +15,7 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::AccuracyBody;
+use crate::report::measured::AccuracyBody;
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]

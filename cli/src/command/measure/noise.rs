@@ -22,7 +22,7 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::NoiseBody;
+use crate::report::measured::NoiseBody;
 use crate::report::{self, Choice, Report};
 
 /// `punctual measure noise`.

@@ -20,7 +20,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::ResponseBody;
+use crate::report::measured::ResponseBody;
 use crate::report::{self, Report};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.

@@ -16,7 +16,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::TimerBody;
+use crate::report::measured::TimerBody;
 
 /// Periods of one run at most.
 const PERIODS_MAX: usize = 8;

@@ -17,7 +17,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::WorkBody;
+use crate::report::measured::WorkBody;
 use crate::report::{self, Report};
 
 /// `punctual measure work`.

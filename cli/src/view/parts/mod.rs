@@ -14,7 +14,7 @@ mod tune;
 mod work;
 
 use crate::format;
-use crate::report::body::Measured;
+use crate::report::measured::Measured;
 use crate::report::{Body, Load};
 
 /// A part of what is shown.

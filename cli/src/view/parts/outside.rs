@@ -5,7 +5,7 @@ use punctual_lab::outside::{Others, RespondOutcome, StimulateOutcome};
 
 use super::{Part, Shown};
 use crate::format;
-use crate::report::body::{RespondBody, StimulateBody};
+use crate::report::measured::{RespondBody, StimulateBody};
 
 /// The tables of the one who stimulates.
 pub(super) fn stimulated(body: &StimulateBody) -> Shown {

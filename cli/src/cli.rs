@@ -15,7 +15,9 @@ use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
 use crate::command::measure::Measure;
 use crate::command::reproduce::ReproduceArgs;
+use crate::command::respond::RespondArgs;
 use crate::command::soak::SoakArgs;
+use crate::command::stimulate::StimulateArgs;
 
 /// The version, and the commit where this is a release build of a git clone (`build.rs`).
 const VERSION: &str = env!("PUNCTUAL_VERSION");
@@ -60,6 +62,16 @@ pub(crate) enum Command {
                        \x20 punctual reproduce maruti\n\
                        \x20 punctual reproduce --all --quick --json papers.json")]
     Reproduce(ReproduceArgs),
+    /// Send stimuli to another machine, where 'punctual respond' answers, and measure its answers
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual stimulate udp:192.0.2.7:7000\n\
+                       \x20 punctual stimulate serial:/dev/ttyS0 --period 10ms")]
+    Stimulate(StimulateArgs),
+    /// Answer the stimuli of 'punctual stimulate' on another machine
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual respond udp:0.0.0.0:7000\n\
+                       \x20 punctual respond serial:/dev/ttyS0")]
+    Respond(RespondArgs),
     /// Measure for days, across reboots: a campaign with bounded memory and disk space
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual soak --campaign night -d 8h\n\

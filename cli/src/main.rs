@@ -63,6 +63,8 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Check(args) => command::check::run(&args),
         Command::Measure { experiment } => command::measure::run(&experiment),
         Command::Reproduce(args) => command::reproduce::run(&args),
+        Command::Stimulate(args) => command::stimulate::run(&args),
+        Command::Respond(args) => command::respond::run(&args),
         Command::Soak(args) => command::soak::run(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Task { command } => command::task::run(&command),

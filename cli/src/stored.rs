@@ -161,7 +161,7 @@ fn parse(text: &str) -> Result<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::body::Measured;
+    use crate::report::measured::Measured;
     use crate::report::{Body, CheckBody};
     use crate::view;
 

@@ -1,7 +1,8 @@
 //! The experiments of punctual, and the loads that they run under. Never prints.
 //!
 //! [`experiment`]: how every experiment runs. [`accuracy`]: how exactly a wait ends at an instant
-//! of the counter. [`periodic`]: loops on this machine's clock, idle and under load. [`noise`]:
+//! of the counter. [`outside`]: stimuli from another machine, and
+//! their answers. [`periodic`]: loops on this machine's clock, idle and under load. [`noise`]:
 //! what takes a CPU away from a thread that spins. [`executive`]: what releasing, dispatching and
 //! waiting cost, compared with the ways of others ([`baseline`]). [`cost`]: what recording costs.
 //! [`spin_exit`]: the exit of a spin by a computed delay. [`load`]: what makes the machine busy
@@ -19,6 +20,7 @@ pub mod executive;
 pub mod experiment;
 pub mod load;
 pub mod noise;
+pub mod outside;
 pub mod periodic;
 pub mod quiet;
 pub mod response;

@@ -37,6 +37,7 @@ pub mod process;
 pub mod ptp;
 pub mod sched_attr;
 pub mod scheduler;
+pub mod serial;
 pub mod signal;
 pub mod threads;
 pub mod tripwire;

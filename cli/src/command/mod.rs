@@ -14,10 +14,12 @@ pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod respond;
 pub(crate) mod run;
 pub(crate) mod sched;
 pub(crate) mod schema;
 pub(crate) mod soak;
+pub(crate) mod stimulate;
 pub(crate) mod task;
 pub(crate) mod tune;
 

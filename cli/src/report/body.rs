@@ -14,10 +14,7 @@ use super::compare::Comparison;
 use super::follow::Follow;
 use super::headline::Headline;
 use super::impact::ImpactBody;
-pub(crate) use super::measured::{
-    AccuracyBody, ExecutiveBody, Measured, NoiseBody, Recording, ResponseBody, SaturationBody,
-    TimerBody, WorkBody,
-};
+use super::measured::{Measured, Recording};
 use super::reproduced::ReproduceBody;
 use super::run::{LoadRow, Run};
 use super::strategies::StrategyRow;
@@ -195,7 +192,10 @@ impl Body {
 
     /// Its runs; none for a kind that has no such thing.
     pub(crate) fn runs(&self) -> &[Run] {
-        self.judged().map_or(&[], |judged| &judged.runs)
+        match self {
+            Self::Reproduce(papers) => &papers.runs,
+            other => other.judged().map_or(&[], |judged| &judged.runs),
+        }
     }
 
     /// What its runs say of applications.

@@ -5,6 +5,7 @@
 use punctual_lab::accuracy::AccuracyOutcome;
 use punctual_lab::executive;
 use punctual_lab::noise::NoiseOutcome;
+use punctual_lab::outside::{RespondOutcome, StimulateOutcome};
 use punctual_lab::response::ResponseOutcome;
 use punctual_lab::saturation::SaturationOutcome;
 use punctual_lab::timer::TimerOutcome;
@@ -21,14 +22,14 @@ macro_rules! measured {
         #[derive(Clone, Debug, Serialize, JsonSchema)]
         #[serde(untagged)]
         pub(crate) enum Measured {
-            $(#[doc = concat!("Of `", $name, "`.")] $variant($body)),*
+            $(#[doc = concat!("Of `", $name, "`.")] $variant(Box<$body>)),*
         }
 
         impl Measured {
             /// The body in a result of this experiment; `None` for one that is not known.
             pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Self>> {
                 Some(match name {
-                    $($name => serde_json::from_str::<$body>(text).map(Self::$variant),)*
+                    $($name => serde_json::from_str::<$body>(text).map(Into::into),)*
                     _ => return None,
                 })
             }
@@ -36,7 +37,7 @@ macro_rules! measured {
 
         $(impl From<$body> for Measured {
             fn from(body: $body) -> Self {
-                Self::$variant(body)
+                Self::$variant(Box::new(body))
             }
         })*
     };
@@ -50,6 +51,8 @@ measured! {
     "measure work" => Work(WorkBody),
     "measure saturation" => Saturation(SaturationBody),
     "measure response" => Response(ResponseBody),
+    "stimulate" => Stimulate(StimulateBody),
+    "respond" => Respond(RespondBody),
 }
 
 /// Of `measure executive`.
@@ -119,4 +122,18 @@ pub(crate) struct Recording {
     pub(crate) hot_ns: f64,
     /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
     pub(crate) cold_ns: f64,
+}
+
+/// Of `stimulate`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StimulateBody {
+    /// How another machine answered.
+    pub(crate) stimulate: StimulateOutcome,
+}
+
+/// Of `respond`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RespondBody {
+    /// The stimuli of another machine that were answered.
+    pub(crate) respond: RespondOutcome,
 }

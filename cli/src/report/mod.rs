@@ -14,7 +14,7 @@ mod follow;
 mod headline;
 mod impact;
 mod judge;
-mod measured;
+pub(crate) mod measured;
 pub(crate) mod reproduced;
 mod run;
 mod session;
@@ -30,8 +30,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
 pub(crate) use approach::Approach;
 pub(crate) use body::{
-    Body, CheckBody, CompareBody, ExecutiveBody, Judged, LoopsBody, PeriodicBody, Recording,
-    RunBody, SoakBody, WaitBody,
+    Body, CheckBody, CompareBody, Judged, LoopsBody, PeriodicBody, RunBody, SoakBody, WaitBody,
 };
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{PlannedRun, thresholds};
@@ -40,6 +39,7 @@ pub(crate) use follow::Follow;
 pub(crate) use headline::{Headline, judged, of_first_wait};
 pub(crate) use impact::{Impact, ImpactBody};
 pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
+pub(crate) use measured::{ExecutiveBody, Recording};
 pub(crate) use punctual_analysis::verdict::Stands;
 pub(crate) use run::{Load, LoadRow, Run, Setup, deaths, loads};
 pub(crate) use session::{Refused, Session, policy_words};

@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::run::Run;
+
 /// Of `reproduce`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReproduceBody {
@@ -14,6 +16,10 @@ pub(crate) struct ReproduceBody {
     pub(crate) quick: bool,
     /// One for each figure that a paper prints.
     pub(crate) rows: Vec<ReproducedRow>,
+    /// The loops that were measured for them, named by paper and condition; none in results of
+    /// before.
+    #[serde(default)]
+    pub(crate) runs: Vec<Run>,
 }
 
 /// A figure of a paper beside today's.

@@ -26,6 +26,7 @@ mod library;
 mod measure;
 mod noise;
 mod outputs;
+mod outside;
 mod report;
 mod report_browser;
 mod reproduce;

@@ -15,7 +15,8 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::{AccuracyBody, Body};
+use crate::report::body::Body;
+use crate::report::measured::AccuracyBody;
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]

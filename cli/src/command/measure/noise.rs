@@ -22,7 +22,8 @@ use crate::experiment::{self, Machine, words};
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::{Body, NoiseBody};
+use crate::report::body::Body;
+use crate::report::measured::NoiseBody;
 use crate::report::{self, Choice, Report};
 
 /// `punctual measure noise`.

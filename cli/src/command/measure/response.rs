@@ -20,7 +20,8 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::{Body, ResponseBody};
+use crate::report::body::Body;
+use crate::report::measured::ResponseBody;
 use crate::report::{self, Report};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.

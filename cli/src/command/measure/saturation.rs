@@ -15,7 +15,8 @@ use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::Report;
-use crate::report::body::{Body, SaturationBody};
+use crate::report::body::Body;
+use crate::report::measured::SaturationBody;
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,8 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::report::Report;
-use crate::report::body::{Body, TimerBody};
+use crate::report::body::Body;
+use crate::report::measured::TimerBody;
 
 /// Periods of one run at most.
 const PERIODS_MAX: usize = 8;

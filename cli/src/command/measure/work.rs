@@ -17,7 +17,8 @@ use crate::format;
 use crate::output::Json;
 use crate::parse;
 use crate::progress::Line;
-use crate::report::body::{Body, WorkBody};
+use crate::report::body::Body;
+use crate::report::measured::WorkBody;
 use crate::report::{self, Report};
 
 /// `punctual measure work`.

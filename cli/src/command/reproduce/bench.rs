@@ -26,6 +26,7 @@ use punctual_os::signal;
 use crate::args::{LearnArgs, PolicyName, ReportArgs};
 use crate::command::measure::{LoopChoices, blocks, executive_of};
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
+use crate::format;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
 use crate::report::{Choice, Envelope, Run};
@@ -50,13 +51,17 @@ pub(super) struct Bench<'a> {
     cpu: u32,
     choice: Choice,
     quick: bool,
+    /// The paper that is measured.
+    paper: &'static str,
+    /// All loops so far, by paper, period and condition.
+    runs: Vec<Run>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
 }
 
 impl<'a> Bench<'a> {
     pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
-        Self { machine, cpu, choice, quick, envelope: None }
+        Self { machine, cpu, choice, quick, paper: "", runs: Vec::new(), envelope: None }
     }
 
     /// What is known of the machine.
@@ -70,11 +75,16 @@ impl<'a> Bench<'a> {
         Span::from_ns((seconds as f64 * 1e9 * share) as i64)
     }
 
-    /// What the result has besides its rows.
-    pub(super) fn envelope(self) -> Envelope {
+    /// The paper that is measured from now on.
+    pub(super) fn begin(&mut self, paper: &'static str) {
+        self.paper = paper;
+    }
+
+    /// What the result has besides its rows: what every result has, and the loops.
+    pub(super) fn finish(self) -> (Envelope, Vec<Run>) {
         let incomplete = stopped();
         let envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
-        Envelope { incomplete: envelope.incomplete || incomplete, ..envelope }
+        (Envelope { incomplete: envelope.incomplete || incomplete, ..envelope }, self.runs)
     }
 
     /// Takes in what every measurement says.
@@ -142,7 +152,14 @@ impl<'a> Bench<'a> {
         };
         let measured = loops.run()?;
         self.keep(measured.envelope);
-        Ok(measured.loops.judged.runs)
+        let runs = measured.loops.judged.runs;
+        let period = format::period(period_ns);
+        let named = |run: &Run| Run {
+            name: format!("{} {period} {}", self.paper, run.name),
+            ..run.clone()
+        };
+        self.runs.extend(runs.iter().map(named));
+        Ok(runs)
     }
 
     /// What the designs of executives cost with these numbers of tasks.

@@ -29,8 +29,10 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
             .note(&scaled),
     );
     rows.push(
-        ReproducedRow::new("linuxcnc.tuned", "the same after tuning at run time", "ns", "")
-            .note("not measured: this version applies no tuning; histograms without numbers there"),
+        ReproducedRow::new("linuxcnc.tuned", "the same after tuning at run time", "ns", "").note(
+            "not measured: `tune apply` changes settings of the machine, and this command \
+                 none; histograms without numbers there",
+        ),
     );
     rows.extend(recipe(bench));
     Ok(rows)

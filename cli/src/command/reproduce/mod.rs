@@ -95,13 +95,15 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     let mut bench = Bench::new(&machine, (cpu, choice), args.quick);
     let mut rows = Vec::new();
     for &paper in &papers {
+        bench.begin(paper.name());
         rows.extend(paper.rows(&mut bench)?);
     }
     if rows.is_empty() {
         bail!("no paper was measured");
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();
-    let body = ReproduceBody { papers, quick: args.quick, rows };
-    command::write(&Report { envelope: bench.envelope(), body: body.into() }, json)?;
+    let (envelope, runs) = bench.finish();
+    let body = ReproduceBody { papers, quick: args.quick, rows, runs };
+    command::write(&Report { envelope, body: body.into() }, json)?;
     Ok(Exit::Fine)
 }

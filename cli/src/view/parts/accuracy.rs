@@ -4,7 +4,7 @@ use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
 
 use super::{Part, Shown};
 use crate::format;
-use crate::report::body::AccuracyBody;
+use crate::report::measured::AccuracyBody;
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.
 const ALIKE: f64 = 0.05;

@@ -5,6 +5,7 @@
 mod accuracy;
 pub(crate) mod executive;
 mod noise;
+mod outside;
 mod reproduced;
 mod response;
 mod saturation;
@@ -13,7 +14,7 @@ mod tune;
 mod work;
 
 use crate::format;
-use crate::report::body::Measured;
+use crate::report::measured::Measured;
 use crate::report::{Body, Load};
 
 /// A part of what is shown.
@@ -75,6 +76,8 @@ fn of_measured(measured: &Measured) -> Shown {
         Measured::Work(body) => work::shown(body),
         Measured::Saturation(body) => saturation::shown(body),
         Measured::Response(body) => response::shown(body),
+        Measured::Stimulate(body) => outside::stimulated(body),
+        Measured::Respond(body) => outside::responded(body),
     }
 }
 

@@ -5,7 +5,7 @@ use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 
 use super::{Part, Shown, rate};
 use crate::format;
-use crate::report::body::NoiseBody;
+use crate::report::measured::NoiseBody;
 
 /// The tables.
 pub(super) fn shown(body: &NoiseBody) -> Shown {

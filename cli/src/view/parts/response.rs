@@ -4,7 +4,7 @@ use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 
 use super::{Part, Shown, rate};
 use crate::format;
-use crate::report::body::ResponseBody;
+use crate::report::measured::ResponseBody;
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;

@@ -6,7 +6,7 @@ use punctual_lab::saturation::{
 
 use super::{Brief, Part, Shown, Table};
 use crate::format;
-use crate::report::body::SaturationBody;
+use crate::report::measured::SaturationBody;
 
 /// The tables.
 pub(super) fn shown(body: &SaturationBody) -> Shown {

@@ -4,7 +4,7 @@ use punctual_lab::timer::{TimerOutcome, TimerRow};
 
 use super::{Brief, Part, Shown, Table};
 use crate::format;
-use crate::report::body::TimerBody;
+use crate::report::measured::TimerBody;
 
 /// Rows on a terminal.
 const ROWS: usize = 24;

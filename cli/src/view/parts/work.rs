@@ -4,7 +4,7 @@ use punctual_lab::work::{WorkOutcome, WorkRow};
 
 use super::{Part, Shown, rate};
 use crate::format;
-use crate::report::body::WorkBody;
+use crate::report::measured::WorkBody;
 
 /// The tables.
 pub(super) fn shown(body: &WorkBody) -> Shown {

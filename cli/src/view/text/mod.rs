@@ -19,7 +19,7 @@ pub(crate) mod tune;
 mod verdict;
 mod wait;
 
-use crate::report::body::Measured;
+use crate::report::measured::Measured;
 use crate::report::{Body, Report, SoakBody};
 
 pub(crate) use claims::plans;

@@ -1,0 +1,269 @@
+//! The one who responds: answers each stimulus of one session at once.
+//!
+//! One thread, which sleeps until something arrives. Who floods it takes its CPU as far as
+//! real-time throttling allows.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::RtThread;
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::session::{Refusal, ThreadSession};
+use punctual_analysis::summary::Distribution;
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns};
+
+use super::frame::{Frame, Kind, Received};
+use super::link::{Arrival, Link, LinkName};
+use super::outcome::{Others, RespondOutcome};
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
+    on_one_thread, policy_words,
+};
+use crate::load::LoadSpec;
+
+/// How often a stop is looked for.
+const LOOK_NS: u64 = 50_000_000;
+/// A session without a stimulus for this long may be followed by another one.
+const IDLE_NS: u64 = 2_000_000_000;
+/// Sessions that are remembered, so that what is replayed from them opens no new one.
+const REMEMBERED: usize = 64;
+/// What it may take, where nothing is known of who stimulates: a tenth of each millisecond.
+const SHARE: f64 = 0.1;
+
+/// Answers the stimuli of another machine.
+#[derive(Debug)]
+pub struct RespondExperiment {
+    /// Where stimuli come from.
+    pub link: Link,
+    /// Its name.
+    pub name: LinkName,
+    /// The thread that answers.
+    pub thread: RtThread,
+    /// How long; `None` until it is stopped.
+    pub duration: Option<Span>,
+}
+
+/// The session that is answered.
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    id: u64,
+    from: Option<SocketAddr>,
+    last: u64,
+    seen_ns: u64,
+}
+
+/// Which frames are answered, and how: no more than one frame for each that arrives.
+#[derive(Debug, Default)]
+struct Responder {
+    session: Option<Session>,
+    past: VecDeque<u64>,
+    sessions: u64,
+    answered: u64,
+    skipped: u64,
+    others: Others,
+}
+
+impl Responder {
+    /// What to send for what arrived.
+    fn take(&mut self, of: &Arrival) -> Option<Frame> {
+        match of.received {
+            Received::Foreign => self.others.foreign += 1,
+            Received::WrongVersion { hello, .. } => {
+                self.others.wrong_version += 1;
+                return hello.then_some(Frame { kind: Kind::Refusal, session: 0, number: 0 });
+            }
+            Received::Frame(frame) => match frame.kind {
+                Kind::Hello => return self.open(frame, of),
+                Kind::Stimulus => return self.answer(frame, of),
+                Kind::Welcome | Kind::Answer | Kind::Refusal => self.others.foreign += 1,
+            },
+        }
+        None
+    }
+
+    fn open(&mut self, frame: Frame, of: &Arrival) -> Option<Frame> {
+        let welcome = Some(Frame { kind: Kind::Welcome, session: frame.session, number: 0 });
+        if let Some(own) = &self.session {
+            if own.id == frame.session && own.from == of.from && own.last == 0 {
+                return welcome;
+            }
+            if own.id != frame.session && of.at_ns < own.seen_ns + IDLE_NS {
+                self.others.foreign += 1;
+                return None;
+            }
+        }
+        if self.is_past(frame.session) || self.session.is_some_and(|own| own.id == frame.session) {
+            self.others.replayed += 1;
+            return None;
+        }
+        if let Some(before) = self.session.take() {
+            self.past.truncate(REMEMBERED - 1);
+            self.past.push_front(before.id);
+        }
+        let (id, from) = (frame.session, of.from);
+        self.session = Some(Session { id, from, last: 0, seen_ns: of.at_ns });
+        self.sessions += 1;
+        welcome
+    }
+
+    fn answer(&mut self, frame: Frame, of: &Arrival) -> Option<Frame> {
+        let is_past = self.is_past(frame.session);
+        match &mut self.session {
+            Some(own) if own.id == frame.session && own.from == of.from => {
+                if frame.number <= own.last {
+                    self.others.replayed += 1;
+                    return None;
+                }
+                self.skipped += frame.number - own.last - 1;
+                (own.last, own.seen_ns) = (frame.number, of.at_ns);
+                self.answered += 1;
+                Some(Frame { kind: Kind::Answer, ..frame })
+            }
+            _ => {
+                let count =
+                    if is_past { &mut self.others.replayed } else { &mut self.others.foreign };
+                *count += 1;
+                None
+            }
+        }
+    }
+
+    fn is_past(&self, session: u64) -> bool {
+        self.past.contains(&session)
+    }
+}
+
+impl Experiment for RespondExperiment {
+    type Outcome = RespondOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let of = |period| demand(&self.thread, period, SHARE);
+        Period::hz(1_000).map(of).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<RespondOutcome>, ExperimentError> {
+        let stop = context.stop;
+        let mut measured = on_one_thread(stop, move || self.measure(stop))?;
+        if measured.outcome.ended.is_some() {
+            measured.end = ExperimentEnd::Stopped;
+        }
+        Ok(measured)
+    }
+}
+
+impl RespondExperiment {
+    /// On the calling thread.
+    fn measure(mut self, stop: &AtomicBool) -> (RespondOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
+        let length_ns = self.duration.map(|of| of.as_ns().max(0).unsigned_abs());
+        let end_ns = length_ns.map_or(u64::MAX, |ns| now_ns(ClockId::Monotonic) + ns);
+        let (mut responder, mut took) = (Responder::default(), Distribution::default());
+        let (mut not_sent, mut ended) = (0, None);
+        while !stop.load(Ordering::Relaxed) && ended.is_none() {
+            let before_ns = now_ns(ClockId::Monotonic);
+            if before_ns >= end_ns {
+                break;
+            }
+            let arrival = match self.link.receive((before_ns + LOOK_NS).min(end_ns)) {
+                Ok(Some(arrival)) => arrival,
+                Ok(None) => continue,
+                Err(why) => {
+                    ended = Some(why.to_string());
+                    break;
+                }
+            };
+            let Some(frame) = responder.take(&arrival) else { continue };
+            match self.link.send(frame, arrival.from) {
+                Ok(()) if frame.kind == Kind::Answer => {
+                    let took_ns = now_ns(ClockId::Monotonic) - arrival.at_ns;
+                    took.push(took_ns.cast_signed());
+                }
+                Ok(()) => {}
+                // One who is gone, or a full link, costs its answer alone.
+                Err(why) if why.kind() != ErrorKind::BrokenPipe => not_sent += 1,
+                Err(why) => ended = Some(why.to_string()),
+            }
+        }
+        let (policy, priority) = policy_words(session.policy());
+        let outcome = RespondOutcome {
+            link: self.name.to_string(),
+            cpu: self.thread.pinned_to(),
+            policy,
+            priority,
+            sessions: responder.sessions,
+            answered: responder.answered,
+            skipped: responder.skipped,
+            not_sent,
+            answer_ns: took.stats(),
+            others: responder.others,
+            ended,
+        };
+        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(kind: Kind, session: u64, number: u64, at_ns: u64) -> Arrival {
+        Arrival { received: Received::Frame(Frame { kind, session, number }), at_ns, from: None }
+    }
+
+    fn kind(frame: Option<Frame>) -> Option<Kind> {
+        frame.map(|frame| frame.kind)
+    }
+
+    #[test]
+    fn a_session_is_opened_once_and_each_stimulus_answered_once() {
+        let mut of = Responder::default();
+        assert_eq!(of.take(&arrival(Kind::Stimulus, 7, 1, 0)), None, "no session yet");
+        for _ in 0..2 {
+            assert_eq!(kind(of.take(&arrival(Kind::Hello, 7, 0, 0))), Some(Kind::Welcome));
+        }
+        let answer = of.take(&arrival(Kind::Stimulus, 7, 1, 1)).expect("an answer");
+        assert_eq!((answer.kind, answer.session, answer.number), (Kind::Answer, 7, 1));
+        assert_eq!(kind(of.take(&arrival(Kind::Stimulus, 7, 5, 2))), Some(Kind::Answer));
+        for number in [5, 1, 0] {
+            assert_eq!(of.take(&arrival(Kind::Stimulus, 7, number, 3)), None);
+        }
+        assert_eq!(of.take(&arrival(Kind::Hello, 7, 0, 4)), None, "replayed");
+        assert_eq!((of.sessions, of.answered, of.skipped), (1, 2, 3));
+        assert_eq!((of.others.replayed, of.others.foreign), (4, 1));
+    }
+
+    #[test]
+    fn another_session_waits_until_the_first_is_idle_and_what_is_over_does_not_come_back() {
+        let mut of = Responder::default();
+        of.take(&arrival(Kind::Hello, 7, 0, 0));
+        assert_eq!(of.take(&arrival(Kind::Hello, 8, 0, IDLE_NS - 1)), None);
+        assert_eq!(kind(of.take(&arrival(Kind::Hello, 8, 0, IDLE_NS))), Some(Kind::Welcome));
+        assert_eq!(of.take(&arrival(Kind::Stimulus, 7, 9, IDLE_NS)), None);
+        assert_eq!(of.take(&arrival(Kind::Hello, 7, 0, 3 * IDLE_NS)), None);
+        assert_eq!((of.sessions, of.others.foreign, of.others.replayed), (2, 1, 2));
+    }
+
+    #[test]
+    fn answers_and_refusals_are_never_answered() {
+        let mut of = Responder::default();
+        for received in [Kind::Welcome, Kind::Answer, Kind::Refusal] {
+            assert_eq!(of.take(&arrival(received, 7, 1, 0)), None);
+        }
+        let other = |hello| {
+            let received = Received::WrongVersion { version: 2, hello };
+            Arrival { received, at_ns: 0, from: None }
+        };
+        assert_eq!(of.take(&other(false)), None);
+        assert_eq!(kind(of.take(&other(true))), Some(Kind::Refusal));
+        assert_eq!((of.others.wrong_version, of.others.foreign), (2, 3));
+    }
+}

@@ -1,0 +1,243 @@
+//! The one who stimulates: measures itself looped back, opens a session, sends stimuli on a grid
+//! and takes the answers in.
+//!
+//! One thread, which sleeps between instants. Believes nothing that the other machine says but
+//! which stimulus an answer belongs to.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::RtThread;
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::session::{Refusal, ThreadSession};
+use punctual_analysis::summary::Distribution;
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+use super::answers::Answers;
+use super::frame::{Frame, Kind, Received, VERSION};
+use super::link::{Link, LinkName};
+use super::outcome::{Loopback, StimulateOutcome};
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
+    on_one_thread,
+};
+use crate::load::LoadSpec;
+
+/// Stimuli at most: each keeps 8 bytes.
+pub const STIMULI_MAX: u64 = 1_000_000;
+/// Frames of the loop, from one to the next, and how long one may take.
+const LOOPS: u64 = 500;
+const LOOPS_APART_NS: u64 = 200_000;
+const LOOP_PATIENCE_NS: u64 = 500_000_000;
+/// How often a session is requested, and how long each request waits.
+const HELLOS: u64 = 8;
+const HELLO_NS: u64 = 500_000_000;
+/// How long the last answers may take.
+const ANSWERS_NS: u64 = 500_000_000;
+/// What a stimulus and its answer take here, about.
+const STIMULUS_NS: f64 = 40_000.0;
+
+/// Stimulates another machine and measures its answers.
+#[derive(Debug)]
+pub struct StimulateExperiment {
+    /// The way to it.
+    pub link: Link,
+    /// Its name.
+    pub name: LinkName,
+    /// The thread that sends and receives.
+    pub thread: RtThread,
+    /// From one stimulus to the next.
+    pub period: Period,
+    /// How long.
+    pub duration: Span,
+}
+
+/// What sending knows at its end.
+#[derive(Debug, Default)]
+struct Sent {
+    late: Distribution,
+    not_sent: u64,
+}
+
+impl Experiment for StimulateExperiment {
+    type Outcome = StimulateOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let share = (STIMULUS_NS / self.period.as_ns() as f64).min(1.0);
+        vec![demand(&self.thread, self.period, share)]
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<StimulateOutcome>, ExperimentError> {
+        let stop = context.stop;
+        let mut measured = on_one_thread(stop, move || self.measure(stop))?;
+        if measured.outcome.ended.is_some() {
+            measured.end = ExperimentEnd::Stopped;
+        }
+        Ok(measured)
+    }
+}
+
+impl StimulateExperiment {
+    /// Stimuli in all.
+    pub fn stimuli(&self) -> u64 {
+        (self.duration.as_ns().max(0).unsigned_abs() / self.period.as_ns().max(1)).max(1)
+    }
+
+    /// On the calling thread.
+    fn measure(mut self, stop: &AtomicBool) -> (StimulateOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let thread = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
+        let count = usize::try_from(self.stimuli().min(STIMULI_MAX)).unwrap_or(0);
+        let session = RandomState::new().build_hasher().finish();
+        let mut answers = Answers::new(session, self.period.as_ns(), count);
+        let mut sent = Sent::default();
+        let loopback = self.link.loopback().and_then(|ends| loopback(ends, stop));
+        let (loopback, ended) = match loopback {
+            Ok(loopback) => (loopback, self.stimulate((&mut answers, &mut sent), stop).err()),
+            Err(why) => {
+                (Loopback::default(), Some(format!("this machine looped on itself: {why}")))
+            }
+        };
+        let stimuli = answers.sent_ns.len() as u64;
+        let outcome = StimulateOutcome {
+            link: self.name.to_string(),
+            period_ns: self.period.as_ns(),
+            cpu: self.thread.pinned_to(),
+            loopback,
+            stimuli,
+            not_sent: sent.not_sent,
+            sent_late_ns: sent.late.stats(),
+            answered: answers.answered,
+            late: answers.late,
+            lost: stimuli - answers.answered,
+            latency_ns: answers.latency.stats(),
+            others: answers.others,
+            ended,
+        };
+        (outcome, ClockFacts::of(&clock, cost, None), thread.refused().to_vec())
+    }
+
+    /// Opens a session and sends all stimuli.
+    fn stimulate(
+        &mut self,
+        (answers, sent): (&mut Answers, &mut Sent),
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        self.greet(answers, stop)?;
+        let period_ns = self.period.as_ns();
+        let first_ns = now_ns(ClockId::Monotonic) + period_ns;
+        let lost = |why: io::Error| format!("the link was lost: {why}");
+        for at in 0..self.stimuli().min(STIMULI_MAX) {
+            let due_ns = first_ns + at * period_ns;
+            answers.until(&mut self.link, due_ns).map_err(lost)?;
+            // A signal may have ended the wait.
+            let _interrupted = sleep_until_ns(due_ns);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let now = now_ns(ClockId::Monotonic);
+            if now >= due_ns + period_ns {
+                sent.not_sent += 1;
+                continue;
+            }
+            let number = answers.sent_ns.len() as u64 + 1;
+            let frame = Frame { kind: Kind::Stimulus, session: answers.session, number };
+            match self.link.send(frame, None) {
+                Ok(()) => {
+                    sent.late.push((now - due_ns).cast_signed());
+                    answers.sent_ns.push(now);
+                }
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => sent.not_sent += 1,
+                Err(why) => return Err(lost(why)),
+            }
+        }
+        let until_ns = now_ns(ClockId::Monotonic) + ANSWERS_NS;
+        while answers.answered < answers.sent_ns.len() as u64
+            && now_ns(ClockId::Monotonic) < until_ns
+            && !stop.load(Ordering::Relaxed)
+        {
+            if let Some(arrival) = self.link.receive(until_ns).map_err(lost)? {
+                answers.take(&arrival);
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests a session until it is welcome.
+    fn greet(&mut self, answers: &mut Answers, stop: &AtomicBool) -> Result<(), String> {
+        let hello = Frame { kind: Kind::Hello, session: answers.session, number: 0 };
+        let nobody = |why: &str| format!("no responder at {}: {why}", self.name);
+        let mut refused = None;
+        for _ in 0..HELLOS {
+            let until_ns = now_ns(ClockId::Monotonic) + HELLO_NS;
+            refused = self.link.send(hello, None).err();
+            while now_ns(ClockId::Monotonic) < until_ns {
+                match self.link.receive(until_ns) {
+                    Ok(Some(arrival)) => answers.take(&arrival),
+                    Ok(None) => {}
+                    Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => {
+                        // Nobody has the port yet: it may come.
+                        refused = Some(why);
+                        let _interrupted = sleep_until_ns(until_ns);
+                    }
+                    Err(why) => return Err(nobody(&why.to_string())),
+                }
+                if let Some(version) = answers.refused {
+                    return Err(match version {
+                        VERSION => format!("the responder refuses version {VERSION}"),
+                        other => format!("the responder has version {other}, this is {VERSION}"),
+                    });
+                }
+                if answers.welcome || stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+            }
+        }
+        let busy = "no answer; start 'punctual respond' there, or wait until it is idle";
+        Err(nobody(&refused.map_or_else(|| busy.to_owned(), |why| why.to_string())))
+    }
+}
+
+/// Frames from one end to the other within this thread.
+fn loopback((near, mut far): (Link, Link), stop: &AtomicBool) -> io::Result<Loopback> {
+    let mut times = Distribution::default();
+    let mut n = 0;
+    let first_ns = now_ns(ClockId::Monotonic);
+    for number in 1..=LOOPS {
+        let _interrupted = sleep_until_ns(first_ns + number * LOOPS_APART_NS);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let begun_ns = now_ns(ClockId::Monotonic);
+        near.send(Frame { kind: Kind::Stimulus, session: 0, number }, None)?;
+        let arrival = far.receive(begun_ns + LOOP_PATIENCE_NS)?;
+        // One that a signal or a full machine kept away is not counted.
+        if let Some(arrival) = arrival
+            && matches!(arrival.received, Received::Frame(frame) if frame.number == number)
+        {
+            times.push((arrival.at_ns - begun_ns).cast_signed());
+            n += 1;
+        }
+    }
+    Ok(Loopback { n, time_ns: times.stats() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_instrument_is_measured_over_the_loopback_device() {
+        let stop = AtomicBool::new(false);
+        let udp = Link::at(&"udp:127.0.0.1:0".parse().expect("a link"), 0).expect("free").0;
+        let loopback = loopback(udp.loopback().expect("loopback"), &stop).expect("it goes on");
+        assert!(loopback.n > 0 && loopback.time_ns.min.is_some_and(|ns| ns > 0.0), "{loopback:?}");
+    }
+}

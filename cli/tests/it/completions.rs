@@ -52,6 +52,42 @@ fn completions_hold_each_subcommand() {
     assert!(stderr(&out).contains("bash, zsh, fish"), "{}", stderr(&out));
 }
 
+/// What a shell completes: `$1` is the file of completions, in a directory of its own.
+const COMPLETING: [(&str, &str); 3] = [
+    (
+        "bash",
+        "source \"$1\"; COMP_WORDS=(punctual measure per) COMP_CWORD=2
+         _punctual punctual per measure; echo \"${COMPREPLY[@]}\"",
+    ),
+    ("fish", "source $argv[1]; complete -C 'punctual measure per'"),
+    // Completes in a terminal alone, so it gets one.
+    (
+        "zsh",
+        "zmodload zsh/zpty; zpty z zsh -f -i; cd ${1:h}
+         zpty -w z \"fpath=($PWD \\$fpath); autoload -U compinit; compinit -u -d $PWD/dump\"
+         zpty -w z \"bindkey '^I' complete-word; echo re''ady\"; zpty -r -m z line '*ready*'
+         zpty -w -n z $'punctual measure per\\t'; zpty -r -m z line '*periodic*'; echo $line",
+    ),
+];
+
+#[test]
+fn shells_complete_a_subcommand() {
+    for (shell, script) in COMPLETING {
+        if !need_program(shell) {
+            continue;
+        }
+        let dir = Dir::new(&format!("completing-{shell}"));
+        let file = dir.path("_punctual");
+        fs::write(&file, stdout(&run(["completions", shell]))).expect("writable");
+        // Without what the user has set up; a shell that waits for ever is ended.
+        let mut command = Command::new("timeout");
+        command.args(["120", shell]).args(if shell == "fish" { &["--no-config"][..] } else { &[] });
+        command.args(["-c", script]).args((shell != "fish").then_some(shell)).arg(&file);
+        let out = command.env("HOME", &dir.0).output().expect("it starts");
+        assert!(stdout(&out).contains("periodic"), "{shell}: {} {}", stdout(&out), stderr(&out));
+    }
+}
+
 #[test]
 fn the_version_is_that_of_the_package() {
     let version = stdout(&run(["--version"]));

@@ -106,6 +106,22 @@ fn a_cpu_that_is_not_there_is_refused_where_it_is_named() {
 }
 
 #[test]
+fn too_few_descriptors_are_said_in_words() {
+    let dir = Dir::new("run-descriptors");
+    let file = dir.path("tasks.toml");
+    fs::write(&file, task("command = [\"true\"]")).expect("writable");
+    for most in [5, 6] {
+        let limited = format!("ulimit -n {most}; exec \"$0\" run \"$1\" --duration 1s");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &limited]).arg(punctual().get_program()).arg(&file);
+        let out = shell.output().expect("sh starts");
+        assert_ne!(out.status.code(), Some(0), "{most}");
+        let words = ["cannot", "could not"].iter().any(|words| stderr(&out).contains(words));
+        assert!(words && stderr(&out).contains("Too many open files"), "{}", stderr(&out));
+    }
+}
+
+#[test]
 fn a_period_that_the_clock_fills_is_refused() {
     let dir = Dir::new("run-short");
     let file = "[[task]]\nname = \"short\"\nperiod = \"1ns\"\n";

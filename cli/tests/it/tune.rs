@@ -1,6 +1,7 @@
 //! `punctual tune`: verdicts and plans of this machine and of captured ones.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -142,7 +143,10 @@ fn plans_are_written_for_other_tools() {
     assert!(boot.contains("-mitigations=off\n"), "{diff}");
     let grub = plan("grub");
     assert!(grub.contains("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT "), "{grub}");
-    assert!(grub.contains("# remove from /etc/default/grub: irqpoll"), "{grub}");
+    // As update-grub reads it, after /etc/default/grub.
+    let script = format!("GRUB_CMDLINE_LINUX='irqpoll quiet'\n{grub}\necho $GRUB_CMDLINE_LINUX");
+    let left = Command::new("sh").args(["-c", &script]).output().expect("sh starts");
+    assert_eq!(stdout(&left), "quiet\n", "{grub}");
     let line = plan("cmdline");
     assert!(line.starts_with("BOOT_IMAGE=/boot/vmlinuz ") && line.lines().count() == 1, "{line}");
     assert!(plan("sysctl").contains("# was 60\nvm.swappiness = 10\n"));

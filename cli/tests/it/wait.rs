@@ -63,7 +63,9 @@ fn a_quiet_phase_is_said_or_that_there_is_none() {
     // 7 µs come near any tick.
     let short =
         ["measure", "periodic", "--phase", "quiet", "--duration", "100ms", "--period", "7us"];
-    assert!(stdout(&run(short)).contains("no quiet phase"));
+    // On a busy machine stamps may take so long that the period is refused.
+    let ran = (0..100).map(|_| run(short)).find(|out| out.status.success());
+    assert!(stdout(&ran.expect("stamps that fit into 7 µs")).contains("no quiet phase"));
 }
 
 /// `measure wait` for as long as it takes until each way has more than 100 cycles: on a machine

@@ -81,7 +81,9 @@ fn a_cut_or_damaged_file_is_exported_up_to_there_and_said() {
         assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
         assert!(stderr(&out).contains("cut off"), "{format}: {}", stderr(&out));
     }
-    assert_eq!(rows(&run(["export", "--csv", &file])), (N + MISSED) as usize, "the second is cut");
+    // Of the second run all but the last block, of which each has 1024 samples at most.
+    let left = 2 * (N + MISSED) - N % 1024;
+    assert_eq!(rows(&run(["export", "--csv", &file])), left as usize, "the second is cut");
     let mut damaged = whole;
     damaged[inside] ^= 1;
     fs::write(&file, &damaged).expect("writable");

@@ -205,7 +205,11 @@ fn a_calendar_begins_with_a_whole_frame() {
     let summary = run(quick().calendar(calendar), 100);
     assert_eq!(summary.end, End::Finished);
     let order = order.into_inner().expect("no panic");
-    assert_eq!(order.first().map(|first| first.0), Some("sense"), "{order:?}");
+    let [sense, act] = ["sense", "act"].map(|name| stats(&summary, name).counts);
+    assert!(sense.ran + sense.missed >= act.ran + act.missed, "{summary}");
+    // Where the loop itself begins late the first unit has missed its place.
+    let first = order.first().map(|first| first.0);
+    assert!(first == Some("sense") || sense.missed > 0, "{order:?} {summary}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
 use super::KnobFiles;
+use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
 use super::text::active;
 
 /// What became of one setting.

@@ -72,7 +72,8 @@ fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
 fn marked(mut to: impl FnMut(Span) -> Ended) {
     assert_eq!(to(Span::from_ms(4)), Ended::Finished);
     let _marked = usage::of_thread();
-    let ended = to(Span::from_ms(200));
+    // Long enough for more than 20 cycles on a busy machine that traces them.
+    let ended = to(Span::from_ms(800));
     let _marked = usage::of_thread();
     assert_eq!(ended, Ended::Finished);
 }

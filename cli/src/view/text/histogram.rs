@@ -30,18 +30,31 @@ pub(super) fn line(run: &Run, name: &str) -> Option<String> {
     let decades = columns(&run.outcome.lateness, 1).first().map_or(1, decades_in);
     let name_width = name.chars().count().max(NAME);
     let room = format::width().saturating_sub(name_width + 3 + EDGE);
-    let to_a_decade = (room / decades).saturating_sub(EDGE).clamp(1, TO_A_DECADE);
+    let (named, to_a_decade) = layout(decades, room);
     let drawn = columns(&run.outcome.lateness, decades * to_a_decade);
     let most = drawn.iter().map(|column| column.count).max()?;
     let mut line = format!("  {name:name_width$} ");
     for (at, column) in drawn.iter().enumerate() {
         if at % to_a_decade == 0 {
-            line += &format!(" {} ", edge(column.lower_ns));
+            let is_named = (at / to_a_decade).is_multiple_of(named);
+            line +=
+                &if is_named { format!(" {} ", edge(column.lower_ns)) } else { "│".to_owned() };
         }
         line.push(bar(column.count, most));
     }
     let last = drawn.last().map(|last| format!(" {}", edge(last.upper_ns)));
     Some(line + &last.unwrap_or_default() + "\n")
+}
+
+/// Of how many decades one is named, and how many columns a decade has, so that all fits.
+fn layout(decades: usize, room: usize) -> (usize, usize) {
+    let width = |named: usize| {
+        let names = decades.div_ceil(named);
+        names * EDGE + (decades - names)
+    };
+    let named = (1..decades).find(|&named| width(named) + decades <= room).unwrap_or(decades);
+    let left = room.saturating_sub(width(named));
+    (named, (left / decades).clamp(1, TO_A_DECADE))
 }
 
 /// Rows without a value that are drawn before the rest of a gap is left out.
@@ -123,6 +136,20 @@ fn bar(count: u64, most: u64) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decades_are_named_as_far_as_there_is_room() {
+        assert_eq!(layout(2, 40), (1, 7));
+        assert_eq!(layout(5, 43), (2, 3));
+        for decades in 1..12 {
+            for room in EDGE + 2 * decades..80 {
+                let (named, columns) = layout(decades, room);
+                let names = decades.div_ceil(named);
+                let width = names * EDGE + (decades - names) + decades * columns;
+                assert!(width <= room, "{decades} decades in {room}: {width}");
+            }
+        }
+    }
 
     #[test]
     fn a_single_one_is_seen_and_nothing_is_not() {

@@ -25,6 +25,8 @@ pub enum StepOutcome {
     Unreadable(io::Error),
     /// The kernel refused the value; the setting is as it was.
     Refused(io::Error),
+    /// It was written, and what it became cannot be read; a revert looks at it again.
+    Unverified(io::Error),
     /// The kernel took the value without an error and shows another; the old one was put back.
     Lies {
         /// What it showed.
@@ -91,22 +93,21 @@ fn one(
     }
     store.append(&journal::about_to(path, &old, value)).map_err(JournalError::Store)?;
     let written = files.write(path, value);
-    let now = match files.read(path) {
+    let mut now = match files.read(path) {
         Ok(now) => now,
-        Err(why) => return Ok(StepOutcome::Unreadable(why)),
+        Err(why) => return Ok(StepOutcome::Unverified(why)),
     };
     let outcome = match written {
         Err(why) => StepOutcome::Refused(why),
         Ok(()) if files.says(&now, value) => StepOutcome::Applied,
         Ok(()) => {
-            let put_back = files.restore(path, &old).and_then(|()| files.read(path));
-            let restored = put_back.is_ok_and(|text| text == old);
-            StepOutcome::Lies { shows: now.clone(), restored }
+            let shows = now.clone();
+            let _refused = files.restore(path, &old);
+            now = files.read(path).unwrap_or(now);
+            StepOutcome::Lies { shows, restored: now == old }
         }
     };
     // What is there now is what a revert may take for its own.
-    let left =
-        if matches!(outcome, StepOutcome::Lies { restored: true, .. }) { &old } else { &now };
-    store.append(&journal::took(path, left)).map_err(JournalError::Store)?;
+    store.append(&journal::took(path, &now)).map_err(JournalError::Store)?;
     Ok(outcome)
 }

@@ -172,7 +172,8 @@ impl TuningJournal {
                     took: None,
                 }),
                 (_, Some(["took", path, text])) => {
-                    let last = journal.entries.last_mut().filter(|entry| entry.path == *path);
+                    let mut of_path = journal.entries.iter_mut().rev();
+                    let last = of_path.find(|entry| entry.path == *path);
                     last.ok_or(JournalError::Line(at + 1))?.took = Some((*text).to_owned());
                 }
                 _ => return Err(JournalError::Line(at + 1)),

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::KnobFiles;
-use super::journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
+use super::journal::{self, JournalEntry, JournalError, TuningJournal, TuningStore};
 use super::text::active;
 
 /// What became of one setting.
@@ -61,6 +61,10 @@ pub fn revert(
     if journal.boot == boot {
         for entry in journal.entries.into_iter().rev() {
             let outcome = one(&entry, files);
+            if let RevertOutcome::Differs { now } = &outcome {
+                // What is there now is this program's: the next try may put it back.
+                store.append(&journal::took(&entry.path, now)).map_err(JournalError::Store)?;
+            }
             open |= outcome.is_open();
             done(RevertedStep { entry, outcome });
         }

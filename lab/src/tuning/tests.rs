@@ -18,6 +18,10 @@ enum Fault {
     TakenAndErrno(i32),
     /// Writing is accepted and the text becomes another.
     Lie,
+    /// Writing is accepted and the text becomes another each time.
+    Drift,
+    /// Once it was changed it cannot be read.
+    Blind,
 }
 
 /// How a program that was killed left the step that it was in.
@@ -112,7 +116,13 @@ impl KnobFiles for FakeMachine {
         if !self.step().0 {
             return Err(killed());
         }
-        self.texts.borrow().get(path).cloned().ok_or(io::ErrorKind::NotFound.into())
+        let text: io::Result<String> =
+            self.texts.borrow().get(path).cloned().ok_or(io::ErrorKind::NotFound.into());
+        let is_blind = self.faults.borrow().get(path) == Some(&Fault::Blind);
+        match text {
+            Ok(text) if is_blind && text != "60\n" => Err(io::Error::from_raw_os_error(5)),
+            text => text,
+        }
     }
 
     fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
@@ -123,10 +133,12 @@ impl KnobFiles for FakeMachine {
         let fault = self.faults.borrow().get(path).copied();
         let mut texts = self.texts.borrow_mut();
         let text = texts.get_mut(path).ok_or(io::ErrorKind::NotFound)?;
+        let drifted = (1000 + self.steps.get()).to_string();
         let wanted = match fault {
             Some(Fault::Errno(errno)) => return Err(io::Error::from_raw_os_error(errno)),
             Some(Fault::Lie) => "42",
-            Some(Fault::TakenAndErrno(_)) | None => value,
+            Some(Fault::Drift) => &drifted,
+            Some(Fault::TakenAndErrno(_) | Fault::Blind) | None => value,
         };
         *text = if text.contains('[') {
             let plain = text.replace(['[', ']'], "");
@@ -264,6 +276,41 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
         machine.revert().1.unwrap();
         assert_eq!(*machine.texts.borrow(), before, "{fault:?}");
     }
+}
+
+#[test]
+fn a_setting_that_drifts_or_cannot_be_read_back_is_put_back_later() {
+    let path = "/proc/sys/vm/swappiness";
+    for fault in [Fault::Drift, Fault::Blind] {
+        let machine = FakeMachine::new();
+        let before = machine.texts.borrow().clone();
+        machine.faults.borrow_mut().insert(path.to_owned(), fault);
+        let (steps, done) = machine.apply();
+        done.unwrap();
+        match (&steps[0].outcome, fault) {
+            (StepOutcome::Lies { restored: false, .. }, Fault::Drift)
+            | (StepOutcome::Unverified(_), Fault::Blind) => {}
+            other => panic!("{other:?}"),
+        }
+        machine.faults.borrow_mut().clear();
+        machine.revert().1.unwrap();
+        assert_eq!(*machine.texts.borrow(), before, "{fault:?}");
+    }
+    // It drifts only when it is put back; others were applied after it.
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    machine.faults.borrow_mut().insert(path.to_owned(), Fault::Drift);
+    for _ in 0..2 {
+        let (steps, done) = machine.revert();
+        done.unwrap();
+        let outcome = &steps.iter().find(|s| s.entry.path == path).unwrap().outcome;
+        assert!(matches!(outcome, RevertOutcome::Differs { .. }), "{outcome:?}");
+    }
+    machine.faults.borrow_mut().clear();
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+    assert!(machine.disk.borrow().is_empty());
 }
 
 #[test]

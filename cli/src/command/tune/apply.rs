@@ -64,6 +64,9 @@ fn words(step: &AppliedStep) -> String {
         StepOutcome::Already => format!("{path}: {value} already"),
         StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),
         StepOutcome::Refused(why) => format!("{path}: {value} refused: {why}"),
+        StepOutcome::Unverified(why) => {
+            format!("{path}: wrote {value}, cannot read it back: {why}")
+        }
         StepOutcome::Lies { shows, restored } => {
             let back =
                 if *restored { "the old value is back" } else { "the old value is not back" };

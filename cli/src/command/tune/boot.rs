@@ -61,6 +61,9 @@ pub(super) fn apply(
                 format!("{path}: left as it is: cannot read it: {why}")
             }
             StepOutcome::Refused(why) => format!("{path}: cannot write it: {why}"),
+            StepOutcome::Unverified(why) => {
+                format!("{path}: written, and cannot be read back: {why}")
+            }
             StepOutcome::Lies { .. } => format!("{path}: was changed by another program meanwhile"),
         };
         match step.outcome {

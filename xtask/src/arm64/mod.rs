@@ -88,5 +88,5 @@ pub(crate) fn tests(clone: &Path, args: &[String]) -> Result<Outcome, String> {
     words.extend(args.iter().map(String::as_str));
     let log = &places.skips;
     std::fs::write(log, "").map_err(|error| format!("{}: {error}", log.display()))?;
-    crate::test::count(enter::start(&places, &words)?, log)
+    crate::test::count(enter::start(&places, &words)?, log, &clone.join("target/tests-arm64.log"))
 }

@@ -8,6 +8,7 @@ mod packages;
 mod python;
 mod report;
 mod suite;
+mod transcript;
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,15 +1,16 @@
 //! `cargo test --workspace`, counted.
 //!
-//! Passes on what the tests print and reads their closing lines from it. Skips come through the
-//! file that `PUNCTUAL_SKIP_LOG` names, to which `punctual_testkit::skip` adds a line each: the
-//! test runner itself knows no skipping and hides what a passing test prints.
+//! Reads the closing lines of the test programs from what they print, which goes to a file; the
+//! screen shows a line or two a program. Skips come through the file that `PUNCTUAL_SKIP_LOG`
+//! names, to which `punctual_testkit::skip` adds a line each: the test runner itself knows no
+//! skipping and hides what a passing test prints.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use super::report::{Counts, Skip};
+use super::transcript::Transcript;
 use crate::process;
 
 /// How the tests ended.
@@ -30,24 +31,36 @@ const KEPT: usize = 100;
 
 /// Runs all tests; fails only when they could not be run.
 pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
+    let all = ["test", "--workspace", "--locked"];
+    // On its own, so that what does not build is shown as cargo shows it.
+    process::run(process::cargo(root, &all).arg("--no-run"))?;
     let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
     std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut cargo = process::cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
-    cargo.env("PUNCTUAL_SKIP_LOG", &log).stdout(Stdio::piped());
-    count(cargo.spawn().map_err(|error| format!("cargo test: {error}"))?, &log)
+    let mut cargo = process::cargo(root, &all);
+    cargo.arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
+    cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
+    count(child, &log, &root.join("target/tests.log"))
 }
 
-/// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`.
-pub(crate) fn count(mut child: Child, log: &Path) -> Result<Outcome, String> {
+/// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`. All
+/// that it prints through pipes goes to the file `whole`.
+pub(crate) fn count(mut child: Child, log: &Path, whole: &Path) -> Result<Outcome, String> {
     let mut counts = Counts::default();
     let (mut skips, mut failures) = (Vec::new(), Failures::default());
-    for line in BufReader::new(child.stdout.take().ok_or("cargo test: no output")?).split(b'\n') {
-        let line = line.map_err(|error| format!("cargo test: {error}"))?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        read_line(&line, &mut counts, &mut skips);
-        failures.read_line(&line);
-    }
+    let transcript = Transcript::create(whole)?;
+    let errors = child.stderr.take();
+    let output = child.stdout.take().ok_or("cargo test: no output")?;
+    std::thread::scope(|scope| {
+        let errors = errors.map(|errors| scope.spawn(|| transcript.read(errors, |_| ())));
+        transcript.read(output, |line| {
+            read_line(line, &mut counts, &mut skips);
+            failures.read_line(line);
+        })?;
+        let read = errors.map(|reader| reader.join());
+        read.unwrap_or(Ok(Ok(()))).map_err(|_| "cargo test: a reader panicked")?
+    })?;
+    println!("all that the tests printed: {}", transcript.path().display());
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
     let logged = std::fs::read_to_string(log).unwrap_or_default();
     // Left over in the temporary folder at worst.

@@ -1,13 +1,12 @@
 //! What this process is allowed, and what the scheduler takes from real-time tasks.
 //! Reads `/proc/self`, `/proc/sys/kernel`, the control groups and debugfs through the source.
 
+use super::resource_limit::LimitPair;
 use super::source::{Source, number};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use std::fmt;
 
 /// Limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,88 +67,6 @@ impl RtBudget {
     }
 }
 
-/// A resource limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "LimitWire", try_from = "LimitWire")]
-pub enum ResourceLimit {
-    /// As much as this.
-    AtMost(u64),
-    /// No limit; `"unlimited"` in JSON.
-    Unlimited,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum LimitWire {
-    Number(u64),
-    Word(Cow<'static, str>),
-}
-
-impl From<ResourceLimit> for LimitWire {
-    fn from(limit: ResourceLimit) -> Self {
-        match limit {
-            ResourceLimit::AtMost(number) => Self::Number(number),
-            ResourceLimit::Unlimited => Self::Word("unlimited".into()),
-        }
-    }
-}
-
-impl TryFrom<LimitWire> for ResourceLimit {
-    type Error = &'static str;
-
-    fn try_from(wire: LimitWire) -> Result<Self, Self::Error> {
-        match wire {
-            LimitWire::Number(number) => Ok(Self::AtMost(number)),
-            LimitWire::Word(word) => Self::of(&word).ok_or("a limit is a number or 'unlimited'"),
-        }
-    }
-}
-
-impl JsonSchema for ResourceLimit {
-    fn schema_name() -> Cow<'static, str> {
-        "Limit".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"oneOf": [{"type": "integer", "minimum": 0}, {"const": "unlimited"}]})
-    }
-}
-
-impl fmt::Display for ResourceLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtMost(number) => write!(f, "{number}"),
-            Self::Unlimited => write!(f, "unlimited"),
-        }
-    }
-}
-
-impl ResourceLimit {
-    fn of(word: &str) -> Option<Self> {
-        match word {
-            "unlimited" => Some(Self::Unlimited),
-            _ => number(word).map(Self::AtMost),
-        }
-    }
-
-    /// Whether this much is within the limit.
-    pub fn allows(self, wanted: u64) -> bool {
-        match self {
-            Self::AtMost(limit) => wanted <= limit,
-            Self::Unlimited => true,
-        }
-    }
-}
-
-/// What counts now, and how far the process may raise it itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LimitPair {
-    /// What counts.
-    pub soft: ResourceLimit,
-    /// How far it can be raised without a capability.
-    pub hard: ResourceLimit,
-}
-
 /// Effective capabilities (capabilities(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
@@ -192,8 +109,8 @@ impl ProcessLimits {
         Self {
             allowed_cpus: field(&status, "Cpus_allowed_list", super::source::cpu_list),
             cpuset_cpus: cpuset(source),
-            memlock_limit_bytes: limit(&limits, "Max locked memory"),
-            rtprio_limit: limit(&limits, "Max realtime priority"),
+            memlock_limit_bytes: LimitPair::of(&limits, "Max locked memory"),
+            rtprio_limit: LimitPair::of(&limits, "Max realtime priority"),
             capabilities: field(&status, "CapEff", capabilities),
             user_namespace: source.parsed("/proc/self/uid_map", |text| {
                 let mut words = text.split_ascii_whitespace();
@@ -237,23 +154,6 @@ fn field<T>(status: &Fact<String>, name: &str, parse: impl FnOnce(&str) -> Optio
         match line.map(|value| parse(value.trim())) {
             Some(Some(value)) => Fact::known(value, origin),
             Some(None) => Fact::unreadable(origin, "not understood"),
-            None => Fact::absent(origin),
-        }
-    })
-}
-
-fn limit(limits: &Fact<String>, name: &str) -> Fact<LimitPair> {
-    limits.clone().and_then(|text, origin| {
-        let origin = format!("{origin} ({name})");
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let pair = line.and_then(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let (soft, hard) =
-                (ResourceLimit::of(words.next()?)?, ResourceLimit::of(words.next()?)?);
-            Some(LimitPair { soft, hard })
-        });
-        match pair {
-            Some(pair) => Fact::known(pair, origin),
             None => Fact::absent(origin),
         }
     })

@@ -17,6 +17,7 @@ mod limits;
 mod memory;
 mod power;
 mod preemption;
+mod resource_limit;
 pub(crate) mod source;
 mod virtualization;
 
@@ -28,12 +29,11 @@ pub use idle::{Idle, IdleState};
 pub use isolation::Isolation;
 pub use kernel::{Kernel, NoHz};
 pub(crate) use kernel::{release, release_numbers};
-pub use limits::{
-    Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
-};
+pub use limits::{Capabilities, FairServer, ProcessLimits, RtBudget, RtThrottling};
 pub use memory::Memory;
 pub use power::{Power, PowerSource};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
+pub use resource_limit::{LimitPair, ResourceLimit};
 pub use virtualization::Virtualization;
 
 use crate::root::Root;

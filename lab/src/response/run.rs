@@ -127,11 +127,13 @@ impl Condition<'_> {
 
     /// Raises all stimuli, or watches while the kernel's timer does.
     fn raise(&self, shared: &Shared<'_>, policy: SchedPolicy) -> Raised {
-        let first_ns = now_ns(ClockId::Monotonic) + LEAD_NS;
+        let lead = || now_ns(ClockId::Monotonic) + LEAD_NS;
         if let Source::Timerfd(timer) = shared.source {
-            return self.watch_timer(shared, (timer, first_ns));
+            return self.watch_timer(shared, (timer, lead()));
         }
         let session = ThreadSession::enter(Some(self.stimulus_cpu), policy);
+        // After the session, which may take longer than the lead.
+        let first_ns = lead();
         let mut raised = Raised { refused: session.refused().to_vec(), ..Raised::default() };
         let mut number = 0;
         for at in 0..self.stimuli {

@@ -23,8 +23,9 @@ const RANDOM_MOST: f64 = 4.3;
 pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     // 100 releases and what is left out before them.
     let length = Span::from_ms(i64::from(100 + COLD_CYCLES));
-    let conditions = [("process", WaitKind::Sleep, "none")];
-    let process = bench.loops(1_000_000, &conditions, (length, COLD_CYCLES))?;
+    let process = [("process", WaitKind::Sleep, "none")];
+    let process = bench.loops(1_000_000, &process, (length, COLD_CYCLES))?;
+    let conditions = [("interval", WaitKind::Sleep, "none")];
     let mut intervals = Vec::new();
     for period_ms in PERIODS_MS {
         let length = bench.share(0.08);

@@ -68,7 +68,12 @@ impl JournalFile {
 
 fn all_of(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    // A part of it would be taken for all that was changed.
+    if bytes.len() as u64 > BYTES_MAX {
+        let why = format!("it has more than {} MiB", BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
     Ok(bytes)
 }
 
@@ -87,5 +92,25 @@ impl TuningStore for JournalFile {
     fn cut(&mut self, length: usize) -> io::Result<()> {
         self.0.set_len(length as u64)?;
         self.0.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Scratch;
+    use super::*;
+
+    #[test]
+    fn a_journal_that_is_too_large_is_not_read_in_part() {
+        let dir = Scratch::new("journal");
+        let mut journal =
+            JournalFile::lock(&dir.path(""), JournalName::SETTINGS).expect("writable");
+        journal.append(b"a\n").expect("writable");
+        assert_eq!(journal.load().expect("readable"), b"a\n");
+        journal.0.set_len(BYTES_MAX + 1).expect("writable");
+        let error = journal.load().expect_err("too large");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        let error = JournalFile::read(&dir.path(""), JournalName::SETTINGS).expect_err("too large");
+        assert!(format!("{error:#}").ends_with("it has more than 16 MiB"), "{error:#}");
     }
 }

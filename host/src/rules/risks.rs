@@ -31,11 +31,11 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("risks.debug_kernel", "CONFIG_PROVE_LOCKING", 8, Judge::One(debug_kernel))
     },
     Rule {
-        why: "In a virtual machine hwlatdetect and osnoise report time that the host took as \
+        why: "In a virtual machine the tracers hwlat and osnoise report time that the host took as \
               hardware latency: it is no system management interrupt.",
-        verified: "the processor's flag 'hypervisor', DMI, the device tree",
+        verified: "the processor's flag 'hypervisor', DMI, the device tree; current_tracer",
         source: "Linux, trace/osnoise-tracer; trace/hwlat_detector",
-        ..rule("risks.hwlat_in_guest", "hwlat", 1, Judge::One(hwlat))
+        ..rule("risks.hwlat_in_guest", "current_tracer", 1, Judge::One(tracer_in_guest))
     },
     Rule {
         why: "The tracers timerlat and osnoise tell what delayed a loop.",
@@ -101,16 +101,19 @@ fn debug_kernel(inputs: &Inputs<'_>) -> Finding {
     }
 }
 
-fn hwlat(inputs: &Inputs<'_>) -> Finding {
+fn tracer_in_guest(inputs: &Inputs<'_>) -> Finding {
     let fact = &inputs.facts.virtualization.virtualization;
     match inputs.is_guest() {
         None => Finding::unknown("whether there is a hypervisor is not known", fact.origin()),
         Some(false) => Finding::good("no hypervisor", fact.origin()),
-        Some(true) => {
+        Some(true) => settled(inputs.value("current_tracer").map(|(tracer, origin)| {
+            if !["hwlat", "osnoise"].contains(&tracer) {
+                return Finding::good(tracer, origin);
+            }
             let name = fact.value().map_or("", String::as_str);
-            Finding::no_effect(format!("virtual machine ({name})"), fact.origin())
+            Finding::no_effect(format!("{tracer}, in a virtual machine ({name})"), origin)
                 .note("Use 'punctual measure noise', which tells steal apart.")
-        }
+        })),
     }
 }
 

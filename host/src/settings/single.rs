@@ -19,6 +19,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("vm.stat_interval", "/proc/sys/vm/stat_interval"),
     ("vm.swappiness", "/proc/sys/vm/swappiness"),
     ("amd_pstate/status", "/sys/devices/system/cpu/amd_pstate/status"),
+    ("current_tracer", "/sys/kernel/tracing/current_tracer"),
     ("cpu_dma_latency", "/dev/cpu_dma_latency"),
     ("default_smp_affinity", "/proc/irq/default_smp_affinity"),
     ("intel_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"),

@@ -81,18 +81,6 @@ impl Place {
                 command.arg("cpu,timer,disk,net").arg("--samples").arg(out.join("samples"));
             }
             1 => {
-                command.args(["measure", "noise", "--duration", "500ms", "--load", "fork"]);
-            }
-            2 => {
-                command.args(["measure", "response", "--duration", "500ms", "--load", "fork"]);
-            }
-            3 => {
-                command.args(["measure", "timer", "--duration", "500ms"]);
-            }
-            4 => {
-                command.args(["measure", "accuracy", "--duration", "500ms"]);
-            }
-            5 => {
                 let tasks = self.dir.path("tasks.toml");
                 let text = "[supervisor]\nname = \"attacked\"\n[[task]]\nname = \"a\"\n\
                             period = \"5ms\"\nregister_within = \"60s\"\n\
@@ -100,10 +88,13 @@ impl Place {
                 fs::write(&tasks, text).expect("writable");
                 command.arg("run").arg(&tasks).args(["--duration", "500ms"]);
             }
-            _ => {
+            2 => {
                 command.args(["soak", "--every", "1s", "--duration", "1s", "--load", "cpu"]);
                 command.arg("--campaign").arg(out.join("c"));
                 return command;
+            }
+            which => {
+                command.args(OTHERS[which - OWN].split(' '));
             }
         }
         command.arg("--json").arg(out.join("result.json"));
@@ -154,8 +145,22 @@ impl Place {
     }
 }
 
-/// The commands of [`Place::command`].
-pub(super) const COMMANDS: usize = 7;
+/// The commands of [`Place::command`] that name files of their own.
+const OWN: usize = 3;
+/// The others.
+const OTHERS: [&str; 9] = [
+    "measure noise --duration 500ms --load fork",
+    "measure response --duration 500ms --load fork",
+    "measure timer --duration 500ms",
+    "measure accuracy --duration 500ms",
+    "measure saturation --duration 500ms",
+    "measure work --duration 500ms --load fork",
+    "measure wait --duration 500ms",
+    "measure executive --duration 500ms",
+    "respond udp:127.0.0.1:0 --duration 500ms",
+];
+/// All of them.
+pub(super) const COMMANDS: usize = OWN + OTHERS.len();
 
 /// How a run comes to its end.
 #[derive(Clone, Copy, Debug)]

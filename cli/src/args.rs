@@ -22,7 +22,9 @@ pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 pub(crate) use run::{RunArgs, TaskCommand, TaskExecArgs};
-pub(crate) use sched::{SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs};
+pub(crate) use sched::{
+    IsolateArgs, SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs,
+};
 pub(crate) use tune::{
     StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs,
     TuneStateArgs, TuneVerifyArgs,

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
-    ManArgs, ReportPageArgs, RunArgs, SchedCommand, TaskCommand, TuneCommand,
+    IsolateArgs, ManArgs, ReportPageArgs, RunArgs, SchedCommand, TaskCommand, TuneCommand,
 };
 use crate::command::check::CheckArgs;
 use crate::command::impact::args::Impact;
@@ -91,6 +91,20 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SchedCommand,
     },
+    /// Keep CPUs for a command as long as it runs, without a reboot; all is put back at its end
+    ///
+    /// Makes a control group with these CPUs (version 2: an isolated partition; version 1: one
+    /// cpuset for the command and one for all others), moves interrupts, kernel work, timers and
+    /// watchdogs away from them and forbids their deep idle states. What the kernel refuses is
+    /// named. The command may take real-time priorities and lock its memory, as any user. Whatever
+    /// ends it, the settings are put back; where this program is killed, the command ends with it
+    /// and 'punctual tune revert', or the next 'punctual isolate', puts them back. A signal to end
+    /// is passed on to the command; a second one kills it. The exit status is that of the command.
+    /// Needs root.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual isolate --cpus 3 --fifo 80 --user $USER -- ./servo\n\
+                       \x20 sudo punctual isolate --cpus 2-3 -- punctual check --cpu 2")]
+    Isolate(IsolateArgs),
     /// Find settings of this machine that make loops late, or that do nothing; plan better ones
     Tune {
         #[command(subcommand)]

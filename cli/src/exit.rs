@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Fine,
     /// A limit or claim failed.
     Failed,
+    /// A command that was run ended with this status; 128 and the signal where one ended it.
+    Status(u8),
 }
 
 impl Exit {

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     match done {
         Ok(Exit::Fine) => ended(punctual_os::signal::stop_signal()),
         Ok(Exit::Failed) => ExitCode::from(1),
+        Ok(Exit::Status(status)) => ExitCode::from(status),
         Err(why) => {
             output::message(&format!("{why:#}"));
             ExitCode::from(2)
@@ -69,6 +70,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Run(args) => command::run::run(&args),
         Command::Task { command } => command::task::run(&command),
         Command::Sched { command } => command::sched::run(&command),
+        Command::Isolate(args) => command::isolate::run(&args),
         Command::Tune { command } => command::tune::run(&command),
         Command::Analyse(args) => command::analyse::run(&args),
         Command::Report(args) => command::report::run(&args),

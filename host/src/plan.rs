@@ -10,11 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod loader;
+mod partition;
 mod presets;
 
 use presets::{BootRow, PRESETS};
 
 pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
+pub use partition::CpuPartition;
 
 /// One change, with what it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +60,18 @@ pub struct TuningPlan {
 /// Rules whose changes nobody gets who did not name the setting.
 const DANGEROUS: [&str; 1] = ["watchdogs.machine_check"];
 
+/// Rules whose settings keep interrupts, work, timers of others and deep idle states away from
+/// CPUs, and cost the other CPUs nothing else.
+const ISOLATION: [&str; 7] = [
+    "idle.resume_latency",
+    "interrupts.default",
+    "interrupts.placement",
+    "interrupts.workqueue",
+    "interrupts.writeback",
+    "scheduler.timer_migration",
+    "watchdogs.cpumask",
+];
+
 impl TuningPlan {
     /// The changes that the verdicts ask for, and those of the workload. `root` gives the values
     /// that files have now.
@@ -92,6 +106,15 @@ impl TuningPlan {
         self.runtime.retain(|step| wanted(&step.knob));
         self.boot.retain(|step| wanted(&step.knob));
         self.by_hand.retain(|by_hand| wanted(&by_hand.knob));
+    }
+
+    /// Leaves only what keeps CPUs for a command while the machine runs, groups left out
+    /// ([`CpuPartition`]).
+    pub fn keep_isolation(&mut self) {
+        let wanted = |step: &PlanStep| ISOLATION.contains(&step.id.as_str());
+        self.runtime.retain(wanted);
+        self.boot.clear();
+        self.by_hand.clear();
     }
 
     /// Leaves out what takes diagnostics of the hardware away: such a change has to be named.

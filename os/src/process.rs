@@ -60,6 +60,22 @@ pub fn ends_with_parent() -> Result<bool, Errno> {
     Errno::check(result.into()).map(|_| signal == libc::SIGKILL)
 }
 
+/// `setrlimit(RLIMIT_RTPRIO, 99)`, `setrlimit(RLIMIT_MEMLOCK, RLIM_INFINITY)`: what this process
+/// becomes may take any real-time priority and lock its memory, whoever its user is then.
+///
+/// Errors: `EPERM` beyond the hard limits without CAP_SYS_RESOURCE.
+///
+/// # Real-time: setup only
+pub fn allow_real_time() -> Result<(), Errno> {
+    let all = [(libc::RLIMIT_RTPRIO, 99), (libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY)];
+    for (what, most) in all {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: `limit` is initialised and outlives the call.
+        Errno::check(unsafe { libc::setrlimit(what, &raw const limit) }.into())?;
+    }
+    Ok(())
+}
+
 /// `alarm(seconds)`: SIGALRM, which ends a process that does not handle it, after so many seconds;
 /// 0 cancels it. Survives execve(2). Gives what was left of the one before, 0 for none.
 ///

@@ -1,9 +1,10 @@
-//! Arguments of `punctual sched`. Parses and validates; does nothing.
+//! Arguments of `punctual sched` and `punctual isolate`. Parses and validates; does nothing.
 
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
+use super::StateArgs;
 use crate::parse;
 
 /// `punctual sched`.
@@ -100,6 +101,29 @@ pub(crate) struct SchedRunArgs {
     /// Run the command as this user, with the groups of that user; needs root
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    /// The file of a control group's members, and the process that has to live as long: what
+    /// 'punctual isolate' says
+    #[arg(long, hide = true, num_args = 2, value_names = ["FILE", "PID"])]
+    pub(crate) isolated: Option<Vec<String>>,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `punctual isolate`.
+#[derive(Debug, Args)]
+pub(crate) struct IsolateArgs {
+    /// The CPUs to keep for the command, as the kernel lists them: 3, 2-3,7
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: String,
+    /// SCHED_FIFO with this priority, 1 to 99: runs until it waits
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub(crate) fifo: Option<u8>,
+    /// Run the command as this user, with the groups of that user
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

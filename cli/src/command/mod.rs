@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod impact;
+pub(crate) mod isolate;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod measure;

@@ -1,4 +1,4 @@
-//! The journal of `punctual tune`: a file that is locked, added to and synced.
+//! The journals of `punctual tune` and `isolate`: a file that is locked, added to and synced.
 //!
 //! It has one place and is never replaced: what it says must be on the disk before a setting is
 //! changed.
@@ -21,6 +21,8 @@ pub(crate) struct JournalName(&'static str);
 impl JournalName {
     /// Of settings of the running machine.
     pub(crate) const SETTINGS: Self = Self("tune.journal");
+    /// Of what `punctual isolate` changes while its command runs.
+    pub(crate) const ISOLATION: Self = Self("isolate.journal");
     /// Of files of the boot loader.
     pub(crate) const BOOT: Self = Self("boot.journal");
 }
@@ -43,7 +45,10 @@ impl JournalFile {
         if !lock::try_exclusive(file.as_raw_fd())
             .map_err(|why| io::Error::from_raw_os_error(why.0))?
         {
-            bail!("another 'punctual tune' is changing settings; wait until it has ended");
+            bail!(
+                "another 'punctual tune' or 'punctual isolate' is changing settings; wait until it \
+                 has ended"
+            );
         }
         // Its name, where it is new.
         dir.sync();

@@ -21,7 +21,7 @@ mod resource_limit;
 pub(crate) mod source;
 mod virtualization;
 
-pub(crate) use cgroup::{is_group_of_interest, is_root_mount};
+pub(crate) use cgroup::{Cgroups, is_group_of_interest, is_root_mount};
 pub use clock::ClockSources;
 pub use cpu::{Cpu, Topology};
 pub use frequency::{Frequency, FrequencyRange};

@@ -4,10 +4,20 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::group;
 use super::text::{active, says};
 
 /// The most that is read of a setting.
 const TEXT_MAX: u64 = 64 * 1024;
+
+/// The file of a group's controllers: it takes `+cpuset` and `-cpuset`, and shows all that are on.
+const CONTROLLERS: &str = "/cgroup.subtree_control";
+
+/// The words that take away what a text has and the one before it had not.
+fn removed<'a>(now: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
+    let was = |word: &str| before.split_whitespace().any(|other| other == word);
+    now.split_whitespace().filter(move |word| !was(word)).map(|word| format!("-{word}"))
+}
 
 /// Files that hold settings, by the paths that they have on a machine.
 pub trait KnobFiles {
@@ -59,7 +69,14 @@ impl MachineFiles {
     fn place(&self, path: &str) -> io::Result<PathBuf> {
         let Some(tree) = &self.tree else { return Ok(PathBuf::from(path)) };
         let tree = fs::canonicalize(tree)?;
-        let place = fs::canonicalize(tree.join(path.trim_start_matches('/')))?;
+        let place = tree.join(path.trim_start_matches('/'));
+        let place = match place.file_name() {
+            // It may have to be made first.
+            Some(name) if group::is_group(path) => {
+                fs::canonicalize(place.parent().unwrap_or(&tree))?.join(name)
+            }
+            _ => fs::canonicalize(place)?,
+        };
         match place.starts_with(&tree) {
             true => Ok(place),
             false => Err(io::Error::other("a link leaves the directory")),
@@ -76,21 +93,45 @@ impl MachineFiles {
 
 impl KnobFiles for MachineFiles {
     fn read(&self, path: &str) -> io::Result<String> {
+        if group::is_group(path) {
+            return self.place(path).map(|place| group::read(&place));
+        }
         let mut text = String::new();
         File::open(self.place(path)?)?.take(TEXT_MAX).read_to_string(&mut text)?;
         Ok(text)
     }
 
     fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        if group::is_group(path) {
+            return group::write(&self.place(path)?, value);
+        }
         // The kernel shows a value with a line end; a plain file keeps what it gets.
         let line = if self.tree.is_some() { format!("{value}\n") } else { value.to_owned() };
         self.put(path, &line)
     }
 
     fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
+        if group::is_group(path) {
+            return self.write(path, text);
+        }
+        if path.ends_with(CONTROLLERS) {
+            return removed(&self.read(path)?, text).try_for_each(|word| self.put(path, &word));
+        }
         match self.tree {
             Some(_) => self.put(path, text),
             None => self.put(path, active(text)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_to_a_list_of_controllers_is_taken_away() {
+        let all: Vec<String> = removed("cpuset cpu io\n", "cpu\n").collect();
+        assert_eq!(all, ["-cpuset", "-io"]);
+        assert!(says("cpuset cpu\n", "+cpuset") && !says("cpu\n", "+cpuset"));
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::KnobFiles;
+use super::group;
 use super::journal::{self, JournalEntry, JournalError, TuningJournal, TuningStore};
 use super::text::active;
 
@@ -59,7 +60,12 @@ pub fn revert(
     let journal = TuningJournal::load(store)?;
     let mut open = false;
     if journal.boot == boot {
-        for entry in journal.entries.into_iter().rev() {
+        let groups = journal.entries.iter().map(|entry| &entry.path);
+        let groups: Vec<String> = groups.filter(|path| group::is_group(path)).cloned().collect();
+        // What was written in a group that was made goes with it.
+        let inside =
+            |path: &str| groups.iter().any(|group| path.starts_with(group) && path != group);
+        for entry in journal.entries.into_iter().rev().filter(|entry| !inside(&entry.path)) {
             let outcome = one(&entry, files);
             if let RevertOutcome::Differs { now } = &outcome {
                 // What is there now is this program's: the next try may put it back.

@@ -8,6 +8,9 @@ use std::rc::Rc;
 use super::*;
 
 const BOOT: &str = "boot-1";
+/// A group, and a setting in it.
+const GROUP: &str = "/sys/fs/cgroup/punctual.isolated/";
+const INSIDE: &str = "/sys/fs/cgroup/punctual.isolated/cpuset.cpus";
 
 /// What is wrong with a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,27 +54,26 @@ fn killed() -> io::Error {
 impl FakeMachine {
     fn new() -> Self {
         let machine = Self::default();
-        for (path, text) in [
+        let texts = [
             ("/proc/sys/vm/swappiness", "60\n"),
             ("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
             ("/sys/devices/virtual/workqueue/cpumask", "ff\n"),
             ("/proc/irq/9/smp_affinity_list", "0-7\n"),
-        ] {
-            machine.texts.borrow_mut().insert(path.to_owned(), text.to_owned());
-        }
+            (GROUP, "none\n"),
+        ];
+        machine.texts.borrow_mut().extend(texts.map(|(path, text)| (path.into(), text.into())));
         machine
     }
 
     fn wanted() -> Vec<WantedValue> {
-        let value = |path: &str, value: &str| WantedValue {
-            path: path.to_owned(),
-            value: value.to_owned(),
-        };
+        let value = |path: &str, to: &str| WantedValue { path: path.into(), value: to.into() };
         vec![
             value("/proc/sys/vm/swappiness", "10"),
             value("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
             value("/sys/devices/virtual/workqueue/cpumask", "0f"),
             value("/proc/irq/9/smp_affinity_list", "0-3"),
+            value(GROUP, "made"),
+            value(INSIDE, "3"),
         ]
     }
 
@@ -130,6 +132,7 @@ impl KnobFiles for FakeMachine {
         if !alive {
             return Err(killed());
         }
+        assert!(path != INSIDE || !value.is_empty(), "it goes with its group");
         let fault = self.faults.borrow().get(path).copied();
         let mut texts = self.texts.borrow_mut();
         let text = texts.get_mut(path).ok_or(io::ErrorKind::NotFound)?;
@@ -146,6 +149,11 @@ impl KnobFiles for FakeMachine {
         } else {
             format!("{wanted}\n")
         };
+        match (path, value) {
+            (GROUP, "made") => drop(texts.insert(INSIDE.to_owned(), "\n".to_owned())),
+            (GROUP, _) => drop(texts.remove(INSIDE)),
+            _ => {}
+        }
         match (fault, kill) {
             (Some(Fault::TakenAndErrno(errno)), _) => Err(io::Error::from_raw_os_error(errno)),
             (_, Some(_)) => Err(killed()),
@@ -382,9 +390,11 @@ fn a_reboot_and_an_unplugged_cpu_leave_nothing_to_put_back() {
     assert!(machine.disk.borrow().is_empty());
     let machine = FakeMachine::new();
     machine.apply().1.unwrap();
-    machine.texts.borrow_mut().remove("/proc/irq/9/smp_affinity_list");
+    let irq = "/proc/irq/9/smp_affinity_list";
+    machine.texts.borrow_mut().remove(irq);
     let (steps, done) = machine.revert();
     done.unwrap();
-    assert!(matches!(steps[0].outcome, RevertOutcome::Gone), "{steps:?}");
+    let is_gone = |step: &RevertedStep| matches!(step.outcome, RevertOutcome::Gone);
+    assert!(steps.iter().all(|step| is_gone(step) == (step.entry.path == irq)), "{steps:?}");
     assert!(machine.disk.borrow().is_empty());
 }

@@ -7,13 +7,17 @@ pub fn active(text: &str) -> &str {
     between('[', ']').or_else(|| between('(', ')')).unwrap_or(text)
 }
 
-/// Whether a text says what was written: the same, or the same mask in other digits.
+/// Whether a text says what was written: the same, the same mask in other digits, or a list that
+/// has what was added to it.
 pub(super) fn says(text: &str, value: &str) -> bool {
     let mask = |text: &str| {
         let digits: String = text.chars().filter(|c| *c != ',').collect();
         let is_mask = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
         is_mask.then(|| digits.trim_start_matches('0').to_ascii_lowercase())
     };
+    if let Some(controller) = value.strip_prefix('+') {
+        return text.split_whitespace().any(|word| word == controller);
+    }
     let text = active(text);
     text == value || mask(text).is_some_and(|text| Some(text) == mask(value))
 }

@@ -31,7 +31,8 @@ for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
 ";
 
 /// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
-/// that a plan may change.
+/// that a plan may change, `groups` the control groups; `killed` ends `punctual isolate` in the
+/// middle; /tmp/inside, isolated, shows where it runs.
 pub(crate) const FUNCTIONS: &str = "step() {
   name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
 }
@@ -45,6 +46,21 @@ snapshot() {
     [ -f $file ] && [ -r $file ] && echo $file $(cat $file 2>&1)
   done
 }
+groups() { ls -d /sys/fs/cgroup/punctual* 2>/dev/null; cat /sys/fs/cgroup/cgroup.subtree_control; }
+killed() {
+  punctual isolate --cpus 1 -- sleep 60 &
+  for second in $(seq 60); do [ -d /sys/fs/cgroup/punctual.isolated ] && break; sleep 1; done
+  sleep 2; kill -9 $!; wait $!; punctual tune revert
+}
+cat >/tmp/inside <<'END'
+#!/bin/sh
+cat /proc/self/cgroup
+grep Cpus_allowed_list /proc/self/status
+cat /sys/fs/cgroup/punctual.isolated/cpuset.cpus.partition
+cut -d' ' -f40 /proc/self/stat
+exit 7
+END
+chmod +x /tmp/inside
 ";
 
 /// A guest to be started.

@@ -64,6 +64,10 @@ step check punctual check --duration 2s --results /root/results
 step noise punctual measure noise --threshold 100us --duration 1s
 step spin punctual measure periodic --wait spin --phase 50us --duration 1s --cpu 1
 step before snapshot
+step groups groups
+step isolate punctual isolate --cpus 1 --fifo 40 -- /tmp/inside
+step killed killed
+step left groups
 step rules punctual tune check
 step runtime punctual tune apply
 step effect punctual tune verify
@@ -86,7 +90,21 @@ fn checked(consoles: &[Console]) -> Result<(), String> {
         console.ok(step)?;
     }
     has("tune check", console.ok("rules")?, "isolcpus")?;
+    isolated(console)?;
     applied(console)
+}
+
+/// That a command had its CPU in a partition of its own, and that nothing is left of it.
+fn isolated(console: &Console) -> Result<(), String> {
+    let (code, inside) = console.step("isolate")?;
+    if code != 7 {
+        return Err(format!("isolate exited with {code} instead of the command's 7: {inside}"));
+    }
+    for word in ["0::/punctual.isolated\n", "Cpus_allowed_list:\t1\n", "\nisolated\n", "\n40\n"] {
+        has("isolate", inside, word)?;
+    }
+    has("revert after a kill", console.ok("killed")?, "/punctual.isolated/: none\n")?;
+    same("control groups before and after", console.ok("groups")?, console.ok("left")?)
 }
 
 /// That settings of the running kernel were changed, are in effect, and were put back.
@@ -206,6 +224,10 @@ cmdline() {
 }
 step files files
 step before snapshot
+step groups groups
+step isolate punctual isolate --cpus 1 --fifo 40 -- /tmp/inside
+step killed killed
+step left groups
 step runtime punctual tune apply --cpus 1 --for servo
 step effect punctual tune verify --cpus 1 --for servo
 step back punctual tune revert
@@ -240,6 +262,7 @@ const PLANNED: [&str; 3] = ["isolcpus=domain,managed_irq,1", "irqaffinity=0", "r
 
 fn tuned(consoles: &[Console]) -> Result<(), String> {
     let [first, second, third] = consoles else { return Err("not three boots".to_owned()) };
+    isolated(first)?;
     applied(first)?;
     has("apply --boot", first.step("apply")?.1, "ran /usr/sbin/update-grub")?;
     has("the second apply", first.step("again")?.1, "rcu_nocbs=1 already")?;

@@ -2,24 +2,35 @@
 //! replaced by the command.
 
 use std::ffi::CString;
+use std::fs;
 use std::io::Error as IoError;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use punctual_os::credentials::become_user;
+use punctual_os::process;
 use punctual_os::user::{self, GROUPS_MAX};
 
 use super::request::Request;
 use crate::args::SchedRunArgs;
 use crate::exit::Exit;
-use crate::format;
+use crate::{format, output};
 
 /// Runs the subcommand; returns only where the command could not be run.
 pub(super) fn run(args: &SchedRunArgs) -> Result<Exit> {
     let (program, rest) = args.command.split_first().context("no command")?;
+    let isolated = args.isolated.as_deref().map(Membership::of).transpose()?;
+    if let Some(Membership { members, .. }) = &isolated {
+        // First: it decides which CPUs there are.
+        fs::write(members, "0").with_context(|| format!("cannot join {members}"))?;
+        if let Err(errno) = process::allow_real_time() {
+            let why = IoError::from_raw_os_error(errno.0);
+            output::message(&format!("the limits of real-time threads stay as they are: {why}"));
+        }
+    }
     let request = Request::of(&args.sched)?;
-    // Looked up before anything changes.
+    // Looked up before anything else changes.
     let user = args.user.as_deref().map(Account::of).transpose()?;
     request.give(0)?;
     if let Some(Account { uid, gid, groups }) = user {
@@ -28,8 +39,28 @@ pub(super) fn run(args: &SchedRunArgs) -> Result<Exit> {
             anyhow!("cannot become the user {}: {why}", args.user.as_deref().unwrap_or_default())
         })?;
     }
+    if let Some(Membership { parent, .. }) = isolated {
+        // Last: a change of the user drops the tie.
+        process::end_with_parent().map_err(|errno| IoError::from_raw_os_error(errno.0))?;
+        if process::parent() != parent {
+            bail!("'punctual isolate' has ended");
+        }
+    }
     let why = Command::new(program).args(rest).exec();
     bail!("cannot run {}: {why}", format::plain(&program.to_string_lossy()))
+}
+
+/// The group that the command is to be in, and who made it: with that process it ends.
+struct Membership {
+    members: String,
+    parent: i32,
+}
+
+impl Membership {
+    fn of(words: &[String]) -> Result<Self> {
+        let [members, parent] = words else { bail!("--isolated takes FILE PID") };
+        Ok(Self { members: members.clone(), parent: parent.parse().context("--isolated")? })
+    }
 }
 
 /// A user with all groups.

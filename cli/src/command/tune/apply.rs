@@ -46,7 +46,7 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
     }
     let rest = [
         (!args.boot && !plan.boot.is_empty()).then_some("boot parameters (--boot)"),
-        printed.partition().map(|_| "an isolated partition"),
+        printed.partition().map(|_| "an isolated partition (punctual isolate)"),
         (!plan.by_hand.is_empty()).then_some("what is left to a person"),
     ];
     let rest: Vec<&str> = rest.into_iter().flatten().collect();
@@ -57,9 +57,13 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
     Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })
 }
 
-fn words(step: &AppliedStep) -> String {
+/// What became of a setting, as a line.
+pub(in crate::command) fn words(step: &AppliedStep) -> String {
     let WantedValue { path, value } = &step.wanted;
     match &step.outcome {
+        StepOutcome::Refused(why) if path.ends_with('/') => {
+            format!("the control group {path} cannot be made: {why}")
+        }
         StepOutcome::Applied => format!("{path}: {value}"),
         StepOutcome::Already => format!("{path}: {value} already"),
         StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),

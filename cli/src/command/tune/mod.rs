@@ -3,12 +3,12 @@
 //!
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
-mod apply;
+pub(super) mod apply;
 mod boot;
 mod check;
 pub(crate) mod formats;
 mod plan;
-mod revert;
+pub(super) mod revert;
 mod verify;
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {
 }
 
 /// Shows a line at once. Nobody may be reading any more: what is being done goes on.
-fn show(line: impl AsRef<str>) {
+pub(super) fn show(line: impl AsRef<str>) {
     let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
 }
 
@@ -46,26 +46,26 @@ fn show(line: impl AsRef<str>) {
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The settings of this machine, or of a captured one.
-fn files_of(args: &RootArgs) -> MachineFiles {
+pub(super) fn files_of(args: &RootArgs) -> MachineFiles {
     args.root.as_deref().map_or_else(MachineFiles::live, MachineFiles::below)
 }
 
 /// The boot whose settings a journal is about; a captured machine has one for ever.
-fn boot_of(root: &Root) -> String {
+pub(super) fn boot_of(root: &Root) -> String {
     identity::boot(root).value().cloned().unwrap_or_else(|| "unknown boot".to_owned())
 }
 
 /// A machine with the CPUs that are tuned.
-struct Machine {
-    root: Root,
-    facts: MachineFacts,
-    settings: KernelSettings,
-    scope: CpuScope,
+pub(super) struct Machine {
+    pub(super) root: Root,
+    pub(super) facts: MachineFacts,
+    pub(super) settings: KernelSettings,
+    pub(super) scope: CpuScope,
     workload: Option<Workload>,
 }
 
 impl Machine {
-    fn read(args: &TuneScopeArgs) -> Result<Self> {
+    pub(super) fn read(args: &TuneScopeArgs) -> Result<Self> {
         let root = super::root(args.root.root.as_deref())?;
         let facts = MachineFacts::collect(&root);
         let requested = args.cpus.as_deref().map(|text| {
@@ -77,7 +77,7 @@ impl Machine {
     }
 
     /// That CPUs which were named leave one for the other tasks.
-    fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
+    pub(super) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
         let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
             bail!(
@@ -89,7 +89,7 @@ impl Machine {
     }
 
     /// What would be changed; of all that, only these settings where some are named.
-    fn plan(&self, only: &[String]) -> Result<TuningPlan> {
+    pub(super) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
         let inputs = self.inputs();
         let verdicts = rules::judge(&inputs);
         let known = |name: &&String| verdicts.iter().any(|of| of.knob == **name);

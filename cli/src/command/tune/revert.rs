@@ -11,40 +11,53 @@ use crate::args::TuneStateArgs;
 use crate::exit::Exit;
 use crate::output::{JournalFile, JournalName};
 
+/// The journals of settings of the running machine.
+const JOURNALS: [JournalName; 2] = [JournalName::ISOLATION, JournalName::SETTINGS];
+
 /// Runs `revert`.
 pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {
-    let settings = JournalFile::read(&args.state.state, JournalName::SETTINGS)?;
     let at_boot = !boot::journal(&args.state)?.entries.is_empty();
-    if settings.is_none_or(|bytes| bytes.is_empty()) && !at_boot {
+    let mut journals = Vec::new();
+    for name in JOURNALS {
+        let bytes = JournalFile::read(&args.state.state, name)?;
+        if bytes.is_some_and(|bytes| !bytes.is_empty()) {
+            journals.push(JournalFile::lock(&args.state.state, name)?);
+        }
+    }
+    if journals.is_empty() && !at_boot {
         show("nothing is applied");
         return Ok(Exit::Fine);
     }
-    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
     let root = super::super::root(args.root.root.as_deref())?;
     let (mut restored, mut left) = (0, 0);
     if at_boot {
+        // One change of settings at a time, that of the boot included.
+        let _exclusive = match journals.is_empty() {
+            true => Some(JournalFile::lock(&args.state.state, JournalName::SETTINGS)?),
+            false => None,
+        };
         let outcome = boot::revert(&root, &args.root, &args.state)?;
         (restored, left) = (outcome.done, outcome.failed);
     }
     let this = boot_of(&root);
-    if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
-        show("the machine was restarted since: its settings are those of the boot");
-    }
-    tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
-        match step.outcome {
-            RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
-            _ => left += 1,
+    for mut journal in journals {
+        if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
+            show("the machine was restarted since: its settings are those of the boot");
         }
-        show(words(&step.entry, &step.outcome));
-    })?;
+        tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
+            match step.outcome {
+                RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
+                _ => left += 1,
+            }
+            show(words(&step.entry, &step.outcome));
+        })?;
+    }
     show(format!("{restored} settings are as before, {left} are not"));
     Ok(if left == 0 { Exit::Fine } else { Exit::Failed })
 }
 
 /// Runs `status`.
 pub(crate) fn status(args: &TuneStateArgs) -> Result<Exit> {
-    let bytes = JournalFile::read(&args.state.state, JournalName::SETTINGS)?.unwrap_or_default();
-    let journal = TuningJournal::parse(&bytes)?;
     let root = super::super::root(args.root.root.as_deref())?;
     let at_boot = boot::journal(&args.state)?.entries;
     if !at_boot.is_empty() {
@@ -52,15 +65,20 @@ pub(crate) fn status(args: &TuneStateArgs) -> Result<Exit> {
         let now = settings.command_line.value();
         at_boot.iter().for_each(|entry| show(boot::standing(entry, &args.root, now)));
     }
-    if journal.entries.is_empty() && at_boot.is_empty() {
-        show("nothing is applied");
-    } else if earlier_boot(&journal, &boot_of(&root)) {
-        show("the machine was restarted since: nothing of the journal is in effect");
-    } else {
-        let files = files_of(&args.root);
-        for entry in &journal.entries {
-            show(standing(entry, &files));
+    let mut nothing = at_boot.is_empty();
+    for name in JOURNALS {
+        let bytes = JournalFile::read(&args.state.state, name)?.unwrap_or_default();
+        let journal = TuningJournal::parse(&bytes)?;
+        nothing &= journal.entries.is_empty();
+        if earlier_boot(&journal, &boot_of(&root)) {
+            show("the machine was restarted since: nothing of the journal is in effect");
+            continue;
         }
+        let files = files_of(&args.root);
+        journal.entries.iter().for_each(|entry| show(standing(entry, &files)));
+    }
+    if nothing {
+        show("nothing is applied");
     }
     Ok(Exit::Fine)
 }
@@ -83,7 +101,8 @@ pub(super) fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
     }
 }
 
-fn words(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
+/// What became of a setting, as a line.
+pub(in crate::command) fn words(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
     let (path, old) = (&entry.path, active(&entry.old));
     match outcome {
         RevertOutcome::Restored => format!("{path}: {old}"),

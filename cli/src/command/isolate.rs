@@ -1,0 +1,220 @@
+//! `punctual isolate -- CMD…`: CPUs kept for a command as long as it runs.
+//!
+//! Changes what the plan of `tune` changes for these CPUs, and makes a control group, journal
+//! first; `sched run` starts the command in it. Waits for the command, then puts all back.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use punctual_host::plan::{CpuPartition, TuningPlan};
+use punctual_host::rules::KnobChange;
+use punctual_lab::tuning::{
+    self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,
+};
+use punctual_os::affinity::CpuMask;
+use punctual_os::process::{self, EndSignal};
+use punctual_os::signal;
+
+use super::tune::{Machine, apply, boot_of, revert};
+use crate::args::{IsolateArgs, RootArgs, TuneScopeArgs};
+use crate::exit::Exit;
+use crate::output::{self, JournalFile, JournalName};
+
+/// How often a signal that is to be passed on is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
+    signal::catch_stop().map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
+    // Whatever is requested, what was changed is put back.
+    let _hold = signal::Hold::begin();
+    let mut journal = JournalFile::lock(&args.state.state, JournalName::ISOLATION)?;
+    let scope =
+        TuneScopeArgs { cpus: Some(args.cpus.clone()), workload: None, root: RootArgs::default() };
+    let boot = boot_of(&super::root(None)?);
+    if put_back(&mut journal, &boot)? > 0 {
+        bail!("what an earlier 'punctual isolate' left cannot be put back: punctual tune status");
+    }
+    let machine = Machine::read(&scope)?;
+    machine.leaves_cpus(&scope)?;
+    let (cpus, online) = (&machine.scope.cpus, machine.facts.cpu.online_cpus.value());
+    let others = online.map(|online| online.difference(cpus)).unwrap_or_default();
+    let partition = CpuPartition::of(&machine.root, (cpus, &others), machine.settings.release)
+        .map_err(anyhow::Error::msg)?;
+    are_free(&partition)?;
+    let mut plan = machine.plan(&[])?;
+    plan.keep_isolation();
+    let ended = match isolate(&partition, &plan, &mut journal, &boot) {
+        Ok(()) => {
+            leave(&partition, &machine);
+            command(args, &partition)
+        }
+        Err(why) => Err(why),
+    };
+    if let Some(lost) = ended.is_ok().then(|| lost(&partition)).flatten() {
+        output::message(&format!("the partition was lost meanwhile: {lost}"));
+    }
+    let left = put_back(&mut journal, &boot)?;
+    let status = ended?;
+    if left > 0 {
+        bail!("{left} settings are not as before: punctual tune status");
+    }
+    Ok(Exit::Status(code(status)))
+}
+
+/// That nobody else has groups of these names.
+fn are_free(partition: &CpuPartition) -> Result<()> {
+    let groups = partition.settings.iter().filter(|(path, _)| path.ends_with('/'));
+    for (group, _) in groups {
+        if Path::new(group).exists() {
+            bail!(
+                "{group} is there already and is not in the journal; if no process uses it: \
+                 sudo rmdir {group}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Makes the groups and changes the settings. Of the groups all must be had, of the others what
+/// the kernel gives.
+fn isolate(
+    partition: &CpuPartition,
+    plan: &TuningPlan,
+    journal: &mut JournalFile,
+    boot: &str,
+) -> Result<()> {
+    let value = |path: &str, value: &str| WantedValue { path: path.into(), value: value.into() };
+    let groups: Vec<WantedValue> =
+        partition.settings.iter().map(|(path, text)| value(path, text)).collect();
+    let settings: Vec<WantedValue> = plan
+        .runtime
+        .iter()
+        .filter_map(|step| match &step.change {
+            KnobChange::Write { path, value: text } => Some(value(path, text)),
+            _ => None,
+        })
+        .collect();
+    let mut files = MachineFiles::live();
+    let mut refused = None;
+    for group in groups {
+        tuning::apply(&[group], &mut files, journal, boot, |step| {
+            if !matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already) {
+                refused = Some(apply::words(&step));
+            }
+        })?;
+        if let Some(refused) = refused {
+            bail!("the CPUs cannot be isolated: {refused}");
+        }
+    }
+    let (mut changed, mut kept) = (0, 0);
+    tuning::apply(&settings, &mut files, journal, boot, |step| match step.outcome {
+        StepOutcome::Applied => changed += 1,
+        StepOutcome::Already => {}
+        _ => {
+            kept += 1;
+            output::message(&apply::words(&step));
+        }
+    })?;
+    let group = &partition.group;
+    output::message(&format!("{group} made, {changed} settings changed, {kept} refused"));
+    Ok(())
+}
+
+/// Moves everybody else away, where a partition does not do that.
+fn leave(partition: &CpuPartition, machine: &Machine) {
+    let Some(others) = &partition.others else { return };
+    let mut all = CpuMask::EMPTY;
+    let online = machine.facts.cpu.online_cpus.value();
+    online.into_iter().flat_map(|online| online.iter()).for_each(|cpu| all.insert(cpu));
+    let done = move_threads(Path::new(&partition.above), Path::new(others), &all);
+    output::message(&format!(
+        "{} threads moved to the other CPUs; not moved: {} that are pinned, {} of the kernel",
+        done.moved, done.pinned, done.bound
+    ));
+}
+
+/// Runs the command in its group, and waits for its end.
+fn command(args: &IsolateArgs, partition: &CpuPartition) -> Result<ExitStatus> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(own);
+    command.args(["sched", "run", "--cpu", &args.cpus, "--isolated"]);
+    command.arg(format!("{}cgroup.procs", partition.group)).arg(std::process::id().to_string());
+    if let Some(priority) = args.fifo {
+        command.args(["--fifo", &priority.to_string()]);
+    }
+    if let Some(user) = &args.user {
+        command.args(["--user", user]);
+    }
+    let child = command.arg("--").args(&args.command).spawn();
+    wait(child.context("cannot start the command")?)
+}
+
+/// Waits, and passes on the signals that request an end.
+fn wait(mut child: Child) -> Result<ExitStatus> {
+    let pid = i32::try_from(child.id()).context("the number of a process")?;
+    let (over, ended) = channel();
+    let waiter = thread::spawn(move || over.send(child.wait()));
+    let (mut passed_on, mut killed) = (false, false);
+    let status = loop {
+        match ended.recv_timeout(LOOK) {
+            Ok(status) => break status,
+            Err(RecvTimeoutError::Disconnected) => bail!("no thread waits for the command"),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(how) = signal::stop_signal().and_then(to_pass_on).filter(|_| !passed_on) {
+            passed_on = true;
+            // It may have ended meanwhile.
+            let _ended = process::end(pid, how);
+        }
+        if signal::hurry_flag().load(Ordering::Relaxed) && !killed {
+            killed = true;
+            let _ended = process::end(pid, EndSignal::Kill);
+        }
+    };
+    let _joined = waiter.join();
+    status.context("cannot wait for the command")
+}
+
+/// What the command gets of a signal that this process got. A terminal sends SIGINT to both.
+fn to_pass_on(signal: i32) -> Option<EndSignal> {
+    use std::io::IsTerminal as _;
+    let all = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp];
+    let how = all.into_iter().find(|how| *how as i32 == signal)?;
+    (how != EndSignal::Interrupt || !std::io::stdin().is_terminal()).then_some(how)
+}
+
+/// What the partition says where it is none any more.
+fn lost(partition: &CpuPartition) -> Option<String> {
+    let (path, wanted) = partition.settings.last()?;
+    let text = MachineFiles::live().read(path).ok()?;
+    (text.trim() != wanted).then(|| text.trim().to_owned())
+}
+
+/// Puts back what the journal has, and says what is not as before; how many settings that are.
+fn put_back(journal: &mut JournalFile, boot: &str) -> Result<usize> {
+    let (mut restored, mut left) = (0, 0);
+    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| match step.outcome {
+        RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
+        outcome => {
+            left += 1;
+            output::message(&revert::words(&step.entry, &outcome));
+        }
+    })?;
+    if restored + left > 0 {
+        output::message(&format!("{restored} settings are as before, {left} are not"));
+    }
+    Ok(left)
+}
+
+/// The status that a shell has for an end.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,216 @@
+//! `punctual isolate` on this machine: in a program of its own, for the other threads of the
+//! machine lose a CPU meanwhile. Skipped where no control groups with cpusets can be made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use punctual_os::process::{EndSignal, end};
+use punctual_testkit::skip;
+
+/// One at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The groups above those that are made here.
+const ABOVE: [&str; 2] = ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"];
+
+/// A directory for the journal, and the machine as it was.
+struct Place {
+    state: PathBuf,
+    above: &'static str,
+    before: Vec<String>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    /// `None` where the test cannot run, which is noted.
+    fn new(name: &str) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |above: &&&str| {
+            let words = fs::read_to_string(format!("{above}/cgroup.controllers"));
+            Path::new(above).join("cpuset.cpus").exists()
+                || words.is_ok_and(|words| words.split_whitespace().any(|word| word == "cpuset"))
+        };
+        let above = ABOVE.iter().find(has);
+        let probe = above.map(|above| Path::new(above).join("punctual.probe"));
+        let writable = probe.is_some_and(|probe| {
+            fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).is_ok()
+        });
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        let enough = online.starts_with("0-") && !online.starts_with("0-0");
+        if !skip::need_device("two CPUs and a cpuset that may be divided", writable && enough) {
+            return None;
+        }
+        let state = format!("punctual-isolate-{name}-{}", std::process::id());
+        let state = std::env::temp_dir().join(state);
+        fs::create_dir(&state).expect("new");
+        let above = above.copied().unwrap_or_default();
+        Some(Self { state, above, before: machine(above), _turn: turn })
+    }
+
+    fn group(&self) -> PathBuf {
+        Path::new(self.above).join("punctual.isolated")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(args).arg("--state").arg(&self.state);
+        command
+    }
+
+    fn isolate(&self, args: &[&str], cpus: &str, program: &[&str]) -> Command {
+        let mut command = self.command(&["isolate", "--cpus", cpus]);
+        command.args(args).arg("--").args(program);
+        command
+    }
+
+    /// Runs `sleep` isolated, and waits until it does.
+    fn sleeper(&self) -> Child {
+        let mut command = self.isolate(&[], "1", &["sleep", "60"]);
+        let child = command.stderr(Stdio::null()).spawn().expect("it starts");
+        let members = self.group().join("cgroup.procs");
+        until("the command to join its group", || {
+            let members = fs::read_to_string(&members).unwrap_or_default();
+            members.lines().any(|pid| {
+                fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n")
+            })
+        });
+        child
+    }
+
+    fn is_as_before(&self) {
+        assert_eq!(machine(self.above), self.before);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _left = self.command(&["tune", "revert"]).output();
+        let _left = fs::remove_dir_all(&self.state);
+    }
+}
+
+/// The settings that are changed, with their values, and the groups of this program.
+fn machine(above: &str) -> Vec<String> {
+    let mut files: Vec<PathBuf> = [
+        "/proc/irq/default_smp_affinity",
+        "/proc/sys/kernel/timer_migration",
+        "/proc/sys/kernel/watchdog_cpumask",
+        "/sys/devices/virtual/workqueue/cpumask",
+        "/sys/devices/virtual/workqueue/writeback/cpumask",
+    ]
+    .map(PathBuf::from)
+    .to_vec();
+    files.extend(
+        ["cgroup.subtree_control", "cpuset.sched_load_balance"]
+            .map(|name| Path::new(above).join(name)),
+    );
+    let below = |dir: &str| fs::read_dir(dir).into_iter().flatten().flatten();
+    files.extend(below("/proc/irq").map(|irq| irq.path().join("smp_affinity_list")));
+    files.sort();
+    let read =
+        |path: &PathBuf| Some(format!("{} {}", path.display(), fs::read_to_string(path).ok()?));
+    let mut lines: Vec<String> = files.iter().filter_map(read).collect();
+    let groups =
+        below(above).filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"punctual."));
+    lines.extend(groups.map(|entry| entry.path().display().to_string()));
+    lines
+}
+
+/// Waits, at most 60 s, until `ready`.
+fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
+        // Polling a process from outside: there is nothing to wait on.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_command_has_its_cpu_and_all_is_put_back_with_its_status() {
+    let Some(place) = Place::new("status") else { return };
+    let show = "cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; exit 7";
+    let out = place.isolate(&["--fifo", "40"], "1", &["sh", "-c", show]).output().expect("runs");
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
+    assert!(text.contains(":/punctual.isolated\n"), "{text}");
+    assert!(text.contains("Cpus_allowed_list:\t1\n"), "{text}");
+    assert!(stderr(&out).contains(" settings are as before, 0 are not"), "{}", stderr(&out));
+    place.is_as_before();
+}
+
+#[test]
+fn a_signal_is_passed_on_and_all_is_put_back() {
+    let Some(place) = Place::new("signal") else { return };
+    let mut child = place.sleeper();
+    end(child.id().cast_signed(), EndSignal::Terminate).expect("ours");
+    assert_eq!(child.wait().expect("ours").code(), Some(143));
+    place.is_as_before();
+}
+
+#[test]
+fn after_a_kill_the_command_is_ended_and_both_ways_put_all_back() {
+    let Some(place) = Place::new("kill") else { return };
+    for way in ["revert", "isolate"] {
+        let mut child = place.sleeper();
+        end(child.id().cast_signed(), EndSignal::Kill).expect("ours");
+        child.wait().expect("ours");
+        until("the command to end with it", || {
+            let members = fs::read_to_string(place.group().join("cgroup.procs"));
+            members.is_ok_and(|members| members.is_empty())
+        });
+        assert_ne!(machine(place.above), place.before, "nothing was changed");
+        let out = match way {
+            "revert" => place.command(&["tune", "revert"]).output(),
+            _ => place.isolate(&[], "1", &["true"]).output(),
+        };
+        let out = out.expect("runs");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        place.is_as_before();
+    }
+}
+
+#[test]
+fn while_one_runs_another_is_refused_and_so_is_a_revert() {
+    let Some(place) = Place::new("two") else { return };
+    let mut child = place.sleeper();
+    for mut command in [place.isolate(&[], "1", &["true"]), place.command(&["tune", "revert"])] {
+        let out = command.output().expect("runs");
+        assert_eq!(out.status.code(), Some(2));
+        assert!(stderr(&out).contains("is changing settings; wait"), "{}", stderr(&out));
+    }
+    end(child.id().cast_signed(), EndSignal::Interrupt).expect("ours");
+    child.wait().expect("ours");
+    place.is_as_before();
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_changes() {
+    let Some(place) = Place::new("refused") else { return };
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("readable");
+    for (cpus, why) in [(online.trim(), "no CPU is left"), ("4000", "no CPU 4000")] {
+        let out = place.isolate(&[], cpus, &["true"]).output().expect("runs");
+        assert_eq!(out.status.code(), Some(2));
+        assert!(stderr(&out).contains(why), "{}", stderr(&out));
+    }
+    fs::create_dir(place.group()).expect("new");
+    let out = place.isolate(&[], "1", &["true"]).output().expect("runs");
+    fs::remove_dir(place.group()).expect("it was left");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        stderr(&out).contains("is there already and is not in the journal"),
+        "{}",
+        stderr(&out)
+    );
+    let out = place.isolate(&[], "1", &["/no/such/program"]).output().expect("runs");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(stderr(&out).contains("cannot run /no/such/program"), "{}", stderr(&out));
+    place.is_as_before();
+}

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
     machine.leaves_cpus(&scope)?;
     let (cpus, online) = (&machine.scope.cpus, machine.facts.cpu.online_cpus.value());
     let others = online.map(|online| online.difference(cpus)).unwrap_or_default();
-    let partition = CpuPartition::of(&machine.root, (cpus, &others), machine.settings.release)
+    let booted = machine.facts.isolation.isolated_cpus.value().cloned().unwrap_or_default();
+    let release = machine.settings.release;
+    let partition = CpuPartition::of(&machine.root, (cpus, &others), &booted, release)
         .map_err(anyhow::Error::msg)?;
     are_free(&partition)?;
     let mut plan = machine.plan(&[])?;

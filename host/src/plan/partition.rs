@@ -30,11 +30,31 @@ impl CpuPartition {
     /// What a group's setting says once it is there.
     pub const MADE: &'static str = "made";
 
-    /// Groups that keep `cpus` for a command and leave `others` for the rest.
+    /// Groups that keep `cpus` for a command and leave `others` for the rest. CPUs that the
+    /// machine was booted without (`isolcpus=`) need no more than a group.
     ///
     /// # Errors
     /// Where this machine has no cpusets.
     pub fn of(
+        root: &Root,
+        (cpus, others): (&CpuList, &CpuList),
+        booted: &CpuList,
+        release: Option<(u32, u32)>,
+    ) -> Result<Self, String> {
+        let mut partition = Self::to_isolate(root, (cpus, others), release)?;
+        if cpus.difference(booted).is_empty() {
+            // Some kernels (6.12) refuse a partition of such CPUs.
+            let needless = ["cpuset.cpus.partition", "cpuset.sched_load_balance"];
+            let rest = partition.others.take();
+            partition.settings.retain(|(path, _)| {
+                let of_rest = rest.as_ref().is_some_and(|rest| path.starts_with(rest));
+                !of_rest && !needless.iter().any(|name| path.ends_with(name))
+            });
+        }
+        Ok(partition)
+    }
+
+    fn to_isolate(
         root: &Root,
         (cpus, others): (&CpuList, &CpuList),
         release: Option<(u32, u32)>,
@@ -111,8 +131,17 @@ mod tests {
     const V2: &str = "33 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
 
     fn of(files: &[(&str, &str)], release: (u32, u32)) -> Result<CpuPartition, String> {
-        let list = |text: &str| CpuList::parse(text, 3).unwrap();
-        CpuPartition::of(&Tree::of(files).root(), (&list("2-3"), &list("0-1")), Some(release))
+        booted(files, "", release)
+    }
+
+    fn booted(
+        files: &[(&str, &str)],
+        isolated: &str,
+        release: (u32, u32),
+    ) -> Result<CpuPartition, String> {
+        let list = |text: &str| CpuList::parse(text, 3).unwrap_or_default();
+        let cpus = (&list("2-3"), &list("0-1"));
+        CpuPartition::of(&Tree::of(files).root(), cpus, &list(isolated), Some(release))
     }
 
     fn shown(partition: &CpuPartition) -> Vec<String> {
@@ -142,6 +171,9 @@ mod tests {
         let on =
             [files[0], files[1], files[2], ("/sys/fs/cgroup/cgroup.subtree_control", "cpuset")];
         assert_eq!(shown(&of(&on, (6, 12)).unwrap()), expected[1..]);
+        let already = booted(&files, "1-3", (6, 12)).unwrap();
+        assert_eq!(shown(&already), expected[..3]);
+        assert_eq!(shown(&booted(&files, "3", (6, 12)).unwrap()), expected);
     }
 
     #[test]
@@ -157,6 +189,9 @@ mod tests {
         assert_eq!(all[0], "/sys/fs/cgroup/cpuset/punctual.others/=made");
         assert_eq!(all[2], "/sys/fs/cgroup/cpuset/punctual.others/cpuset.cpus=0-1");
         assert_eq!(all[7], "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance=0");
+        let already = booted(&files, "2-3", (6, 12)).unwrap();
+        assert_eq!(shown(&already), all[3..6]);
+        assert_eq!(already.others, None);
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(crate) use sched::{
     IsolateArgs, SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs,
 };
 pub(crate) use tune::{
-    StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs,
-    TuneStateArgs, TuneVerifyArgs,
+    StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TuneExperimentArgs, TunePlanArgs,
+    TuneScopeArgs, TuneStateArgs, TuneVerifyArgs,
 };
 
 /// `punctual analyse`.

@@ -24,6 +24,7 @@ use holm::{Tested, holm};
 pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
 use power::{releases_needed, would_have_detected};
 use rates::{Counts, thresholds};
+use series::LatenessSeries;
 
 /// A run on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +131,25 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
         from = to;
     }
     (compared, Family { tests: tested.len() as u64, confidence: CONFIDENCE })
+}
+
+/// How often B of each pair exceeds `threshold_ns`, compared with A, at the end of the bucket that
+/// holds it: one test a pair, all of them one family (Holm). `None` for a pair of which a side has
+/// nothing.
+pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Option<RateRatio>> {
+    let alpha = 1.0 - CONFIDENCE;
+    let cell = series::cell_of(threshold_ns);
+    let counts = pairs.iter().map(|sides| {
+        let [a, b] = sides.map(|series| [Part { result: 0, series }]);
+        let full = sides.iter().all(|series| series.releases() > 0);
+        full.then(|| Counts::of([&a, &b], cell))
+    });
+    let counts: Vec<Option<Counts>> = counts.collect();
+    let p_values: Vec<f64> = counts.iter().flatten().map(Counts::p_value).collect();
+    let mut tested = holm(&p_values, alpha).into_iter();
+    let least = alpha / p_values.len().max(1) as f64;
+    let mut of = |counts: &Counts| rate(counts, tested.next(), alpha, least);
+    counts.iter().map(|counts| counts.as_ref().map(&mut of)).collect()
 }
 
 fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {

@@ -83,6 +83,15 @@ impl LatenessSeries {
         self.chunks.iter().map(|cells| count(cells)).fold(0, u64::saturating_add)
     }
 
+    /// The least end of a bucket, ns, that no more than 1 − `p` of the releases exceed; `None`
+    /// without a release. `p` in (0, 1).
+    pub fn quantile_ns(&self, p: f64) -> Option<i64> {
+        let all = self.chunks.iter().fold(Cells::new(), |all, cells| merged(&all, cells));
+        let allowed = (1.0 - p) * count(&all) as f64;
+        let exceeded = |&&(cell, _): &&(u16, u64)| above(&all, cell) as f64 <= allowed;
+        all.iter().find(exceeded).map(|&(cell, _)| bounds_ns(cell).1 - 1)
+    }
+
     /// Whether every cell exists and stands in order: what a file contains is checked before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {

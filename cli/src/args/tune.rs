@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use punctual_host::rules::Workload;
+use punctual_lab::load::Loads;
+use punctual_lab::tuning::CountedTail;
 
 use super::RootArgs;
 use crate::command::tune::formats::FormatName;
+use crate::parse;
 
 /// `punctual tune`.
 #[derive(Debug, Subcommand)]
@@ -37,6 +40,16 @@ pub(crate) enum TuneCommand {
                        \x20 sudo punctual tune apply --only scaling_governor\n\
                        \x20 sudo punctual tune apply --cpus 3 --for servo --boot && sudo reboot")]
     Apply(TuneApplyArgs),
+    /// Try the runtime settings of the plan one at a time, keep those that make a loop less late
+    ///
+    /// A loop runs in blocks: without any setting, and with each in turn. A setting that helps (the
+    /// interval of its effect excludes 1, corrected for how many were tried) is measured again in
+    /// fresh blocks; those that help both times are tried together, and stay applied. All others
+    /// are put back. How settings act on each other is not seen.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual tune experiment --cpus 3 --duration 30min\n\
+                       \x20 sudo punctual tune experiment --load cpu --tail 50us --dry-run")]
+    Experiment(TuneExperimentArgs),
     /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
     Verify(TuneVerifyArgs),
     /// Put back what was applied, byte for byte, unless it was changed since
@@ -66,6 +79,52 @@ pub(crate) struct TuneApplyArgs {
     pub(crate) boot: bool,
     #[command(flatten)]
     pub(crate) state: StateArgs,
+}
+
+/// `punctual tune experiment`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneExperimentArgs {
+    #[command(flatten)]
+    pub(crate) scope: TuneScopeArgs,
+    /// Try only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) only: Vec<String>,
+    /// How long everything may take
+    #[arg(long, short, default_value = "10min", value_parser = parse::duration)]
+    pub(crate) duration: parse::Duration,
+    /// The period of the loop, on the first of the CPUs
+    #[arg(long, short, default_value = "1ms", value_parser = parse::period)]
+    pub(crate) period: parse::Duration,
+    /// The releases that count: later than this time (50us), or than this quantile without any
+    /// setting (p99)
+    #[arg(long, value_name = "TIME|QUANTILE", default_value = "p99", value_parser = tail)]
+    pub(crate) tail: CountedTail,
+    /// Loads that run in every block, as for 'measure periodic'
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    pub(crate) load: Loads,
+    /// Put all settings back at the end, also those that help
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+/// The tail of `--tail`.
+fn tail(text: &str) -> Result<CountedTail, String> {
+    let wrong = || format!("{text:?} is neither a time (50us) nor a quantile (p99, p99.9)");
+    match text.strip_prefix('p') {
+        Some(percent) => {
+            let share = percent.parse::<f64>().map_err(|_| wrong())? / 100.0;
+            (0.5..1.0).contains(&share).then_some(CountedTail::Quantile(share)).ok_or_else(wrong)
+        }
+        None => {
+            let time = parse::duration(text).map_err(|_| wrong())?;
+            Ok(CountedTail::Above(time.0.as_ns()))
+        }
+    }
 }
 
 /// `punctual tune verify`.

@@ -124,6 +124,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         plans,
         samples: Some(samples),
         follow: None,
+        changes: None,
         question: Some(question),
         notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
     };

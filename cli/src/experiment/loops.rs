@@ -5,7 +5,9 @@
 //! words.
 
 use anyhow::{Error, Result, anyhow};
-use punctual_lab::experiment::{ExperimentEnd, ExperimentError, FinishedExperiment};
+use punctual_lab::experiment::{
+    ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment,
+};
 use punctual_lab::periodic::{
     self, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Recordings, Stream,
 };
@@ -47,6 +49,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) samples: Option<Opened>,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub(crate) follow: Option<Target>,
+    /// Who changes the machine for each condition, where somebody does.
+    pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
     /// What is asked of the runs; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
     /// What a reader should know, already.
@@ -85,11 +89,11 @@ impl LoopExperiment<'_> {
             plans,
             samples,
             follow,
+            changes,
             question,
-            notes,
+            mut notes,
         } = self;
         let started = jiff::Timestamp::now();
-        let mut notes = notes;
         notes.extend(follow.as_ref().and_then(Target::warning));
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
@@ -106,6 +110,7 @@ impl LoopExperiment<'_> {
             known: store.known(),
             follow: follow.map(Target::into_reference),
             recording_cost: true,
+            changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
         };
         let finished = run(experiment, &machine.here, &mut Line::new());

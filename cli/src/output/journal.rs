@@ -21,6 +21,8 @@ pub(crate) struct JournalName(&'static str);
 impl JournalName {
     /// Of settings of the running machine.
     pub(crate) const SETTINGS: Self = Self("tune.journal");
+    /// Of what `punctual tune experiment` tries.
+    pub(crate) const EXPERIMENT: Self = Self("experiment.journal");
     /// Of what `punctual isolate` changes while its command runs.
     pub(crate) const ISOLATION: Self = Self("isolate.journal");
     /// Of files of the boot loader.

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Load;
+use super::trials::TrialsBody;
 
 /// The rows: the name that a result has, its variant, its body.
 macro_rules! measured {
@@ -53,6 +54,7 @@ measured! {
     "measure response" => Response(ResponseBody),
     "stimulate" => Stimulate(StimulateBody),
     "respond" => Respond(RespondBody),
+    "tune experiment" => Trials(TrialsBody),
 }
 
 /// Of `measure executive`.

@@ -20,6 +20,7 @@ mod run;
 mod session;
 mod strategies;
 pub(crate) mod supervised;
+pub(crate) mod trials;
 mod verdict;
 
 use anyhow::{Context as _, Result, bail};
@@ -157,6 +158,17 @@ impl Envelope {
             disturbances: Vec::new(),
             warnings: Vec::new(),
             verdict: Overall { ok: true, ..Overall::default() },
+        }
+    }
+
+    /// Takes in what a further measurement of the same result says.
+    pub(crate) fn take_in(&mut self, next: Self) {
+        self.incomplete |= next.incomplete;
+        self.disturbances.extend(next.disturbances);
+        for warning in next.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ mod timer;
 mod traced;
 mod tune;
 mod tune_apply;
+mod tune_experiment;
 mod unprivileged;
 mod wait;
 mod work;

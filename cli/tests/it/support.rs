@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
@@ -68,6 +69,12 @@ pub(crate) fn json_file(path: &Path) -> Value {
 /// Asks a child that was not yet waited for to end.
 pub(crate) fn signal(child: &Child, how: EndSignal) {
     end(child.id().cast_signed(), how).expect("its number is its own");
+}
+
+/// Held by a test that changes settings of this machine, or compares them.
+pub(crate) fn settings_of_this_machine() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits, at most 60 s, until `ready`.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout, until};
+use crate::support::{Dir, json, refused, run, settings_of_this_machine, stderr, stdout, until};
 
 fn machine(name: &str) -> String {
     format!("{}/../fixtures/machines/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -105,7 +105,8 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
     };
     let here = || knobs(&json(&run(["tune", "check", "--json", "-"])));
     let mut tries = 0;
-    // Other tests change settings and put them back.
+    let _turn = settings_of_this_machine();
+    // Others than tests may change settings too.
     until("settings that stay as they are", || {
         tries += 1;
         let out = dir.path(&format!("machine-{tries}"));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use punctual_testkit::skip;
 
-use crate::support::{Dir, refused, run, stderr, stdout};
+use crate::support::{Dir, refused, run, settings_of_this_machine, stderr, stdout};
 
 /// The files of a directory with their bytes.
 fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -144,7 +144,7 @@ fn two_at_once_exclude_each_other() {
     let journal = fs::File::open(Path::new(&laptop.state).join("tune.journal")).expect("written");
     assert_eq!(punctual_os::lock::try_exclusive(journal.as_raw_fd()), Ok(true));
     for command in ["apply", "revert"] {
-        refused(&laptop.tune(command), &["another 'punctual tune' is changing settings"]);
+        refused(&laptop.tune(command), &["'punctual isolate' is changing settings"]);
     }
     drop(journal);
     assert_eq!(laptop.tune("revert").status.code(), Some(0));
@@ -173,6 +173,7 @@ fn a_setting_of_this_machine_is_changed_and_put_back() {
     if !skip::need("root", skip::is_root()) {
         return;
     }
+    let _turn = settings_of_this_machine();
     let path = "/proc/sys/vm/stat_interval";
     let before = fs::read_to_string(path).expect("readable");
     let dir = Dir::new("tune-live");

@@ -31,6 +31,18 @@ pub trait BackgroundLoads {
     fn progress(&mut self, _: &ExperimentProgress) {}
 }
 
+/// Changes the machine for a condition before its loads start, and back after they ended.
+pub trait ConditionChanges {
+    /// Changes what condition `condition` needs.
+    ///
+    /// # Errors
+    /// In one line, why the experiment cannot go on.
+    fn begin(&mut self, condition: usize) -> Result<(), String>;
+
+    /// Puts everything back.
+    fn end(&mut self);
+}
+
 /// One condition: its name, its loads, what each has done.
 struct Condition {
     name: String,

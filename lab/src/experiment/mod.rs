@@ -30,7 +30,7 @@ use crate::load::{Launcher, LoadReport, LoadSpec};
 pub use clock::ClockFacts;
 pub(crate) use companion::{Lookout, keep_to, policy_words, watchdog};
 pub use event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
-pub use loading::{BackgroundLoads, Loading, bounds, startable};
+pub use loading::{BackgroundLoads, ConditionChanges, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
 pub(crate) use single::{cpu_of, demand, on_one_thread};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};

@@ -21,8 +21,8 @@ use super::plan::{KnownWait, PeriodicPlan};
 use super::prepared::Prepared;
 use crate::cost::RecordCost;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentError, ExperimentProgress, Loading,
-    LoopSoFar, Measured, Risk, RunSoFar, Taken,
+    BackgroundLoads, ConditionChanges, Context, Demand, Experiment, ExperimentError,
+    ExperimentProgress, Loading, LoopSoFar, Measured, Risk, RunSoFar, Taken,
 };
 use crate::load::LoadSpec;
 
@@ -39,6 +39,8 @@ pub struct PeriodicExperiment<'d, D> {
     pub known: Vec<KnownWait>,
     /// Whether to measure what recording costs, before the run.
     pub recording_cost: bool,
+    /// Who changes the machine for each condition, where somebody does.
+    pub changes: Option<&'d mut dyn ConditionChanges>,
     /// Where its samples go.
     pub destination: &'d mut D,
 }
@@ -118,7 +120,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
-        let Self { plan, follow: reference, known, recording_cost, destination } = self;
+        let Self { plan, follow: reference, known, recording_cost, changes, destination } = self;
         let mut prepared = Prepared::new(plan.clone()).knowing(known);
         if let Some(reference) = reference {
             let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
@@ -129,8 +131,12 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         let granted = prepared.granted()?;
         let grids = prepared.grids().to_vec();
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
-        let mut background =
-            WithFigures { loading: context.loading, destination: &*destination, plan: &plan };
+        let mut background = WithFigures {
+            loading: context.loading,
+            changes,
+            destination: &*destination,
+            plan: &plan,
+        };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
         let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
@@ -152,19 +158,24 @@ fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
 }
 
 /// The loads of the experiment, and its progress with the figures of each loop.
-struct WithFigures<'a, 'l, D> {
+struct WithFigures<'a, 'l, 'd, D> {
     loading: &'a mut Loading<'l>,
+    changes: Option<&'d mut dyn ConditionChanges>,
     destination: &'a D,
     plan: &'a PeriodicPlan,
 }
 
-impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, D> {
+impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
+        self.changes.as_mut().map_or(Ok(()), |changes| changes.begin(condition))?;
         self.loading.begin(condition, length)
     }
 
     fn end(&mut self, condition: usize) {
         self.loading.end(condition);
+        if let Some(changes) = &mut self.changes {
+            changes.end();
+        }
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {

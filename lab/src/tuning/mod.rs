@@ -7,6 +7,7 @@
 //! written inside goes with it. Never prints; never writes a file that no step names.
 
 mod apply;
+mod experiment;
 mod files;
 mod group;
 mod journal;
@@ -14,6 +15,9 @@ mod revert;
 mod text;
 
 pub use apply::{AppliedStep, StepOutcome, WantedValue, apply};
+pub use experiment::{
+    CountedTail, Measure, SettingSets, SettingTrial, TuningTrials, least, try_settings,
+};
 pub use files::{KnobFiles, MachineFiles};
 pub use group::{MovedThreads, move_threads};
 pub use journal::{JournalEntry, JournalError, TuningJournal, TuningStore};

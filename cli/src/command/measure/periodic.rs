@@ -144,6 +144,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         plans,
         samples,
         follow,
+        changes: None,
         question: Some(Question {
             command: Some(("punctual measure periodic", "")),
             ..Question::default()

@@ -113,6 +113,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         plans,
         samples: None,
         follow: None,
+        changes: None,
         question: None,
         notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };

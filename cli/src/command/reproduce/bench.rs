@@ -89,16 +89,9 @@ impl<'a> Bench<'a> {
 
     /// Takes in what every measurement says.
     fn keep(&mut self, next: Envelope) {
-        let Some(envelope) = &mut self.envelope else {
-            self.envelope = Some(next);
-            return;
-        };
-        envelope.incomplete |= next.incomplete;
-        envelope.disturbances.extend(next.disturbances);
-        for warning in next.warnings {
-            if !envelope.warnings.contains(&warning) {
-                envelope.warnings.push(warning);
-            }
+        match &mut self.envelope {
+            Some(envelope) => envelope.take_in(next),
+            None => self.envelope = Some(next),
         }
     }
 
@@ -147,6 +140,7 @@ impl<'a> Bench<'a> {
             plans: Vec::new(),
             samples: None,
             follow: None,
+            changes: None,
             question: None,
             notes: Vec::new(),
         };

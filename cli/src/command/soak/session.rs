@@ -133,6 +133,7 @@ impl Session<'_> {
             follow: None,
             known: Vec::new(),
             recording_cost: false,
+            changes: None,
             destination: &mut place,
         };
         let mut line = OnTerminal(io::stderr().is_terminal().then(Line::new));

@@ -4,8 +4,10 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
 pub(super) mod apply;
+mod bench;
 mod boot;
 mod check;
+mod experiment;
 pub(crate) mod formats;
 mod plan;
 pub(super) mod revert;
@@ -31,6 +33,7 @@ pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {
         TuneCommand::Check(args) => check::run(args),
         TuneCommand::Plan(args) => plan::run(args),
         TuneCommand::Apply(args) => apply::run(args),
+        TuneCommand::Experiment(args) => experiment::run(args),
         TuneCommand::Verify(args) => verify::run(args),
         TuneCommand::Revert(args) => revert::run(args),
         TuneCommand::Status(args) => revert::status(args),

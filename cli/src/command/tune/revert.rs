@@ -12,7 +12,8 @@ use crate::exit::Exit;
 use crate::output::{JournalFile, JournalName};
 
 /// The journals of settings of the running machine.
-const JOURNALS: [JournalName; 2] = [JournalName::ISOLATION, JournalName::SETTINGS];
+const JOURNALS: [JournalName; 3] =
+    [JournalName::EXPERIMENT, JournalName::ISOLATION, JournalName::SETTINGS];
 
 /// Runs `revert`.
 pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {

@@ -10,6 +10,7 @@ mod reproduced;
 mod response;
 mod saturation;
 mod timer;
+mod trials;
 mod tune;
 mod work;
 
@@ -78,6 +79,7 @@ fn of_measured(measured: &Measured) -> Shown {
         Measured::Response(body) => response::shown(body),
         Measured::Stimulate(body) => outside::stimulated(body),
         Measured::Respond(body) => outside::responded(body),
+        Measured::Trials(body) => trials::shown(body),
     }
 }
 

@@ -1,0 +1,133 @@
+//! The loops of `tune experiment`: sets of settings, each applied for its blocks and put back.
+
+use anyhow::Result;
+use punctual_analysis::compare::series::LatenessSeries;
+use punctual_analysis::rng::Rng;
+use punctual_lab::experiment::ConditionChanges;
+use punctual_lab::load::LoadSpec;
+use punctual_lab::periodic::{Condition, PeriodicPlan, split};
+use punctual_lab::tuning::{self, MachineFiles, Measure, SettingSets, WantedValue};
+
+use super::experiment::{NAME, Setting, revert};
+use crate::args::{LearnArgs, ReportArgs};
+use crate::experiment::{self, LoopExperiment};
+use crate::output::JournalFile;
+use crate::report::{Choice, Envelope};
+
+/// Measures sets of settings in blocks.
+pub(super) struct Bench<'a> {
+    pub(super) here: &'a experiment::Machine,
+    pub(super) plan: PeriodicPlan,
+    pub(super) choice: Choice,
+    pub(super) loads: Vec<LoadSpec>,
+    pub(super) settings: &'a [Setting],
+    /// The numbers of those that are tried.
+    pub(super) tried: &'a [usize],
+    pub(super) journal: &'a mut JournalFile,
+    pub(super) boot: &'a str,
+    pub(super) rng: Rng,
+    /// Of the first measurement, with the warnings of all.
+    pub(super) envelope: Option<Envelope>,
+}
+
+impl Measure for Bench<'_> {
+    type Error = anyhow::Error;
+
+    fn measure(&mut self, sets: &SettingSets) -> Result<Option<Vec<LatenessSeries>>> {
+        let name = |set: &Vec<usize>| match set.as_slice() {
+            [] => "none".to_owned(),
+            [one] => self.settings[self.tried[*one]].knob.clone(),
+            all => format!("{} together", all.len()),
+        };
+        let condition =
+            |set: &Vec<usize>| Condition { name: name(set), wait: None, loads: self.loads.clone() };
+        let conditions: Vec<Condition> = sets.sets.iter().map(condition).collect();
+        let names: Vec<String> = conditions.iter().map(|of| of.name.clone()).collect();
+        let order = order(sets, &mut self.rng);
+        let plan =
+            PeriodicPlan { conditions, blocks: split(&order, sets.length), ..self.plan.clone() };
+        let writes = |set: &Vec<usize>| -> Vec<WantedValue> {
+            let of = |&at: &usize| self.settings[self.tried[at]].writes.clone();
+            set.iter().flat_map(of).collect()
+        };
+        let mut changes = Changes {
+            writes: sets.sets.iter().map(writes).collect(),
+            journal: &mut *self.journal,
+            boot: self.boot,
+            failed: None,
+        };
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            learn: LearnArgs { relearn: true },
+            machine: self.here,
+            choice: self.choice.clone(),
+            args: &ReportArgs::default(),
+            plans: Vec::new(),
+            samples: None,
+            follow: None,
+            changes: Some(&mut changes),
+            question: None,
+            notes: Vec::new(),
+        };
+        let measured = loops.run()?;
+        if let Some(why) = changes.failed.or(measured.trouble) {
+            return Err(why);
+        }
+        let incomplete = measured.envelope.incomplete;
+        match &mut self.envelope {
+            Some(envelope) => envelope.take_in(measured.envelope),
+            None => self.envelope = Some(measured.envelope),
+        }
+        if incomplete {
+            return Ok(None);
+        }
+        let mut recorded = measured.recorded.into_iter();
+        let series = |_: &String| {
+            let parts = recorded.next().map(|run| run.parts).unwrap_or_default();
+            parts.into_iter().next().unwrap_or_default()
+        };
+        Ok(Some(names.iter().map(series).collect()))
+    }
+}
+
+/// Each set once in every round, in an order of its own.
+fn order(sets: &SettingSets, rng: &mut Rng) -> Vec<usize> {
+    let mut all = Vec::new();
+    for _ in 0..sets.rounds {
+        let mut round: Vec<usize> = (0..sets.sets.len()).collect();
+        for last in (1..round.len()).rev() {
+            round.swap(last, (rng.bits() % (last as u64 + 1)) as usize);
+        }
+        all.extend(round);
+    }
+    all
+}
+
+/// The settings of each condition, applied for its blocks.
+struct Changes<'a> {
+    writes: Vec<Vec<WantedValue>>,
+    journal: &'a mut JournalFile,
+    boot: &'a str,
+    failed: Option<anyhow::Error>,
+}
+
+impl ConditionChanges for Changes<'_> {
+    fn begin(&mut self, condition: usize) -> Result<(), String> {
+        if let Some(why) = &self.failed {
+            return Err(format!("{why:#}"));
+        }
+        let writes = &self.writes[condition];
+        // What was refused once is known, and refused again.
+        let mut files = MachineFiles::live();
+        let done = tuning::apply(writes, &mut files, self.journal, self.boot, |_| {});
+        done.map_err(|why| why.to_string())
+    }
+
+    fn end(&mut self) {
+        if let Err(why) = revert(self.journal, self.boot) {
+            self.failed.get_or_insert(why);
+        }
+    }
+}

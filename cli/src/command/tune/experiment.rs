@@ -1,0 +1,235 @@
+//! `punctual tune experiment`: each runtime setting of the plan tried alone, those that help kept.
+//!
+//! What is tried when, and what counts, is `lab::tuning`'s; here settings are applied and put back,
+//! block by block, around the loops that `measure periodic` runs too.
+
+use anyhow::{Result, bail};
+use punctual::wait_policy::WaitKind;
+use punctual_analysis::rng::Rng;
+use punctual_core::time::Span;
+use punctual_host::plan::TuningPlan;
+use punctual_host::rules::KnobChange;
+use punctual_lab::load::LoadSpec;
+use punctual_lab::tuning::{
+    self, CountedTail, MachineFiles, StepOutcome, TuningTrials, WantedValue,
+};
+
+use super::bench::Bench;
+use super::{Machine, apply, boot_of, show};
+use crate::args::{PolicyName, TuneExperimentArgs};
+use crate::command;
+use crate::command::measure::{LoopChoices, PlannedLoops};
+use crate::exit::Exit;
+use crate::experiment::{self, PRIORITY};
+use crate::format;
+use crate::output::{JournalFile, JournalName, Json};
+use crate::parse::{self, Phase};
+use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
+use crate::report::{Body, Envelope, Report};
+
+/// The subcommand's name.
+pub(super) const NAME: &str = "tune experiment";
+/// Seeds the order of blocks, the same in every run.
+const SEED: u64 = 20_261_123;
+
+/// Runs the subcommand.
+pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
+    if args.scope.root.root.is_some() {
+        bail!("--root: settings are tried on this machine only");
+    }
+    let machine = Machine::read(&args.scope)?;
+    machine.leaves_cpus(&args.scope)?;
+    let mut settings = settings(&machine.plan(&args.only)?);
+    let json = Json::open(args.json.as_deref())?;
+    let mut journal = JournalFile::lock(&args.state.state, JournalName::EXPERIMENT)?;
+    let boot = boot_of(&machine.root);
+    revert(&mut journal, &boot)?;
+    let tried = probe(&mut settings, args, &mut journal, &boot)?;
+    let here = experiment::Machine::of(None)?;
+    let loads: Vec<LoadSpec> = args.load.turns().into_iter().flatten().collect();
+    let PlannedLoops { plan, choice } = planned(args, &machine, &here)?;
+    let mut bench = Bench {
+        here: &here,
+        plan,
+        choice,
+        loads,
+        settings: &settings,
+        tried: &tried,
+        journal: &mut journal,
+        boot: &boot,
+        rng: Rng::new(SEED),
+        envelope: None,
+    };
+    let asked = (args.tail, args.duration.0);
+    let trials = tuning::try_settings(tried.len(), asked, &mut bench);
+    let envelope = bench.envelope.take();
+    // Whatever became of it, nothing stays that was only tried.
+    revert(&mut journal, &boot)?;
+    let trials = trials?;
+    let kept: Vec<usize> = trials.kept().into_iter().map(|at| tried[at]).collect();
+    if !args.dry_run {
+        keep(&kept, &settings, args, &boot)?;
+    }
+    let mut body = body(args, &machine, (&settings, &tried), &trials);
+    if !args.dry_run {
+        body.kept = kept.iter().map(|&at| settings[at].knob.clone()).collect();
+    }
+    let envelope =
+        Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
+    let report = Report { envelope, body: Body::Measured(body.into()) };
+    command::write(&report, json)?;
+    Ok(Exit::Fine)
+}
+
+/// The numbers of the settings that the kernel takes; there is one at least, and time for all.
+fn probe(
+    settings: &mut [Setting],
+    args: &TuneExperimentArgs,
+    journal: &mut JournalFile,
+    boot: &str,
+) -> Result<Vec<usize>> {
+    settings.iter_mut().try_for_each(|setting| setting.probe(journal, boot))?;
+    let tried: Vec<usize> = (0..settings.len()).filter(|&at| settings[at].is_taken).collect();
+    if tried.is_empty() {
+        bail!("the plan has no runtime setting that the kernel takes: punctual tune plan");
+    }
+    let least = tuning::least(tried.len());
+    if args.duration.0 < least {
+        bail!(
+            "--duration {}: {} settings take at least {}; try fewer with --only",
+            format::long(args.duration.0.as_ns() as f64),
+            tried.len(),
+            format::long(least.as_ns() as f64)
+        );
+    }
+    Ok(tried)
+}
+
+/// A setting of the plan: one name, one file or several.
+pub(super) struct Setting {
+    pub(super) knob: String,
+    pub(super) writes: Vec<WantedValue>,
+    refused: Vec<String>,
+    /// Whether the kernel takes any of it.
+    is_taken: bool,
+}
+
+impl Setting {
+    /// Applies it for a moment: what the kernel refuses is known before anything is measured.
+    fn probe(&mut self, journal: &mut JournalFile, boot: &str) -> Result<()> {
+        let (mut taken, mut refused) = (false, Vec::new());
+        tuning::apply(&self.writes, &mut MachineFiles::live(), journal, boot, |step| {
+            match step.outcome {
+                StepOutcome::Applied => taken = true,
+                StepOutcome::Already => {}
+                _ => refused.push(apply::words(&step)),
+            }
+        })?;
+        (self.is_taken, self.refused) = (taken, refused);
+        revert(journal, boot)
+    }
+}
+
+/// The runtime settings of a plan by name, in its order.
+fn settings(plan: &TuningPlan) -> Vec<Setting> {
+    let mut all: Vec<Setting> = Vec::new();
+    for step in &plan.runtime {
+        let KnobChange::Write { path, value } = &step.change else { continue };
+        let write = WantedValue { path: path.clone(), value: value.clone() };
+        match all.iter_mut().find(|known| known.knob == step.knob) {
+            Some(known) => known.writes.push(write),
+            None => all.push(Setting {
+                knob: step.knob.clone(),
+                writes: vec![write],
+                refused: Vec::new(),
+                is_taken: false,
+            }),
+        }
+    }
+    all
+}
+
+/// The loop: SCHED_FIFO, asleep between releases, on the first of the CPUs.
+fn planned(
+    args: &TuneExperimentArgs,
+    machine: &Machine,
+    here: &experiment::Machine,
+) -> Result<PlannedLoops> {
+    let cpu = machine.scope.cpus.iter().next().unwrap_or_default().to_string();
+    let choices = LoopChoices {
+        cpu: Some(&cpu),
+        period: &[parse::Duration(args.period.0)],
+        duration: args.duration.0,
+        policy: PolicyName::Fifo,
+        priority: PRIORITY,
+        wait: WaitKind::Sleep,
+        phase: Phase::At(0),
+        load: &args.load,
+    };
+    choices.plan(&here.here)
+}
+
+/// Puts back what is applied; an error where something is not as before.
+pub(super) fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
+    let mut left = Vec::new();
+    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| {
+        if step.outcome.is_open() {
+            left.push(super::revert::words(&step.entry, &step.outcome));
+        }
+    })?;
+    if !left.is_empty() {
+        bail!("not put back: {}; punctual tune revert tries again", left.join("; "));
+    }
+    Ok(())
+}
+
+/// Applies what helps, for `tune revert` to put back.
+fn keep(kept: &[usize], settings: &[Setting], args: &TuneExperimentArgs, boot: &str) -> Result<()> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
+    let wanted: Vec<WantedValue> =
+        kept.iter().flat_map(|&at| settings[at].writes.clone()).collect();
+    tuning::apply(&wanted, &mut MachineFiles::live(), &mut journal, boot, |step| {
+        if args.json.is_none() {
+            show(apply::words(&step));
+        }
+    })?;
+    Ok(())
+}
+
+/// The result.
+fn body(
+    args: &TuneExperimentArgs,
+    machine: &Machine,
+    (settings, tried): (&[Setting], &[usize]),
+    trials: &TuningTrials,
+) -> TrialsBody {
+    let one = |(at, setting): (usize, &Setting)| {
+        let trial = tried.iter().position(|&of| of == at).map(|at| &trials.settings[at]);
+        let verdict = trial.map_or(TrialVerdict::Refused, TrialVerdict::of);
+        TriedSetting {
+            knob: setting.knob.clone(),
+            writes: setting.writes.iter().map(|of| format!("{} {}", of.path, of.value)).collect(),
+            refused: setting.refused.clone(),
+            first: trial.and_then(|trial| trial.first.clone()),
+            again: trial.and_then(|trial| trial.again.clone()),
+            verdict,
+        }
+    };
+    TrialsBody {
+        cpu: machine.scope.cpus.iter().next().unwrap_or_default(),
+        period_ns: Span::as_ns(args.period.0).unsigned_abs(),
+        load: args.load.to_string(),
+        quantile: match args.tail {
+            CountedTail::Quantile(p) => Some(p),
+            CountedTail::Above(_) => None,
+        },
+        threshold_ns: trials.threshold_ns,
+        confidence: punctual_analysis::claim::bound::CONFIDENCE,
+        settings: settings.iter().enumerate().map(one).collect(),
+        together: trials.together.clone(),
+        kept: Vec::new(),
+    }
+}

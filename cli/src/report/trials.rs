@@ -1,0 +1,95 @@
+//! What `tune experiment` found: the effect of each setting alone.
+//!
+//! Plain data.
+
+use punctual_analysis::compare::{RateRatio, Verdict};
+use punctual_lab::tuning::SettingTrial;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Of `tune experiment`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TrialsBody {
+    /// The CPU of the loop.
+    pub(crate) cpu: u32,
+    /// Its period, ns.
+    pub(crate) period_ns: u64,
+    /// What ran meanwhile: "none", or loads as `--load` has them.
+    pub(crate) load: String,
+    /// The quantile whose value without any setting is the threshold, in (0, 1); null where the
+    /// threshold was given.
+    pub(crate) quantile: Option<f64>,
+    /// Releases that are later than this are counted, ns.
+    pub(crate) threshold_ns: i64,
+    /// The probability that no setting that does nothing is taken for one that helps.
+    pub(crate) confidence: f64,
+    /// One for each setting of the plan, in its order.
+    pub(crate) settings: Vec<TriedSetting>,
+    /// All that help at once (B) and none (A); null where fewer than two do.
+    pub(crate) together: Option<RateRatio>,
+    /// The settings that stay applied.
+    pub(crate) kept: Vec<String>,
+}
+
+/// One setting.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TriedSetting {
+    /// Its name, as in the verdicts of `tune check`.
+    pub(crate) knob: String,
+    /// What was written, a line each: path and value.
+    pub(crate) writes: Vec<String>,
+    /// What the kernel refused of it, and why.
+    pub(crate) refused: Vec<String>,
+    /// With it (B) and without (A); null where it was not measured.
+    pub(crate) first: Option<RateRatio>,
+    /// The same in fresh blocks; null where it did not help in the first.
+    pub(crate) again: Option<RateRatio>,
+    /// What that says.
+    pub(crate) verdict: TrialVerdict,
+}
+
+/// What became of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TrialVerdict {
+    /// Fewer releases were later, both times.
+    Helps,
+    /// Fewer the first time; not significantly the second time.
+    NotConfirmed,
+    /// No significant difference.
+    NoEffect,
+    /// More releases were later.
+    Harms,
+    /// The kernel refused it.
+    Refused,
+    /// The run ended before, or had no time for it.
+    NotTried,
+}
+
+impl TrialVerdict {
+    /// What a trial says of a setting that the kernel took.
+    pub(crate) fn of(trial: &SettingTrial) -> Self {
+        match (&trial.first, &trial.again) {
+            (None, _) => Self::NotTried,
+            _ if trial.helps() => Self::Helps,
+            (Some(first), again) => match first.verdict {
+                Verdict::Worse => Self::Harms,
+                Verdict::Better if again.is_some() => Self::NotConfirmed,
+                Verdict::Better => Self::NotTried,
+                _ => Self::NoEffect,
+            },
+        }
+    }
+
+    /// In words.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::NotConfirmed => "not confirmed",
+            Self::NoEffect => "no effect seen",
+            Self::Harms => "harms",
+            Self::Refused => "refused",
+            Self::NotTried => "not tried",
+        }
+    }
+}

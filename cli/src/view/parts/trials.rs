@@ -1,0 +1,80 @@
+//! What `tune experiment` gives: each setting with its effect on the tail.
+
+use punctual_analysis::compare::RateRatio;
+
+use super::{Part, Shown};
+use crate::format;
+use crate::report::trials::{TrialsBody, TriedSetting};
+
+/// The table, and what it says.
+pub(super) fn shown(body: &TrialsBody) -> Shown {
+    let heads = ["setting", ">share", ">ratio (interval)", "says"];
+    let rows = body.settings.iter().map(row).collect();
+    let mut parts = vec![Part::Words(setup(body))];
+    parts.push(Part::table(
+        "Share of releases later than that, without and with each setting alone",
+        &heads,
+        rows,
+    ));
+    for setting in body.settings.iter().filter(|of| !of.refused.is_empty()) {
+        let refused = format!("{}: refused: {}", setting.knob, setting.refused.join("; "));
+        parts.push(Part::Words(refused));
+    }
+    if let Some(together) = &body.together {
+        parts.push(Part::Words(format!("those that help, all together: {}", ratio(together))));
+    }
+    parts.push(Part::Words(
+        "how settings act on each other is not seen: each was tried alone".to_owned(),
+    ));
+    parts.push(Part::Words(kept(body)));
+    Shown { id: "trials", heading: "Settings tried", parts }
+}
+
+fn setup(body: &TrialsBody) -> String {
+    let of = match body.quantile {
+        Some(p) => format!("the p{} without any of them", percent(p)),
+        None => "as given".to_owned(),
+    };
+    format!(
+        "loop: {} on CPU {}, load {}; later than {} counts, {of}; {} % sure of all together",
+        format::period(body.period_ns),
+        body.cpu,
+        body.load,
+        format::ns(Some(body.threshold_ns as f64)),
+        percent(body.confidence),
+    )
+}
+
+/// A share as a number of percent, without zeros at its end.
+fn percent(share: f64) -> String {
+    let text = format!("{:.3}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn row(setting: &TriedSetting) -> Vec<String> {
+    let shown = setting.again.as_ref().or(setting.first.as_ref());
+    let share = |count: u64, n: u64| 100.0 * count as f64 / n.max(1) as f64;
+    let [shares, ratio] = shown.map_or(["-", "-"].map(str::to_owned), |of| {
+        let [without, with] = [share(of.exceedances_a, of.n_a), share(of.exceedances_b, of.n_b)];
+        [format!("{without:.2} → {with:.2} %"), ratio(of)]
+    });
+    vec![setting.knob.clone(), shares, ratio, setting.verdict.word().to_owned()]
+}
+
+/// A ratio with its interval.
+fn ratio(of: &RateRatio) -> String {
+    let upper = of.upper.map_or_else(|| "∞".to_owned(), |upper| format!("{upper:.2}"));
+    let ratio = of.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+    format!("{ratio} ({:.2}–{upper})", of.lower)
+}
+
+fn kept(body: &TrialsBody) -> String {
+    match body.kept.as_slice() {
+        [] => "nothing is kept: all settings are as before".to_owned(),
+        kept => format!(
+            "kept: {}; the others are as before; to undo: {}",
+            kept.join(", "),
+            format::command("punctual tune revert")
+        ),
+    }
+}

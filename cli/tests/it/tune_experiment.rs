@@ -1,0 +1,103 @@
+//! `tune experiment` on this machine, with a setting that disturbs nobody: what it says, and that
+//! everything is as before, also after a signal and a kill.
+
+use std::fs;
+use std::process::Stdio;
+
+use punctual_os::process::EndSignal;
+use punctual_testkit::skip;
+
+use crate::support::{Dir, json, punctual, run, settings_of_this_machine, signal, stderr, until};
+
+/// Settings that no other test depends on.
+const HARMLESS: [(&str, &str); 2] = [
+    ("vm.stat_interval", "/proc/sys/vm/stat_interval"),
+    ("vm.compaction_proactiveness", "/proc/sys/vm/compaction_proactiveness"),
+];
+
+/// One that the plan of this machine would change and this process may; its file.
+fn harmless() -> Option<(&'static str, &'static str)> {
+    let plan = json(&run(["tune", "plan", "--json", "-"]));
+    let planned = |knob: &str| {
+        let steps = plan["runtime"].as_array().expect("an array").iter();
+        steps.clone().any(|step| step["knob"] == knob)
+    };
+    let writable = |path: &str| fs::OpenOptions::new().write(true).open(path).is_ok();
+    let found = HARMLESS.into_iter().find(|(knob, path)| planned(knob) && writable(path));
+    skip::need_device("a setting that may be tried", found.is_some()).then_some(())?;
+    found
+}
+
+#[test]
+fn a_setting_is_tried_and_all_is_as_before() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-experiment");
+    let state = dir.path("state");
+    let args = ["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"];
+    let out = punctual().args(args).arg("--dry-run").arg("--state").arg(&state).output();
+    let out = out.expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["experiment"], "tune experiment");
+    let setting = &result["settings"][0];
+    assert_eq!(setting["knob"], knob);
+    let first = &setting["first"];
+    assert!(first["n_a"].as_u64() > Some(0) && first["n_b"].as_u64() > Some(0), "{first}");
+    assert!(result["threshold_ns"].as_i64() > Some(0), "{result}");
+    assert_eq!(result["kept"].as_array().map(Vec::len), Some(0));
+    assert_eq!(fs::read_to_string(path).expect("readable"), before);
+    let journal = fs::read(state.join("experiment.journal")).expect("it was locked");
+    assert!(journal.is_empty());
+}
+
+#[test]
+fn an_end_in_the_middle_leaves_nothing() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-experiment-ended");
+    let state = dir.path("state");
+    for (how, code) in [(EndSignal::Interrupt, Some(130)), (EndSignal::Kill, None)] {
+        let mut command = punctual();
+        command.args(["tune", "experiment", "--only", knob, "--duration", "60s"]);
+        command.arg("--state").arg(&state).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let journal = state.join("experiment.journal");
+        // The reference has its blocks first: what is applied then is not tried for a moment only.
+        let applied = || {
+            let journal = fs::read_to_string(&journal).unwrap_or_default();
+            journal.contains(path) && fs::read_to_string(path).expect("readable") != before
+        };
+        until("a block with the setting", applied);
+        signal(&child, how);
+        assert_eq!(child.wait().expect("ours").code(), code, "{how:?}");
+        if how == EndSignal::Kill {
+            let out = punctual().args(["tune", "revert", "--state"]).arg(&state).output();
+            assert_eq!(out.expect("it starts").status.code(), Some(0));
+        }
+        assert_eq!(fs::read_to_string(path).expect("readable"), before, "{how:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused() {
+    let refused = |args: &[&str], why: &str| {
+        let out = run(["tune", "experiment"].iter().chain(args));
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&out).contains(why), "{args:?}: {}", stderr(&out));
+    };
+    refused(&["--tail", "p100"], "neither a time (50us) nor a quantile");
+    refused(&["--tail", "soon"], "neither a time (50us) nor a quantile");
+    refused(&["--only", "no.such"], "no such setting");
+    refused(&["--root", "/nowhere"], "--root: settings are tried on this machine only");
+    let _turn = settings_of_this_machine();
+    let Some((knob, _)) = harmless() else { return };
+    let dir = Dir::new("tune-experiment-short");
+    let state = dir.path("state").display().to_string();
+    refused(
+        &["--only", knob, "--duration", "1s", "--state", &state],
+        "1 settings take at least 8.0 s; try fewer with --only",
+    );
+}

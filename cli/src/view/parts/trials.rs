@@ -56,16 +56,25 @@ fn row(setting: &TriedSetting) -> Vec<String> {
     let share = |count: u64, n: u64| 100.0 * count as f64 / n.max(1) as f64;
     let [shares, ratio] = shown.map_or(["-", "-"].map(str::to_owned), |of| {
         let [without, with] = [share(of.exceedances_a, of.n_a), share(of.exceedances_b, of.n_b)];
-        [format!("{without:.2} → {with:.2} %"), ratio(of)]
+        [format!("{} → {} %", short(without), short(with)), ratio(of)]
     });
     vec![setting.knob.clone(), shares, ratio, setting.verdict.word().to_owned()]
 }
 
 /// A ratio with its interval.
 fn ratio(of: &RateRatio) -> String {
-    let upper = of.upper.map_or_else(|| "∞".to_owned(), |upper| format!("{upper:.2}"));
-    let ratio = of.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
-    format!("{ratio} ({:.2}–{upper})", of.lower)
+    let upper = of.upper.map_or_else(|| "∞".to_owned(), short);
+    let ratio = of.ratio.map_or_else(|| "-".to_owned(), short);
+    format!("{ratio} ({}–{upper})", short(of.lower))
+}
+
+/// Two figures: the table fits a terminal with the longest name of a setting.
+fn short(value: f64) -> String {
+    match value {
+        of if of >= 9.95 => format::whole(of),
+        of if of >= 0.995 => format!("{of:.1}"),
+        of => format!("{of:.2}"),
+    }
 }
 
 fn kept(body: &TrialsBody) -> String {
@@ -76,5 +85,17 @@ fn kept(body: &TrialsBody) -> String {
             kept.join(", "),
             format::command("punctual tune revert")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_two_figures() {
+        let shown = [87.4, 9.96, 9.94, 0.996, 0.994, 0.034].map(short);
+        assert_eq!(shown, ["87", "10", "9.9", "1.0", "0.99", "0.03"]);
+        assert_eq!([0.99, 0.999, 0.95].map(percent), ["99", "99.9", "95"]);
     }
 }

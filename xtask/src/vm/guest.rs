@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::system::System;
@@ -63,6 +63,18 @@ END
 chmod +x /tmp/inside
 ";
 
+/// A program that talks to the guest: over its third serial port, and over its network card, whose
+/// UDP port [`GUEST_PORT`] is `port` of the loopback interface here.
+pub(crate) struct Outside<'a> {
+    pub program: &'a Path,
+    /// Each run's name and arguments; `SERIAL` and `UDP` stand for the links to the guest.
+    pub runs: &'a [(&'a str, &'a str)],
+    pub port: u16,
+}
+
+/// The port that the guest listens on.
+pub(crate) const GUEST_PORT: u16 = 7_000;
+
 /// A guest to be started.
 pub(crate) struct Guest<'a> {
     pub emulator: &'a System,
@@ -72,6 +84,8 @@ pub(crate) struct Guest<'a> {
     pub disks: &'a [&'a Path],
     /// Devices as QEMU names them.
     pub devices: &'a [&'a str],
+    /// What runs on this side meanwhile.
+    pub outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     pub append: &'a str,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
@@ -106,28 +120,79 @@ impl Guest<'_> {
         for device in self.devices {
             qemu.args(["-device", device]);
         }
+        let line = log.with_extension("line");
+        if let Some(Outside { port, .. }) = self.outside {
+            qemu.arg("-chardev").arg(format!("pty,id=line,path={}", line.display()));
+            qemu.args(["-serial", "chardev:line", "-device", "e1000e,netdev=net,romfile="]);
+            let forward = format!("hostfwd=udp:127.0.0.1:{port}-:{GUEST_PORT}");
+            qemu.arg("-netdev").arg(format!("user,id=net,{forward}"));
+        }
         qemu.stdin(Stdio::null()).stdout(first).stderr(errors);
-        let child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
-        wait(child, self.patience)?;
+        let mut child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
+        let end = Instant::now() + self.patience;
+        let printed = self.outside.map(|outside| outside.run(&line, &mut child, end));
+        wait(child, end)?;
         let mut bytes = fs::read(log).map_err(failed)?;
         bytes.extend(fs::read(&second).map_err(failed)?);
+        bytes.extend(printed.unwrap_or_default().into_bytes());
         Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
     }
 }
 
-fn wait(mut child: Child, patience: Duration) -> Result<(), String> {
-    let end = Instant::now() + patience;
+impl Outside<'_> {
+    /// Runs each in turn, again until it succeeds: the guest may not be up yet. What the last try
+    /// of each printed, as steps.
+    fn run(&self, line: &Path, guest: &mut Child, end: Instant) -> String {
+        let mut printed = String::new();
+        for (name, arguments) in self.runs {
+            let links = [
+                ("SERIAL", format!("serial:{}", line.display())),
+                ("UDP", format!("udp:127.0.0.1:{}", self.port)),
+            ];
+            let arguments = links
+                .iter()
+                .fold((*arguments).to_owned(), |text, (word, link)| text.replace(word, link));
+            let last = loop {
+                let mut command = Command::new(self.program);
+                command.args(arguments.split(' ')).stdin(Stdio::null());
+                let output = command.output();
+                let done = output.as_ref().is_ok_and(|output| output.status.success());
+                let is_up = matches!(guest.try_wait(), Ok(None)) && Instant::now() < end;
+                if done || !is_up {
+                    break output;
+                }
+                // A look now and then, as in `wait`.
+                std::thread::sleep(LOOK);
+            };
+            let (text, code) = last.map_or_else(
+                |why| (why.to_string(), -1),
+                |output| {
+                    let text = [output.stdout, output.stderr].concat();
+                    let code = output.status.code().unwrap_or(-1);
+                    (String::from_utf8_lossy(&text).into_owned(), code)
+                },
+            );
+            printed += &format!("step: {name}\n{text}\nended: {name} {code}\n");
+        }
+        printed
+    }
+}
+
+/// How often a guest is looked at: nothing is timed by it.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn wait(mut child: Child, end: Instant) -> Result<(), String> {
     while Instant::now() < end {
         if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
             return Ok(());
         }
-        // A look now and then: nothing is timed by it.
-        std::thread::sleep(Duration::from_millis(200));
+        // A look now and then.
+        std::thread::sleep(LOOK);
     }
     // Our own child, not waited for yet.
     let _ = child.kill();
     let _ = child.wait();
-    Err(format!("the guest was not done after {} s", patience.as_secs()))
+    Err("the guest was not done in time".to_owned())
 }
 
 /// What a guest printed.

@@ -14,6 +14,7 @@ mod scenarios;
 mod system;
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::{process, root};
 use archive::Archive;
 use disk::Disk;
-use guest::{Console, Guest};
+use guest::{Console, Guest, Outside};
 use programs::Program;
 use system::System;
 
@@ -33,6 +34,8 @@ struct Scenario {
     /// Parameters of the kernel.
     append: &'static str,
     programs: &'static [Program],
+    /// Runs of the command on this side meanwhile: their names, their arguments.
+    outside: &'static [(&'static str, &'static str)],
     /// Lines of a shell for each boot, most of them `step NAME COMMAND…`.
     steps: &'static [&'static str],
     /// Whether the guest did what it should; given what each boot printed.
@@ -161,8 +164,13 @@ impl Place<'_> {
         let image = log.with_extension("image");
         let failed = |error: std::io::Error| format!("{}: {error}", image.display());
         fs::write(&image, archive.end()).map_err(failed)?;
+        let program = self.kept.join("punctual");
+        let outside = (!scenario.outside.is_empty()).then(free_port).transpose()?;
+        let outside =
+            outside.map(|port| Outside { program: &program, runs: scenario.outside, port });
         let console = Guest {
             emulator: self.emulator,
+            outside: outside.as_ref(),
             kernel: &kernel.kernel()?,
             initrd: &image,
             disks: &[],
@@ -191,6 +199,7 @@ impl Place<'_> {
             log = self.kept.join(format!("{}-{boot}.log", scenario.name));
             let console = Guest {
                 emulator: self.emulator,
+                outside: None,
                 kernel: &disk.kernel,
                 initrd: &disk.initrd,
                 disks: &[&root, &carrier],
@@ -211,6 +220,12 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+/// A UDP port of the loopback interface that nobody has.
+fn free_port() -> Result<u16, String> {
+    let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    free.map(|address| address.port()).map_err(|error| format!("127.0.0.1: {error}"))
 }
 
 fn judge(scenario: &Scenario, consoles: &[Console], log: &Path) -> Result<(), String> {

@@ -14,6 +14,7 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "isolcpus=1 nohz_full=1",
         programs: &[Program::Command],
+        outside: &[],
         steps: &[CHECK],
         judge: checked,
     },
@@ -31,8 +32,25 @@ pub(super) const ALL: &[Scenario] = &[
         },
         append: "",
         programs: &[Program::Command, Program::Library, Program::Commands],
+        outside: &[],
         steps: &[FOLLOW],
         judge: followed,
+    },
+    Scenario {
+        name: "respond",
+        what: "stimuli from this side, over a serial line and a network, answered in the guest",
+        system: Root::Memory {
+            guests: &[("6.12", &[])],
+            drivers: &["net/ethernet/intel/e1000e/e1000e"],
+        },
+        append: "isolcpus=1",
+        programs: &[Program::Command],
+        outside: &[
+            ("over-serial", "stimulate SERIAL --period 50ms --duration 5s --policy other"),
+            ("over-udp", "stimulate UDP --period 10ms --duration 5s --policy other"),
+        ],
+        steps: &[RESPOND],
+        judge: responded,
     },
     Scenario {
         name: "hog",
@@ -40,6 +58,7 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Disk,
         append: "root=/dev/vda rw isolcpus=1",
         programs: &[Program::Command],
+        outside: &[],
         steps: &[HOG],
         judge: hogged,
     },
@@ -49,6 +68,7 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Disk,
         append: "root=/dev/vda rw quiet",
         programs: &[Program::Command],
+        outside: &[],
         steps: &[TUNE, TUNED, UNTUNED],
         judge: tuned,
     },
@@ -136,6 +156,32 @@ fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{step} lacks {word:?}: {output}")),
     }
+}
+
+const RESPOND: &str = "ip link set eth0 up
+ip addr add 10.0.2.15/24 dev eth0
+punctual respond serial:/dev/ttyS2 --duration 45s --cpu 1 >/tmp/serial 2>&1 &
+punctual respond udp:0.0.0.0:7000 --duration 45s --cpu 0 >/tmp/udp 2>&1 &
+wait
+step serial cat /tmp/serial
+step udp cat /tmp/udp
+";
+
+/// That stimuli of both links were answered; how late means nothing under emulation.
+fn responded(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
+    for (inside, outside) in [("serial", "over-serial"), ("udp", "over-udp")] {
+        has("respond", console.ok(inside)?, "answered")?;
+        let printed = console.ok(outside)?;
+        let mut lines = printed.lines().skip_while(|line| !line.contains("sent  answered"));
+        let counts = lines.nth(1).unwrap_or_default();
+        println!("  {outside}: sent, answered, late, lost, not sent: {}", counts.trim());
+        let answered = counts.split_whitespace().nth(1).and_then(|text| text.parse::<u32>().ok());
+        if answered.is_none_or(|answered| answered == 0) {
+            return Err(format!("{outside}: no answer: {printed}"));
+        }
+    }
+    Ok(())
 }
 
 const FOLLOW: &str = "sleep 1
@@ -289,6 +335,20 @@ fn tuned(consoles: &[Console]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_without_answers_is_found() {
+        let step = |name: &str, output: &str| format!("step: {name}\n{output}\nended: {name} 0\n");
+        let console = |udp: &str| {
+            let counts = |of: &str| format!("Stimuli\n  sent  answered  late\n  {of}\n");
+            let inside = ["serial", "udp"].map(|name| step(name, "sessions  answered")).concat();
+            let outside = step("over-serial", &counts("100       100     0"));
+            Console(inside + &outside + &step("over-udp", &counts(udp)))
+        };
+        assert_eq!(responded(&[console("490       470    20")]), Ok(()));
+        assert!(responded(&[console("490         0     0")]).is_err());
+        assert!(responded(&[console("")]).is_err());
+    }
 
     #[test]
     fn tests_that_failed_or_saw_no_clock_are_found() {

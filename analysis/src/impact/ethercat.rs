@@ -19,8 +19,10 @@ const MODE: Parameter<SyncMode> = Parameter::or("master-shift", "mode", "Which c
 const SHIFT: Parameter<Span> =
     Parameter::required("shift", "From the master's release to SYNC0: 300us");
 const FRAME: Parameter<Span> = Parameter::required("frame", "Time of the frame on the wire: 120us");
-const PROPAGATION: Parameter<Span> =
-    Parameter::optional("propagation", "Way of the frame through all slaves [default: none]");
+const PROPAGATION: Parameter<Span> = Parameter::optional(
+    "propagation",
+    "Propagation delay of the frame through all slaves [default: none]",
+);
 const COPY: Parameter<Span> =
     Parameter::optional("copy", "Time of the slaves to copy their outputs [default: none]");
 const SYNC_ALLOWED: Parameter<Span> =
@@ -60,7 +62,7 @@ impl Value for SyncMode {
     const EXAMPLE: &'static str = "bus-shift";
     const CHOICES: &'static [(&'static str, &'static str)] = &[
         ("master-shift", "A slave's: only late frames matter"),
-        ("bus-shift", "The master's: SYNC0 moves as it does"),
+        ("bus-shift", "The master's: SYNC0 moves with its frames"),
     ];
 
     fn read(text: &str) -> Result<Self, String> {

@@ -55,7 +55,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "sampling",
-        about: "Noise of a signal that is sampled at wrong instants",
+        about: "Signal-to-noise ratio of a signal that is sampled at varying instants",
         formulas: &[Formula {
             of: "",
             formula: "SNR = −20·log₁₀(2πfσ) dB; N bits need σ ≤ 1/(2πf·2^N·√1.5)",
@@ -67,7 +67,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "audio",
-        about: "Time between dropouts of sound",
+        about: "Mean time between audio dropouts (xruns)",
         formulas: &[Formula {
             of: "",
             formula: "slack = (n − 1)·B/f_s − C; time between dropouts = B/(f_s·P(lateness > \

@@ -16,7 +16,7 @@ use crate::quantity::Hertz;
 const SOURCE: &str = "f ≤ 1/(P + J): at most one edge between two looks";
 
 const PERIOD: Parameter<Span> =
-    Parameter::optional("period", "Period of the looks [default: that of the run]");
+    Parameter::optional("period", "Polling period [default: that of the run]");
 const EDGES: Parameter<Hertz> =
     Parameter::optional("edges", "Edges per second that must be counted: 20kHz");
 

@@ -43,7 +43,7 @@ fn a_recording_gives_each_statistic_with_its_evidence() {
     );
     let p = largest.p.unwrap();
     assert!((2.9e-4..1e-3).contains(&p), "three over n, over the extremal index: {p}");
-    assert!(largest.words().starts_with("L0: largest lateness 5.00 µs, seen in 10000 cycles"));
+    assert!(largest.words().starts_with("L0: largest lateness 5.00 µs, observed in 10000 cycles"));
     // Claims are made of tails: up to 4 µs only the median is known.
     assert_eq!(timing.p_above(4_000.0).map(|bound| bound.p), Some(0.5));
     assert!(timing.p_above(1e6).unwrap().p <= p);

@@ -233,11 +233,12 @@ impl Basis {
     /// In words: the statistic, its value, its evidence.
     pub fn words(&self) -> String {
         let value = Span::from_ns(self.value_ns.round() as i64);
+        let no_bound = if self.p.is_some() { "" } else { ", not a bound" };
         let from = match (self.level, self.n) {
             (None, None) => "as given".to_owned(),
             (None, Some(n)) => format!("as given for {n} cycles"),
-            (Some(_), Some(n)) => format!("seen in {n} cycles, no bound"),
-            (Some(_), None) => "seen, no bound".to_owned(),
+            (Some(_), Some(n)) => format!("observed in {n} cycles{no_bound}"),
+            (Some(_), None) => format!("observed{no_bound}"),
         };
         let tail = match (self.p, self.confidence) {
             (Some(p), Some(confidence)) => {
@@ -248,7 +249,7 @@ impl Basis {
         match self.level {
             Some(level @ (Level::L1 | Level::L2)) => {
                 let n = self.n.unwrap_or(0);
-                format!("{level:?}: {} than {value}, by {n} cycles{tail}", self.statistic)
+                format!("{level:?}: {} than {value}, from {n} cycles{tail}", self.statistic)
             }
             Some(level) => format!("{level:?}: {} {value}, {from}{tail}", self.statistic),
             None => format!("{} {value}, {from}{tail}", self.statistic),

@@ -136,7 +136,7 @@ fn without_isolcpus(inputs: &Inputs<'_>) -> Finding {
         return found.note("A partition can isolate CPUs without a reboot.");
     }
     let value = format!("domain,managed_irq,{}", inputs.cpus);
-    Finding::needs_reboot("not set, and no cpuset of control groups v2", CMDLINE)
+    Finding::needs_reboot("not set; cpusets of cgroup v2 are not available", CMDLINE)
         .boot("isolcpus", Some(value))
 }
 

@@ -126,6 +126,6 @@ fn tracers(inputs: &Inputs<'_>) -> Finding {
         }
         [Some(true), Some(true)] => Finding::good("built in", origin),
         _ => Finding::needs_reboot("not built in", origin)
-            .note("Another kernel may have them; no loop is earlier for it."),
+            .note("Another kernel may have them; they do not make a loop earlier."),
     }
 }

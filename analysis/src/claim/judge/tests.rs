@@ -22,7 +22,7 @@ fn enough_too_little_and_false_are_different_answers() {
     assert_eq!(
         none.reason,
         "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3000 cycles exceeded it; \
-         whether they do does not show without one; it takes at least 34917 cycles to show that"
+         a run without any cannot show whether they do; it takes at least 34917 cycles to show that"
     );
     let yes = planned(claim, 25, 60_000);
     assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
@@ -33,14 +33,18 @@ fn enough_too_little_and_false_are_different_answers() {
     );
     let alone = planned(claim, 24, 60_000);
     assert_eq!((alone.holds, alone.n_needed), (Holds::IfAlone, Some(62_500)));
-    assert!(alone.reason.contains("24 separate clusters do not show whether they do (25 do)"));
+    assert!(
+        alone
+            .reason
+            .contains("24 separate clusters are too few to show whether they do (25 are needed)")
+    );
     let short = planned(claim, 0, 2_990);
     assert_eq!((short.holds, short.n_needed), (Holds::Undecided, Some(2_996)));
     assert!(short.reason.starts_with("not shown: at most 1.1e-3"), "{}", short.reason);
     assert!(short.reason.contains("; it takes at least 2996 cycles;"), "{}", short.reason);
     assert_eq!(short.duration_needed_ns, Some(2_996e6));
     let few = planned(claim, 1, 3_000);
-    assert!(few.reason.contains("at this share, about"), "{}", few.reason);
+    assert!(few.reason.contains("at this share, it takes about"), "{}", few.reason);
     let false_ = planned(claim, 100, 30_000);
     assert_eq!((false_.holds, false_.n_needed), (Holds::No, None));
     assert!(false_.reason.starts_with("shown false: at least 2.8e-3"), "{}", false_.reason);
@@ -116,7 +120,7 @@ fn clusters_that_are_few_uneven_or_unknown_leave_the_assumption() {
     let uneven = of(Separate::Unevenly(80.0), true);
     let unknown = of(Separate::Unknown, false);
     for (judged, why) in [
-        (&few, "3 separate clusters do not show"),
+        (&few, "3 separate clusters are too few to show"),
         (&uneven, "more of them came in one part of the run"),
         (&unknown, "do not record the order"),
     ] {

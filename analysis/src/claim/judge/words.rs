@@ -26,7 +26,7 @@ pub(super) fn reason(
         Holds::No => format!("shown false: at least {}, {sure} sure: {seen}", rounded_down(lower)),
         Holds::Undecided => {
             let why = match n_needed {
-                Some(needed) => format!("it takes {} {needed} cycles", about(counted)),
+                Some(needed) => format!("{} {needed} cycles", takes(counted)),
                 None => {
                     let share = counted.most as f64 / counted.n as f64;
                     format!(
@@ -78,7 +78,7 @@ fn if_alone(ask: &Ask, theta: f64) -> String {
 
 /// Why it is not shown that they come alone, and which run would show it.
 fn too_few(counted: &EventCount, n_needed: Option<u64>) -> String {
-    let takes = |needed: u64| format!("it takes {} {needed} cycles to show that", about(counted));
+    let takes = |needed: u64| format!("{} {needed} cycles to show that", takes(counted));
     let why = match (counted.clusters(), counted.separate) {
         (None, _) => {
             return "the data do not record the order of cycles, so bursts would not \
@@ -96,18 +96,21 @@ fn too_few(counted: &EventCount, n_needed: Option<u64>) -> String {
                 None => "as they came together here, more cycles would not show it".to_owned(),
             };
         }
-        (Some(_), _) if counted.most == 0 => "whether they do does not show without one".to_owned(),
+        (Some(_), _) if counted.most == 0 => {
+            "a run without any cannot show whether they do".to_owned()
+        }
         (Some(clusters), _) => format!(
-            "{clusters:.0} separate cluster{} do not show whether they do ({CLUSTERS_MIN} do)",
-            if clusters.round() == 1.0 { "" } else { "s" }
+            "{clusters:.0} separate cluster{} too few to show whether they do ({CLUSTERS_MIN} are \
+             needed)",
+            if clusters.round() == 1.0 { " is" } else { "s are" }
         ),
     };
     n_needed.map_or_else(|| why.clone(), |needed| format!("{why}; {}", takes(needed)))
 }
 
-/// What a forecast is based on.
-fn about(counted: &EventCount) -> &'static str {
-    if counted.most == 0 { "at least" } else { "at this share, about" }
+/// How a forecast begins: what it is based on.
+fn takes(counted: &EventCount) -> &'static str {
+    if counted.most == 0 { "it takes at least" } else { "at this share, it takes about" }
 }
 
 fn seen(ask: &Ask, counted: &EventCount) -> String {

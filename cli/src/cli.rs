@@ -57,7 +57,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         experiment: Measure,
     },
-    /// Measure again what the papers measured that punctual builds on, and compare
+    /// Repeat published measurements on this machine, and compare the results
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual reproduce maruti\n\
                        \x20 punctual reproduce --all --quick --json papers.json")]
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual run tasks.toml --duration 10s")]
     Run(RunArgs),
-    /// Be a task of 'punctual run' with a program in Python, shell or any other language
+    /// Make a program in Python, shell or any other language a task of 'punctual run'
     Task {
         #[command(subcommand)]
         command: TaskCommand,
@@ -147,7 +147,7 @@ pub(crate) enum Command {
     Schema,
     /// Write the man pages into a directory
     Man(ManArgs),
-    /// Print the completions of a shell: 'cargo xtask install' puts them where it looks
+    /// Print shell completions; 'cargo xtask install' installs them
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual completions bash \
                        > ~/.local/share/bash-completion/completions/punctual")]

@@ -129,6 +129,8 @@ pub(crate) fn period(ns: u64) -> String {
     let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
     match unit.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)) {
         Some((unit_ns, unit)) => format!("{} {unit}", ns / unit_ns),
+        // Three digits after the point are nanoseconds: exact.
+        None if ns > 1_000 => format!("{} µs", ns as f64 / 1e3),
         None => format!("{ns} ns"),
     }
 }
@@ -266,9 +268,10 @@ mod tests {
         assert_eq!(whole, ["1.3s", "3min", "2.5h", "104.2d", ""]);
         assert_eq!(ns(None), "-");
         assert_eq!(
-            [25_000, 1_000_000, 1_500_000, 7].map(period),
-            ["25 µs", "1 ms", "1500 µs", "7 ns"]
+            [25_000, 1_000_000, 1_500_000, 62_500, 1_333_333, 7].map(period),
+            ["25 µs", "1 ms", "1500 µs", "62.5 µs", "1333.333 µs", "7 ns"]
         );
+        assert_eq!(period_argument(62_500), "62.5us");
         assert_eq!(ns(Some(f64::INFINITY)), Span::from_ns(i64::MAX).to_string());
         assert_eq!([0.873, 0.004, 0.0, 1.0].map(share), ["87 %", "0.4 %", "0 %", "100 %"]);
     }

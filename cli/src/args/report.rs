@@ -33,8 +33,8 @@ pub(crate) struct ReportArgs {
         value_parser = parse::claim
     )]
     pub(crate) claims: Vec<Ask>,
-    /// Fail (exit 1) also where a claim holds only if late cycles come alone, because too few
-    /// separate clusters of them were seen to show how they come
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone: too few separate
+    /// clusters of them were seen to show whether they do
     #[arg(long, requires = "claims")]
     pub(crate) strict: bool,
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else

@@ -112,7 +112,11 @@ pub(crate) fn run(args: &StimulateArgs) -> Result<Exit> {
     }
     let json = args.end.json()?;
     let started = jiff::Timestamp::now();
-    output::message(&format!("stimulates {} every {}", args.link, format::period(period.as_ns())));
+    output::message(&format!(
+        "sending a stimulus to {} every {}",
+        args.link,
+        format::period(period.as_ns())
+    ));
     let finished = experiment::run(stimulate, &machine.here, &mut ()).map_err(words::error)?;
     let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
     let ended = finished.outcome.ended.clone();

@@ -38,12 +38,12 @@ pub(crate) fn compare_sides(
         others.iter().map(|b| matched(reference, b, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {
         bail!(
-            "{} and {} have no run of the same name: {} against {}; if each has one run, --anyway \
-             compares them",
+            "{} and {} have no run with the same name: the first has {}; the second has {}; where \
+             each has only one run, --anyway compares them",
             reference.results[0].from,
             others[at].results[0].from,
-            names(reference).join(", "),
-            names(&others[at]).join(", ")
+            named(reference),
+            named(&others[at])
         );
     }
     let runs: Vec<Runs<'_>> = matched
@@ -125,6 +125,12 @@ fn side(side: &Side) -> ComparedSide {
 }
 
 /// Names of a side's runs, in their order, each once.
+/// The names of its runs, quoted: a name may have commas.
+fn named(side: &Side) -> String {
+    let quoted: Vec<String> = names(side).iter().map(|name| format!("'{name}'")).collect();
+    quoted.join(", ")
+}
+
 fn names(side: &Side) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for run in side.results.iter().flat_map(|result| &result.runs) {

@@ -104,8 +104,8 @@ fn host(seen: &Seen<'_>) -> Option<Advice> {
     };
     let included = "stalls of the host are included";
     let text = match steal_ns {
-        None => format!("virtual machine: {included}"),
-        Some(0) => format!("virtual machine, no steal counted (steps of 10 ms); {included}"),
+        None => format!("virtual machine, so {included}"),
+        Some(0) => format!("virtual machine, so {included}; no steal time seen (steps of 10 ms)"),
         Some(ns) => {
             let taken = format::long(ns as f64);
             format!("the host took {taken} from {measured} (steal); {included}")
@@ -255,8 +255,11 @@ mod tests {
         let pair = |period| [run(period, Some(20 * ms), 0.1), run(period, Some(100 * ms), 0.1)];
         let runs: Vec<Run> = [pair(ms), pair(25 * us)].into_iter().flatten().collect();
         assert!(host(&runs).starts_with("the host took 120 ms from CPU 1"), "{}", host(&runs));
-        assert!(host(&[run(ms, Some(0), 0.1)]).contains("no steal counted"));
-        assert_eq!(host(&[run(ms, None, 0.1)]), "virtual machine: stalls of the host are included");
+        assert!(host(&[run(ms, Some(0), 0.1)]).contains("no steal time seen"));
+        assert_eq!(
+            host(&[run(ms, None, 0.1)]),
+            "virtual machine, so stalls of the host are included"
+        );
     }
 
     #[test]

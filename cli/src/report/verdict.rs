@@ -125,8 +125,11 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
     }
     let ended = if question.incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
     let rungs = ladder(&measured, &question.requirement, ended);
+    // Data that do not say their period are about no rate, measured or not.
+    let periodic = judged.iter().any(|run| run.setup.period_ns.is_some());
     let wanted = |rung: &&Rung| {
-        !question.measured_alone || !matches!(rung.stands, Stands::Expected | Stands::Unmeasured)
+        let unknown = matches!(rung.stands, Stands::Expected | Stands::Unmeasured);
+        !unknown || (periodic && !question.measured_alone)
     };
     let verdict = |rung: &Rung| of_rung(rung, &judged, question);
     let mut verdicts: Vec<Verdict> = rungs.iter().filter(wanted).map(verdict).collect();

@@ -152,7 +152,10 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     refused(&run(["compare", &a, copy]), &["contain the same recording"]);
     let same = run(["compare", &a, copy, "--anyway"]);
     assert!(stdout(&same).contains("no significant difference"), "{}", stderr(&same));
-    refused(&run(["compare", &a, &other]), &["no run of the same name: idle against cpu"]);
+    refused(
+        &run(["compare", &a, &other]),
+        &["no run with the same name: the first has 'idle'; the second has 'cpu'"],
+    );
     assert!(stdout(&run(["compare", &a, &other, "--anyway"])).contains("differs: run: idle → cpu"));
     let out = run(["compare", &a, &empty]);
     assert!(stdout(&out).contains("a run has no cycles"), "{}", stderr(&out));

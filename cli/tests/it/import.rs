@@ -197,3 +197,19 @@ fn a_recording_is_read_from_a_mail_and_a_summary_is_none() {
     fs::write(&file, recording).expect("writable");
     refused(&run(["export", path, "--csv"]), &["a recording of cyclictest", "analyse"]);
 }
+
+#[test]
+fn the_page_of_wakes_without_a_period_judges_no_rate() {
+    let dir = Dir::new("imported-page");
+    let (result, page) = (dir.path("cyclictest.json"), dir.path("page.html"));
+    let file = peer("cyclictest/histogram.json");
+    let out = run(["analyse".as_ref(), file.as_os_str(), "--json".as_ref(), result.as_os_str()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(!stdout(&out).contains("not measured"), "{}", stdout(&out));
+    let out = run(["report".as_ref(), result.as_os_str(), "-o".as_ref(), page.as_os_str()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("These data do not state their period"));
+    assert!(page.contains("Lateness of wakes where missed releases are not known"));
+    assert!(!page.contains("missed ones included") && !page.contains("not measured</"));
+}

@@ -73,7 +73,7 @@ fn a_responder_answers_over_loopback_whatever_else_arrives() {
     let out = run(args.iter().map(ToString::to_string).chain([own.display().to_string()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
-    assert!(text.contains("looped on itself") && text.contains("duplicates"), "{text}");
+    assert!(text.contains("loopback") && text.contains("duplicates"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let stored = json_file(&own);
     let of = &stored["stimulate"];

@@ -102,6 +102,20 @@ fn zooms(browser: &Browser) {
     assert!((number(browser, SHOWN) / whole - 1.0).abs() < 1e-9);
 }
 
+/// The last step of a percentile curve is as high as the data say: only its end is the largest.
+fn curves(browser: &Browser) {
+    let ends = "return punctual.plots.filter(p => p.chart.kind === 'percentiles').flatMap(p => \
+         p.chart.series.map((s, i) => { const n = s.x.length - 1; \
+         const at = p.live.data[0].indexOf(s.x[n]), ys = p.live.data[i + 1]; \
+         return [s.x[n - 1] === s.x[n], ys[at] === s.y[n - 1], ys[at + 1] === s.y[n]]; }))";
+    let ends = browser.run(ends);
+    let ends = ends.as_array().expect("a list");
+    assert!(
+        !ends.is_empty() && ends.iter().all(|end| *end == json!([true, true, true])),
+        "{ends:?}"
+    );
+}
+
 /// A run is hidden and shown again.
 fn toggles(browser: &Browser) {
     let button = "[data-kind=percentiles] [aria-label='Show idle, after']";
@@ -165,6 +179,7 @@ fn before_and_after_and_without_scripts() {
     assert_eq!(browser.run(beside), true, "side by side");
     keep("before-after.png", &browser.screenshot(1_280));
     toggles(&browser);
+    curves(&browser);
     quiet(&browser);
 
     browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));

@@ -51,7 +51,7 @@ fn the_page_fits_and_a_report_has_the_tables() {
     let out = run(args.map(str::to_owned).into_iter().chain([result.display().to_string()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
-    assert!(text.contains("Usable of each period of 1 ms"), "{text}");
+    assert!(text.contains("Usable part of each period of 1 ms"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.lines().count() <= 40, "{text}");
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);

@@ -101,9 +101,7 @@ impl StimulateExperiment {
         let loopback = self.link.loopback().and_then(|ends| loopback(ends, stop));
         let (loopback, ended) = match loopback {
             Ok(loopback) => (loopback, self.stimulate((&mut answers, &mut sent), stop).err()),
-            Err(why) => {
-                (Loopback::default(), Some(format!("this machine looped on itself: {why}")))
-            }
+            Err(why) => (Loopback::default(), Some(format!("no loopback on this machine: {why}"))),
         };
         let stimuli = answers.sent_ns.len() as u64;
         let outcome = StimulateOutcome {

@@ -68,7 +68,7 @@ pub(crate) enum BackgroundName {
     Nop,
     /// A loop of SERIALIZE, which waits for all before it
     Serialize,
-    /// A loop of CPUID, which does so too and in a virtual machine goes to the host
+    /// A loop of CPUID, which also serialises, and exits to the host in a virtual machine
     Cpuid,
 }
 

@@ -54,7 +54,7 @@ pub(super) fn exit_of(exit: ProcessEnd) -> String {
     match exit {
         ProcessEnd::Status(0) => "exited normally".to_owned(),
         ProcessEnd::Status(status) => format!("exited with status {status}"),
-        ProcessEnd::Signal(signal) => format!("was ended by signal {signal}"),
+        ProcessEnd::Signal(signal) => format!("killed by signal {signal}"),
         ProcessEnd::Unknown => "ended with unknown status".to_owned(),
         ProcessEnd::NotStarted(errno) => {
             format!("could not be started: {}", std::io::Error::from_raw_os_error(errno))

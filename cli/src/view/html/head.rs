@@ -6,7 +6,7 @@ use super::markup::{escape, paragraph};
 use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Answer, Body, Report};
+use crate::report::{Answer, Body, Report, Stands, Verdict};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -70,7 +70,7 @@ fn origin(shown: &Shown, labelled: bool) -> String {
     let cut = match report.envelope.incomplete {
         true => paragraph(
             "banner bad",
-            "Incomplete: the run ended early, or its file did; these are the results so far.",
+            "Incomplete: the run ended early or its file is cut off; these are the results so far.",
         ),
         false => String::new(),
     };
@@ -121,7 +121,8 @@ fn card(shown: &Shown, labelled: bool) -> String {
             let worst = of.worst.as_deref().unwrap_or_default();
             html += &paragraph("", &format!("{} {worst}", of.counts));
         }
-        if let Some(question) = &headline.question {
+        let answered = !report.body.verdicts().is_empty();
+        if let Some(question) = headline.question.as_ref().filter(|_| answered) {
             html += &format!("<h3>{}</h3>", escape(question));
         }
     }
@@ -133,7 +134,11 @@ fn card(shown: &Shown, labelled: bool) -> String {
             html += &paragraph("", &advice);
         }
         body if body.verdicts().is_empty() => {
-            html += &paragraph("muted", "These data contain no lateness, so there is no verdict.");
+            let runs = report.body.runs();
+            let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());
+            let lack = if lateness { "do not state their period" } else { "contain no lateness" };
+            let words = format!("These data {lack}, so there is no verdict.");
+            html += &paragraph("muted", &words);
         }
         _ => {}
     }
@@ -149,7 +154,10 @@ fn card(shown: &Shown, labelled: bool) -> String {
 /// A word for each verdict, and its sentence.
 fn answers(report: &Report) -> String {
     let mut html = "<dl class=\"verdicts\">".to_owned();
-    for verdict in report.body.verdicts() {
+    let unmeasured = |of: &&Verdict| of.stands == Some(Stands::Unmeasured);
+    let (rest, judged): (Vec<&Verdict>, Vec<&Verdict>) =
+        report.body.verdicts().iter().partition(unmeasured);
+    for verdict in judged {
         let word = verdict.word();
         let class = match verdict.answer {
             Answer::Yes => "yes",
@@ -163,6 +171,15 @@ fn answers(report: &Report) -> String {
         html += &format!(
             "<dt><span class=\"badge {class}\">{word}</span></dt><dd>{}</dd>",
             escape(&(subject + &verdict.statement))
+        );
+    }
+    // One line: none of them has an answer.
+    if let Some(first) = rest.first() {
+        let rates: Vec<&str> = rest.iter().map(|of| of.subject.as_str()).collect();
+        html += &format!(
+            "<dt><span class=\"badge unknown\">{}</span></dt><dd>{}</dd>",
+            first.word(),
+            escape(&rates.join(", "))
         );
     }
     html + "</dl>"

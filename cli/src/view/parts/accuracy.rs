@@ -44,8 +44,8 @@ fn errors(of: &AccuracyOutcome) -> Part {
         cells.push(format::count(row.interrupted));
         cells
     };
-    let caption = "Error of the exit (stamp after it minus target) in ticks, its period over \
-                   the offset, ticks from poll to poll; in ns: median, and from 5 to 95 %";
+    let caption = "Error of the exit (stamp after it minus target), in ticks: best, median, 95 %, \
+                   its period over the offset; ticks per poll; in ns: median, 5 to 95 %";
     Part::table(caption, &heads, of.rows.iter().map(row).collect())
 }
 
@@ -69,9 +69,9 @@ fn about(of: &AccuracyOutcome) -> String {
     let n: u64 = of.rows.iter().map(|row| row.n).sum();
     let worst = of.rows.iter().filter_map(|row| row.interrupted_worst_ns).fold(0.0, f64::max);
     format!(
-        "{} exits; a tick is {:.3} ns; {} offsets a tick apart; cut: exits later than {}, which \
-         something interrupted, worst {}; \"at once\" and cold: the first targets are due at the \
-         entry",
+        "{} exits; a tick is {:.3} ns; {} offsets a tick apart; cut: exits that \
+         were interrupted (later than {}), worst {}; \"at once\" and \
+         cold: the first targets are due at the entry",
         format::count(n),
         of.tick_ns,
         of.rows.first().map_or(0, |row| row.offsets),

@@ -14,7 +14,7 @@ pub(super) fn stimulated(body: &StimulateBody) -> Shown {
         times(&[
             ("answer", &of.latency_ns),
             ("sent late", &of.sent_late_ns),
-            ("looped on itself", &of.loopback.time_ns),
+            ("loopback", &of.loopback.time_ns),
         ]),
         counts(of),
         others(&of.others),
@@ -23,8 +23,8 @@ pub(super) fn stimulated(body: &StimulateBody) -> Shown {
         .extend(of.ended.as_ref().map(|why| Part::Words(format!("ended: {}", format::plain(why)))));
     parts.push(Part::Words(format!(
         "stimuli to {} every {}; an answer is timed from before its stimulus was sent until after \
-         it was read; looped on itself: this machine alone, from one end to the other of a link of \
-         the same kind, {} frames: nothing is subtracted for it",
+         it was read; loopback: this machine alone, from one end to the other of a link of the \
+         same kind, {} frames; it is not subtracted",
         format::plain(&of.link),
         format::period(of.period_ns),
         format::count(of.loopback.n),

@@ -24,7 +24,7 @@ fn hz(value: Option<f64>) -> String {
 
 fn frequencies(of: &SaturationOutcome) -> Part {
     let heads =
-        ["condition", ">stage", ">may lose", ">MF", ">fails at", ">first loss", ">n", "search"];
+        ["condition", ">stage", ">loss limit", ">MF", ">fails at", ">first loss", ">n", "search"];
     let row = |row: &SaturationRow| {
         let end = match row.end {
             SearchEnd::Found => "found",
@@ -43,7 +43,8 @@ fn frequencies(of: &SaturationOutcome) -> Part {
             end.to_owned(),
         ]
     };
-    let caption = "MF: the highest frequency whose share of stimuli not served stays within";
+    let caption =
+        "MF: the highest frequency at which the share of lost stimuli stays within the limit";
     Part::table(caption, &heads, of.rows.iter().map(row).collect())
 }
 
@@ -54,8 +55,8 @@ fn background(of: &BackgroundRow) -> String {
         format!("; a stimulus costs {}, which predicts SF {predicted}", format::ns(Some(ns)))
     });
     format!(
-        "background: {} polygons/s alone; less than half is left from {} (SF50), less than a tenth \
-         from {} (SF10); the least that a trial left is {share}{cost}",
+        "background: {} polygons/s alone; less than half of that is left from {} on (SF50), less \
+         than a tenth from {} on (SF10); the smallest share left in a trial is {share}{cost}",
         format::rate(of.rate),
         hz(of.sf50_hz),
         hz(of.sf10_hz),

@@ -28,7 +28,7 @@ pub(super) fn shown(body: &TimerBody) -> Shown {
         ">n",
     ];
     let table = Table {
-        caption: "From the expiry to the stamp of the thread that waits for it".to_owned(),
+        caption: "From the expiry to the time stamp that the waiting thread takes".to_owned(),
         heads: heads.map(str::to_owned).into(),
         rows: of.rows.iter().map(cells).collect(),
         brief: Some(Brief { columns: 9, rows: brief(of) }),

@@ -40,7 +40,7 @@ fn usable(of: &WorkOutcome) -> Part {
         cells
     };
     let caption = format!(
-        "Usable of each period of {}, in so many of its cycles",
+        "Usable part of each period of {}, by share of cycles that have it",
         format::period(of.period_ns)
     );
     Part::table(&caption, &heads, of.rows.iter().map(row).collect())
@@ -49,8 +49,8 @@ fn usable(of: &WorkOutcome) -> Part {
 fn about(of: &WorkOutcome) -> String {
     let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
     format!(
-        "{} steps of {} work on CPU {}, {policy}: {} where nothing disturbs it; usable: the period \
-         less what lateness and disturbance took, 0 where they took all of it",
+        "{} steps of {} work on CPU {}, {policy}: {} undisturbed; usable: the period less \
+         lateness and disturbance, 0 where they take all of it",
         format::count(of.steps),
         of.kind,
         of.cpu,

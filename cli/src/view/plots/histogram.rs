@@ -45,7 +45,7 @@ fn described(page: &Page, line: &Line) -> String {
     let far = match (page.bins.overflow[line.drawn], beyond(page)) {
         (0, _) | (_, None) => String::new(),
         (far, Some((_, _, name))) => {
-            format!(" The last bar: {} {name}, no more is known of them.", format::count(far))
+            format!(" The last bar: {} {name}, with unknown values.", format::count(far))
         }
     };
     let clusters: Vec<String> = run
@@ -56,11 +56,15 @@ fn described(page: &Page, line: &Line) -> String {
         .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
         .collect();
     format!(
-        "{}: {} cycles, half of them at most {} late, the worst {}; peaks at {}.{early}{far}",
+        "{}: {} cycles, half of them at most {} late, the worst {}; {}.{early}{far}",
         line.name,
         format::count(judged(run)),
         format::ns(run.outcome.lateness_ns.p50),
         format::ns(run.outcome.lateness_ns.max),
-        if clusters.is_empty() { "no place".to_owned() } else { clusters.join(", ") },
+        match clusters.as_slice() {
+            [] => "no separate peaks".to_owned(),
+            [one] => format!("one peak, at {one}"),
+            several => format!("peaks at {}", several.join(", ")),
+        },
     )
 }

@@ -65,8 +65,12 @@ pub(crate) fn described(times: &Times<'_>) -> String {
             format::ns(Some(above as f64))
         ),
         (Some(above), shown) => format!(
-            "; dots: all {} cycles later than {} (99.9 % are not)",
-            format::count(shown),
+            "; dots: {} later than {} (99.9 % are not)",
+            if shown == 1 {
+                "the one cycle".to_owned()
+            } else {
+                format!("all {} cycles", format::count(shown))
+            },
             format::ns(Some(above as f64))
         ),
     };

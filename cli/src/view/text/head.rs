@@ -34,7 +34,8 @@ pub(super) fn incomplete(report: &Report) -> String {
     if !report.envelope.incomplete {
         return String::new();
     }
-    let text = "incomplete: the run ended early, or its file did; these are the results so far";
+    let text =
+        "incomplete: the run ended early or its file is cut off; these are the results so far";
     format::wrap(text, 2) + "\n"
 }
 

@@ -36,8 +36,12 @@ fn brief(of: &Table) -> String {
     let more = of.rows.len() - part.rows.len();
     let mut page = table(&part);
     if more > 0 || brief.columns < of.heads.len() {
-        let rows = format::count(more as u64);
-        let text = format!("  {rows} more rows, and the other columns, in the JSON and its page");
+        let rows = match more {
+            0 => "the other columns".to_owned(),
+            1 => "1 more row, and the other columns,".to_owned(),
+            more => format!("{} more rows, and the other columns,", format::count(more as u64)),
+        };
+        let text = format!("  {rows} are in the JSON and its page");
         page += &(format::wrap(&text, 4) + "\n");
     }
     page

@@ -113,16 +113,16 @@
     percentiles: function (chart) {
       var xs = [];
       chart.series.forEach(function (s) { xs = xs.concat(s.x); });
-      xs = Array.from(new Set(xs)).sort(function (a, b) { return a - b; });
+      // The end of a curve stands twice: the last step leads to it, then the largest value.
+      var ends = chart.series.map(function (s) { return s.x[s.x.length - 1]; });
+      xs = Array.from(new Set(xs)).concat(Array.from(new Set(ends)));
+      xs.sort(function (a, b) { return a - b; });
       var columns = chart.series.map(function (s) {
-        var last = s.x.length - 1, values = xs.map(function (x) {
-          var at = search(s.x, x);
-          return at > last ? null : s.y[at];
+        var last = s.x.length - 1;
+        return xs.map(function (x, i) {
+          var at = search(s.x, x), twice = i > 0 && xs[i - 1] === x;
+          return at > last ? null : twice && x === s.x[last] ? s.y[last] : s.y[at];
         });
-        // Where the curve ends, its largest value stands.
-        var end = search(xs, s.x[last]);
-        values[end] = s.y[last];
-        return values;
       });
       return {
         data: [xs].concat(columns),

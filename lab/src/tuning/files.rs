@@ -119,6 +119,8 @@ impl KnobFiles for MachineFiles {
         }
         match self.tree {
             Some(_) => self.put(path, text),
+            // A write of nothing is no write.
+            None if active(text).is_empty() => self.put(path, "\n"),
             None => self.put(path, active(text)),
         }
     }

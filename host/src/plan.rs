@@ -100,6 +100,14 @@ impl TuningPlan {
         plan
     }
 
+    /// The files that are written while the machine runs, each with its step and value.
+    pub fn writes(&self) -> impl Iterator<Item = (&PlanStep, &str, &str)> {
+        self.runtime.iter().filter_map(|step| match &step.change {
+            KnobChange::Write { path, value } => Some((step, path.as_str(), value.as_str())),
+            _ => None,
+        })
+    }
+
     /// Leaves only the changes of these knobs.
     pub fn keep(&mut self, knobs: &[String]) {
         let wanted = |knob: &String| knobs.contains(knob);

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_host::plan::{CpuPartition, TuningPlan};
-use punctual_host::rules::KnobChange;
 use punctual_lab::tuning::{
     self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,
 };
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
     plan.keep_isolation();
     let ended = match isolate(&partition, &plan, &mut journal, &boot) {
         Ok(()) => {
-            leave(&partition, &machine);
+            move_others(&partition, &machine);
             command(args, &partition)
         }
         Err(why) => Err(why),
@@ -92,17 +91,9 @@ fn isolate(
     journal: &mut JournalFile,
     boot: &str,
 ) -> Result<()> {
-    let value = |path: &str, value: &str| WantedValue { path: path.into(), value: value.into() };
-    let groups: Vec<WantedValue> =
-        partition.settings.iter().map(|(path, text)| value(path, text)).collect();
-    let settings: Vec<WantedValue> = plan
-        .runtime
-        .iter()
-        .filter_map(|step| match &step.change {
-            KnobChange::Write { path, value: text } => Some(value(path, text)),
-            _ => None,
-        })
-        .collect();
+    let groups = partition.settings.iter().map(|(path, value)| WantedValue::new(path, value));
+    let settings: Vec<WantedValue> =
+        plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
     let mut files = MachineFiles::live();
     let mut refused = None;
     for group in groups {
@@ -130,7 +121,7 @@ fn isolate(
 }
 
 /// Moves everybody else away, where a partition does not do that.
-fn leave(partition: &CpuPartition, machine: &Machine) {
+fn move_others(partition: &CpuPartition, machine: &Machine) {
     let Some(others) = &partition.others else { return };
     let mut all = CpuMask::EMPTY;
     let online = machine.facts.cpu.online_cpus.value();

@@ -14,6 +14,13 @@ pub struct WantedValue {
     pub value: String,
 }
 
+impl WantedValue {
+    /// This value of this setting.
+    pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { path: path.into(), value: value.into() }
+    }
+}
+
 /// What became of one setting.
 #[derive(Debug)]
 pub enum StepOutcome {

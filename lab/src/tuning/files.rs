@@ -119,7 +119,7 @@ impl KnobFiles for MachineFiles {
         }
         match self.tree {
             Some(_) => self.put(path, text),
-            // A write of nothing is no write.
+            // write(2) without bytes would change nothing.
             None if active(text).is_empty() => self.put(path, "\n"),
             None => self.put(path, active(text)),
         }

@@ -66,7 +66,7 @@ impl FakeMachine {
     }
 
     fn wanted() -> Vec<WantedValue> {
-        let value = |path: &str, to: &str| WantedValue { path: path.into(), value: to.into() };
+        let value = |path: &str, to: &str| WantedValue::new(path, to);
         vec![
             value("/proc/sys/vm/swappiness", "10"),
             value("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),

@@ -110,7 +110,7 @@ fn checked(consoles: &[Console]) -> Result<(), String> {
         console.ok(step)?;
     }
     has("tune check", console.ok("rules")?, "isolcpus")?;
-    // Booted without CPU 1: there is nothing to isolate it from.
+    // CPUs of isolcpus= get no partition.
     isolated(console, "member")?;
     applied(console)
 }

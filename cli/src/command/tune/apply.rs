@@ -24,10 +24,8 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
         why: &machine.scope.why,
         now: machine.settings.command_line.value(),
     };
-    let wanted: Vec<WantedValue> = printed
-        .writes()
-        .map(|(_, path, value)| WantedValue { path: path.to_owned(), value: value.to_owned() })
-        .collect();
+    let wanted: Vec<WantedValue> =
+        plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
     let mut files = files_of(&args.scope.root);
     let (mut changed, mut failed) = (0, 0);
     let done = tuning::apply(&wanted, &mut files, &mut journal, &boot_of(&machine.root), |step| {

@@ -8,7 +8,6 @@ use punctual::wait_policy::WaitKind;
 use punctual_analysis::rng::Rng;
 use punctual_core::time::Span;
 use punctual_host::plan::TuningPlan;
-use punctual_host::rules::KnobChange;
 use punctual_lab::load::LoadSpec;
 use punctual_lab::tuning::{
     self, CountedTail, MachineFiles, StepOutcome, TuningTrials, WantedValue,
@@ -60,8 +59,8 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         rng: Rng::new(SEED),
         envelope: None,
     };
-    let asked = (args.tail, args.duration.0);
-    let trials = tuning::try_settings(tried.len(), asked, &mut bench);
+    let wanted = (args.tail, args.duration.0);
+    let trials = tuning::try_settings(tried.len(), wanted, &mut bench);
     let envelope = bench.envelope.take();
     // Whatever became of it, nothing stays that was only tried.
     revert(&mut journal, &boot)?;
@@ -133,9 +132,8 @@ impl Setting {
 /// The runtime settings of a plan by name, in its order.
 fn settings(plan: &TuningPlan) -> Vec<Setting> {
     let mut all: Vec<Setting> = Vec::new();
-    for step in &plan.runtime {
-        let KnobChange::Write { path, value } = &step.change else { continue };
-        let write = WantedValue { path: path.clone(), value: value.clone() };
+    for (step, path, value) in plan.writes() {
+        let write = WantedValue::new(path, value);
         match all.iter_mut().find(|known| known.knob == step.knob) {
             Some(known) => known.writes.push(write),
             None => all.push(Setting {

@@ -9,7 +9,7 @@ use crate::format;
 pub(super) fn print(printed: &Printed<'_>) -> Result<String> {
     let mut text = "# tasks; they need root (become: true)\n".to_owned();
     let string = |value: &str| serde_json::to_string(&format::plain(value));
-    for (step, path, value) in printed.writes() {
+    for (step, path, value) in printed.plan.writes() {
         let name = string(&step.knob)?;
         match path.strip_prefix("/proc/sys/") {
             Some(sysctl) => {

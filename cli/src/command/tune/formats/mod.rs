@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use punctual_host::CpuList;
 use punctual_host::cmdline::CommandLine;
-use punctual_host::plan::{PlanStep, TuningPlan};
+use punctual_host::plan::TuningPlan;
 use punctual_host::rules::KnobChange;
 
 /// What is printed.
@@ -86,14 +86,6 @@ impl ValueEnum for FormatName {
 }
 
 impl Printed<'_> {
-    /// The files that are written, with their values; the value of now beside them.
-    pub(super) fn writes(&self) -> impl Iterator<Item = (&PlanStep, &str, &str)> {
-        self.plan.runtime.iter().filter_map(|step| match &step.change {
-            KnobChange::Write { path, value } => Some((step, path.as_str(), value.as_str())),
-            _ => None,
-        })
-    }
-
     /// The CPUs of a partition, where one is made.
     pub(super) fn partition(&self) -> Option<&str> {
         self.plan.runtime.iter().find_map(|step| match &step.change {

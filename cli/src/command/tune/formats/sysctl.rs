@@ -9,7 +9,7 @@ use crate::format;
 pub(super) fn print(printed: &Printed<'_>) -> Result<String> {
     let mut text = "# /etc/sysctl.d/90-punctual.conf; then run sysctl --system\n".to_owned();
     let mut others = 0;
-    for (step, path, value) in printed.writes() {
+    for (step, path, value) in printed.plan.writes() {
         match path.strip_prefix("/proc/sys/") {
             Some(name) => {
                 let from = step.from.as_deref().unwrap_or("unknown");

@@ -18,7 +18,7 @@ pub(super) fn print(printed: &Printed<'_>) -> Result<String> {
         let command = command.replace('\\', "\\\\").replace('"', "\\\"");
         format!("ExecStart=-/bin/sh -c \"{}\"\n", format::plain(&command))
     };
-    for (_, path, value) in printed.writes() {
+    for (_, path, value) in printed.plan.writes() {
         text += &unit(&format!("echo {} > {}", quoted(value), quoted(path)));
     }
     for command in printed.partition().into_iter().flat_map(partition_commands) {

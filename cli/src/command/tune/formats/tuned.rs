@@ -11,7 +11,7 @@ pub(super) fn print(printed: &Printed<'_>) -> Result<String> {
                     [main]\nsummary=Settings for a real-time loop\n"
         .to_owned();
     let (mut sysctls, mut files) = (String::new(), String::new());
-    for (_, path, value) in printed.writes() {
+    for (_, path, value) in printed.plan.writes() {
         let value = format::plain(value);
         match path.strip_prefix("/proc/sys/") {
             Some(name) => sysctls += &format!("{}={value}\n", name.replace('/', ".")),

@@ -59,6 +59,9 @@ enum Root {
 /// How long a guest may take: most take half a minute where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How much of a failure is told once more at the end: what a guest printed may be long.
+const BEGIN: usize = 400;
+
 /// Runs the subcommand.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let (install, names) = match args {
@@ -85,7 +88,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             Ok(()) => println!("vm: {name}: holds ({took:.0} s)"),
             Err(why) => {
                 println!("vm: {name}: {why} ({took:.0} s)");
-                failed.push(name);
+                let begin: String = why.chars().take(BEGIN).collect();
+                failed.push(format!("{name}: {begin}"));
             }
         }
     };
@@ -104,7 +108,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     match failed.as_slice() {
         [] => Ok(()),
-        failed => Err(format!("failed: {}", failed.join(", "))),
+        failed => Err(format!("failed: {}", failed.join("; "))),
     }
 }
 

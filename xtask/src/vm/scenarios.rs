@@ -144,10 +144,15 @@ fn applied(console: &Console) -> Result<(), String> {
     same("settings before and after", console.ok("before")?, console.ok("after")?)
 }
 
+/// An error names the lines of which the other text has none.
 fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
+    let only = |sign, of: &str, other: &str| -> String {
+        let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
+        lines.map(|line| format!("\n  {sign} {line}")).collect()
+    };
     match a == b {
         true => Ok(()),
-        false => Err(format!("{what} differ:\n{a}\n{b}")),
+        false => Err(format!("{what} differ:{}{}", only('-', a, b), only('+', b, a))),
     }
 }
 
@@ -335,6 +340,13 @@ fn tuned(consoles: &[Console]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_differ_are_told_by_their_lines() {
+        assert_eq!(same("settings", "a 1\nb 2\n", "a 1\nb 2\n"), Ok(()));
+        let error = same("settings", "a 1\nb 2\n", "a 1\nb 3\n").unwrap_err();
+        assert_eq!(error, "settings differ:\n  - b 2\n  + b 3");
+    }
 
     #[test]
     fn a_link_without_answers_is_found() {

@@ -49,6 +49,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     tables::loads,
     tables::claims,
     tables::limits,
+    parts::behind,
     setup::section,
     facts::section,
 ];

@@ -2,14 +2,25 @@
 
 use super::markup::{paragraph, table};
 use super::section::{Section, Source};
-use crate::view::parts::{self, Part};
+use crate::report::Body;
+use crate::view::parts::{self, Part, Shown};
 
 /// The section; none where no result is of such a kind.
 pub(super) fn section(source: &Source<'_>) -> Option<Section> {
+    joined(source, parts::of)
+}
+
+/// What a page has behind the figures of runs.
+pub(super) fn behind(source: &Source<'_>) -> Option<Section> {
+    joined(source, parts::on_page_alone)
+}
+
+/// One section of all results that have such parts.
+fn joined(source: &Source<'_>, of: fn(&Body) -> Option<Shown>) -> Option<Section> {
     let results = &source.page.results;
     let mut section: Option<Section> = None;
     for shown in results.iter().filter(|_| results.len() <= 2) {
-        let Some(of) = parts::of(&shown.report.body) else { continue };
+        let Some(of) = of(&shown.report.body) else { continue };
         let label = if results.len() > 1 { format!("{}: ", shown.label) } else { String::new() };
         let body: String = of.parts.iter().map(|part| html(part, &label)).collect();
         let section =

@@ -67,6 +67,11 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
     }
 }
 
+/// What only a page shows of a result with runs: a terminal is too small for it.
+pub(crate) fn on_page_alone(body: &Body) -> Option<Shown> {
+    tune::found(body.headline()?)
+}
+
 /// What is shown of an experiment of the lab.
 fn of_measured(measured: &Measured) -> Shown {
     match measured {

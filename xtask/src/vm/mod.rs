@@ -12,6 +12,7 @@ mod guest;
 mod programs;
 mod scenarios;
 mod system;
+mod tuned;
 
 use std::fs;
 use std::net::UdpSocket;

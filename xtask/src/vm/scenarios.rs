@@ -4,7 +4,7 @@
 
 use super::guest::Console;
 use super::programs::Program;
-use super::tuned::{TUNE, TUNED, UNTUNED, applied, isolated, tuned};
+use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
 use super::{Root, Scenario};
 
 /// Every scenario.
@@ -65,12 +65,12 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "tune",
-        what: "a Debian with GRUB: settings applied, three boots, everything as before",
+        what: "a Debian with GRUB: settings applied, four boots, everything as before",
         system: Root::Disk,
         append: "root=/dev/vda rw quiet",
         programs: &[Program::Command],
         outside: &[],
-        steps: &[TUNE, TUNED, UNTUNED],
+        steps: &[TUNE, TUNED, POLLING, UNTUNED],
         judge: tuned,
     },
 ];

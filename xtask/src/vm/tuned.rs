@@ -48,7 +48,19 @@ step now cat /proc/cmdline
 step isolated cat /sys/devices/system/cpu/isolated
 step interrupts cat /proc/irq/default_smp_affinity
 step callbacks sh -c 'dmesg | grep -i \"offload RCU callbacks\"'
+step tasks sed -n 's/^Cpus_allowed_list:\\t//p' /proc/1/status
 step verify punctual tune verify --cpus 1 --for servo
+step polling punctual tune apply --cpus 1 --for polling --boot
+step cmdline cmdline
+";
+/// With the boot parameters of a loop that never sleeps, added to those before.
+pub(super) const POLLING: &str = "cd /root
+cmdline() {
+  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
+}
+step now cat /proc/cmdline
+step tickless cat /sys/devices/system/cpu/nohz_full
+step verify punctual tune verify --cpus 1 --for polling
 step revert punctual tune revert
 step cmdline cmdline
 ";
@@ -88,7 +100,9 @@ fn balanced(console: &Console) -> Result<(), String> {
 /// That what was planned is in effect after the reboot, and that nothing of it is left after the
 /// revert.
 pub(super) fn tuned(consoles: &[Console]) -> Result<(), String> {
-    let [first, second, third] = consoles else { return Err("not three boots".to_owned()) };
+    let [first, second, third, last] = consoles else {
+        return Err("not four boots".to_owned());
+    };
     balanced(first)?;
     isolated(first, "isolated")?;
     applied(first)?;
@@ -97,19 +111,27 @@ pub(super) fn tuned(consoles: &[Console]) -> Result<(), String> {
     for word in PLANNED {
         has("status", first.ok("status")?, word)?;
         has("the command line", second.ok("now")?, word)?;
-        if third.ok("now")?.contains(word) {
-            return Err(format!("{word} is there after the revert"));
-        }
+        has("the command line", third.ok("now")?, word)?;
         let name = word.split('=').next().unwrap_or(word);
         has("verify", second.step("verify")?.1, &format!("{name}: good: "))?;
     }
     same("isolated CPUs", second.ok("isolated")?, "1\n")?;
     same("default_smp_affinity", second.ok("interrupts")?, "1\n")?;
+    same("CPUs of the first process", second.ok("tasks")?, "0\n")?;
     has("the kernel log", second.ok("callbacks")?, "CPUs: 1.")?;
-    second.ok("revert")?;
-    same("files before and after", first.ok("files")?, third.ok("files")?)?;
-    has("status", third.ok("status")?, "nothing is applied")?;
-    same("isolated CPUs", third.ok("isolated")?, "\n")
+    same("CPUs without a tick", third.ok("tickless")?, "1\n")?;
+    has("verify", third.step("verify")?.1, "nohz_full: good: ")?;
+    third.ok("revert")?;
+    same("files before and after", first.ok("files")?, last.ok("files")?)?;
+    has("status", last.ok("status")?, "nothing is applied")?;
+    if let Some(word) = last
+        .ok("now")?
+        .split_whitespace()
+        .find(|word| word.starts_with("nohz_full") || PLANNED.contains(word))
+    {
+        return Err(format!("{word} is there after the revert"));
+    }
+    same("isolated CPUs", last.ok("isolated")?, "\n")
 }
 
 /// That a command had its CPU in a group of its own, and that nothing is left of it.

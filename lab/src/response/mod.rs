@@ -11,6 +11,7 @@ mod outcome;
 mod run;
 mod source;
 mod stages;
+mod trace;
 
 pub use experiment::{ResponseExperiment, STIMULI_MAX};
 pub(crate) use outcome::Times;
@@ -18,3 +19,4 @@ pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
 pub(crate) use run::Condition;
 pub(crate) use source::Source;
 pub use source::{SOURCES, SourceKind, SourceRow};
+pub use trace::StageTrace;

@@ -29,6 +29,7 @@ use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::format;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
+use crate::report::reproduced::PaperFigure;
 use crate::report::{Choice, Envelope, Run};
 
 /// The subcommand's name.
@@ -55,13 +56,16 @@ pub(super) struct Bench<'a> {
     paper: &'static str,
     /// All loops so far, by paper, period and condition.
     runs: Vec<Run>,
+    /// All figures so far.
+    figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
 }
 
 impl<'a> Bench<'a> {
     pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
-        Self { machine, cpu, choice, quick, paper: "", runs: Vec::new(), envelope: None }
+        let (runs, figures) = (Vec::new(), Vec::new());
+        Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope: None }
     }
 
     /// What is known of the machine.
@@ -80,11 +84,18 @@ impl<'a> Bench<'a> {
         self.paper = paper;
     }
 
-    /// What the result has besides its rows: what every result has, and the loops.
-    pub(super) fn finish(self) -> (Envelope, Vec<Run>) {
+    /// Draws figures of the paper that is measured.
+    pub(super) fn draw(&mut self, figures: impl IntoIterator<Item = PaperFigure>) {
+        let drawn = figures.into_iter().filter(|figure| !figure.series.is_empty());
+        self.figures.extend(drawn);
+    }
+
+    /// What the result has besides its rows: what every result has, the loops and the figures.
+    pub(super) fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
         let incomplete = stopped();
         let envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
-        (Envelope { incomplete: envelope.incomplete || incomplete, ..envelope }, self.runs)
+        let envelope = Envelope { incomplete: envelope.incomplete || incomplete, ..envelope };
+        (envelope, self.runs, self.figures)
     }
 
     /// Takes in what every measurement says.
@@ -180,14 +191,20 @@ impl<'a> Bench<'a> {
         Ok(measured.map(|(outcome, _)| outcome))
     }
 
-    /// How late timers of 100 and 15 µs are, with NOPs and with CPUID behind.
-    pub(super) fn timer(&mut self, duration: Span) -> Result<Option<TimerOutcome>> {
-        let periods = [100_000, 15_000].into_iter().filter_map(Period::from_ns).collect();
+    /// How late timers of these periods are, with this work behind and these loads beside.
+    pub(super) fn timer(
+        &mut self,
+        periods_ns: &[u64],
+        backgrounds: &[Background],
+        (load, duration): (&str, Span),
+    ) -> Result<Option<TimerOutcome>> {
+        let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
         let measured = self.measure(TimerExperiment {
             thread: RtThread::cpu(self.cpu).fifo(PRIORITY),
-            periods,
-            backgrounds: vec![Background::Nop, Background::Cpuid],
+            periods: periods_ns.iter().filter_map(|&ns| Period::from_ns(ns)).collect(),
+            backgrounds: backgrounds.to_vec(),
             duration,
+            loads: loads.turns().into_iter().flatten().collect(),
         })?;
         Ok(measured.map(|(outcome, _)| outcome))
     }

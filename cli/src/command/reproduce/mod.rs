@@ -5,9 +5,11 @@
 
 mod ant;
 mod bench;
+mod figures;
 mod linuxcnc;
 mod maruti;
 mod nist;
+mod scope;
 mod wince;
 
 use std::path::PathBuf;
@@ -102,8 +104,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         bail!("no paper was measured");
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();
-    let (envelope, runs) = bench.finish();
-    let body = ReproduceBody { papers, quick: args.quick, rows, runs };
+    let (envelope, runs, figures) = bench.finish();
+    let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
     command::write(&Report { envelope, body: body.into() }, json)?;
     Ok(Exit::Fine)
 }

@@ -21,6 +21,7 @@ pub mod clock;
 pub mod credentials;
 pub mod cycles;
 pub mod descriptor;
+pub mod device;
 pub mod errno;
 pub mod events;
 pub mod futex;

@@ -23,19 +23,18 @@ impl SerialLine {
     /// # Errors
     /// Why it cannot be had, with what is accepted.
     pub(crate) fn open(path: &str, baud: u32, loss: OnCarrierLoss) -> Result<Self, String> {
-        let named = |why: &str| format!("serial:{path}: {why}");
-        let by_error = |why: Errno| named(&io::Error::from_raw_os_error(why.0).to_string());
+        let by_error = |why: Errno| io::Error::from_raw_os_error(why.0).to_string();
         if !serial::speeds().any(|known| known == baud) {
             let known: Vec<String> = serial::speeds().map(|baud| baud.to_string()).collect();
             return Err(format!("{baud} baud: one of {}", known.join(", ")));
         }
-        let name = CString::new(path).map_err(|_| named("a path has no zero byte"))?;
+        let name = CString::new(path).map_err(|_| "a path has no zero byte")?;
         let line = device::open(&name).map_err(by_error)?;
         match serial::settings(&line) {
-            Err(Errno::NOTTY) => Err(named("is not a serial line")),
+            Err(Errno::NOTTY) => Err("is not a serial line".to_owned()),
             Err(why) => Err(by_error(why)),
             Ok(_) if !lock::try_exclusive(line.number()).map_err(by_error)? => {
-                Err(named("another program has this line"))
+                Err("another program has this line".to_owned())
             }
             Ok(before) => {
                 serial::set_raw(&line, &before, baud, loss).map_err(by_error)?;

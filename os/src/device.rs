@@ -21,8 +21,9 @@ pub fn open(path: &CStr) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
-/// The directions of a request: the kernel reads what is passed, or does both.
+/// The directions of a request: the kernel reads what is passed, writes it, or does both.
 pub(crate) const WRITE: c_ulong = 1;
+pub(crate) const READ: c_ulong = 2;
 pub(crate) const READ_WRITE: c_ulong = 3;
 
 /// `_IOC(direction, kind, number, size)` as all but PowerPC, MIPS and SPARC lay it out.

@@ -25,6 +25,7 @@ pub mod device;
 pub mod errno;
 pub mod events;
 pub mod futex;
+pub mod gpio;
 pub mod kernel_log;
 pub mod local;
 pub mod lock;

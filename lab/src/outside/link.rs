@@ -113,7 +113,8 @@ impl Link {
     }
 
     fn line(path: &str, baud: u32) -> Result<Self, String> {
-        let line = SerialLine::open(path, baud, OnCarrierLoss::Ends)?;
+        let line = SerialLine::open(path, baud, OnCarrierLoss::Ends);
+        let line = line.map_err(|why| format!("serial:{path}: {why}"))?;
         Ok(Self(Open::Line { line, decoder: Decoder::default() }))
     }
 

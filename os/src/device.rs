@@ -21,7 +21,8 @@ pub fn open(path: &CStr) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
-/// The directions of a request: the kernel reads what is passed, writes it, or does both.
+/// The directions of a request: nothing is passed, the kernel reads it, writes it, or does both.
+pub(crate) const NONE: c_ulong = 0;
 pub(crate) const WRITE: c_ulong = 1;
 pub(crate) const READ: c_ulong = 2;
 pub(crate) const READ_WRITE: c_ulong = 3;

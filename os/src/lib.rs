@@ -32,6 +32,7 @@ pub mod lock;
 pub mod mapping;
 pub mod memory;
 pub mod namespace;
+pub mod parport;
 pub mod pidfd;
 pub mod poll;
 pub mod polling;

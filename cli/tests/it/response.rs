@@ -163,6 +163,8 @@ fn bad_input_is_refused_with_the_reason() {
         &with(&["--source", "gpio:/dev/null:0:1"]),
         &["source gpio:/dev/null:0:1", "GPIO chip"],
     );
+    refused(&with(&["--source", "modem:/dev/null"]), &["source modem", "not a serial line"]);
+    refused(&with(&["--source", "parport:/dev/null"]), &["source parport", "not a parallel port"]);
     refused(&with(&["--source", "serial:/dev/none"]), &["source serial:/dev/none", "No such file"]);
     refused(&with(&["--source", "serial:/dev/null:9"]), &["--source", "9600"]);
     refused(&with(&["--period", "10us"]), &["--period", "10 µs", "20 µs"]);

@@ -50,7 +50,8 @@ pub struct ResponseRow {
     /// How late stimuli were raised, against their grid: the instrument's own floor. Zero for the
     /// kernel's timer, whose expiry is the stimulus.
     pub raised_late_ns: SummaryStats,
-    /// Events of the source that were no stimulus: noise, a line that bounces, another sender.
+    /// Events of the source that were no stimulus (noise, a line that bounces, another sender), or
+    /// that were found after the stimulus that followed theirs.
     #[serde(default)]
     pub unexpected: u64,
     /// Stage 0: from the stimulus to the kernel's own stamp of its event, of those that stage 1

@@ -15,7 +15,7 @@ use punctual_os::poll::{self, Interest};
 use punctual_os::{Errno, device};
 
 use super::row::{Opening, SourceRow};
-use super::{Source, Stimulus, of};
+use super::{Source, Stimulus, latest, of};
 
 pub(super) const ROW: SourceRow = SourceRow {
     name: "gpio",
@@ -142,13 +142,11 @@ impl WiredLines {
         gpio::set(&self.output, number % 2 == 1).map_err(of)
     }
 
-    pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
+    pub(super) fn wait(&self) -> io::Result<Option<Stimulus>> {
         match gpio::take_edge(&self.input) {
             Ok(edge) => {
                 let raised = self.raised.load(Ordering::Acquire);
-                let number = numbered(edge.rose != self.inverts, raised);
-                // The number of one before where nothing was raised yet.
-                let number = number.unwrap_or(seen);
+                let number = latest(edge.rose != self.inverts, raised);
                 Ok(Some(Stimulus { number, kernel_ns: Some(edge.at_ns) }))
             }
             Err(Errno::INTR) => Ok(None),
@@ -157,22 +155,9 @@ impl WiredLines {
     }
 }
 
-/// The latest stimulus that set the output so.
-fn numbered(high: bool, raised: u64) -> Option<u64> {
-    let before = u64::from((raised % 2 == 1) != high);
-    raised.checked_sub(before).filter(|number| *number > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_edge_belongs_to_the_latest_stimulus_of_its_direction() {
-        assert_eq!((numbered(true, 5), numbered(false, 5)), (Some(5), Some(4)));
-        assert_eq!((numbered(true, 6), numbered(false, 6)), (Some(5), Some(6)));
-        assert_eq!((numbered(false, 1), numbered(true, 0), numbered(false, 0)), (None, None, None));
-    }
 
     #[test]
     fn chips_and_lines_are_named_and_what_is_none_is_refused() {

@@ -6,6 +6,8 @@
 
 mod gpio;
 mod machine;
+mod modem;
+mod parport;
 mod row;
 mod serial;
 
@@ -20,14 +22,16 @@ use punctual_os::{Errno, events};
 pub use row::{SourceName, SourceRow};
 
 /// Every source; those that need no device first.
-pub static SOURCES: [SourceRow; 7] = [
+pub static SOURCES: [SourceRow; 9] = [
     machine::EVENTFD,
     machine::FUTEX,
     machine::TIMERFD,
     machine::UDP,
     machine::PTY,
     serial::ROW,
+    modem::ROW,
     gpio::ROW,
+    parport::ROW,
 ];
 
 /// A source that is there.
@@ -39,7 +43,9 @@ pub(crate) enum Source {
     Udp(UdpSocket, UdpSocket),
     Pty(Descriptor, Descriptor),
     Serial(serial::SerialLoop),
+    Modem(modem::ModemLoop),
     Gpio(gpio::WiredLines),
+    Parport(parport::WiredPort),
 }
 
 /// What a wait found.
@@ -73,7 +79,9 @@ impl Source {
             Self::Udp(sender, _) => sender.send(&number.to_le_bytes()).map(drop),
             Self::Pty(near, _) => events::write(near, &[0x55]).map(drop).map_err(of),
             Self::Serial(line) => line.raise(number),
+            Self::Modem(line) => line.raise(number),
             Self::Gpio(lines) => lines.raise(number),
+            Self::Parport(port) => port.raise(number),
         }
     }
 
@@ -116,7 +124,9 @@ impl Source {
                 }
             }
             Self::Serial(line) => line.wait(seen),
-            Self::Gpio(lines) => lines.wait(seen),
+            Self::Modem(line) => line.wait(),
+            Self::Gpio(lines) => lines.wait(),
+            Self::Parport(port) => port.wait(),
         }
     }
 
@@ -126,7 +136,7 @@ impl Source {
             Self::Timerfd(timer) => {
                 let _due_at_once = events::arm(timer, 1, 0);
             }
-            Self::Serial(_) | Self::Gpio(_) => {}
+            Self::Serial(_) | Self::Modem(_) | Self::Gpio(_) | Self::Parport(_) => {}
             _ => {
                 // A source that is gone has ended the thread itself.
                 let _gone = self.raise(u64::MAX);
@@ -137,6 +147,12 @@ impl Source {
 
 fn of(why: Errno) -> io::Error {
     io::Error::from_raw_os_error(why.0)
+}
+
+/// The latest stimulus of these, odd or even: of a source whose stimuli change a level in turn. 0
+/// where there was none.
+fn latest(odd: bool, raised: u64) -> u64 {
+    raised.saturating_sub(u64::from((raised % 2 == 1) != odd))
 }
 
 fn is_nothing(why: &io::Error) -> bool {
@@ -169,6 +185,13 @@ mod tests {
                 assert_eq!(seen, 3, "{}", row.name);
             }
         }
+    }
+
+    #[test]
+    fn a_change_belongs_to_the_latest_stimulus_of_its_direction() {
+        assert_eq!((latest(true, 5), latest(false, 5)), (5, 4));
+        assert_eq!((latest(true, 6), latest(false, 6)), (5, 6));
+        assert_eq!((latest(false, 1), latest(true, 0), latest(false, 0)), (0, 0, 0));
     }
 
     #[test]

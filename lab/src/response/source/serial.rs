@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::descriptor::Descriptor;
 use punctual_os::poll::{self, Interest};
 use punctual_os::serial::{self, OnCarrierLoss};
 use punctual_os::{Errno, events};
@@ -48,36 +49,62 @@ fn parsed(device: &str) -> Result<(&str, u32), String> {
 
 fn open(device: &str) -> Opening {
     let (path, baud) = parsed(device)?;
-    let line = SerialLine::open(path, baud, OnCarrierLoss::GoesOn)?;
-    let mut looped = SerialLoop { line, lines: None, raised: AtomicU64::new(0) };
+    let looped = SerialLoop { plug: PlugLine::open(path, baud)?, raised: AtomicU64::new(0) };
     let note = looped.connect()?;
-    serial::block(looped.line.descriptor()).map_err(|why| of(why).to_string())?;
+    serial::block(looped.plug.line()).map_err(|why| of(why).to_string())?;
     Ok((Source::Serial(looped), note))
+}
+
+/// A line whose outputs are connected to its inputs, by a plug or within the UART.
+#[derive(Debug)]
+pub(super) struct PlugLine {
+    line: SerialLine,
+    /// The modem lines that it had; `None` where it has none.
+    lines: Option<i32>,
+}
+
+impl PlugLine {
+    pub(super) fn open(path: &str, baud: u32) -> Result<Self, String> {
+        let line = SerialLine::open(path, baud, OnCarrierLoss::GoesOn)?;
+        let lines = serial::modem_lines(line.descriptor()).ok();
+        Ok(Self { line, lines })
+    }
+
+    pub(super) fn line(&self) -> &Descriptor {
+        self.line.descriptor()
+    }
+
+    /// Connects them within the UART.
+    pub(super) fn close_loop(&self) -> Result<(), Errno> {
+        let lines = serial::modem_lines(self.line())?;
+        serial::set_modem_lines(self.line(), lines | serial::LOOP)
+    }
+}
+
+impl Drop for PlugLine {
+    fn drop(&mut self) {
+        if let Some(lines) = self.lines {
+            // A line that is gone has no modem lines.
+            let _gone = serial::set_modem_lines(self.line(), lines);
+        }
+    }
 }
 
 /// A line that receives what it sends.
 #[derive(Debug)]
 pub(crate) struct SerialLoop {
-    line: SerialLine,
-    /// The modem lines that it had before its loop mode.
-    lines: Option<i32>,
+    plug: PlugLine,
     /// The latest stimulus.
     raised: AtomicU64,
 }
 
 impl SerialLoop {
     /// Sees that bytes come back: through a plug, else in loop mode, which the note says.
-    fn connect(&mut self) -> Result<Option<String>, String> {
+    fn connect(&self) -> Result<Option<String>, String> {
         if self.comes_back()? {
             return Ok(None);
         }
-        let line = self.line.descriptor();
-        let lines = serial::modem_lines(line);
-        let set = lines.and_then(|lines| {
-            self.lines = Some(lines);
-            serial::set_modem_lines(line, lines | serial::LOOP)
-        });
-        let why = match set {
+        let why = match self.plug.close_loop() {
             Ok(()) if self.comes_back()? => {
                 return Ok(Some("in the UART's loop mode: no byte came back by a plug".to_owned()));
             }
@@ -94,7 +121,7 @@ impl SerialLoop {
     /// Whether a byte that is sent comes back.
     fn comes_back(&self) -> Result<bool, String> {
         const BYTE: u8 = 0xa5;
-        let line = self.line.descriptor();
+        let line = self.plug.line();
         let failed = |why: Errno| of(why).to_string();
         events::write(line, &[BYTE]).map_err(failed)?;
         let until_ns = now_ns(ClockId::Monotonic) + PATIENCE.as_nanos() as u64;
@@ -117,12 +144,12 @@ impl SerialLoop {
 
     pub(super) fn raise(&self, number: u64) -> io::Result<()> {
         self.raised.store(number, Ordering::Release);
-        events::write(self.line.descriptor(), &[number as u8]).map(drop).map_err(lost)
+        events::write(self.plug.line(), &[number as u8]).map(drop).map_err(lost)
     }
 
     pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
         let mut bytes = [0; 64];
-        match events::read(self.line.descriptor(), &mut bytes) {
+        match events::read(self.plug.line(), &mut bytes) {
             Ok(0) => Err(ended()),
             Ok(count) => {
                 let raised = self.raised.load(Ordering::Acquire);
@@ -131,15 +158,6 @@ impl SerialLoop {
             }
             Err(Errno::INTR) => Ok(None),
             Err(why) => Err(lost(why)),
-        }
-    }
-}
-
-impl Drop for SerialLoop {
-    fn drop(&mut self) {
-        if let Some(lines) = self.lines {
-            // A line that is gone has no modem lines.
-            let _gone = serial::set_modem_lines(self.line.descriptor(), lines);
         }
     }
 }
@@ -163,8 +181,6 @@ fn ended() -> io::Error {
 mod tests {
     use std::fs;
     use std::thread;
-
-    use punctual_os::descriptor::Descriptor;
 
     use super::*;
 

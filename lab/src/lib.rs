@@ -25,6 +25,7 @@ pub mod periodic;
 pub mod quiet;
 pub mod response;
 pub mod saturation;
+mod serial_line;
 pub mod spin_exit;
 pub mod tasks;
 pub mod timer;

@@ -7,6 +7,7 @@ use core::ffi::c_ulong;
 use core::mem::size_of;
 
 use crate::Errno;
+use crate::device::{READ_WRITE, WRITE, request};
 
 /// An instant as the PTP interface writes it, `struct ptp_clock_time`.
 #[repr(C)]
@@ -54,16 +55,9 @@ const _: () = {
     assert!(size_of::<Precise>() == 64);
 };
 
-/// `_IOC(direction, '=', number, size)` as all but PowerPC, MIPS and SPARC lay it out.
-const fn request(direction: c_ulong, number: c_ulong, size: usize) -> c_ulong {
-    direction << 30 | (size as c_ulong) << 16 | (b'=' as c_ulong) << 8 | number
-}
-
-const WRITE: c_ulong = 1;
-const READ_WRITE: c_ulong = 3;
-const OFFSET: c_ulong = request(WRITE, 5, size_of::<Offset>());
-const PRECISE: c_ulong = request(READ_WRITE, 8, size_of::<Precise>());
-const EXTENDED: c_ulong = request(READ_WRITE, 9, size_of::<Extended>());
+const OFFSET: c_ulong = request(WRITE, b'=', 5, size_of::<Offset>());
+const PRECISE: c_ulong = request(READ_WRITE, b'=', 8, size_of::<Precise>());
+const EXTENDED: c_ulong = request(READ_WRITE, b'=', 9, size_of::<Extended>());
 
 /// How the device can be read, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

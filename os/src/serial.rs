@@ -1,9 +1,9 @@
-//! Serial lines: opened by name, made to pass each byte as it is, put back.
+//! Serial lines: made to pass each byte as it is, and put back; the modem lines beside the data.
 //!
-//! For links to another machine. Never waits: what is read and written is there or not
-//! ([`crate::events::read`], [`crate::events::write`]).
+//! For links to another machine and for experiments. Bytes are read and written by
+//! [`crate::events::read`] and [`crate::events::write`]; only [`wait_for_cts`] waits.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::c_int;
 
 use crate::Errno;
 use crate::descriptor::Descriptor;
@@ -38,19 +38,6 @@ pub fn speeds() -> impl Iterator<Item = u32> {
     SPEEDS.iter().map(|&(baud, _)| baud)
 }
 
-/// `open(path, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)`: without waiting for a carrier, and not
-/// as the terminal of this process.
-///
-/// Errors: `EACCES`, `ENOENT`, `EBUSY` where another program has it for itself.
-///
-/// # Real-time: setup only
-pub fn open(path: &CStr) -> Result<Descriptor, Errno> {
-    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the path ends with a zero and outlives the call.
-    let made = unsafe { libc::open(path.as_ptr(), flags) };
-    Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
-}
-
 /// `tcgetattr`: its settings.
 ///
 /// Errors: `ENOTTY` for what is no terminal line.
@@ -64,19 +51,36 @@ pub fn settings(line: &Descriptor) -> Result<LineSettings, Errno> {
     Errno::check(result.into()).map(|_| LineSettings(settings))
 }
 
+/// What a line does when its carrier (DCD) is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCarrierLoss {
+    /// It ends.
+    Ends,
+    /// It goes on: its modem lines mean something else, or are not connected.
+    GoesOn,
+}
+
 /// `cfmakeraw`, `cfsetspeed`, `tcsetattr(TCSANOW)`, `tcflush`: passes each byte as it is, at this
-/// speed, and ends when its carrier is lost. What it still had is thrown away.
+/// speed, without handshake by RTS and CTS. What it still had is thrown away.
 ///
 /// Errors: `EINVAL` for a speed that is none of [`speeds`], or that the device cannot have.
 ///
 /// # Real-time: setup only
-pub fn set_raw(line: &Descriptor, before: &LineSettings, baud: u32) -> Result<(), Errno> {
+pub fn set_raw(
+    line: &Descriptor,
+    before: &LineSettings,
+    baud: u32,
+    loss: OnCarrierLoss,
+) -> Result<(), Errno> {
     let (_, speed) = SPEEDS.iter().find(|(known, _)| *known == baud).ok_or(Errno::INVAL)?;
     let mut settings = before.0;
     // SAFETY: changes one live termios.
     unsafe { libc::cfmakeraw(&raw mut settings) };
+    settings.c_cflag &= !(libc::CLOCAL | libc::CRTSCTS);
     settings.c_cflag |= libc::CREAD;
-    settings.c_cflag &= !libc::CLOCAL;
+    if loss == OnCarrierLoss::GoesOn {
+        settings.c_cflag |= libc::CLOCAL;
+    }
     // SAFETY: changes one live termios; the speed is one of the kernel's.
     let result = unsafe { libc::cfsetspeed(&raw mut settings, *speed) };
     Errno::check(result.into())?;
@@ -95,19 +99,100 @@ pub fn restore(line: &Descriptor, settings: &LineSettings) -> Result<(), Errno> 
     Errno::check(result.into()).map(drop)
 }
 
+/// `fcntl(F_SETFL, O_RDWR)`: reads of it wait from now on.
+///
+/// # Real-time: setup only
+pub fn block(line: &Descriptor) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::fcntl(line.number(), libc::F_SETFL, libc::O_RDWR) };
+    Errno::check(result.into()).map(drop)
+}
+
+/// Request to send: an output.
+pub const RTS: c_int = libc::TIOCM_RTS;
+/// Clear to send: an input.
+pub const CTS: c_int = libc::TIOCM_CTS;
+/// A UART whose outputs are connected to its inputs within it.
+pub const LOOP: c_int = 0x8000;
+
+/// `ioctl(TIOCMGET)`: the modem lines that are set, [`RTS`], [`CTS`] and others.
+///
+/// Errors: `ENOTTY` or `EINVAL` where the line has none, `EIO` where the device is gone.
+///
+/// # Real-time: in loop
+pub fn modem_lines(line: &Descriptor) -> Result<c_int, Errno> {
+    let mut lines: c_int = 0;
+    // SAFETY: TIOCMGET writes one int, which outlives the call.
+    let result = unsafe { libc::ioctl(line.number(), libc::TIOCMGET, &raw mut lines) };
+    Errno::check(result.into()).map(|_| lines)
+}
+
+/// `ioctl(TIOCMSET)`: sets these modem lines, and clears the other outputs.
+///
+/// Errors: as [`modem_lines`].
+///
+/// # Real-time: in loop
+pub fn set_modem_lines(line: &Descriptor, lines: c_int) -> Result<(), Errno> {
+    // SAFETY: TIOCMSET reads one int, which outlives the call.
+    let result = unsafe { libc::ioctl(line.number(), libc::TIOCMSET, &raw const lines) };
+    Errno::check(result.into()).map(drop)
+}
+
+/// `ioctl(TIOCMIWAIT, TIOCM_CTS)`: waits until CTS changes; what changed before the call does not
+/// count ([`cts_changes`] does).
+///
+/// Errors: `EINTR` on a signal; `ENOTTY` or `EINVAL` where the driver cannot, `EIO` where the
+/// device is gone.
+///
+/// # Real-time: in loop, waits
+pub fn wait_for_cts(line: &Descriptor) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::ioctl(line.number(), libc::TIOCMIWAIT, CTS) };
+    Errno::check(result.into()).map(drop)
+}
+
+/// `struct serial_icounter_struct` (Linux, include/uapi/linux/serial.h): what a driver counted.
+#[repr(C)]
+#[derive(Default)]
+struct Counters {
+    cts: c_int,
+    /// dsr, rng, dcd, rx, tx, frame, overrun, parity, brk, buf_overrun.
+    others: [c_int; 10],
+    reserved: [c_int; 9],
+}
+
+/// `ioctl(TIOCGICOUNT)`: how often CTS changed, modulo 2³².
+///
+/// Errors: `ENOTTY` or `EINVAL` where the driver counts nothing.
+///
+/// # Real-time: in loop
+pub fn cts_changes(line: &Descriptor) -> Result<u32, Errno> {
+    let mut counters = Counters::default();
+    // SAFETY: TIOCGICOUNT writes one structure, which outlives the call.
+    let result = unsafe { libc::ioctl(line.number(), libc::TIOCGICOUNT, &raw mut counters) };
+    Errno::check(result.into()).map(|_| counters.cts.cast_unsigned())
+}
+
 #[cfg(test)]
 mod tests {
+    use core::mem::size_of;
+
     use super::*;
-    use crate::events;
+    use crate::{device, events};
 
     #[test]
     fn a_line_is_raw_at_a_known_speed_and_put_back() {
         let (near, far) = events::line().expect("a pseudo-terminal");
         let before = settings(&far).expect("a terminal line");
-        assert_eq!(set_raw(&far, &before, 123), Err(Errno::INVAL));
-        set_raw(&far, &before, 115_200).expect("raw");
+        let ends = OnCarrierLoss::Ends;
+        assert_eq!(set_raw(&far, &before, 123, ends), Err(Errno::INVAL));
+        set_raw(&far, &before, 115_200, ends).expect("raw");
         let speed = settings(&far).expect("a terminal line").0.c_cflag & libc::CBAUD;
         assert_eq!(speed, libc::B115200);
+        let ignores = |line| settings(line).expect("a terminal line").0.c_cflag & libc::CLOCAL != 0;
+        assert!(!ignores(&far));
+        set_raw(&far, &before, 115_200, OnCarrierLoss::GoesOn).expect("raw");
+        assert!(ignores(&far));
         restore(&far, &before).expect("as it was");
         assert_eq!(settings(&far).expect("a terminal line").0.c_cflag, before.0.c_cflag);
         drop(near);
@@ -115,8 +200,29 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_refused() {
-        let file = open(c"/dev/null").expect("there");
+        let file = device::open(c"/dev/null").expect("there");
         assert_eq!(settings(&file).expect_err("no terminal"), Errno::NOTTY);
-        assert_eq!(open(c"/dev/none/of/these").expect_err("absent"), Errno(libc::ENOENT));
+    }
+
+    #[test]
+    fn the_counters_are_laid_out_as_the_kernel_does() {
+        assert_eq!((size_of::<Counters>(), core::mem::offset_of!(Counters, reserved)), (80, 44));
+    }
+
+    #[test]
+    fn a_line_without_modem_lines_refuses_what_needs_them() {
+        let (near, far) = events::line().expect("a pseudo-terminal");
+        // An emulator of user programs may not know a request at all.
+        let refused = [Errno::NOTTY, Errno::INVAL, Errno(libc::ENOSYS)];
+        for line in [&near, &far] {
+            assert!(refused.contains(&modem_lines(line).expect_err("it has none")));
+            assert!(refused.contains(&set_modem_lines(line, 0).expect_err("it has none")));
+            assert!(refused.contains(&wait_for_cts(line).expect_err("it has none")));
+            assert!(refused.contains(&cts_changes(line).expect_err("it counts none")));
+        }
+        block(&far).expect("its reads wait from now on");
+        events::write(&near, &[7]).expect("open");
+        let mut byte = [0];
+        assert_eq!((events::read(&far, &mut byte), byte), (Ok(1), [7]));
     }
 }

@@ -165,7 +165,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
         ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
         ExperimentError::Panic => anyhow!("a measuring thread panicked: this is a bug in punctual"),
-        ExperimentError::Load(why) => anyhow!(why),
+        ExperimentError::Load(why) | ExperimentError::Source(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
         ExperimentError::Destination(why) => anyhow!(why),
     }

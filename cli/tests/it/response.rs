@@ -1,9 +1,9 @@
 //! `measure response`, for real: what must add up, whatever the machine does.
 
-use std::fs;
+use std::{fs, thread};
 
-use punctual_os::affinity;
 use punctual_os::process::EndSignal;
+use punctual_os::{affinity, events};
 use serde_json::Value;
 
 use crate::support::{
@@ -120,9 +120,53 @@ fn an_interrupt_keeps_what_there_is() {
 }
 
 #[test]
+fn a_plugged_line_is_a_source_until_the_plug_is_pulled() {
+    const LAST: u8 = 12;
+    let dir = Dir::new("response-pulled");
+    let file = dir.path("result.json");
+    let (near, far) = events::line().expect("a pseudo-terminal");
+    let path = fs::read_link(format!("/proc/self/fd/{}", far.number())).expect("it is open");
+    let plug = thread::spawn(move || {
+        let mut bytes = [0; 16];
+        while let Ok(count) = events::read(&near, &mut bytes)
+            && !bytes[..count].contains(&LAST)
+        {
+            events::write(&near, &bytes[..count]).expect("it is open");
+        }
+    });
+    let source = format!("serial:{}", path.display());
+    let args = ["measure", "response", "--period", "20ms", "--duration", "1min", "--source"];
+    let out = run(args.iter().copied().chain([&*source, "--json", &*file.to_string_lossy()]));
+    drop(far);
+    plug.join().expect("it was pulled");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("the source was lost"), "{}", stderr(&out));
+    let result = json_file(&file);
+    let row = &result["response"]["rows"][0];
+    assert_eq!(
+        (&result["incomplete"], &result["response"]["source"]),
+        (&true.into(), &source.into())
+    );
+    assert!(row["lost"].as_str().is_some_and(|why| why.contains("closed")), "{row}");
+    assert!(row["kernel_ns"].is_null() && row["unexpected"] == 0, "{row}");
+    let answered = number(&row["stages"][0], "answered");
+    assert!((1..u64::from(LAST)).contains(&answered), "{row}");
+    adds_up(row);
+}
+
+#[test]
 fn bad_input_is_refused_with_the_reason() {
     let with = |args: &[&str]| run(["measure", "response"].iter().chain(args));
     refused(&with(&["--source", "gpio"]), &["gpio", "eventfd", "GPIO"]);
+    refused(&with(&["--source", "gpio:/dev/gpiochip0:3:3"]), &["--source", "CHIP:IN:OUT", "two"]);
+    refused(
+        &with(&["--source", "gpio:/dev/null:0:1"]),
+        &["source gpio:/dev/null:0:1", "GPIO chip"],
+    );
+    refused(&with(&["--source", "modem:/dev/null"]), &["source modem", "not a serial line"]);
+    refused(&with(&["--source", "parport:/dev/null"]), &["source parport", "not a parallel port"]);
+    refused(&with(&["--source", "serial:/dev/none"]), &["source serial:/dev/none", "No such file"]);
+    refused(&with(&["--source", "serial:/dev/null:9"]), &["--source", "9600"]);
     refused(&with(&["--period", "10us"]), &["--period", "10 µs", "20 µs"]);
     refused(&with(&["--period", "20us", "--duration", "1h"]), &["stimuli", "at most"]);
     refused(&with(&["--duration", "0s"]), &["--duration"]);

@@ -147,6 +147,8 @@ pub enum ExperimentError {
     Panic,
     /// A load could not be started.
     Load(String),
+    /// A source of stimuli cannot be had.
+    Source(String),
     /// A clock could not be followed.
     Follow(punctual::Error),
     /// What the caller does with the samples failed.

@@ -1,9 +1,7 @@
 //! The way between two machines: datagrams, or the bytes of a serial line.
 //!
-//! Opens what it is given by name, and puts a line's settings back. Waits on descriptors until an
-//! instant, never longer.
+//! Opens what it is given by name. Waits on descriptors until an instant, never longer.
 
-use std::ffi::CString;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -11,11 +9,12 @@ use std::os::fd::AsRawFd;
 use std::str::FromStr;
 
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
 use punctual_os::poll::{self, Interest};
-use punctual_os::{Errno, events, lock, serial};
+use punctual_os::serial::OnCarrierLoss;
+use punctual_os::{Errno, events};
 
 use super::frame::{Decoder, Frame, Received, parse};
+use crate::serial_line::SerialLine;
 
 /// A link by name: `udp:HOST:PORT` or `serial:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ pub struct Link(Open);
 #[derive(Debug)]
 enum Open {
     Udp(UdpSocket),
-    Line { line: Descriptor, before: Option<serial::LineSettings>, decoder: Decoder },
+    Line { line: SerialLine, decoder: Decoder },
 }
 
 /// What came, when it was read, and from where.
@@ -85,7 +84,7 @@ impl Link {
                 let socket = connected.map_err(|why| format!("{name}: {why}"))?;
                 Ok(Self(Open::Udp(socket)))
             }
-            LinkName::Serial(path) => line(path, baud),
+            LinkName::Serial(path) => Self::line(path, baud),
         }
     }
 
@@ -109,8 +108,14 @@ impl Link {
                 })?;
                 Ok((Self(Open::Udp(socket)), LinkName::Udp(address)))
             }
-            LinkName::Serial(path) => Ok((line(path, baud)?, name.clone())),
+            LinkName::Serial(path) => Ok((Self::line(path, baud)?, name.clone())),
         }
+    }
+
+    fn line(path: &str, baud: u32) -> Result<Self, String> {
+        let line = SerialLine::open(path, baud, OnCarrierLoss::Ends);
+        let line = line.map_err(|why| format!("serial:{path}: {why}"))?;
+        Ok(Self(Open::Line { line, decoder: Decoder::default() }))
     }
 
     /// Two ends of the same kind in this machine: loopback, or a pseudo-terminal.
@@ -126,9 +131,8 @@ impl Link {
                 Ok((Self(Open::Udp(one)), Self(Open::Udp(other))))
             }
             Open::Line { .. } => {
-                let (near, far) = events::line().map_err(of)?;
-                let end =
-                    |line| Self(Open::Line { line, before: None, decoder: Decoder::default() });
+                let (near, far) = SerialLine::pair()?;
+                let end = |line| Self(Open::Line { line, decoder: Decoder::default() });
                 Ok((end(near), end(far)))
             }
         }
@@ -143,7 +147,7 @@ impl Link {
         let sent = match (&self.0, to) {
             (Open::Udp(socket), Some(to)) => socket.send_to(&bytes, to)?,
             (Open::Udp(socket), None) => socket.send(&bytes)?,
-            (Open::Line { line, .. }, _) => events::write(line, &bytes).map_err(of)?,
+            (Open::Line { line, .. }, _) => events::write(line.descriptor(), &bytes).map_err(of)?,
         };
         if sent == bytes.len() { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
     }
@@ -163,7 +167,7 @@ impl Link {
             }
             let number = match &self.0 {
                 Open::Udp(socket) => socket.as_raw_fd(),
-                Open::Line { line, .. } => line.number(),
+                Open::Line { line, .. } => line.descriptor().number(),
             };
             match poll::wait_until(&mut [Interest::new(number)], until_ns) {
                 Ok(0) | Err(Errno::INTR) => return Ok(None),
@@ -181,8 +185,8 @@ impl Link {
                     Err(why) if is_nothing(&why) => return Ok(None),
                     Err(why) => return Err(why),
                 },
-                Open::Line { line, decoder, .. } => {
-                    match events::read(line, &mut bytes).map_err(of) {
+                Open::Line { line, decoder } => {
+                    match events::read(line.descriptor(), &mut bytes).map_err(of) {
                         Ok(0) => return Err(ended()),
                         Ok(count) => decoder.push(&bytes[..count]),
                         Err(why) if is_nothing(&why) => return Ok(None),
@@ -192,39 +196,6 @@ impl Link {
                     }
                 }
             }
-        }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        if let Open::Line { line, before: Some(before), .. } = &self.0 {
-            // A line that is gone has no settings.
-            let _gone = serial::restore(line, before);
-        }
-    }
-}
-
-/// Opens a serial line for this process alone.
-fn line(path: &str, baud: u32) -> Result<Link, String> {
-    let named = |why: &str| format!("serial:{path}: {why}");
-    let by_error = |why: Errno| named(&of(why).to_string());
-    if !serial::speeds().any(|known| known == baud) {
-        let known: Vec<String> = serial::speeds().map(|baud| baud.to_string()).collect();
-        return Err(format!("{baud} baud: one of {}", known.join(", ")));
-    }
-    let name = CString::new(path).map_err(|_| named("a path has no zero byte"))?;
-    let line = serial::open(&name).map_err(by_error)?;
-    match serial::settings(&line) {
-        Err(Errno::NOTTY) => Err(named("is not a serial line")),
-        Err(why) => Err(by_error(why)),
-        Ok(_) if !lock::try_exclusive(line.number()).map_err(by_error)? => {
-            Err(named("another program has this line"))
-        }
-        Ok(before) => {
-            serial::set_raw(&line, &before, baud).map_err(by_error)?;
-            let before = Some(before);
-            Ok(Link(Open::Line { line, before, decoder: Decoder::default() }))
         }
     }
 }

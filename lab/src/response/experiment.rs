@@ -1,7 +1,7 @@
 //! The response experiment as the lifecycle of all experiments runs it.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::safety::is_real_time;
@@ -12,15 +12,15 @@ use punctual_os::scheduler::SchedPolicy;
 use super::floor;
 use super::outcome::{ResponseOutcome, ResponseRow, Times, stages};
 use super::run::{Condition, Ran};
-use super::source::{Source, SourceKind};
+use super::source::{Source, SourceName};
 use super::stages::COMPETES;
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    Measured, policy_words,
+    Loading, Measured, policy_words,
 };
 use crate::load::LoadSpec;
 
-/// Stimuli of a condition at most: each keeps 48 bytes.
+/// Stimuli of a condition at most: each keeps 56 bytes.
 pub const STIMULI_MAX: u64 = 1_000_000;
 /// What both stages take for a stimulus, about, where nothing is known yet.
 const ANSWER_NS: f64 = 40_000.0;
@@ -29,7 +29,7 @@ const ANSWER_NS: f64 = 40_000.0;
 #[derive(Clone, Debug)]
 pub struct ResponseExperiment {
     /// Where stimuli come from.
-    pub source: SourceKind,
+    pub source: SourceName,
     /// The CPU of both stages.
     pub cpu: u32,
     /// The CPU that raises stimuli.
@@ -54,12 +54,40 @@ impl ResponseExperiment {
         (self.duration.as_ns().max(0).unsigned_abs() / self.period.as_ns().max(1)).max(1)
     }
 
+    /// Runs condition `number`, with its loads.
+    fn condition(
+        &self,
+        (number, source): (usize, &Source),
+        loading: &mut Loading<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Ran, ExperimentError> {
+        loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
+        let condition = Condition {
+            number,
+            source,
+            stimuli: self.stimuli(),
+            period_ns: self.period.as_ns(),
+            cpu: self.cpu,
+            stimulus_cpu: self.stimulus_cpu,
+            policies: [self.first, self.second, self.first],
+            competitor: self.competitor,
+            polls: false,
+            stop,
+        };
+        let ran = condition.run(loading);
+        loading.end(number);
+        Ok(ran?)
+    }
+
     fn row(&self, name: &str, ran: &Ran) -> ResponseRow {
-        let mut late = Distribution::default();
+        let (mut late, mut kernel) = (Distribution::default(), Distribution::default());
         let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
         for (slot, of) in ran.slots.iter().zip(&times) {
             if of.raised_ns > 0 {
                 late.push(slot.late_ns.load(Ordering::Relaxed).cast_signed());
+            }
+            if of.raised_ns > 0 && of.kernel_ns > 0 {
+                kernel.push(of.kernel_ns.cast_signed() - of.raised_ns.cast_signed());
             }
         }
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
@@ -69,6 +97,8 @@ impl ResponseExperiment {
             stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
             not_raised: ran.not_raised,
             raised_late_ns: late.stats(),
+            unexpected: ran.stages[0].unexpected,
+            kernel_ns: Some(kernel.stats()).filter(|stats| stats.p50.is_some()),
             stages: stages(&times, self.period.as_ns(), policies),
             lost: lost.map(io::Error::to_string),
         }
@@ -90,7 +120,7 @@ impl Experiment for ResponseExperiment {
         if self.competitor {
             demands.push(demand(self.cpu, self.second, COMPETES));
         }
-        if self.source != SourceKind::Timerfd {
+        if !self.source.row().by_kernel {
             demands.push(demand(self.stimulus_cpu, self.first, share));
         }
         demands
@@ -105,16 +135,16 @@ impl Experiment for ResponseExperiment {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let begun = Reading::take();
-        let (source, note) = Source::open(self.source)?;
-        let by_thread = self.source != SourceKind::Timerfd;
+        let (first, note) = self.source.open().map_err(ExperimentError::Source)?;
+        let mut opened = Some(first);
         let floor = floor::measure(self.stimulus_cpu, self.cpu, self.first, stop);
         let mut outcome = ResponseOutcome {
-            source: self.source.row().name.to_owned(),
+            source: self.source.to_string(),
             path: self.source.row().path.to_owned(),
             note,
             period_ns: self.period.as_ns(),
             cpu: self.cpu,
-            stimulus_cpu: by_thread.then_some(self.stimulus_cpu),
+            stimulus_cpu: (!self.source.row().by_kernel).then_some(self.stimulus_cpu),
             floor,
             rows: Vec::new(),
         };
@@ -123,24 +153,18 @@ impl Experiment for ResponseExperiment {
             if stop.load(Ordering::Relaxed) || lost {
                 break;
             }
-            // What a source still has from the condition before is no stimulus of this one.
-            let again = if number == 0 { None } else { Some(Source::open(self.source)?.0) };
-            loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
-            let condition = Condition {
-                number,
-                source: again.as_ref().unwrap_or(&source),
-                stimuli: self.stimuli(),
-                period_ns: self.period.as_ns(),
-                cpu: self.cpu,
-                stimulus_cpu: self.stimulus_cpu,
-                policies: [self.first, self.second, self.first],
-                competitor: self.competitor,
-                polls: false,
-                stop,
+            // What a source still has from the condition before is no stimulus of this one; a
+            // device is closed before it is opened again.
+            let source = match opened.take().map_or_else(|| self.source.open(), |of| Ok((of, None)))
+            {
+                Ok((source, _)) => source,
+                Err(why) => {
+                    lost = true;
+                    outcome.rows.push(ResponseRow::lost(name, why));
+                    break;
+                }
             };
-            let ran = condition.run(loading);
-            loading.end(number);
-            let ran = ran?;
+            let ran = self.condition((number, &source), loading, stop)?;
             refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
             refused.extend(ran.refused.clone());
             let row = self.row(name, &ran);

@@ -17,6 +17,5 @@ pub use experiment::{ResponseExperiment, STIMULI_MAX};
 pub(crate) use outcome::Times;
 pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
 pub(crate) use run::Condition;
-pub(crate) use source::Source;
-pub use source::{SOURCES, SourceKind, SourceRow};
+pub use source::{SOURCES, SourceName, SourceRow};
 pub use trace::StageTrace;

@@ -11,7 +11,8 @@ use super::trace::{self, StageTrace};
 /// How fast two stages answered stimuli.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseOutcome {
-    /// Where stimuli came from: "eventfd", "futex", "timerfd", "udp", "pty".
+    /// Where stimuli came from: "eventfd", "futex", "timerfd", "udp", "pty", or one with its
+    /// device, as --source has it: "serial:/dev/ttyS1".
     pub source: String,
     /// What they passed through, and what that leaves out.
     pub path: String,
@@ -51,10 +52,33 @@ pub struct ResponseRow {
     /// How late stimuli were raised, against their grid: the instrument's own floor. Zero for the
     /// kernel's timer, whose expiry is the stimulus.
     pub raised_late_ns: SummaryStats,
+    /// Events of the source that were no stimulus (noise, a line that bounces, another sender), or
+    /// that were found after the stimulus that followed theirs.
+    #[serde(default)]
+    pub unexpected: u64,
+    /// Stage 0: from the stimulus to the kernel's own stamp of its event, of those that stage 1
+    /// answered one by one; null where the source has none.
+    pub kernel_ns: Option<SummaryStats>,
     /// Stage 1, then stage 2.
     pub stages: Vec<StageRow>,
     /// Why the condition ended before its time: the source was lost; null where it did not.
     pub lost: Option<String>,
+}
+
+impl ResponseRow {
+    /// A condition that did not begin.
+    pub(super) fn lost(condition: &str, why: String) -> Self {
+        Self {
+            condition: condition.to_owned(),
+            stimuli: 0,
+            not_raised: 0,
+            raised_late_ns: Distribution::default().stats(),
+            unexpected: 0,
+            kernel_ns: None,
+            stages: Vec::new(),
+            lost: Some(why),
+        }
+    }
 }
 
 /// How one stage answered.
@@ -87,6 +111,7 @@ pub struct StageRow {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     pub(crate) raised_ns: u64,
+    pub(crate) kernel_ns: u64,
     pub(crate) start_ns: [u64; 2],
     pub(crate) complete_ns: [u64; 2],
 }
@@ -141,6 +166,7 @@ mod tests {
     fn stages_count_what_was_answered_in_time_late_and_not_at_all() {
         let times = |raised_ns: u64, first: u64, second: u64| Times {
             raised_ns,
+            kernel_ns: 0,
             start_ns: [raised_ns + first, raised_ns + second],
             complete_ns: [raised_ns + first + 1, raised_ns + second + 2],
         };

@@ -4,7 +4,7 @@
 //! all end with the condition.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, Builder, ScopedJoinHandle};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use punctual_os::descriptor::Descriptor;
 use punctual_os::events;
 use punctual_os::futex::{self, Scope};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 use super::source::Source;
 use super::stages::{EndedStage, Shared, Slot};
@@ -77,7 +78,10 @@ impl Condition<'_> {
             handed: AtomicU64::new(0),
             answers: [AtomicU64::new(0), AtomicU64::new(0)],
             over: AtomicBool::new(false),
+            waiting: AtomicI32::new(0),
         };
+        // Without it a wait for a device that gives nothing more would not end.
+        signal::catch_interrupt().map_err(|why| io::Error::from_raw_os_error(why.0))?;
         let (first, second, raised) = thread::scope(|scope| {
             let (to_us, ready) = channel::<()>();
             let [of_first, of_second, of_raiser] = self.policies;
@@ -236,12 +240,14 @@ impl Ending<'_, '_> {
     fn wake(&self) {
         let shared = self.0;
         shared.over.store(true, Ordering::Release);
-        if let Source::Timerfd(timer) = shared.source {
-            let _due_at_once = events::arm(timer, 1, 0);
+        shared.source.end_wait();
+        let waiting = shared.waiting.load(Ordering::Acquire);
+        if waiting > 0 {
+            // One that is gone needs no signal.
+            let _gone = signal::interrupt(waiting);
         }
-        // A source that is gone has ended stage 1 itself.
-        let _gone = shared.source.raise(u64::MAX);
-        shared.handed.fetch_add(1, Ordering::Release);
+        // No stimulus: stage 2 is not to answer one that stage 1 did not hand on.
+        shared.handed.store(u64::MAX, Ordering::Release);
         let _woken = futex::wake(&shared.handed, 1, Scope::Process);
     }
 }

@@ -5,15 +5,16 @@
 
 use std::hint::black_box;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use punctual::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::futex::{self, Scope};
+use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::outcome::Times;
-use super::source::Source;
+use super::source::{Source, Stimulus};
 
 /// When a stimulus was raised and answered.
 #[derive(Debug, Default)]
@@ -21,6 +22,7 @@ pub(crate) struct Slot {
     pub(super) raised_ns: AtomicU64,
     /// How long after it was due.
     pub(super) late_ns: AtomicU64,
+    kernel_ns: AtomicU64,
     start_ns: [AtomicU64; 2],
     complete_ns: [AtomicU64; 2],
 }
@@ -31,6 +33,7 @@ impl Slot {
         let of = |word: &AtomicU64| word.load(Ordering::Acquire);
         Times {
             raised_ns: of(&self.raised_ns),
+            kernel_ns: of(&self.kernel_ns),
             start_ns: [of(&self.start_ns[0]), of(&self.start_ns[1])],
             complete_ns: [of(&self.complete_ns[0]), of(&self.complete_ns[1])],
         }
@@ -49,6 +52,8 @@ pub(super) struct Shared<'a> {
     pub(super) answers: [AtomicU64; 2],
     /// Set when all stimuli are over.
     pub(super) over: AtomicBool,
+    /// The thread of stage 1, whose waits a signal ends; 0 before it is there.
+    pub(super) waiting: AtomicI32,
 }
 
 /// What a stage knows at its end.
@@ -56,19 +61,24 @@ pub(super) struct Shared<'a> {
 pub(crate) struct EndedStage {
     pub(crate) policy: SchedPolicy,
     pub(crate) refused: Vec<Refusal>,
+    /// Events that were no stimulus.
+    pub(super) unexpected: u64,
     /// Why it ended before its time.
     pub(crate) lost: Option<io::Error>,
 }
 
 impl Shared<'_> {
+    /// The slot of a stimulus. Numbers beyond the last wake a stage that is to end.
+    fn slot(&self, number: u64) -> Option<&Slot> {
+        usize::try_from(number.checked_sub(1)?).ok().and_then(|at| self.slots.get(at))
+    }
+
     /// Answers stimulus `number` as stage `stage`.
     #[inline]
     fn answer(&self, stage: usize, number: u64, start_ns: u64) {
         self.answers[stage].store(number, Ordering::Release);
         let complete_ns = now_ns(ClockId::Monotonic);
-        let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        // Numbers beyond the last wake a stage that is to end.
-        if let Some(slot) = at.and_then(|at| self.slots.get(at)) {
+        if let Some(slot) = self.slot(number) {
             slot.start_ns[stage].store(start_ns, Ordering::Release);
             slot.complete_ns[stage].store(complete_ns, Ordering::Release);
         }
@@ -77,12 +87,13 @@ impl Shared<'_> {
     /// Stage 1: waits for the source.
     pub(super) fn first(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) -> EndedStage {
         let session = ThreadSession::enter(Some(cpu), policy);
+        self.waiting.store(process::tid(), Ordering::Release);
         ready();
-        let mut seen = 0;
+        let (mut seen, mut unexpected) = (0, 0);
         let mut lost = None;
         while !self.over.load(Ordering::Acquire) {
-            let number = match self.source.wait(seen) {
-                Ok(number) => number,
+            let found = match self.source.wait(seen) {
+                Ok(found) => found,
                 Err(why) => {
                     lost = Some(why);
                     self.over.store(true, Ordering::Release);
@@ -90,15 +101,21 @@ impl Shared<'_> {
                 }
             };
             let start_ns = now_ns(ClockId::Monotonic);
-            if number == seen {
+            let Some(Stimulus { number, kernel_ns }) = found else { continue };
+            if number <= seen {
+                unexpected += 1;
                 continue;
             }
             self.answer(0, number, start_ns);
+            if let Some((slot, kernel_ns)) = self.slot(number).zip(kernel_ns) {
+                slot.kernel_ns.store(kernel_ns, Ordering::Release);
+            }
             self.handed.store(number, Ordering::Release);
             let _woken = futex::wake(&self.handed, 1, Scope::Process);
             seen = number;
         }
-        EndedStage { policy: session.policy(), refused: session.refused().to_vec(), lost }
+        let refused = session.refused().to_vec();
+        EndedStage { policy: session.policy(), refused, unexpected, lost }
     }
 
     /// Stage 2: waits for stage 1.
@@ -116,7 +133,8 @@ impl Shared<'_> {
             self.answer(1, number, start_ns);
             seen = number;
         }
-        EndedStage { policy: session.policy(), refused: session.refused().to_vec(), lost: None }
+        let refused = session.refused().to_vec();
+        EndedStage { policy: session.policy(), refused, unexpected: 0, lost: None }
     }
 }
 

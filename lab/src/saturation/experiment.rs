@@ -17,7 +17,7 @@ use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
 };
 use crate::load::LoadSpec;
-use crate::response::{Condition, Source, SourceKind, Times};
+use crate::response::{Condition, SourceName, Times};
 
 /// The goals: the paper's, and two that a machine with stalls can reach.
 const GOALS: [f64; 3] = [1e-2, 1e-4, 0.0];
@@ -34,7 +34,7 @@ const NOT_RAISED: f64 = 0.05;
 #[derive(Clone, Debug)]
 pub struct SaturationExperiment {
     /// Where stimuli come from; not the kernel's timer.
-    pub source: SourceKind,
+    pub source: SourceName,
     /// The CPU of both stages.
     pub cpu: u32,
     /// The CPU that raises stimuli.
@@ -113,7 +113,7 @@ impl Experiment for SaturationExperiment {
             ExperimentEnd::Finished
         };
         let outcome = SaturationOutcome {
-            source: self.source.row().name.to_owned(),
+            source: self.source.to_string(),
             cpu: self.cpu,
             stimulus_cpu: self.stimulus_cpu,
             trial_ns: TRIAL_NS,
@@ -193,7 +193,7 @@ impl<'a, 'l> Search<'a, 'l> {
         let (rows, refused) = kept;
         let hz = load.hz();
         let period_ns = (1e9 / hz) as u64;
-        let (source, _) = Source::open(self.of.source)?;
+        let (source, _) = self.of.source.open().map_err(ExperimentError::Source)?;
         let condition = Condition {
             number: usize::from(self.background.is_some()),
             source: &source,

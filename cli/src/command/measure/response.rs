@@ -9,7 +9,7 @@ use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
-use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceKind};
+use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceName};
 
 use super::periodic::with_idle;
 use crate::args::PolicyName;
@@ -30,8 +30,8 @@ const PERIOD_MIN_NS: u64 = 20_000;
 /// `punctual measure response`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[arg(long, default_value = "eventfd", value_parser = source, help = help())]
-    source: SourceKind,
+    #[arg(long, default_value_t, help = help())]
+    source: SourceName,
     /// The CPU of both stages [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
@@ -84,16 +84,9 @@ pub(crate) struct Args {
 
 /// What `--source` takes.
 fn help() -> String {
-    let of = SOURCES.map(|row| format!("{}: {}", row.name, row.help));
+    let of: Vec<String> =
+        SOURCES.iter().map(|row| format!("'{}': {}", row.form(), row.help)).collect();
     format!("What raises stimuli; {}", of.join("; "))
-}
-
-pub(super) fn source(text: &str) -> Result<SourceKind, String> {
-    let row = SOURCES.iter().find(|row| row.name == text);
-    let names = || SOURCES.map(|row| row.name).join(", ");
-    row.map(|row| row.kind).ok_or_else(|| {
-        format!("unknown source; known are {} (GPIO, parallel and modem lines are not)", names())
-    })
 }
 
 /// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
@@ -120,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
     }
     let response = ResponseExperiment {
-        source: args.source,
+        source: args.source.clone(),
         cpu,
         stimulus_cpu,
         period,

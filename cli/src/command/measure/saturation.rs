@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use punctual_lab::response::SourceKind;
+use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 
-use super::response::{another_cpu, source};
+use super::response::another_cpu;
 use crate::args::PolicyName;
 use crate::command;
 use crate::exit::Exit;
@@ -22,8 +22,8 @@ use crate::report::measured::SaturationBody;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What raises stimuli, as for 'measure response'; not the kernel's timer
-    #[arg(long, default_value = "eventfd", value_parser = source)]
-    source: SourceKind,
+    #[arg(long, default_value_t)]
+    source: SourceName,
     /// The CPU of both stages and of the background [default: an isolated one, else the last that
     /// is allowed]
     #[arg(long, short, value_name = "CPU")]
@@ -65,13 +65,13 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if stimulus_cpu == cpu {
         bail!("saturation needs two CPUs: one raises stimuli by polling, another answers them");
     }
-    if args.source == SourceKind::Timerfd {
-        bail!("--source timerfd: the kernel's timer raises no stimuli at a chosen load");
+    if args.source.row().by_kernel {
+        bail!("--source {}: the kernel raises no stimuli at a chosen load", args.source);
     }
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
     let saturation = SaturationExperiment {
-        source: args.source,
+        source: args.source.clone(),
         cpu,
         stimulus_cpu,
         first: PolicyName::Fifo.with(args.priority),

@@ -17,7 +17,7 @@ use punctual_lab::executive::{ExecutiveOutcome, RegistrationExperiment, Registra
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::{LoadReport, Loads};
 use punctual_lab::periodic::Condition;
-use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceKind};
+use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceName};
 use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome};
 use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome};
 use punctual_os::scheduler::SchedPolicy;
@@ -225,7 +225,7 @@ impl<'a> Bench<'a> {
         let cpu = self.cpu;
         let other = helper_cpu(&CpuList::single(cpu), &self.machine.here);
         self.measure(ResponseExperiment {
-            source: SourceKind::Eventfd,
+            source: SourceName::default(),
             cpu,
             stimulus_cpu: other.unwrap_or(cpu),
             period,
@@ -244,7 +244,7 @@ impl<'a> Bench<'a> {
             return Ok(None);
         };
         let measured = self.measure(SaturationExperiment {
-            source: SourceKind::Eventfd,
+            source: SourceName::default(),
             cpu,
             stimulus_cpu: other,
             first: SchedPolicy::Fifo(PRIORITY),

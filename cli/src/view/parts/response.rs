@@ -15,6 +15,7 @@ const LIMITED: f64 = 0.1;
 pub(super) fn shown(body: &ResponseBody) -> Shown {
     let of = &body.response;
     let mut parts = vec![starts(of), completions(of), Part::Words(floor(of))];
+    parts.extend(of.rows.iter().filter_map(kernel).map(Part::Words));
     parts.extend(of.rows.iter().filter_map(|row| limited(row, of.period_ns)).map(Part::Words));
     parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
     parts.push(Part::Words(about(of)));
@@ -89,11 +90,23 @@ fn floor(of: &ResponseOutcome) -> String {
     )
 }
 
+/// Stage 0, where the kernel stamps events.
+fn kernel(row: &ResponseRow) -> Option<String> {
+    let ns = row.kernel_ns.as_ref()?;
+    let times = [ns.min, ns.p50, ns.p99_9, ns.max].map(format::ns);
+    let [min, median, p99_9, max] = times;
+    Some(format!(
+        "{}: stage 0, the kernel's own stamp of the event, {min} to {max} after the stimulus \
+         (median {median}, 1 in 1000 {p99_9})",
+        format::plain(&row.condition)
+    ))
+}
+
 /// Where the one who raises stimuli is the limit.
 fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
     let late = row.raised_late_ns.p99.unwrap_or(0.0);
     let slow = late > LIMITED * period_ns as f64;
-    (slow || row.not_raised > 0 || row.lost.is_some()).then(|| {
+    (slow || row.not_raised > 0 || row.unexpected > 0 || row.lost.is_some()).then(|| {
         let mut words = vec![format!("{}:", format::plain(&row.condition))];
         if slow {
             words.push(format!("stimuli were {} late (1 in 100);", format::ns(Some(late))));
@@ -101,6 +114,10 @@ fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
         if row.not_raised > 0 {
             let count = format::count(row.not_raised);
             words.push(format!("{count} stimuli not raised: the generator was late by a period;"));
+        }
+        if row.unexpected > 0 {
+            let count = format::count(row.unexpected);
+            words.push(format!("{count} events were no stimuli (noise, or another sender);"));
         }
         if let Some(lost) = &row.lost {
             words.push(format!("the source was lost: {};", format::plain(lost)));

@@ -1,0 +1,204 @@
+//! Where stimuli come from: one row a source, and its two ends.
+//!
+//! Help texts, errors and the documentation's table follow the rows. A source that this machine
+//! cannot have is refused with the reason. A new source that has a device is its file here, its
+//! row and its variant of [`Source`].
+
+mod gpio;
+mod machine;
+mod modem;
+mod parport;
+mod row;
+mod serial;
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_os::descriptor::Descriptor;
+use punctual_os::futex::{self, Scope};
+use punctual_os::{Errno, events};
+
+pub use row::{SourceName, SourceRow};
+
+/// Every source; those that need no device first.
+pub static SOURCES: [SourceRow; 9] = [
+    machine::EVENTFD,
+    machine::FUTEX,
+    machine::TIMERFD,
+    machine::UDP,
+    machine::PTY,
+    serial::ROW,
+    modem::ROW,
+    gpio::ROW,
+    parport::ROW,
+];
+
+/// A source that is there.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Futex(AtomicU64),
+    Eventfd(Descriptor),
+    Timerfd(Descriptor),
+    Udp(UdpSocket, UdpSocket),
+    Pty(Descriptor, Descriptor),
+    Serial(serial::SerialLoop),
+    Modem(modem::ModemLoop),
+    Gpio(gpio::WiredLines),
+    Parport(parport::WiredPort),
+}
+
+/// What a wait found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stimulus {
+    /// The latest stimulus, from 1 on. One that was waited for before: this event is no stimulus.
+    pub(super) number: u64,
+    /// When the kernel stamped the event, on CLOCK_MONOTONIC.
+    pub(super) kernel_ns: Option<u64>,
+}
+
+impl Stimulus {
+    const fn numbered(number: u64) -> Self {
+        Self { number, kernel_ns: None }
+    }
+}
+
+impl Source {
+    /// Raises stimulus `number`, from 1 on. The kernel raises those of a timer.
+    ///
+    /// # Errors
+    /// The source is gone.
+    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+        match self {
+            Self::Futex(word) => {
+                word.store(number, Ordering::Release);
+                futex::wake(word, 1, Scope::Process).map(drop).map_err(of)
+            }
+            Self::Eventfd(counter) => events::add(counter, 1).map_err(of),
+            Self::Timerfd(_) => Ok(()),
+            Self::Udp(sender, _) => sender.send(&number.to_le_bytes()).map(drop),
+            Self::Pty(near, _) => events::write(near, &[0x55]).map(drop).map_err(of),
+            Self::Serial(line) => line.raise(number),
+            Self::Modem(line) => line.raise(number),
+            Self::Gpio(lines) => lines.raise(number),
+            Self::Parport(port) => port.raise(number),
+        }
+    }
+
+    /// Waits for a stimulus after number `seen`; `None` where a signal or a limit of time ended
+    /// the wait.
+    ///
+    /// # Errors
+    /// The source is gone.
+    pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
+        let counted = |taken: Result<u64, Errno>| match taken {
+            Ok(count) => Ok(Some(Stimulus::numbered(seen.saturating_add(count)))),
+            Err(Errno::INTR) => Ok(None),
+            Err(why) => Err(of(why)),
+        };
+        match self {
+            Self::Futex(word) => {
+                // The low half alone is compared; runs are far shorter than 2³² stimuli.
+                futex::wait(word, seen as u32, Scope::Process);
+                let number = word.load(Ordering::Acquire);
+                Ok(Some(Stimulus::numbered(number)).filter(|_| number != seen))
+            }
+            Self::Eventfd(of) | Self::Timerfd(of) => counted(events::take(of)),
+            Self::Udp(_, receiver) => {
+                let mut number = [0; 8];
+                match receiver.recv(&mut number) {
+                    Ok(8) => Ok(Some(Stimulus::numbered(u64::from_le_bytes(number)))),
+                    // What is not eight bytes long was not sent here.
+                    Ok(_) => Ok(Some(Stimulus::numbered(seen))),
+                    Err(why) if is_nothing(&why) => Ok(None),
+                    Err(why) => Err(why),
+                }
+            }
+            Self::Pty(_, far) => {
+                let mut bytes = [0; 64];
+                match counted(events::read(far, &mut bytes).map(|count| count as u64)) {
+                    Ok(Some(Stimulus { number, .. })) if number == seen => {
+                        Err(ErrorKind::UnexpectedEof.into())
+                    }
+                    other => other,
+                }
+            }
+            Self::Serial(line) => line.wait(seen),
+            Self::Modem(line) => line.wait(),
+            Self::Gpio(lines) => lines.wait(),
+            Self::Parport(port) => port.wait(),
+        }
+    }
+
+    /// Ends a wait of the thread that answers, once or again. A signal ends the waits for devices.
+    pub(super) fn end_wait(&self) {
+        match self {
+            Self::Timerfd(timer) => {
+                let _due_at_once = events::arm(timer, 1, 0);
+            }
+            Self::Serial(_) | Self::Modem(_) | Self::Gpio(_) | Self::Parport(_) => {}
+            _ => {
+                // A source that is gone has ended the thread itself.
+                let _gone = self.raise(u64::MAX);
+            }
+        }
+    }
+}
+
+fn of(why: Errno) -> io::Error {
+    io::Error::from_raw_os_error(why.0)
+}
+
+/// The latest stimulus of these, odd or even: of a source whose stimuli change a level in turn. 0
+/// where there was none.
+fn latest(odd: bool, raised: u64) -> u64 {
+    raised.saturating_sub(u64::from((raised % 2 == 1) != odd))
+}
+
+fn is_nothing(why: &io::Error) -> bool {
+    matches!(why.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_passes_its_stimuli_in_order() {
+        for row in SOURCES.iter().filter(|row| row.device.is_none()) {
+            let name: SourceName = row.name.parse().expect(row.name);
+            let (source, _) = name.open().expect(row.name);
+            if let Source::Timerfd(timer) = &source {
+                events::arm(timer, 1, 1_000_000_000_000_000).expect("armed");
+            }
+            let wait = |seen| source.wait(seen).expect(row.name).map_or(seen, |of| of.number);
+            source.raise(1).expect(row.name);
+            let first = wait(0);
+            assert!(first >= 1, "{}", row.name);
+            if !row.by_kernel {
+                source.raise(2).expect(row.name);
+                source.raise(3).expect(row.name);
+                let mut seen = first;
+                while seen < 3 {
+                    seen = wait(seen);
+                }
+                assert_eq!(seen, 3, "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_belongs_to_the_latest_stimulus_of_its_direction() {
+        assert_eq!((latest(true, 5), latest(false, 5)), (5, 4));
+        assert_eq!((latest(true, 6), latest(false, 6)), (5, 6));
+        assert_eq!((latest(false, 1), latest(true, 0), latest(false, 0)), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_line_whose_other_end_is_closed_is_an_error_and_no_stimulus() {
+        let (near, far) = events::line().expect("a pseudo-terminal");
+        let unused = events::counter().expect("a descriptor");
+        drop(near);
+        assert!(Source::Pty(unused, far).wait(0).is_err());
+    }
+}

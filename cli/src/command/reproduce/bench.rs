@@ -14,7 +14,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome};
 use punctual_lab::executive::{ExecutiveOutcome, RegistrationExperiment, RegistrationRow};
-use punctual_lab::experiment::Experiment;
+use punctual_lab::experiment::{ConditionChanges, Experiment};
 use punctual_lab::load::{LoadReport, Loads};
 use punctual_lab::periodic::Condition;
 use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceName};
@@ -25,6 +25,7 @@ use punctual_os::signal;
 
 use crate::args::{LearnArgs, PolicyName, ReportArgs};
 use crate::command::measure::{LoopChoices, blocks, executive_of};
+use crate::command::tune::PlannedSettings;
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::format;
 use crate::parse::{self, Phase};
@@ -39,6 +40,9 @@ pub(super) const APP_PRIORITY: u8 = 70;
 /// What the measurements of one paper take together, about.
 const PAPER_S: i64 = 100;
 const QUICK_S: i64 = 16;
+
+/// The end of the name of a condition that has the settings of a plan.
+pub(super) const TUNED: &str = " tuned";
 
 /// A loop under one condition: its name, how it waits, and the loads, as --load has them.
 pub(super) type LoopCondition = (&'static str, WaitKind, &'static str);
@@ -60,12 +64,25 @@ pub(super) struct Bench<'a> {
     figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
+    /// What conditions whose names end with [`TUNED`] have; none without --tune.
+    settings: Option<PlannedSettings>,
 }
 
 impl<'a> Bench<'a> {
     pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
         let (runs, figures) = (Vec::new(), Vec::new());
-        Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope: None }
+        let (envelope, settings) = (None, None);
+        Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope, settings }
+    }
+
+    /// Measures with these settings too, where a paper tunes.
+    pub(super) fn tune(&mut self, settings: PlannedSettings) {
+        self.settings = Some(settings);
+    }
+
+    /// The settings that are tried, where --tune was given.
+    pub(super) fn tuned(&self) -> Option<Vec<&str>> {
+        Some(self.settings.as_ref()?.paths().collect())
     }
 
     /// What is known of the machine.
@@ -140,6 +157,9 @@ impl<'a> Bench<'a> {
         plan.blocks = blocks(conditions.len(), length);
         plan.cold = cold;
         let args = ReportArgs { keep_cold: cold == 0, ..ReportArgs::default() };
+        let with: Vec<bool> = conditions.iter().map(|(name, ..)| name.ends_with(TUNED)).collect();
+        let settings = self.settings.as_mut().filter(|_| with.contains(&true));
+        let mut changes = settings.map(|settings| settings.changes(&with));
         let loops = LoopExperiment {
             name: NAME,
             plan,
@@ -151,20 +171,27 @@ impl<'a> Bench<'a> {
             plans: Vec::new(),
             samples: None,
             follow: None,
-            changes: None,
+            changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
             notes: Vec::new(),
         };
         let measured = loops.run()?;
+        if let Some(why) = changes.and_then(|changes| changes.failed) {
+            return Err(why);
+        }
         self.keep(measured.envelope);
         let runs = measured.loops.judged.runs;
-        let period = format::period(period_ns);
+        self.name(&runs, &format::period(period_ns));
+        Ok(runs)
+    }
+
+    /// Keeps loops with their paper and period in their names.
+    fn name(&mut self, runs: &[Run], period: &str) {
         let named = |run: &Run| Run {
             name: format!("{} {period} {}", self.paper, run.name),
             ..run.clone()
         };
         self.runs.extend(runs.iter().map(named));
-        Ok(runs)
     }
 
     /// What the designs of executives cost with these numbers of tasks.

@@ -9,7 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::system::System;
+use crate::{process, root};
 
 /// What the first process does before the steps: mounts and drivers. Nothing is mounted on /tmp:
 /// the command under test lies there when the clone does, and the root is in memory anyway.
@@ -75,6 +78,9 @@ pub(crate) struct Outside<'a> {
 /// The port that the guest listens on.
 pub(crate) const GUEST_PORT: u16 = 7_000;
 
+/// How a device names the end that connects RTS to CTS.
+const PLUG: &str = "chardev=plug";
+
 /// A guest to be started.
 pub(crate) struct Guest<'a> {
     pub emulator: &'a System,
@@ -82,7 +88,8 @@ pub(crate) struct Guest<'a> {
     pub initrd: &'a Path,
     /// Disks: /dev/vda and on.
     pub disks: &'a [&'a Path],
-    /// Devices as QEMU names them.
+    /// Devices as QEMU names them; `null0` and `null1` are ends of theirs that take everything,
+    /// `plug` one that connects RTS to CTS.
     pub devices: &'a [&'a str],
     /// What runs on this side meanwhile.
     pub outside: Option<&'a Outside<'a>>,
@@ -105,6 +112,7 @@ impl Guest<'_> {
         let (first, second) = (File::create(log).map_err(failed)?, log.with_extension("steps"));
         let errors = first.try_clone().map_err(failed)?;
         let mut qemu = self.emulator.program("qemu-system-x86_64");
+        qemu.args(["-chardev", "null,id=null0", "-chardev", "null,id=null1"]);
         for firmware in ["qemu", "seabios"] {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
         }
@@ -116,6 +124,9 @@ impl Guest<'_> {
         qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 quiet {}", self.append));
         for disk in self.disks {
             qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", disk.display()));
+        }
+        if self.devices.iter().any(|device| device.contains(PLUG)) {
+            Self::plug(&mut qemu, log)?;
         }
         for device in self.devices {
             qemu.args(["-device", device]);
@@ -136,6 +147,23 @@ impl Guest<'_> {
         bytes.extend(fs::read(&second).map_err(failed)?);
         bytes.extend(printed.unwrap_or_default().into_bytes());
         Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
+    }
+
+    /// A pseudo-terminal as the end of a serial port, and a library that answers for its modem
+    /// lines.
+    fn plug(qemu: &mut Command, log: &Path) -> Result<(), String> {
+        let (library, end) = (log.with_extension("so"), log.with_extension("end"));
+        if end.is_symlink() {
+            // Of a guest that was killed.
+            fs::remove_file(&end).map_err(|error| format!("{}: {error}", end.display()))?;
+        }
+        let mut compiler = Command::new("cc");
+        compiler.args(["-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library);
+        process::run(compiler.arg(root::root().join("xtask/src/vm/plug.c")))?;
+        qemu.env("LD_PRELOAD", &library);
+        qemu.arg("-chardev").arg(format!("pty,id=end,path={}", end.display()));
+        qemu.arg("-chardev").arg(format!("serial,id=plug,path={}", end.display()));
+        Ok(())
     }
 }
 
@@ -220,6 +248,15 @@ impl Console {
             (0, output) => Ok(output),
             (code, _) => Err(format!("the step {name} exited with {code}")),
         }
+    }
+
+    /// The first JSON object that a step printed.
+    pub(crate) fn result(&self, name: &str) -> Result<Value, String> {
+        let (_, printed) = self.step(name)?;
+        let none = || format!("{name}: no result: {printed}");
+        let begin = printed.find('{').ok_or_else(none)?;
+        let first = serde_json::Deserializer::from_str(&printed[begin..]).into_iter().next();
+        first.ok_or_else(none)?.map_err(|error| format!("{name}: {error}"))
     }
 }
 

@@ -11,6 +11,7 @@ mod disk;
 mod guest;
 mod programs;
 mod scenarios;
+mod sources;
 mod system;
 mod tuned;
 
@@ -99,7 +100,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         match &scenario.system {
             Root::Memory { guests, drivers } => {
                 for &(kernel, devices) in *guests {
-                    let name = [&[scenario.name, kernel], devices].concat().join("-");
+                    // What follows a device's name is no part of a file's.
+                    let devices_named =
+                        devices.iter().filter_map(|device| device.split(',').next());
+                    let name: Vec<&str> =
+                        [scenario.name, kernel].into_iter().chain(devices_named).collect();
+                    let name = name.join("-");
                     let log = kept.join(format!("{name}.log"));
                     one(name, &|| place.boot(scenario, kernel, devices, drivers, &log));
                 }
@@ -118,7 +124,9 @@ pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
     }
-    ["mmdebstrap", "strip", "ldd", "mke2fs"].into_iter().find(|program| !process::on_path(program))
+    ["mmdebstrap", "strip", "ldd", "mke2fs", "cc"]
+        .into_iter()
+        .find(|program| !process::on_path(program))
 }
 
 /// The scenarios of these names, all of them without one.

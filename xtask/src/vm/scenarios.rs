@@ -5,7 +5,7 @@
 use super::guest::Console;
 use super::programs::Program;
 use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
-use super::{Root, Scenario};
+use super::{Root, Scenario, sources};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
@@ -53,6 +53,7 @@ pub(super) const ALL: &[Scenario] = &[
         steps: &[RESPOND],
         judge: responded,
     },
+    sources::SCENARIO,
     Scenario {
         name: "hog",
         what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
@@ -75,7 +76,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
 ];
 
-fn only(consoles: &[Console]) -> Result<&Console, String> {
+pub(super) fn only(consoles: &[Console]) -> Result<&Console, String> {
     consoles.first().ok_or_else(|| "nothing was booted".to_owned())
 }
 
@@ -212,13 +213,8 @@ const SEEN_US: f64 = 4_000.0;
 
 fn hogged(consoles: &[Console]) -> Result<(), String> {
     let console = only(consoles)?;
-    let result = console.ok("punctual")?;
-    let begin = result.find('{').ok_or("punctual: no result")?;
-    let result: serde_json::Value = serde_json::Deserializer::from_str(&result[begin..])
-        .into_iter()
-        .next()
-        .ok_or("punctual: no result")?
-        .map_err(|error| format!("punctual: {error}"))?;
+    console.ok("punctual")?;
+    let result = console.result("punctual")?;
     let worst_us = result["runs"][0]["lateness_ns"]["max"].as_f64().unwrap_or_default() / 1e3;
     let of = |step, line: &str| -> Result<f64, String> {
         let output = console.ok(step)?;

@@ -4,12 +4,12 @@
 //! mode where that was used.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_os::Errno;
 use punctual_os::serial::{self, CTS, RTS};
+use punctual_os::{Errno, process, signal};
 
 use super::row::{Opening, SourceRow};
 use super::serial::PlugLine;
@@ -28,6 +28,10 @@ pub(super) const ROW: SourceRow = SourceRow {
 
 /// How long CTS may take to follow RTS.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How often it is changed to see whether interrupts report it, and how long each time.
+const TRIES: u64 = 10;
+const STEP: Duration = Duration::from_millis(50);
+/// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn open(path: &str) -> Opening {
@@ -78,17 +82,15 @@ impl ModemLoop {
             }
             Some("in the UART's loop mode: CTS did not follow by a plug".to_owned())
         };
-        self.drive(1).map_err(failed)?;
-        let before = self.taken.load(Ordering::Relaxed);
-        if !within(|| Ok(serial::cts_changes(self.plug.line())? != before)).map_err(failed)? {
+        if !self.reports()? {
             return Err(format!(
-                "CTS follows RTS{}, but no interrupt reports it within {} ms",
+                "CTS follows RTS{}, but no interrupt reports {TRIES} changes",
                 if note.is_some() { " in the UART's loop mode" } else { "" },
-                PATIENCE.as_millis()
             ));
         }
         self.drive(0).map_err(failed)?;
-        within(|| Ok(serial::modem_lines(self.plug.line())? & CTS == 0)).map_err(failed)?;
+        let is_low = || Ok(serial::modem_lines(self.plug.line())? & CTS == 0);
+        within(PATIENCE, is_low).map_err(failed)?;
         self.first = serial::cts_changes(self.plug.line()).map_err(failed)?;
         self.taken.store(self.first, Ordering::Relaxed);
         Ok(note)
@@ -99,13 +101,48 @@ impl ModemLoop {
         for number in [1, 0] {
             self.drive(number)?;
             let is = |lines: i32| (lines & CTS != 0) == (number == 1);
-            if !within(|| serial::modem_lines(self.plug.line()).map(is))? {
+            if !within(PATIENCE, || serial::modem_lines(self.plug.line()).map(is))? {
                 return Ok(false);
             }
         }
-        let changes = serial::cts_changes(self.plug.line())?;
-        self.taken.store(changes, Ordering::Relaxed);
         Ok(true)
+    }
+
+    /// Whether changes of CTS are counted without a look at the line. Drivers have these interrupts
+    /// only while a thread waits for them, or from then on.
+    fn reports(&self) -> Result<bool, String> {
+        let line = self.plug.line();
+        let failed = |why: Errno| of(why).to_string();
+        signal::catch_interrupt().map_err(failed)?;
+        let waiting = AtomicI32::new(0);
+        thread::scope(|scope| {
+            let waiter = thread::Builder::new().spawn_scoped(scope, || {
+                waiting.store(process::tid(), Ordering::Release);
+                serial::wait_for_cts(line)
+            });
+            let waiter = waiter.map_err(|why| why.to_string())?;
+            let tried = || {
+                let before = serial::cts_changes(line)?;
+                for number in 1..=TRIES {
+                    self.drive(number)?;
+                    if within(STEP, || Ok(serial::cts_changes(line)? != before))? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            };
+            let reports = tried().map_err(failed);
+            while !waiter.is_finished() {
+                let _gone = signal::interrupt(waiting.load(Ordering::Acquire));
+                // Until it is gone, however long a look takes.
+                thread::sleep(LOOK);
+            }
+            match waiter.join() {
+                Ok(Ok(()) | Err(Errno::INTR)) => reports,
+                Ok(Err(why)) => Err(format!("its driver cannot wait for CTS: {}", of(why))),
+                Err(why) => std::panic::resume_unwind(why),
+            }
+        })
     }
 
     /// Odd stimuli set RTS.
@@ -145,8 +182,8 @@ fn missing(of: &str) -> String {
 }
 
 /// Whether it is so within some time.
-fn within(mut is: impl FnMut() -> Result<bool, Errno>) -> Result<bool, Errno> {
-    let end = Instant::now() + PATIENCE;
+fn within(patience: Duration, mut is: impl FnMut() -> Result<bool, Errno>) -> Result<bool, Errno> {
+    let end = Instant::now() + patience;
     loop {
         if is()? {
             return Ok(true);
@@ -180,12 +217,12 @@ mod tests {
     #[test]
     fn what_never_comes_is_waited_for_no_longer_than_that() {
         let mut looks = 0;
-        let third = within(|| {
+        let third = within(PATIENCE, || {
             looks += 1;
             Ok(looks == 3)
         });
         assert_eq!(third, Ok(true));
-        assert_eq!(within(|| Ok(false)), Ok(false));
-        assert_eq!(within(|| Err(Errno::NODEV)), Err(Errno::NODEV));
+        assert_eq!(within(LOOK, || Ok(false)), Ok(false));
+        assert_eq!(within(LOOK, || Err(Errno::NODEV)), Err(Errno::NODEV));
     }
 }

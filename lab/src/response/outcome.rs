@@ -31,7 +31,7 @@ pub struct ResponseOutcome {
     pub rows: Vec<ResponseRow>,
 }
 
-/// Two threads that wake each other by a futex.
+/// Two threads that wake each other by a futex, as often as stimuli come (100 µs to 5 ms apart).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Floor {
     /// Round trips.

@@ -15,5 +15,5 @@ mod stages;
 pub use experiment::{ResponseExperiment, STIMULI_MAX};
 pub(crate) use outcome::Times;
 pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
-pub(crate) use run::Condition;
+pub(crate) use run::{Condition, Ran};
 pub use source::{SOURCES, SourceName, SourceRow};

@@ -53,7 +53,14 @@ pub(crate) struct Ran {
     pub(crate) stages: [EndedStage; 2],
     pub(crate) not_raised: u64,
     pub(crate) refused: Vec<Refusal>,
-    pub(crate) lost: Option<io::Error>,
+    lost: Option<io::Error>,
+}
+
+impl Ran {
+    /// Why it ended before its time.
+    pub(crate) fn lost(&self) -> Option<&io::Error> {
+        self.lost.as_ref().or(self.stages[0].lost.as_ref())
+    }
 }
 
 /// What the generator knows at its end.

@@ -9,6 +9,7 @@ mod background;
 mod experiment;
 mod outcome;
 mod search;
+mod trials;
 
 pub use experiment::SaturationExperiment;
 pub use outcome::{BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow};

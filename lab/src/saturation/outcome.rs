@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The highest frequencies that are served, and what is left for others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SaturationOutcome {
-    /// Where stimuli came from: "eventfd", "futex".
+    /// Where stimuli came from, as for `measure response`: "eventfd", "serial:/dev/ttyS1".
     pub source: String,
     /// The CPU of both stages and of the background.
     pub cpu: u32,
@@ -24,6 +24,8 @@ pub struct SaturationOutcome {
     pub trials: Vec<TrialRow>,
     /// What was left for the background; null where that was not measured.
     pub background: Option<BackgroundRow>,
+    /// Why it ended before its time: the source was lost; null where it did not.
+    pub lost: Option<String>,
 }
 
 /// The highest frequency of one stage whose loss stays within a goal.

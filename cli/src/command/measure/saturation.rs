@@ -80,7 +80,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     };
     let finished = experiment::run(saturation, here, &mut Line::new()).map_err(words::error)?;
     let envelope = experiment::envelope("measure saturation", &machine, choice, started, &finished);
+    let lost = finished.outcome.lost.is_some();
     let body = SaturationBody { saturation: finished.outcome };
     command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    if lost {
+        bail!("the source was lost while it was measured; the result has what there was");
+    }
     Ok(Exit::Fine)
 }

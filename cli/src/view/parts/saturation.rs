@@ -14,6 +14,8 @@ pub(super) fn shown(body: &SaturationBody) -> Shown {
     let mut parts = vec![frequencies(of)];
     parts.extend(of.background.as_ref().map(|of| Part::Words(background(of))));
     parts.push(trials(of));
+    let lost = |why: &String| format!("the source was lost: {}", format::plain(why));
+    parts.extend(of.lost.as_ref().map(lost).map(Part::Words));
     parts.push(Part::Words(about(of)));
     Shown { id: "saturation", heading: "Highest frequencies", parts }
 }

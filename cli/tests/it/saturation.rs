@@ -125,4 +125,10 @@ fn bad_input_is_refused_with_the_reason() {
     refused(&with(&["--cpu", "0", "--stimulus-cpu", "0"]), &["two CPUs"]);
     refused(&with(&["--duration", "0s"]), &["--duration"]);
     refused(&with(&["--stage2-priority", "99"]), &["--stage2-priority", "98"]);
+    // The process of --unsafe-no-throttle, which changes nothing without all of its words.
+    for words in [&["__unthrottle"][..], &["__unthrottle", "/tmp", "cpu", "1"]] {
+        let out = run(words);
+        assert_eq!((out.status.code(), stderr(&out)), (Some(2), String::new()), "{words:?}");
+        assert!(!stdout(&out).contains("off") && !stdout(&out).is_empty(), "{words:?}");
+    }
 }

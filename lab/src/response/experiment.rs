@@ -72,6 +72,7 @@ impl ResponseExperiment {
             policies: [self.first, self.second, self.first],
             competitor: self.competitor,
             polls: false,
+            counted: None,
             stop,
         };
         let ran = condition.run(loading);

@@ -33,6 +33,9 @@ pub struct SaturationExperiment {
     pub second: SchedPolicy,
     /// How long at most, in all: half unloaded, half loaded.
     pub duration: Span,
+    /// Whether nothing limits real-time threads meanwhile, which is the caller's to see to: what is
+    /// left for the background is then measured in longer trials.
+    pub unthrottled: bool,
 }
 
 /// What one condition's search found: its rows, the background's own rate, and why it lost its
@@ -83,6 +86,7 @@ impl Experiment for SaturationExperiment {
             cpu: self.cpu,
             stimulus_cpu: self.stimulus_cpu,
             trial_ns: TRIAL_NS,
+            unthrottled: self.unthrottled,
             highest_hz: HIGHEST,
             background: Some(background::row(&trials, rate)).filter(|_| rate > 0.0),
             rows,
@@ -108,8 +112,7 @@ impl SaturationExperiment {
             let rate = rate(&behind);
             let mut search = Search::new(self, "loaded", (loading, stop));
             search.background = Some((&behind, rate));
-            let found = search.run((&mut *kept.0, &mut *kept.1));
-            let found = found.and_then(|found| search.rise(kept).map(|()| found));
+            let found = search.run_and_rise(kept);
             behind.end();
             drawing.join().map_err(|_| ExperimentError::Panic)?;
             found.map(|found| (found, rate, search.lost.take()))
@@ -119,8 +122,9 @@ impl SaturationExperiment {
 
 /// The background's rate without stimuli.
 fn rate(behind: &Background) -> f64 {
-    let (begun_ns, before) = (now_ns(ClockId::Monotonic), behind.drawn());
+    let drawn = || behind.drawn().load(Ordering::Relaxed);
+    let (begun_ns, before) = (now_ns(ClockId::Monotonic), drawn());
     let _interrupted = sleep_until_ns(begun_ns + TRIAL_NS);
     let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
-    (behind.drawn() - before) as f64 / (took_ns as f64 / 1e9)
+    (drawn() - before) as f64 / (took_ns as f64 / 1e9)
 }

@@ -22,6 +22,12 @@ pub(super) const HIGHEST: f64 = 50_000.0;
 /// How long a trial is, and the rest after it: together below what throttling allows.
 pub(super) const TRIAL_NS: u64 = 400_000_000;
 pub(super) const REST_NS: u64 = 80_000_000;
+/// A trial that shows whether the background dies: longer than the period of throttling and of the
+/// fair server, 1 s, and short enough for a machine that is dead meanwhile.
+const DEATH_NS: u64 = 2_500_000_000;
+/// The highest frequency of such a trial, Hz: nothing is left where stimuli come faster than they
+/// are answered.
+const DEATH_HIGHEST: f64 = 400_000.0;
 /// More stimuli not raised than this share: the generator does not keep the frequency.
 const NOT_RAISED: f64 = 0.05;
 
@@ -80,7 +86,7 @@ impl<'a, 'l> Search<'a, 'l> {
                 let range = |search: &Self| (Load::at_most(LOWEST), search.highest);
                 let mut open = next(&self.trials, (stage, goal), range(self));
                 while let Some(load) = open.filter(|_| !self.is_over()) {
-                    self.trial(load, (&mut *kept.0, &mut *kept.1))?;
+                    self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
                     open = next(&self.trials, (stage, goal), range(self));
                 }
                 rows.push((stage, goal, open.is_none()));
@@ -89,20 +95,37 @@ impl<'a, 'l> Search<'a, 'l> {
         Ok(rows.into_iter().map(|of| self.row(of)).collect())
     }
 
+    /// Both; what is left for the background comes first where that is what throttling is off for.
+    pub(super) fn run_and_rise(
+        &mut self,
+        kept: Kept<'_>,
+    ) -> Result<Vec<SaturationRow>, ExperimentError> {
+        if self.of.unthrottled {
+            self.rise((&mut *kept.0, &mut *kept.1))?;
+            return self.run(kept);
+        }
+        let found = self.run((&mut *kept.0, &mut *kept.1))?;
+        self.rise(kept).map(|()| found)
+    }
+
     /// Frequencies up to the highest, to see what is left for the background.
-    pub(super) fn rise(&mut self, kept: Kept<'_>) -> Result<(), ExperimentError> {
+    fn rise(&mut self, kept: Kept<'_>) -> Result<(), ExperimentError> {
         let mut load = Load::at_most(LOWEST);
-        while load < self.highest && !self.is_over() {
-            load = Load::at_most(load.hz() * 2.0).min(self.highest);
-            self.trial(load, (&mut *kept.0, &mut *kept.1))?;
+        let (ns, highest) = match self.of.unthrottled {
+            true => (DEATH_NS, Load::at_most(DEATH_HIGHEST)),
+            false => (TRIAL_NS, self.highest),
+        };
+        while load < highest && !self.is_over() {
+            load = Load::at_most(load.hz() * 2.0).min(highest);
+            self.trial((load, ns), (&mut *kept.0, &mut *kept.1))?;
         }
         Ok(())
     }
 
     /// One trial, and its rest.
-    fn trial(&mut self, load: Load, kept: Kept<'_>) -> Result<(), ExperimentError> {
+    fn trial(&mut self, (load, ns): (Load, u64), kept: Kept<'_>) -> Result<(), ExperimentError> {
         let (rows, refused) = kept;
-        let Some((ran, share)) = self.ran(load, rows.is_empty())? else { return Ok(()) };
+        let Some((ran, share)) = self.ran((load, ns), rows.is_empty())? else { return Ok(()) };
         for refusal in ran.stages.iter().flat_map(|stage| &stage.refused).chain(&ran.refused) {
             if !refused.contains(refusal) {
                 refused.push(*refusal);
@@ -120,6 +143,7 @@ impl<'a, 'l> Search<'a, 'l> {
             not_raised: ran.not_raised,
             loss: loss.to_vec(),
             generator_limited: limited,
+            ns,
             background_share: share,
         });
         if limited && self.limited == Some(load) {
@@ -138,7 +162,7 @@ impl<'a, 'l> Search<'a, 'l> {
     /// source was lost: a part of a trial decides nothing. The very first trial needs a source.
     fn ran(
         &mut self,
-        load: Load,
+        (load, ns): (Load, u64),
         is_first: bool,
     ) -> Result<Option<(Ran, Option<f64>)>, ExperimentError> {
         let period_ns = period_ns(load);
@@ -153,29 +177,24 @@ impl<'a, 'l> Search<'a, 'l> {
         let condition = Condition {
             number: usize::from(self.background.is_some()),
             source: &source,
-            stimuli: TRIAL_NS / period_ns,
+            stimuli: ns / period_ns,
             period_ns,
             cpu: self.of.cpu,
             stimulus_cpu: self.of.stimulus_cpu,
             policies: [self.of.first, self.of.second, self.of.first],
             competitor: false,
             polls: true,
+            counted: self.background.map(|(behind, _)| behind.drawn()),
             stop: self.stop,
         };
-        let (begun_ns, before) = (now_ns(ClockId::Monotonic), self.drawn());
         let ran = condition.run(self.loading)?;
-        let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
-        let drawn = self.drawn() - before;
         self.lost = ran.lost().map(ToString::to_string);
         let share = self
             .background
-            .filter(|(_, rate)| *rate > 0.0)
-            .map(|(_, rate)| drawn as f64 / (took_ns as f64 / 1e9) / rate);
+            .zip(ran.counted)
+            .filter(|((_, rate), (_, took_ns))| *rate > 0.0 && *took_ns > 0)
+            .map(|((_, rate), (drawn, ns))| drawn as f64 / (ns as f64 / 1e9) / rate);
         Ok(Some((ran, share)).filter(|_| self.lost.is_none()))
-    }
-
-    fn drawn(&self) -> u64 {
-        self.background.map_or(0, |(behind, _)| behind.drawn())
     }
 
     fn row(&self, (stage, goal, over): (usize, f64, bool)) -> SaturationRow {

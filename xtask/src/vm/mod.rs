@@ -13,6 +13,7 @@ mod programs;
 mod scenarios;
 mod sources;
 mod system;
+mod unthrottled;
 
 use std::fs;
 use std::net::UdpSocket;

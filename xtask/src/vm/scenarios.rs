@@ -4,7 +4,7 @@
 
 use super::guest::Console;
 use super::programs::Program;
-use super::{Root, Scenario, sources};
+use super::{Root, Scenario, sources, unthrottled};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
@@ -53,6 +53,7 @@ pub(super) const ALL: &[Scenario] = &[
         judge: responded,
     },
     sources::SCENARIO,
+    unthrottled::SCENARIO,
     Scenario {
         name: "hog",
         what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
@@ -146,7 +147,7 @@ fn applied(console: &Console) -> Result<(), String> {
 }
 
 /// An error names the lines of which the other text has none.
-fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
+pub(super) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
     let only = |sign, of: &str, other: &str| -> String {
         let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
         lines.map(|line| format!("\n  {sign} {line}")).collect()

@@ -58,10 +58,12 @@ fn background(of: &BackgroundRow) -> String {
     });
     format!(
         "background: {} polygons/s alone; less than half of that is left from {} on (SF50), less \
-         than a tenth from {} on (SF10); the smallest share left in a trial is {share}{cost}",
+         than a tenth from {} on (SF10), nothing from {} on (SF); the smallest share left in a \
+         trial is {share}{cost}",
         format::rate(of.rate),
         hz(of.sf50_hz),
         hz(of.sf10_hz),
+        hz(of.dead_hz),
     )
 }
 

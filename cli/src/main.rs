@@ -33,6 +33,9 @@ fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == experiment::launcher::WORD) {
         return command::load::run(&words[2..]);
     }
+    if words.get(1).is_some_and(|word| word == command::unthrottled::WORD) {
+        return command::unthrottled::run(&words[2..]);
+    }
     // A file beyond a limit is an error to report, not an end.
     punctual_os::signal::ignore_file_size();
     let cli = match Cli::try_parse() {

@@ -191,7 +191,7 @@ fn lost(partition: &CpuPartition) -> Option<String> {
 }
 
 /// Puts back what the journal has, and says what is not as before; how many settings that are.
-fn put_back(journal: &mut JournalFile, boot: &str) -> Result<usize> {
+pub(super) fn put_back(journal: &mut JournalFile, boot: &str) -> Result<usize> {
     let (mut restored, mut left) = (0, 0);
     tuning::revert(&mut MachineFiles::live(), journal, boot, |step| match step.outcome {
         RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,

@@ -23,6 +23,7 @@ pub(crate) mod soak;
 pub(crate) mod stimulate;
 pub(crate) mod task;
 pub(crate) mod tune;
+pub(crate) mod unthrottled;
 
 use anyhow::Result;
 use punctual_core::time::Span;

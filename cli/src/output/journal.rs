@@ -25,6 +25,8 @@ impl JournalName {
     pub(crate) const EXPERIMENT: Self = Self("experiment.journal");
     /// Of what `punctual isolate` changes while its command runs.
     pub(crate) const ISOLATION: Self = Self("isolate.journal");
+    /// Of what `punctual measure saturation --unsafe-no-throttle` switches off.
+    pub(crate) const THROTTLING: Self = Self("throttling.journal");
     /// Of files of the boot loader.
     pub(crate) const BOOT: Self = Self("boot.journal");
 }

@@ -1,14 +1,14 @@
 //! `measure response`, for real: what must add up, whatever the machine does.
 
-use std::{fs, thread};
+use std::fs;
 
+use punctual_os::affinity;
 use punctual_os::process::EndSignal;
-use punctual_os::{affinity, events};
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json_file, measured, punctual, refused, run, signal, stderr, stdout,
-    until,
+    Dir, catches_interrupt, json_file, measured, plugged_line, punctual, refused, run, signal,
+    stderr, stdout, until,
 };
 
 fn number(of: &Value, key: &str) -> u64 {
@@ -124,17 +124,7 @@ fn a_plugged_line_is_a_source_until_the_plug_is_pulled() {
     const LAST: u8 = 12;
     let dir = Dir::new("response-pulled");
     let file = dir.path("result.json");
-    let (near, far) = events::line().expect("a pseudo-terminal");
-    let path = fs::read_link(format!("/proc/self/fd/{}", far.number())).expect("it is open");
-    let plug = thread::spawn(move || {
-        let mut bytes = [0; 16];
-        while let Ok(count) = events::read(&near, &mut bytes)
-            && !bytes[..count].contains(&LAST)
-        {
-            events::write(&near, &bytes[..count]).expect("it is open");
-        }
-    });
-    let source = format!("serial:{}", path.display());
+    let (source, far, plug) = plugged_line(LAST);
     let args = ["measure", "response", "--period", "20ms", "--duration", "1min", "--source"];
     let out = run(args.iter().copied().chain([&*source, "--json", &*file.to_string_lossy()]));
     drop(far);

@@ -7,7 +7,7 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json_file, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, json_file, plugged_line, punctual, refused, run, signal, stderr, stdout,
 };
 
 /// Whether this machine has the two CPUs that it needs.
@@ -96,6 +96,28 @@ fn an_interrupt_keeps_what_there_is() {
 }
 
 #[test]
+fn a_plug_that_is_pulled_ends_it_with_what_there_is() {
+    if !two_cpus() {
+        return;
+    }
+    let dir = Dir::new("saturation-pulled");
+    let file = dir.path("result.json");
+    let (source, far, plug) = plugged_line(12);
+    let args = ["measure", "saturation", "--duration", "1min", "--source", &source, "--json"];
+    let out = run(args.iter().copied().chain([&*file.to_string_lossy()]));
+    drop(far);
+    plug.join().expect("it was pulled");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("the source was lost"), "{}", stderr(&out));
+    let result = json_file(&file);
+    assert_eq!(result["incomplete"], true);
+    let of = &result["saturation"];
+    assert!(of["lost"].as_str().is_some_and(|why| why.contains("closed")), "{of}");
+    assert_eq!(of["source"], source.as_str());
+    adds_up(of);
+}
+
+#[test]
 fn bad_input_is_refused_with_the_reason() {
     let with = |args: &[&str]| run(["measure", "saturation"].iter().chain(args));
     refused(&with(&["--source", "timerfd"]), &["timerfd", "timer"]);
@@ -103,4 +125,10 @@ fn bad_input_is_refused_with_the_reason() {
     refused(&with(&["--cpu", "0", "--stimulus-cpu", "0"]), &["two CPUs"]);
     refused(&with(&["--duration", "0s"]), &["--duration"]);
     refused(&with(&["--stage2-priority", "99"]), &["--stage2-priority", "98"]);
+    // The process of --unsafe-no-throttle, which changes nothing without all of its words.
+    for words in [&["__unthrottle"][..], &["__unthrottle", "/tmp", "cpu", "1"]] {
+        let out = run(words);
+        assert_eq!((out.status.code(), stderr(&out)), (Some(2), String::new()), "{words:?}");
+        assert!(!stdout(&out).contains("off") && !stdout(&out).is_empty(), "{words:?}");
+    }
 }

@@ -5,11 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
 use punctual_core::sample::Sample;
 use punctual_core::time::Span;
+use punctual_os::descriptor::Descriptor;
+use punctual_os::events;
 use punctual_os::process::{EndSignal, end};
 use serde_json::Value;
 
@@ -42,6 +45,22 @@ pub(crate) fn measured(
         }
     }
     panic!("{args:?}: nothing was measured in {durations:?}");
+}
+
+/// A pseudo-terminal as a source of stimuli, with a plug that sends back what it gets and is pulled
+/// at this byte; the end that keeps its name until it is opened.
+pub(crate) fn plugged_line(last: u8) -> (String, Descriptor, JoinHandle<()>) {
+    let (near, far) = events::line().expect("a pseudo-terminal");
+    let path = fs::read_link(format!("/proc/self/fd/{}", far.number())).expect("it is open");
+    let plug = thread::spawn(move || {
+        let mut bytes = [0; 64];
+        while let Ok(count) = events::read(&near, &mut bytes)
+            && !bytes[..count].contains(&last)
+        {
+            events::write(&near, &bytes[..count]).expect("it is open");
+        }
+    });
+    (format!("serial:{}", path.display()), far, plug)
 }
 
 /// What it wrote to standard output.
@@ -83,7 +102,7 @@ pub(crate) fn until(what: &str, mut ready: impl FnMut() -> bool) {
     while !ready() {
         assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
         // Polling a process from outside: there is nothing to wait on.
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -72,6 +72,7 @@ impl ResponseExperiment {
             policies: [self.first, self.second, self.first],
             competitor: self.competitor,
             polls: false,
+            counted: None,
             stop,
         };
         let ran = condition.run(loading);
@@ -91,7 +92,6 @@ impl ResponseExperiment {
             }
         }
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
-        let lost = ran.lost.as_ref().or(ran.stages[0].lost.as_ref());
         ResponseRow {
             condition: name.to_owned(),
             stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
@@ -100,7 +100,7 @@ impl ResponseExperiment {
             unexpected: ran.stages[0].unexpected,
             kernel_ns: Some(kernel.stats()).filter(|stats| stats.p50.is_some()),
             stages: stages(&times, self.period.as_ns(), policies),
-            lost: lost.map(io::Error::to_string),
+            lost: ran.lost().map(io::Error::to_string),
         }
     }
 }

@@ -16,6 +16,6 @@ mod trace;
 pub use experiment::{ResponseExperiment, STIMULI_MAX};
 pub(crate) use outcome::Times;
 pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
-pub(crate) use run::Condition;
+pub(crate) use run::{Condition, Ran};
 pub use source::{SOURCES, SourceName, SourceRow};
 pub use trace::StageTrace;

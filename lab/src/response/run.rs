@@ -44,6 +44,8 @@ pub(crate) struct Condition<'a> {
     pub(crate) competitor: bool,
     /// Whether stimuli are raised by polling the clock: for short periods.
     pub(crate) polls: bool,
+    /// A count that others keep: how it grows from the first stimulus to the last.
+    pub(crate) counted: Option<&'a AtomicU64>,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -53,7 +55,16 @@ pub(crate) struct Ran {
     pub(crate) stages: [EndedStage; 2],
     pub(crate) not_raised: u64,
     pub(crate) refused: Vec<Refusal>,
-    pub(crate) lost: Option<io::Error>,
+    /// How much the other count grew, and in how many ns.
+    pub(crate) counted: Option<(u64, u64)>,
+    lost: Option<io::Error>,
+}
+
+impl Ran {
+    /// Why it ended before its time.
+    pub(crate) fn lost(&self) -> Option<&io::Error> {
+        self.lost.as_ref().or(self.stages[0].lost.as_ref())
+    }
 }
 
 /// What the generator knows at its end.
@@ -61,6 +72,7 @@ pub(crate) struct Ran {
 struct Raised {
     not_raised: u64,
     refused: Vec<Refusal>,
+    counted: Option<(u64, u64)>,
     lost: Option<io::Error>,
 }
 
@@ -123,6 +135,7 @@ impl Condition<'_> {
         Ok(Ran {
             refused: raised.refused,
             not_raised: raised.not_raised,
+            counted: raised.counted,
             lost: raised.lost,
             stages: [first, second],
             slots,
@@ -140,6 +153,9 @@ impl Condition<'_> {
         let first_ns = lead();
         let mut raised = Raised { refused: session.refused().to_vec(), ..Raised::default() };
         let mut number = 0;
+        let counted =
+            || self.counted.map(|of| (of.load(Ordering::Relaxed), now_ns(ClockId::Monotonic)));
+        let mut first = None;
         for at in 0..self.stimuli {
             if self.stop.load(Ordering::Relaxed) || shared.over.load(Ordering::Acquire) {
                 break;
@@ -154,6 +170,7 @@ impl Condition<'_> {
             } else {
                 let _interrupted = sleep_until_ns(due_ns);
             }
+            first = first.or_else(counted);
             let Some(slot) = shared.slots.get(number as usize) else { break };
             number += 1;
             let now_ns = now_ns(ClockId::Monotonic);
@@ -164,6 +181,8 @@ impl Condition<'_> {
                 break;
             }
         }
+        let grown = |((first, since), (last, until))| (last - first, until - since);
+        raised.counted = first.zip(counted()).map(grown);
         raised
     }
 

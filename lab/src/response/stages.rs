@@ -64,7 +64,7 @@ pub(crate) struct EndedStage {
     /// Events that were no stimulus.
     pub(super) unexpected: u64,
     /// Why it ended before its time.
-    pub(crate) lost: Option<io::Error>,
+    pub(super) lost: Option<io::Error>,
 }
 
 impl Shared<'_> {

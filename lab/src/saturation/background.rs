@@ -31,8 +31,9 @@ impl Background {
         }
     }
 
-    pub(super) fn drawn(&self) -> u64 {
-        self.drawn.load(Ordering::Relaxed)
+    /// The polygons so far.
+    pub(super) fn drawn(&self) -> &AtomicU64 {
+        &self.drawn
     }
 
     pub(super) fn end(&self) {
@@ -56,6 +57,7 @@ pub(super) fn row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
         rate,
         sf50_hz: first_below(0.5),
         sf10_hz: first_below(0.1),
+        dead_hz: first_below(f64::MIN_POSITIVE),
         least_share: known.iter().map(|(_, left)| *left).min_by(f64::total_cmp),
         cost_ns: cost_s.map(|cost| cost * 1e9),
         predicted_hz: cost_s.map(|cost| 1.0 / cost),
@@ -79,7 +81,14 @@ mod tests {
         assert!(row.cost_ns.is_some_and(|ns| (ns - 20_000.0).abs() < 1.0), "{row:?}");
         assert!(row.predicted_hz.is_some_and(|hz| (hz - 50_000.0).abs() < 5.0), "{row:?}");
         assert_eq!((row.sf50_hz, row.sf10_hz), (Some(26_000.0), Some(46_000.0)));
-        assert_eq!((row.least_share, row.rate), (Some(0.05), 7.0));
+        assert_eq!((row.least_share, row.rate, row.dead_hz), (Some(0.05), 7.0, None));
+    }
+
+    #[test]
+    fn the_background_is_dead_where_nothing_is_left() {
+        let all = [(1_000.0, 0.9), (2_000.0, 0.001), (4_000.0, 0.0), (8_000.0, 0.0)];
+        let row = row(&all.map(|(hz, left)| trial(hz, Some(left))), 7.0);
+        assert_eq!((row.dead_hz, row.sf10_hz), (Some(4_000.0), Some(2_000.0)));
     }
 
     #[test]

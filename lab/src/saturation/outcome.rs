@@ -8,15 +8,18 @@ use serde::{Deserialize, Serialize};
 /// The highest frequencies that are served, and what is left for others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SaturationOutcome {
-    /// Where stimuli came from: "eventfd", "futex".
+    /// Where stimuli came from, as for `measure response`: "eventfd", "serial:/dev/ttyS1".
     pub source: String,
     /// The CPU of both stages and of the background.
     pub cpu: u32,
     /// The CPU that raised stimuli, by polling the clock.
     pub stimulus_cpu: u32,
-    /// How long a trial is.
+    /// How long a trial of the search is.
     pub trial_ns: u64,
-    /// The highest frequency that was tried at most.
+    /// Whether real-time throttling and the fair server of `cpu` were off.
+    #[serde(default)]
+    pub unthrottled: bool,
+    /// The highest frequency that the search may try.
     pub highest_hz: f64,
     /// One for each condition, stage and goal.
     pub rows: Vec<SaturationRow>,
@@ -24,6 +27,8 @@ pub struct SaturationOutcome {
     pub trials: Vec<TrialRow>,
     /// What was left for the background; null where that was not measured.
     pub background: Option<BackgroundRow>,
+    /// Why it ended before its time: the source was lost; null where it did not.
+    pub lost: Option<String>,
 }
 
 /// The highest frequency of one stage whose loss stays within a goal.
@@ -79,7 +84,11 @@ pub struct TrialRow {
     pub loss: Vec<f64>,
     /// Whether the generator did not keep the frequency: such a trial decides nothing.
     pub generator_limited: bool,
-    /// The background's rate over its own without stimuli; null without a background.
+    /// How long it was; 0 in results of before, where it was `trial_ns`.
+    #[serde(default)]
+    pub ns: u64,
+    /// The background's rate from the first stimulus to the last over its own without stimuli; null
+    /// without a background.
     pub background_share: Option<f64>,
 }
 
@@ -92,6 +101,11 @@ pub struct BackgroundRow {
     pub sf50_hz: Option<f64>,
     /// SF10: the same for a tenth.
     pub sf10_hz: Option<f64>,
+    /// SF: the lowest frequency tried at which it finished not one polygon from the first stimulus
+    /// to the last; null where none did. Trials shorter than a second do not show what throttling
+    /// and the fair server leave it in the long run: only `--unsafe-no-throttle` shows its death.
+    #[serde(default)]
+    pub dead_hz: Option<f64>,
     /// The least share that any trial left.
     pub least_share: Option<f64>,
     /// What a stimulus costs: the slope of the share taken over the frequency, through zero, in

@@ -14,6 +14,7 @@ mod scenarios;
 mod sources;
 mod system;
 mod tuned;
+mod unthrottled;
 
 use std::fs;
 use std::net::UdpSocket;

@@ -5,7 +5,7 @@
 use super::guest::Console;
 use super::programs::Program;
 use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
-use super::{Root, Scenario, sources};
+use super::{Root, Scenario, sources, unthrottled};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
@@ -54,6 +54,7 @@ pub(super) const ALL: &[Scenario] = &[
         judge: responded,
     },
     sources::SCENARIO,
+    unthrottled::SCENARIO,
     Scenario {
         name: "hog",
         what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",

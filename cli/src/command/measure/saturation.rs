@@ -1,6 +1,7 @@
 //! `punctual measure saturation`: the highest frequency of stimuli that is served.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use punctual_lab::response::SourceName;
@@ -9,6 +10,7 @@ use punctual_lab::saturation::SaturationExperiment;
 use super::response::another_cpu;
 use crate::args::PolicyName;
 use crate::command;
+use crate::command::unthrottled::Unthrottled;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::output::Json;
@@ -51,9 +53,25 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u8).range(1..=98)
     )]
     stage2_priority: u8,
+    /// Switch real-time throttling, and the fair server of --cpu, off meanwhile, to find the
+    /// frequency that leaves nothing for others. Dangerous: in trials of 2.5 s two CPUs run nothing
+    /// else, and a machine with two hangs that long. Root; a process of its own puts the settings
+    /// back, also where this one is killed
+    #[arg(long)]
+    unsafe_no_throttle: bool,
+    /// The directory of the journal of --unsafe-no-throttle, which 'punctual tune revert' reads
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/punctual")]
+    state: PathBuf,
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
+}
+
+/// When throttling is put back at the latest: well after the measurement should have ended.
+fn limit(args: &Args) -> Duration {
+    const AFTER: Duration = Duration::from_secs(60);
+    let measured = args.duration.0.as_ns().max(0).unsigned_abs();
+    Duration::from_nanos(measured.saturating_mul(2)).saturating_add(AFTER)
 }
 
 /// Runs the subcommand.
@@ -77,10 +95,25 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         first: PolicyName::Fifo.with(args.priority),
         second: PolicyName::Fifo.with(args.stage2_priority),
         duration: args.duration.0,
+        unthrottled: args.unsafe_no_throttle,
     };
-    let finished = experiment::run(saturation, here, &mut Line::new()).map_err(words::error)?;
-    let envelope = experiment::envelope("measure saturation", &machine, choice, started, &finished);
+    let off = args.unsafe_no_throttle.then(|| Unthrottled::begin(&args.state, cpu, limit(args)));
+    let off = off.transpose()?;
+    let finished = experiment::run(saturation, here, &mut Line::new());
+    let as_before = off.map_or(Ok(()), Unthrottled::end);
+    let finished = finished.map_err(words::error)?;
+    let mut envelope =
+        experiment::envelope("measure saturation", &machine, choice, started, &finished);
+    if args.unsafe_no_throttle {
+        let off = format!("real-time throttling, and the fair server of CPU {cpu}, were off");
+        envelope.warnings.push(off);
+    }
+    let lost = finished.outcome.lost.is_some();
     let body = SaturationBody { saturation: finished.outcome };
     command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    as_before?;
+    if lost {
+        bail!("the source was lost while it was measured; the result has what there was");
+    }
     Ok(Exit::Fine)
 }

@@ -277,6 +277,7 @@ impl<'a> Bench<'a> {
             first: SchedPolicy::Fifo(PRIORITY),
             second: SchedPolicy::Fifo(APP_PRIORITY),
             duration,
+            unthrottled: false,
         })?;
         Ok(measured.map(|(outcome, _)| outcome))
     }

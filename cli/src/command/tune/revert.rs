@@ -12,8 +12,12 @@ use crate::exit::Exit;
 use crate::output::{JournalFile, JournalName};
 
 /// The journals of settings of the running machine.
-const JOURNALS: [JournalName; 3] =
-    [JournalName::EXPERIMENT, JournalName::ISOLATION, JournalName::SETTINGS];
+const JOURNALS: [JournalName; 4] = [
+    JournalName::THROTTLING,
+    JournalName::EXPERIMENT,
+    JournalName::ISOLATION,
+    JournalName::SETTINGS,
+];
 
 /// Runs `revert`.
 pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {

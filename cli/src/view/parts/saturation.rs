@@ -14,6 +14,8 @@ pub(super) fn shown(body: &SaturationBody) -> Shown {
     let mut parts = vec![frequencies(of)];
     parts.extend(of.background.as_ref().map(|of| Part::Words(background(of))));
     parts.push(trials(of));
+    let lost = |why: &String| format!("the source was lost: {}", format::plain(why));
+    parts.extend(of.lost.as_ref().map(lost).map(Part::Words));
     parts.push(Part::Words(about(of)));
     Shown { id: "saturation", heading: "Highest frequencies", parts }
 }
@@ -56,10 +58,12 @@ fn background(of: &BackgroundRow) -> String {
     });
     format!(
         "background: {} polygons/s alone; less than half of that is left from {} on (SF50), less \
-         than a tenth from {} on (SF10); the smallest share left in a trial is {share}{cost}",
+         than a tenth from {} on (SF10), nothing from {} on (SF); the smallest share left in a \
+         trial is {share}{cost}",
         format::rate(of.rate),
         hz(of.sf50_hz),
         hz(of.sf10_hz),
+        hz(of.dead_hz),
     )
 }
 

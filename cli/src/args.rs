@@ -27,7 +27,7 @@ pub(crate) use sched::{
 };
 pub(crate) use tune::{
     StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TuneExperimentArgs, TunePlanArgs,
-    TuneScopeArgs, TuneStateArgs, TuneVerifyArgs,
+    TuneScopeArgs, TuneStateArgs, TuneVerifyArgs, WorkloadName,
 };
 
 /// `punctual analyse`.

@@ -233,9 +233,10 @@ impl Total {
         (n > 0).then(|| Claim {
             level: Level::L3,
             statement: format!(
-                "no extrapolation to {p:.0e}: a campaign keeps only the maxima of {blocks} blocks \
+                "no extrapolation to {p:.0e}: a campaign keeps only the maxima of {} \
                 of {} cycles, so independence and stationarity of the latest cycles cannot \
                 be tested; 'punctual check' and 'punctual measure periodic' can test them",
+                if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") },
                 self.maxima.block_cycles()
             ),
             p: Some(p),

@@ -39,7 +39,7 @@ impl Assess for Pwm {
         let spread_ns = spread.value_ns;
         let bits = (spread_ns > 0.0).then(|| (pulse_ns / spread_ns).log2().max(0.0));
         let statement = match bits {
-            Some(bits) => format!("pulses of {:.4} Hz have {bits:.1} bits", self.pulses.as_hz()),
+            Some(bits) => format!("pulses of {} Hz have {bits:.1} bits", self.pulses.as_hz()),
             None => "no time error: no bits are lost".to_owned(),
         };
         let impact = Application::new("pwm", SOURCE, statement, vec![spread])

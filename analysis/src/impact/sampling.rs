@@ -46,7 +46,7 @@ impl Assess for Sampling {
         let enob = snr_db.map(|db| ((db - 1.76) / 6.02).max(0.0));
         let statement = match (snr_db, enob) {
             (Some(snr_db), Some(enob)) => format!(
-                "a full-scale sine of {:.4} Hz is sampled with a signal-to-noise ratio of \
+                "a full-scale sine of {} Hz is sampled with a signal-to-noise ratio of \
                  {snr_db:.1} dB, {enob:.1} effective bits",
                 self.signal.as_hz()
             ),

@@ -123,7 +123,7 @@ impl Assess for Servo {
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
         let statement = format!(
             "the loop {stable}: its delay varies by up to {} of {} allowed; {lost:.2}° of phase \
-            is lost at {crossover_hz:.4} Hz, {by_lateness:.2}° of it to lateness",
+            is lost at {crossover_hz} Hz, {by_lateness:.2}° of it to lateness",
             shown(varying_ns),
             shown(margin_ns),
         );

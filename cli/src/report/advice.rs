@@ -49,6 +49,13 @@ pub(crate) struct Findings {
     pub(crate) verdicts: Vec<KnobVerdict>,
 }
 
+impl Findings {
+    /// Those that a change would better.
+    pub(super) fn open(&self) -> Vec<KnobVerdict> {
+        self.verdicts.iter().filter(|of| of.verdict.is_open()).cloned().collect()
+    }
+}
+
 /// What an advice is drawn from.
 pub(super) struct Seen<'a> {
     pub(super) facts: &'a MachineFacts,

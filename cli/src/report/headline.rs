@@ -4,11 +4,12 @@
 //! Plain data with its words, the same in text, JSON and the page.
 
 use punctual_analysis::verdict::{Deadline, Stands};
+use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Envelope;
-use super::advice::{self, Advice, Seen};
+use super::advice::{self, Advice, Findings, Seen};
 use super::body::Judged;
 use super::run::{LoadRow, Run};
 use super::verdict::{self, Question};
@@ -23,6 +24,9 @@ pub(crate) struct Headline {
     pub(crate) question: Option<String>,
     /// Why it came out so, and what next: from facts of the machine and of the run.
     pub(crate) advice: Vec<Advice>,
+    /// Settings of the measured CPU that could be better, the most urgent first.
+    #[serde(default)]
+    pub(crate) settings: Vec<KnobVerdict>,
 }
 
 /// A measured period in two sentences.
@@ -73,6 +77,7 @@ pub(crate) fn judged(
             }
             _ => Vec::new(),
         },
+        settings: question.findings.map_or_else(Vec::new, Findings::open),
     };
     runs.extend(apart);
     Judged { runs, verdicts, headline: Some(headline) }
@@ -161,6 +166,26 @@ mod tests {
 
     use super::super::run::Setup;
     use super::*;
+
+    #[test]
+    fn too_many_late_in_too_few_cycles_are_to_be_measured_longer() {
+        let period = punctual_core::time::Period::from_ns(1_000_000);
+        let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+        for cycle in 0..3_000 {
+            let late = (1_000..1_020).contains(&cycle);
+            let lateness = Span::from_us(if late { 500 } else { 5 });
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        let setup = Setup { cpu: Some(1), period_ns: Some(1_000_000), ..Setup::default() };
+        let run = Run::recorded("idle".to_owned(), setup, recording.finish(0));
+        let question = Question { command: Some(("punctual check", "")), ..Question::default() };
+        let judged = judged(vec![run], &[], &Envelope::of("check"), &question);
+        let own = judged.verdicts.iter().find(|of| of.period_ns == Some(1_000_000.0));
+        let own = own.expect("of the period");
+        assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
+        assert!(own.statement.ends_with("too few cycles to be sure; measure 60 s"), "{own:?}");
+        assert!(own.command.as_deref().is_some_and(|of| of.ends_with(" -d 60s")), "{own:?}");
+    }
 
     #[test]
     fn a_run_that_waits_otherwise_is_shown_and_not_judged() {

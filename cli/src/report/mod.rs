@@ -20,6 +20,7 @@ mod run;
 mod session;
 mod strategies;
 pub(crate) mod supervised;
+pub(crate) mod traces;
 pub(crate) mod trials;
 mod verdict;
 

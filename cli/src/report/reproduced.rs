@@ -20,6 +20,80 @@ pub(crate) struct ReproduceBody {
     /// before.
     #[serde(default)]
     pub(crate) runs: Vec<Run>,
+    /// Figures of the papers, drawn from what was measured; none in results of before.
+    #[serde(default)]
+    pub(crate) figures: Vec<PaperFigure>,
+}
+
+/// A figure of a paper: its axes, what the paper has, what its formula gives, what was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PaperFigure {
+    /// Paper and figure: "nist.fig5".
+    pub(crate) id: String,
+    /// What it shows.
+    pub(crate) what: String,
+    /// The horizontal axis, with its unit.
+    pub(crate) x: String,
+    /// The vertical axis, with its unit.
+    pub(crate) y: String,
+    /// Whether each axis is a log scale, x and y.
+    pub(crate) log: [bool; 2],
+    /// The series, in the order of the legend.
+    pub(crate) series: Vec<FigureSeries>,
+}
+
+/// A series of a paper's figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct FigureSeries {
+    /// "published", "formula: …", "here: …".
+    pub(crate) name: String,
+    /// Whether its points are joined by a line.
+    pub(crate) joined: bool,
+    /// Its points, x and y in the units of the axes.
+    pub(crate) points: Vec<[f64; 2]>,
+    /// A name for each point; empty where they have none.
+    pub(crate) labels: Vec<String>,
+}
+
+impl PaperFigure {
+    /// One without series.
+    pub(crate) fn new(id: impl Into<String>, what: &str, x: &str, y: &str) -> Self {
+        let (id, what, x, y) = (id.into(), what.to_owned(), x.to_owned(), y.to_owned());
+        Self { id, what, x, y, ..Self::default() }
+    }
+
+    /// On log scales, x and y.
+    pub(crate) fn log(self, log: [bool; 2]) -> Self {
+        Self { log, ..self }
+    }
+
+    /// With a line; none where there is no point.
+    pub(crate) fn line(self, name: &str, points: Vec<[f64; 2]>) -> Self {
+        self.with(name, true, points, Vec::new())
+    }
+
+    /// With single points, each with its name.
+    pub(crate) fn points<'p>(
+        self,
+        name: &str,
+        points: impl IntoIterator<Item = ([f64; 2], &'p str)>,
+    ) -> Self {
+        let (points, labels) = points.into_iter().map(|(at, label)| (at, label.to_owned())).unzip();
+        self.with(name, false, points, labels)
+    }
+
+    fn with(
+        mut self,
+        name: &str,
+        joined: bool,
+        points: Vec<[f64; 2]>,
+        labels: Vec<String>,
+    ) -> Self {
+        if !points.is_empty() {
+            self.series.push(FigureSeries { name: name.to_owned(), joined, points, labels });
+        }
+        self
+    }
 }
 
 /// A figure of a paper beside today's.

@@ -184,14 +184,16 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
         Stands::IfAlone => (Answer::Yes, format!("yes if late cycles come alone: {counts}"), None),
         Stands::Refuted => (Answer::No, format!("no: {counts}"), None),
         Stands::Open => {
-            let longer_ns = rung.longer.map(|longer| longer * SPARE * length_ns(runs));
-            let length = longer_ns.and_then(format::argument);
-            let decide = longer_ns.filter(|_| length.is_some()).map_or_else(
-                || "measure longer".to_owned(),
-                |ns| format!("measure {}", format::long(ns)),
-            );
+            let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
+            let shows = rung.longer.map(|longer| longer * SPARE * length_ns(runs));
+            // More cycles would refute it, but how many depends on how they come.
+            let refutes = too_many.then(|| REFUTE_NS.max(4.0 * length_ns(runs)));
+            let known = |ns| Some((format::long(ns), format::argument(ns)?));
+            let (long, length) = shows.or(refutes).and_then(known).unzip();
+            let long = long.unwrap_or_else(|| "longer".to_owned());
+            let sure = if shows.is_none() && too_many { ", too few cycles to be sure" } else { "" };
             let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
-            (Answer::Unknown, format!("not shown yet: {counts}; {decide}"), command)
+            (Answer::Unknown, format!("not shown yet: {counts}{sure}; measure {long}"), command)
         }
         Stands::Expected => {
             let from = runs.iter().filter_map(|run| run.setup.period_ns).max();
@@ -226,6 +228,8 @@ fn options(requirement: Requirement) -> String {
 
 /// For loads that start late and blocks that do not come out even.
 const SPARE: f64 = 1.1;
+/// The least time to measure where too many releases were late, in ns.
+const REFUTE_NS: f64 = 60e9;
 
 /// How long the whole experiment was: the runs of one loop took turns.
 fn length_ns(runs: &[&Run]) -> f64 {

@@ -48,6 +48,19 @@ fn check_leaves_a_page_that_needs_nothing_else() {
         let markup = page.split("<script>").next().expect("a page");
         assert!(!markup.contains(part), "{part} would load something");
     }
+    let headline = &json_file(&made.join("result.json"))["headline"];
+    let escaped = |text: &serde_json::Value| {
+        let text = text.as_str().expect("text").replace('&', "&amp;");
+        text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    };
+    let rows = |of: &str, key: &str| -> Vec<String> {
+        headline[of].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()
+    };
+    let settings = rows("settings", "knob");
+    assert!(!settings.is_empty(), "no machine that runs tests is wholly tuned: {headline}");
+    for knob in [settings, rows("advice", "text")].concat() {
+        assert!(page.contains(&knob), "{knob}");
+    }
     assert!(page.contains("default-src 'none'; script-src 'sha256-"));
     // The page that `report` makes of it is the same but for names.
     let again = report(&[text(&made)], &dir.path("again.html"));

@@ -42,6 +42,19 @@ fn reproduced(paper: &str) -> (Value, String) {
     (stored, fs::read_to_string(page).expect("written"))
 }
 
+/// That these figures are in the result and drawn on the page.
+fn drawn(result: &Value, page: &str, ids: &[&str]) {
+    let figures = result["figures"].as_array().expect("figures");
+    for id in ids {
+        let figure = figures.iter().find(|figure| figure["id"] == *id);
+        let what =
+            figure.and_then(|figure| figure["what"].as_str()).unwrap_or_else(|| panic!("{id}"));
+        assert!(page.contains(&format!("{id}: {what}")), "{id}: {what}");
+        let svg = page.split(&format!("id=\"{}-1", id.replace('.', "-"))).count();
+        assert!(svg > 1, "{id} is not drawn");
+    }
+}
+
 fn row<'r>(result: &'r Value, id: &str) -> &'r Value {
     let rows = result["rows"].as_array().expect("rows");
     rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}"))
@@ -64,6 +77,7 @@ fn ant_has_its_tables_and_says_where_it_errs() {
         let name = run["name"].as_str().expect("a name");
         assert!(name.starts_with("ant ") && page.contains(name), "{name}");
     }
+    drawn(&result, &page, &["ant.fig3", "ant.fig9", "ant.fig10", "ant.fig11", "ant.fig12"]);
     assert!(page.contains("id=\"plot-histogram\"") && page.contains("id=\"plot-percentiles\""));
 }
 
@@ -77,6 +91,8 @@ fn maruti_has_its_figures() {
     assert!(
         row(&result, "maruti.dispatch.mdelay.cost")["measured"].as_f64().is_some_and(|of| of > 0.0)
     );
+    let figures = [3, 4, 5, 6, 7, 8, 9, 10].map(|number| format!("maruti.fig{number}"));
+    drawn(&result, &page, &figures.each_ref().map(String::as_str));
     assert!(page.contains("maruti.fig8") && page.contains("512 samples"));
 }
 

@@ -43,7 +43,10 @@ fn each_path_has_a_row_for_each_background_and_none_is_early() {
             }
         }
     }
-    assert_eq!(rows.len(), 20);
+    // The kernel may refuse SCHED_DEADLINE, and does without rights.
+    let reserved = rows.iter().filter(|row| row["path"] == "deadline").count();
+    assert!(reserved == 4 || result["timer"]["deadline_refused"].is_i64(), "{result}");
+    assert_eq!(rows.len(), 20 + reserved);
     for row in rows {
         let of = &row["lateness_ns"];
         assert!(number(row, "n") > 0.0 && number(of, "min") >= 0.0, "{row}");

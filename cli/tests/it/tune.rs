@@ -79,6 +79,26 @@ fn kernels_decide_what_a_parameter_does() {
 }
 
 #[test]
+fn a_guest_is_better_after_tuning_than_before() {
+    let of = |name: &str| check(name, &["--cpus", "1"]);
+    let (before, after) = (of("debian-rt-guest-2cpu"), of("debian-rt-guest-2cpu-tuned"));
+    let open = |result: &Value| -> Vec<String> {
+        let all = result["verdicts"].as_array().expect("verdicts");
+        let open = |of: &&Value| of["verdict"] == "improve" || of["verdict"] == "needs-reboot";
+        all.iter().filter(open).map(|of| of["knob"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(open(&before).len(), 12, "{:?}", open(&before));
+    // The kernel refuses the first, a person decides about the others.
+    assert_eq!(open(&after), ["pcie_aspm.policy", "machinecheck/ignore_ce", "SCHED_DEADLINE"]);
+    for (knob, was) in [("isolcpus", "not-applicable"), ("irqaffinity", "not-applicable")] {
+        assert_eq!(verdict(&before, knob)["verdict"], was);
+        assert_eq!(verdict(&after, knob)["verdict"], "good");
+    }
+    assert_eq!(verdict(&before, "irqbalance")["verdict"], "improve");
+    assert_eq!(verdict(&after, "rcu_nocbs")["verdict"], "good");
+}
+
+#[test]
 fn strict_fails_where_something_does_nothing() {
     let bad = machine("legacy-4cpu");
     let out = run(["tune", "check", "--strict", "--root", &bad]);

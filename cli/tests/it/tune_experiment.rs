@@ -53,6 +53,35 @@ fn a_setting_is_tried_and_all_is_as_before() {
 }
 
 #[test]
+fn a_paper_is_measured_with_and_without_the_plan_and_all_is_as_before() {
+    let _turn = settings_of_this_machine();
+    if harmless().is_none() {
+        return;
+    }
+    let dir = Dir::new("tune-reproduce");
+    let state = dir.path("state");
+    let files = || {
+        let paths = HARMLESS.map(|(_, path)| path);
+        let more = ["/proc/irq/default_smp_affinity", "/proc/sys/kernel/timer_migration"];
+        paths.into_iter().chain(more).map(fs::read_to_string).collect::<Result<Vec<_>, _>>().ok()
+    };
+    let before = files();
+    let args = ["reproduce", "linuxcnc", "--quick", "--tune", "--json", "-", "--state"];
+    let out = punctual().args(args).arg(&state).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    let rows = result["rows"].as_array().expect("rows");
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}"));
+    for name in ["idle", "idle-tuned", "linuxcnc", "linuxcnc-tuned"] {
+        assert!(row(&format!("linuxcnc.{name}.latency"))["measured"].is_f64(), "{result}");
+    }
+    let note = row("linuxcnc.idle-tuned.latency")["note"].as_str().expect("a note");
+    assert!(note.contains("settings: /"), "{note}");
+    assert_eq!(files(), before);
+    assert!(fs::read(state.join("experiment.journal")).expect("it was locked").is_empty());
+}
+
+#[test]
 fn an_end_in_the_middle_leaves_nothing() {
     let _turn = settings_of_this_machine();
     let Some((knob, path)) = harmless() else { return };

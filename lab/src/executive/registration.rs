@@ -48,6 +48,8 @@ pub struct RegistrationRow {
     pub release_ns: [f64; 3],
     /// Ticks measured.
     pub ticks: u64,
+    /// Tasks released at each tick of a period, in the last repetition.
+    pub released: Vec<u64>,
 }
 
 /// What is added up for a design.
@@ -59,6 +61,7 @@ struct Sums {
     longest: u64,
     total: u64,
     ticks: u64,
+    released: Vec<u64>,
 }
 
 impl Experiment for RegistrationExperiment {
@@ -127,6 +130,9 @@ fn balanced() -> Option<punctual::periodic::Plan> {
 /// Tick after tick: each release between two stamps, then all that are ready wait again.
 fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
     let (mut most, mut fewest) = (0, u64::MAX);
+    // Room for a period, so that nothing is allocated between two ticks.
+    sums.released.clear();
+    sums.released.reserve(TASKS as usize);
     for tick in 0..COLD + TICKS {
         let before = stamps.now();
         design.release();
@@ -138,6 +144,9 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
         }
         if tick >= COLD {
             (most, fewest) = (released.max(most), released.min(fewest));
+            if sums.released.len() < TASKS as usize {
+                sums.released.push(released);
+            }
             sums.take(took);
         }
     }
@@ -162,6 +171,7 @@ impl Sums {
             released_fewest: self.fewest as f64 / repeats,
             release_ns: [self.shortest? as f64, mean, self.longest as f64].map(|of| stamps.ns(of)),
             ticks: self.ticks,
+            released: self.released.clone(),
         })
     }
 }
@@ -181,6 +191,7 @@ mod tests {
         let queue = of("art-linux");
         assert!(queue.released_most >= 3.0 && queue.released_fewest < 1.0, "{queue:?}");
         for row in &rows {
+            assert_eq!(row.released.iter().sum::<u64>(), u64::from(TASKS), "each once a period");
             let [least, mean, most] = row.release_ns;
             assert!(least <= mean && mean <= most, "{row:?}");
             assert_eq!(row.ticks, REPEATS * u64::from(TICKS));

@@ -137,7 +137,8 @@ impl Experiment for ResponseExperiment {
         let begun = Reading::take();
         let (first, note) = self.source.open().map_err(ExperimentError::Source)?;
         let mut opened = Some(first);
-        let floor = floor::measure(self.stimulus_cpu, self.cpu, self.first, stop);
+        let cpus = [self.stimulus_cpu, self.cpu];
+        let floor = floor::measure(cpus, self.first, self.period.as_ns(), stop);
         let mut outcome = ResponseOutcome {
             source: self.source.to_string(),
             path: self.source.row().path.to_owned(),

@@ -13,19 +13,23 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::outcome::Floor;
 
-/// Round trips, the first of which are not counted.
-const TRIPS: u64 = 2_000;
+/// Round trips at most and at least, the first of which are not counted.
+const TRIPS: std::ops::RangeInclusive<u64> = 300..=2_000;
 const COLD: u64 = 100;
-/// From one to the next: the other thread is to sleep by then, as it does before a stimulus.
-const APART_NS: u64 = 100_000;
+/// How long all of them take, about, where the least do not take longer.
+const ALL_NS: u64 = 1_000_000_000;
+/// From one to the next: as from one stimulus to the next, since a CPU that idles for longer wakes
+/// later, within these limits.
+const APART_NS: std::ops::RangeInclusive<u64> = 100_000..=5_000_000;
 /// A round trip that takes longer than this ends it.
 const PATIENCE_NS: u64 = 500_000_000;
 
-/// Measures between two CPUs; `None` where they are one, or no thread could be had.
+/// Measures from the first CPU to the second and back, each `period_ns`; `None` where they are one,
+/// or no thread could be had.
 pub(super) fn measure(
-    near: u32,
-    far: u32,
+    [near, far]: [u32; 2],
     policy: SchedPolicy,
+    period_ns: u64,
     stop: &AtomicBool,
 ) -> Option<Floor> {
     if near == far {
@@ -48,7 +52,7 @@ pub(super) fn measure(
         });
         let measuring = thread::Builder::new().spawn_scoped(scope, || {
             let _session = ThreadSession::enter(Some(near), policy);
-            trips(&ping, &pong, stop)
+            trips(&ping, &pong, period_ns, stop)
         });
         let floor = measuring.ok().and_then(|measuring| measuring.join().ok());
         over.store(true, Ordering::Release);
@@ -64,12 +68,14 @@ pub(super) fn measure(
 }
 
 /// The round trips, until one takes too long.
-fn trips(ping: &AtomicU64, pong: &AtomicU64, stop: &AtomicBool) -> Floor {
+fn trips(ping: &AtomicU64, pong: &AtomicU64, period_ns: u64, stop: &AtomicBool) -> Floor {
+    let apart_ns = period_ns.clamp(*APART_NS.start(), *APART_NS.end());
+    let count = (ALL_NS / apart_ns).clamp(*TRIPS.start(), *TRIPS.end());
     let mut halves = Distribution::default();
     let mut n = 0;
     let mut next_ns = now_ns(ClockId::Monotonic);
-    for trip in 1..=TRIPS {
-        next_ns = (next_ns + APART_NS).max(now_ns(ClockId::Monotonic));
+    for trip in 1..=count {
+        next_ns = (next_ns + apart_ns).max(now_ns(ClockId::Monotonic));
         let _interrupted = sleep_until_ns(next_ns);
         let begin_ns = now_ns(ClockId::Monotonic);
         ping.store(trip, Ordering::Release);
@@ -99,7 +105,7 @@ mod tests {
     #[test]
     fn a_stop_ends_it_and_one_cpu_has_none() {
         let stop = AtomicBool::new(true);
-        assert_eq!(measure(0, 0, SchedPolicy::Other, &stop), None);
-        assert_eq!(measure(0, 1, SchedPolicy::Other, &stop), None);
+        assert_eq!(measure([0, 0], SchedPolicy::Other, 1_000_000, &stop), None);
+        assert_eq!(measure([0, 1], SchedPolicy::Other, 1_000_000, &stop), None);
     }
 }

@@ -11,9 +11,11 @@ mod outcome;
 mod run;
 mod source;
 mod stages;
+mod trace;
 
 pub use experiment::{ResponseExperiment, STIMULI_MAX};
 pub(crate) use outcome::Times;
 pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
 pub(crate) use run::{Condition, Ran};
 pub use source::{SOURCES, SourceName, SourceRow};
+pub use trace::StageTrace;

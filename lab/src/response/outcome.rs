@@ -6,6 +6,8 @@ use punctual_analysis::summary::{Distribution, SummaryStats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::trace::{self, StageTrace};
+
 /// How fast two stages answered stimuli.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseOutcome {
@@ -29,7 +31,7 @@ pub struct ResponseOutcome {
     pub rows: Vec<ResponseRow>,
 }
 
-/// Two threads that wake each other by a futex.
+/// Two threads that wake each other by a futex, as often as stimuli come (100 µs to 5 ms apart).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Floor {
     /// Round trips.
@@ -100,6 +102,9 @@ pub struct StageRow {
     pub complete_ns: SummaryStats,
     /// The largest start minus the smallest; null where none was answered.
     pub response_range_ns: Option<f64>,
+    /// What an oscilloscope would show; null where none was answered.
+    #[serde(default)]
+    pub trace: Option<StageTrace>,
 }
 
 /// When a stimulus was raised and answered, on CLOCK_MONOTONIC; 0 where it was not.
@@ -121,6 +126,7 @@ pub(super) fn stages(
     let row = |(stage, (policy, priority)): (usize, (String, Option<u8>))| {
         let (mut start, mut complete) = (Distribution::default(), Distribution::default());
         let mut served = 0;
+        let mut starts_ns = Vec::with_capacity(raised.len());
         let answered = raised.iter().filter(|of| of.complete_ns[stage] > 0);
         let after = |ns: u64, of: &Times| {
             i64::try_from(ns).unwrap_or(i64::MAX) - of.raised_ns.cast_signed()
@@ -128,8 +134,10 @@ pub(super) fn stages(
         let mut count = 0;
         for of in answered {
             count += 1;
-            start.push(after(of.start_ns[stage], of));
+            let start_ns = after(of.start_ns[stage], of);
+            start.push(start_ns);
             let complete_ns = after(of.complete_ns[stage], of);
+            starts_ns.push(start_ns);
             complete.push(complete_ns);
             served += u64::from(complete_ns < period_ns.cast_signed());
         }
@@ -144,6 +152,7 @@ pub(super) fn stages(
             response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
             start_ns,
             complete_ns,
+            trace: trace::trace(starts_ns),
         }
     };
     policies.into_iter().enumerate().map(row).collect()

@@ -5,11 +5,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_analysis::summary::Distribution;
+use punctual_os::Errno;
+use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 
 use super::background::Background;
+use super::deadline;
 use super::outcome::TimerRow;
 
 /// How long a block is.
@@ -27,6 +30,8 @@ pub(super) enum Path {
     Timerfd(Descriptor),
     Posix(SignalTimer),
     Delay,
+    /// A sleep under SCHED_DEADLINE, on any of these CPUs.
+    Deadline(Box<CpuMask>),
 }
 
 /// The memory that stamps are stored in: expiry and lateness of both kinds share it.
@@ -50,18 +55,25 @@ pub(super) struct Cell {
     missed: u64,
     used_ns: u64,
     wall_ns: u64,
+    /// Why its path was refused.
+    pub(super) refused: Option<Errno>,
 }
 
 /// The names of paths, in the order of [`paths`].
-pub(super) const PATHS: [&str; 4] = ["sleep", "timerfd", "posix", "mdelay"];
+pub(super) const PATHS: [&str; 5] = ["sleep", "timerfd", "posix", "mdelay", "deadline"];
+
+/// The last of them.
+pub(super) const DEADLINE: usize = 4;
 
 /// All paths that this machine has; in the thread that will wait. `None` where the kernel refuses.
-pub(super) fn paths() -> [Option<Path>; 4] {
+/// `cpus` are those of the process.
+pub(super) fn paths(cpus: CpuMask) -> [Option<Path>; 5] {
     [
         Some(Path::Sleep),
         events::timer().ok().map(Path::Timerfd),
         SignalTimer::new().ok().map(Path::Posix),
         Some(Path::Delay),
+        Some(Path::Deadline(Box::new(cpus))),
     ]
 }
 
@@ -83,6 +95,7 @@ impl Cell {
             missed: 0,
             used_ns: 0,
             wall_ns: 0,
+            refused: None,
         }
     }
 
@@ -103,7 +116,16 @@ impl Cell {
             array || stored < HOT
         };
         let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, stop };
-        self.missed += limits.run(path, |ns| late(ns, self.array));
+        let store = |ns| late(ns, self.array);
+        match path {
+            Path::Deadline(cpus) => {
+                match deadline::within(cpus, self.period_ns, || limits.run(path, store)) {
+                    Ok(missed) => self.missed += missed,
+                    Err(why) => self.refused = Some(why),
+                }
+            }
+            _ => self.missed += limits.run(path, store),
+        }
         let kept: &mut dyn Iterator<Item = i64> = if self.array {
             &mut (begun..begun + stored).map(|at| stores.array[at % ARRAY])
         } else {
@@ -147,7 +169,7 @@ impl Limits<'_> {
     /// passed unseen.
     fn run(&self, path: &Path, store: impl FnMut(i64) -> bool) -> u64 {
         match path {
-            Path::Sleep => self.by_instants(store, |due_ns| {
+            Path::Sleep | Path::Deadline(_) => self.by_instants(store, |due_ns| {
                 let _interrupted = sleep_until_ns(due_ns);
             }),
             Path::Delay => {
@@ -219,12 +241,17 @@ mod tests {
     #[test]
     fn every_path_stamps_its_expiries_and_none_before_its_time() {
         let (mut stores, stop) = (Stores::new(), AtomicBool::new(false));
-        for (at, path) in paths().iter().enumerate() {
+        let cpus = punctual_os::affinity::get(0).expect("own");
+        for (at, path) in paths(cpus).iter().enumerate() {
             let path = path.as_ref().expect("every kernel has it");
             for array in [true, false] {
                 let mut cell = Cell::new(at, 1_000_000, Background::None, array);
                 assert_eq!(cell.row(), None);
                 cell.block(path, &mut stores, &stop);
+                if at == DEADLINE && cell.refused.is_some() {
+                    assert_eq!(cell.row(), None, "nothing is measured under another policy");
+                    continue;
+                }
                 let row = cell.row().expect("measured");
                 assert!(row.n + row.missed >= BLOCK_NS / 1_000_000, "{row:?}");
                 assert!(row.lateness_ns.min.is_some_and(|ns| ns >= 0.0), "{row:?}");

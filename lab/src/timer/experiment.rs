@@ -10,14 +10,16 @@ use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::background::{Background, Order};
-use super::cell::{BLOCK_NS, Cell, PATHS, Stores, paths};
+use super::cell::{BLOCK_NS, Cell, DEADLINE, PATHS, Stores, paths};
+use super::deadline;
 use super::outcome::TimerOutcome;
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of, demand,
-    on_one_thread, policy_words,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of,
+    demand, on_one_thread, policy_words,
 };
 use crate::load::LoadSpec;
 
@@ -38,6 +40,8 @@ pub struct TimerExperiment {
     pub backgrounds: Vec<Background>,
     /// How long in all, about; each combination has a block at least.
     pub duration: Span,
+    /// What else the machine does meanwhile.
+    pub loads: Vec<LoadSpec>,
 }
 
 impl Experiment for TimerExperiment {
@@ -50,20 +54,23 @@ impl Experiment for TimerExperiment {
     }
 
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
-        Vec::new()
+        vec![(String::new(), self.loads.clone())]
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<TimerOutcome>, ExperimentError> {
-        let stop = context.stop;
+        let Context { loading, stop } = context;
         let (order, cpu) = (Order::default(), cpu_of(&self.thread));
-        std::thread::scope(|scope| {
+        loading.begin(0, self.duration).map_err(ExperimentError::Load)?;
+        let measured = std::thread::scope(|scope| {
             let behind = Builder::new().spawn_scoped(scope, || order.obey(cpu))?;
             let measured = on_one_thread(stop, || self.measure(&order, stop));
             order.give(None);
             // Its panic is one of an instruction loop: there is nothing to hand on.
             let _ended = behind.join();
             measured
-        })
+        });
+        loading.end(0);
+        measured
     }
 }
 
@@ -72,7 +79,10 @@ impl TimerExperiment {
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for period in &self.periods {
-            for path in 0..PATHS.len() {
+            let paths = 0..PATHS.len();
+            let fits =
+                |path: &usize| *path != DEADLINE || period.as_ns() >= deadline::PERIOD_MIN_NS;
+            for path in paths.filter(fits) {
                 for &background in &self.backgrounds {
                     cells.push(Cell::new(path, period.as_ns(), background, true));
                 }
@@ -91,9 +101,10 @@ impl TimerExperiment {
         stop: &AtomicBool,
     ) -> (TimerOutcome, ClockFacts, Vec<Refusal>) {
         let mut clock = MachineClock::best();
+        let cpus = affinity::get(0).unwrap_or(CpuMask::EMPTY);
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
-        let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths());
+        let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
         let mut over = stopped();
@@ -118,6 +129,7 @@ impl TimerExperiment {
             policy,
             priority,
             rows: cells.iter().filter_map(Cell::row).collect(),
+            deadline_refused: cells.iter().find_map(|cell| cell.refused).map(|why| why.0),
         };
         (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }

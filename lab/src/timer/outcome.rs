@@ -17,13 +17,18 @@ pub struct TimerOutcome {
     pub priority: Option<u8>,
     /// One for each path, period, background and store.
     pub rows: Vec<TimerRow>,
+    /// The kernel's error number where it refused SCHED_DEADLINE: 1 (EPERM) without rights or where
+    /// the process may not use all CPUs of a root domain, 16 (EBUSY) where the bandwidth is taken.
+    #[serde(default)]
+    pub deadline_refused: Option<i32>,
 }
 
 /// One way to be started by time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerRow {
     /// "sleep": clock_nanosleep to an instant; "timerfd"; "posix": a timer that sends a signal;
-    /// "mdelay": polling, without any timer.
+    /// "mdelay": polling, without any timer; "deadline": a sleep under SCHED_DEADLINE, pinned to no
+    /// CPU, for periods of 100 µs and more.
     pub path: String,
     /// From one expiry to the next.
     pub period_ns: u64,

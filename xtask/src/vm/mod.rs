@@ -13,6 +13,7 @@ mod programs;
 mod scenarios;
 mod sources;
 mod system;
+mod tuned;
 mod unthrottled;
 
 use std::fs;

@@ -4,6 +4,7 @@
 
 use super::guest::Console;
 use super::programs::Program;
+use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
 use super::{Root, Scenario, sources, unthrottled};
 
 /// Every scenario.
@@ -66,12 +67,12 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "tune",
-        what: "a Debian with GRUB: settings applied, three boots, everything as before",
+        what: "a Debian with GRUB: settings applied, four boots, everything as before",
         system: Root::Disk,
         append: "root=/dev/vda rw quiet",
         programs: &[Program::Command],
         outside: &[],
-        steps: &[TUNE, TUNED, UNTUNED],
+        steps: &[TUNE, TUNED, POLLING, UNTUNED],
         judge: tuned,
     },
 ];
@@ -117,35 +118,6 @@ fn checked(consoles: &[Console]) -> Result<(), String> {
     applied(console)
 }
 
-/// That a command had its CPU in a group of its own, and that nothing is left of it.
-fn isolated(console: &Console, partition: &str) -> Result<(), String> {
-    let (code, inside) = console.step("isolate")?;
-    if code != 7 {
-        return Err(format!("isolate exited with {code} instead of the command's 7: {inside}"));
-    }
-    let group = "0::/punctual.isolated\n";
-    for word in [group, "Cpus_allowed_list:\t1\n", &format!("\n{partition}\n40\n")] {
-        has("isolate", inside, word)?;
-    }
-    has("revert after a kill", console.ok("killed")?, "/punctual.isolated/: none\n")?;
-    same("control groups before and after", console.ok("groups")?, console.ok("left")?)
-}
-
-/// That settings of the running kernel were changed, are in effect, and were put back.
-fn applied(console: &Console) -> Result<(), String> {
-    // The kernel refuses some settings of these guests: exit status 1, and each is named.
-    let (code, runtime) = console.step("runtime")?;
-    if code > 1 {
-        return Err(format!("apply exited with {code}: {runtime}"));
-    }
-    for setting in ["/proc/irq/default_smp_affinity", "/proc/sys/kernel/timer_migration"] {
-        has("apply", runtime, &format!("{setting}: "))?;
-        has("verify", console.step("effect")?.1, &format!("{setting}: in effect\n"))?;
-    }
-    console.ok("back")?;
-    same("settings before and after", console.ok("before")?, console.ok("after")?)
-}
-
 /// An error names the lines of which the other text has none.
 pub(super) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
     let only = |sign, of: &str, other: &str| -> String {
@@ -158,6 +130,7 @@ pub(super) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
     }
 }
 
+/// That a step printed it.
 pub(super) fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
     match output.contains(word) {
         true => Ok(()),
@@ -264,74 +237,6 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
         None => Ok(()),
         Some((name, us)) => Err(format!("{name} saw {us} us of 5000")),
     }
-}
-
-const TUNE: &str = "cd /root
-update-grub 2>/dev/null
-files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
-cmdline() {
-  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
-}
-step files files
-step before snapshot
-step groups groups
-step isolate punctual isolate --cpus 1 --fifo 40 -- /tmp/inside
-step killed killed
-step left groups
-step runtime punctual tune apply --cpus 1 --for servo
-step effect punctual tune verify --cpus 1 --for servo
-step back punctual tune revert
-step after snapshot
-step apply punctual tune apply --cpus 1 --for servo --boot
-step again punctual tune apply --cpus 1 --for servo --boot
-step status punctual tune status
-step cmdline cmdline
-";
-const TUNED: &str = "cd /root
-cmdline() {
-  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
-}
-step now cat /proc/cmdline
-step isolated cat /sys/devices/system/cpu/isolated
-step interrupts cat /proc/irq/default_smp_affinity
-step callbacks sh -c 'dmesg | grep -i \"offload RCU callbacks\"'
-step verify punctual tune verify --cpus 1 --for servo
-step revert punctual tune revert
-step cmdline cmdline
-";
-const UNTUNED: &str = "cd /root
-files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
-step now cat /proc/cmdline
-step files files
-step status punctual tune status
-step isolated cat /sys/devices/system/cpu/isolated
-";
-
-/// The words that the plan adds to the command line of this guest.
-const PLANNED: [&str; 3] = ["isolcpus=domain,managed_irq,1", "irqaffinity=0", "rcu_nocbs=1"];
-
-fn tuned(consoles: &[Console]) -> Result<(), String> {
-    let [first, second, third] = consoles else { return Err("not three boots".to_owned()) };
-    isolated(first, "isolated")?;
-    applied(first)?;
-    has("apply --boot", first.step("apply")?.1, "ran /usr/sbin/update-grub")?;
-    has("the second apply", first.step("again")?.1, "rcu_nocbs=1 already")?;
-    for word in PLANNED {
-        has("status", first.ok("status")?, word)?;
-        has("the command line", second.ok("now")?, word)?;
-        if third.ok("now")?.contains(word) {
-            return Err(format!("{word} is there after the revert"));
-        }
-        let name = word.split('=').next().unwrap_or(word);
-        has("verify", second.step("verify")?.1, &format!("{name}: good: "))?;
-    }
-    same("isolated CPUs", second.ok("isolated")?, "1\n")?;
-    same("default_smp_affinity", second.ok("interrupts")?, "1\n")?;
-    has("the kernel log", second.ok("callbacks")?, "CPUs: 1.")?;
-    second.ok("revert")?;
-    same("files before and after", first.ok("files")?, third.ok("files")?)?;
-    has("status", third.ok("status")?, "nothing is applied")?;
-    same("isolated CPUs", third.ok("isolated")?, "\n")
 }
 
 #[cfg(test)]

@@ -105,6 +105,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         periods,
         backgrounds: backgrounds(&args.background)?,
         duration: args.duration.0,
+        loads: Vec::new(),
     };
     let finished = experiment::run(timer, here, &mut ()).map_err(words::error)?;
     let mut envelope = experiment::envelope("measure timer", &machine, choice, started, &finished);

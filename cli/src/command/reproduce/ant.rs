@@ -6,6 +6,7 @@ use punctual_core::time::Span;
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
 
 use super::bench::Bench;
+use super::figures;
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::ReproducedRow;
@@ -39,6 +40,10 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     rows.push(tick(intervals.first().and_then(|(_, run)| run.as_ref())));
     rows.extend(designs(executive.as_ref()));
     rows.extend(released(&registration));
+    let errors = intervals
+        .iter()
+        .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
+    bench.draw(figures::ant(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
     Ok(rows)
 }

@@ -14,7 +14,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome};
 use punctual_lab::executive::{ExecutiveOutcome, RegistrationExperiment, RegistrationRow};
-use punctual_lab::experiment::Experiment;
+use punctual_lab::experiment::{ConditionChanges, Experiment};
 use punctual_lab::load::{LoadReport, Loads};
 use punctual_lab::periodic::Condition;
 use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceName};
@@ -25,10 +25,12 @@ use punctual_os::signal;
 
 use crate::args::{LearnArgs, PolicyName, ReportArgs};
 use crate::command::measure::{LoopChoices, blocks, executive_of};
+use crate::command::tune::PlannedSettings;
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::format;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
+use crate::report::reproduced::PaperFigure;
 use crate::report::{Choice, Envelope, Run};
 
 /// The subcommand's name.
@@ -38,6 +40,9 @@ pub(super) const APP_PRIORITY: u8 = 70;
 /// What the measurements of one paper take together, about.
 const PAPER_S: i64 = 100;
 const QUICK_S: i64 = 16;
+
+/// The end of the name of a condition that has the settings of a plan.
+pub(super) const TUNED: &str = " tuned";
 
 /// A loop under one condition: its name, how it waits, and the loads, as --load has them.
 pub(super) type LoopCondition = (&'static str, WaitKind, &'static str);
@@ -55,13 +60,29 @@ pub(super) struct Bench<'a> {
     paper: &'static str,
     /// All loops so far, by paper, period and condition.
     runs: Vec<Run>,
+    /// All figures so far.
+    figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
+    /// What conditions whose names end with [`TUNED`] have; none without --tune.
+    settings: Option<PlannedSettings>,
 }
 
 impl<'a> Bench<'a> {
     pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
-        Self { machine, cpu, choice, quick, paper: "", runs: Vec::new(), envelope: None }
+        let (runs, figures) = (Vec::new(), Vec::new());
+        let (envelope, settings) = (None, None);
+        Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope, settings }
+    }
+
+    /// Measures with these settings too, where a paper tunes.
+    pub(super) fn tune(&mut self, settings: PlannedSettings) {
+        self.settings = Some(settings);
+    }
+
+    /// The settings that are tried, where --tune was given.
+    pub(super) fn tuned(&self) -> Option<Vec<&str>> {
+        Some(self.settings.as_ref()?.paths().collect())
     }
 
     /// What is known of the machine.
@@ -80,11 +101,18 @@ impl<'a> Bench<'a> {
         self.paper = paper;
     }
 
-    /// What the result has besides its rows: what every result has, and the loops.
-    pub(super) fn finish(self) -> (Envelope, Vec<Run>) {
+    /// Draws figures of the paper that is measured.
+    pub(super) fn draw(&mut self, figures: impl IntoIterator<Item = PaperFigure>) {
+        let drawn = figures.into_iter().filter(|figure| !figure.series.is_empty());
+        self.figures.extend(drawn);
+    }
+
+    /// What the result has besides its rows: what every result has, the loops and the figures.
+    pub(super) fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
         let incomplete = stopped();
         let envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
-        (Envelope { incomplete: envelope.incomplete || incomplete, ..envelope }, self.runs)
+        let envelope = Envelope { incomplete: envelope.incomplete || incomplete, ..envelope };
+        (envelope, self.runs, self.figures)
     }
 
     /// Takes in what every measurement says.
@@ -129,6 +157,9 @@ impl<'a> Bench<'a> {
         plan.blocks = blocks(conditions.len(), length);
         plan.cold = cold;
         let args = ReportArgs { keep_cold: cold == 0, ..ReportArgs::default() };
+        let with: Vec<bool> = conditions.iter().map(|(name, ..)| name.ends_with(TUNED)).collect();
+        let settings = self.settings.as_mut().filter(|_| with.contains(&true));
+        let mut changes = settings.map(|settings| settings.changes(&with));
         let loops = LoopExperiment {
             name: NAME,
             plan,
@@ -140,20 +171,27 @@ impl<'a> Bench<'a> {
             plans: Vec::new(),
             samples: None,
             follow: None,
-            changes: None,
+            changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
             notes: Vec::new(),
         };
         let measured = loops.run()?;
+        if let Some(why) = changes.and_then(|changes| changes.failed) {
+            return Err(why);
+        }
         self.keep(measured.envelope);
         let runs = measured.loops.judged.runs;
-        let period = format::period(period_ns);
+        self.name(&runs, &format::period(period_ns));
+        Ok(runs)
+    }
+
+    /// Keeps loops with their paper and period in their names.
+    fn name(&mut self, runs: &[Run], period: &str) {
         let named = |run: &Run| Run {
             name: format!("{} {period} {}", self.paper, run.name),
             ..run.clone()
         };
         self.runs.extend(runs.iter().map(named));
-        Ok(runs)
     }
 
     /// What the designs of executives cost with these numbers of tasks.
@@ -180,14 +218,20 @@ impl<'a> Bench<'a> {
         Ok(measured.map(|(outcome, _)| outcome))
     }
 
-    /// How late timers of 100 and 15 µs are, with NOPs and with CPUID behind.
-    pub(super) fn timer(&mut self, duration: Span) -> Result<Option<TimerOutcome>> {
-        let periods = [100_000, 15_000].into_iter().filter_map(Period::from_ns).collect();
+    /// How late timers of these periods are, with this work behind and these loads beside.
+    pub(super) fn timer(
+        &mut self,
+        periods_ns: &[u64],
+        backgrounds: &[Background],
+        (load, duration): (&str, Span),
+    ) -> Result<Option<TimerOutcome>> {
+        let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
         let measured = self.measure(TimerExperiment {
             thread: RtThread::cpu(self.cpu).fifo(PRIORITY),
-            periods,
-            backgrounds: vec![Background::Nop, Background::Cpuid],
+            periods: periods_ns.iter().filter_map(|&ns| Period::from_ns(ns)).collect(),
+            backgrounds: backgrounds.to_vec(),
             duration,
+            loads: loads.turns().into_iter().flatten().collect(),
         })?;
         Ok(measured.map(|(outcome, _)| outcome))
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use punctual::wait_policy::WaitKind;
 
-use super::bench::Bench;
+use super::bench::{Bench, TUNED};
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::ReproducedRow;
@@ -13,13 +13,25 @@ const RUN_S: f64 = 1_500.0;
 
 /// Its rows.
 pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
-    let conditions = [("idle", WaitKind::Sleep, "none"), ("linuxcnc", WaitKind::Sleep, "linuxcnc")];
+    let conditions = [
+        ("idle", WaitKind::Sleep, "none"),
+        ("linuxcnc", WaitKind::Sleep, "linuxcnc"),
+        ("idle tuned", WaitKind::Sleep, "none"),
+        ("linuxcnc tuned", WaitKind::Sleep, "linuxcnc"),
+    ];
+    let tuned = bench.tuned().map(|paths| paths.join(", "));
+    let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
     let length = bench.share(0.9);
-    let runs = bench.loops(1_000_000, &conditions, (length, COLD_CYCLES))?;
-    let each_s = length.as_ns() as f64 / 2e9;
+    let runs = bench.loops(1_000_000, conditions, (length, COLD_CYCLES))?;
+    let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();
-    for (name, published) in [("idle", ["", ""]), ("linuxcnc", ["1000s", "100"])] {
-        rows.extend(histogram(name, published, runs.iter().find(|run| run.name == name)));
+    for (name, ..) in conditions {
+        let published = if *name == "linuxcnc" { ["1000s", "100"] } else { ["", ""] };
+        let found = histogram(name, published, runs.iter().find(|run| run.name == *name));
+        match tuned.as_ref().filter(|_| name.ends_with(TUNED)) {
+            Some(paths) => rows.extend(found.map(|row| row.note(&format!("settings: {paths}")))),
+            None => rows.extend(found),
+        }
     }
     let scaled = format!("scaled: {each_s:.0} s a condition here, so rarer latencies are not seen");
     rows.push(
@@ -28,25 +40,27 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
             .measured((!runs.is_empty()).then_some(each_s))
             .note(&scaled),
     );
-    rows.push(
-        ReproducedRow::new("linuxcnc.tuned", "the same after tuning at run time", "ns", "").note(
-            "not measured: `tune apply` changes settings of the machine, and this command \
-                 none; histograms without numbers there",
-        ),
-    );
+    if tuned.is_none() {
+        let what = "the same after tuning at run time";
+        rows.push(ReproducedRow::new("linuxcnc.tuned", what, "ns", "").note(
+            "not measured: --tune writes settings of this machine for some blocks, and puts them \
+             back; histograms without numbers there",
+        ));
+    }
     rows.extend(recipe(bench));
     Ok(rows)
 }
 
 /// Largest latency and deviation of the interval.
-fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> Vec<ReproducedRow> {
+fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> [ReproducedRow; 2] {
     let of = |value: fn(&Run) -> Option<f64>| run.and_then(value);
     let note = run
         .map(|run| run.loads.iter().filter_map(|load| load.note.clone()).collect::<Vec<_>>())
         .unwrap_or_default()
         .join("; ");
     let new = |key: &str, what: &str, published: &str| {
-        let row = ReproducedRow::new(format!("linuxcnc.{name}.{key}"), what, "ns", published);
+        let id = format!("linuxcnc.{}.{key}", name.replace(' ', "-"));
+        let row = ReproducedRow::new(id, what, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
         if published.is_empty() {
             row.note("a histogram without numbers there")
@@ -54,7 +68,7 @@ fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> Vec<Reprodu
             row.note("tuned desktops there, no kernel parameters set here")
         }
     };
-    vec![
+    [
         new("latency", "largest |interval| of a 1 ms thread", published[0])
             .measured(of(|run| run.outcome.jitters.interval_max_abs_ns)),
         new("deviation", "standard deviation of the interval", published[1])

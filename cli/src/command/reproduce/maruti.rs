@@ -2,20 +2,33 @@
 
 use anyhow::Result;
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
-use punctual_lab::timer::{TimerOutcome, TimerRow};
+use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
 use super::bench::Bench;
+use super::figures::{self, row};
 use crate::report::reproduced::ReproducedRow;
+
+/// The reads of the counter: the plain one, and a fenced one.
+const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
+    true => ["cntvct", "isb+cntvct"],
+    false => ["rdtsc", "lfence+rdtsc"],
+};
 
 /// Its rows.
 pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let measured = bench.accuracy(bench.share(0.5))?;
     let of = measured.as_ref();
     let mut rows = waits(of);
-    let timer = bench.timer(bench.share(0.4))?;
+    let timer = bench.timer(
+        &[100_000, 15_000],
+        &[Background::Nop, Background::Cpuid],
+        ("none", bench.share(0.4)),
+    )?;
     rows.extend(timers(timer.as_ref(), of.map(|of| of.tick_ns)));
     rows.extend(dispatch(timer.as_ref()));
-    let goal = of.and_then(|of| Some((of, row(of, "corrected", None, "warm")?)));
+    bench.draw(of.map(|of| figures::waits(of, COUNTERS)).unwrap_or_default());
+    bench.draw(timer.as_ref().map(figures::timers).unwrap_or_default());
+    let goal = of.and_then(|of| Some((of, row(of, ("corrected", None, "warm"))?)));
     rows.push(
         ReproducedRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")
             .measured(goal.map(|(of, row)| spread(row) * of.tick_ns))
@@ -24,30 +37,14 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     Ok(rows)
 }
 
-/// The row of an exit; those that enter late are left aside where the cache is warm.
-fn row<'o>(
-    of: &'o AccuracyOutcome,
-    exit: &str,
-    code: Option<&str>,
-    cache: &str,
-) -> Option<&'o AccuracyRow> {
-    of.rows.iter().find(|row| {
-        row.exit == exit
-            && row.code.as_deref() == code
-            && row.cache == cache
-            && (cache != "warm" || row.lead_ticks > 0.0)
-    })
-}
-
 fn spread(row: &AccuracyRow) -> f64 {
     row.p95_ticks - row.p5_ticks
 }
 
 /// Figures 3 to 8.
 fn waits(of: Option<&AccuracyOutcome>) -> Vec<ReproducedRow> {
-    let arm = cfg!(target_arch = "aarch64");
-    let [plain, fenced] = if arm { ["cntvct", "isb+cntvct"] } else { ["rdtsc", "lfence+rdtsc"] };
-    let at = |exit, code: Option<&str>, cache| of.and_then(|of| row(of, exit, code, cache));
+    let [plain, fenced] = COUNTERS;
+    let at = |exit, code: Option<&str>, cache| of.and_then(|of| row(of, (exit, code, cache)));
     let aligned = at(plain, Some("aligned"), "warm");
     let new = |id: &str, what: &str, published: &str| {
         ReproducedRow::new(format!("maruti.{id}"), what, "cycles", published)

@@ -5,9 +5,11 @@
 
 mod ant;
 mod bench;
+mod figures;
 mod linuxcnc;
 mod maruti;
 mod nist;
+mod scope;
 mod wince;
 
 use std::path::PathBuf;
@@ -15,7 +17,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
+use crate::args::{StateArgs, WorkloadName};
 use crate::command;
+use crate::command::tune::PlannedSettings;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine};
 use crate::output::Json;
@@ -50,6 +54,12 @@ pub(crate) struct ReproduceArgs {
     /// Shorter measurements: less than two minutes for all papers, half a minute for one
     #[arg(long)]
     quick: bool,
+    /// linuxcnc: measure also with the runtime settings of 'tune plan --for step-generation',
+    /// written before each of their blocks and put back after it
+    #[arg(long)]
+    tune: bool,
+    #[command(flatten)]
+    state: StateArgs,
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
@@ -93,6 +103,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     };
     let json = Json::open(args.json.as_deref())?;
     let mut bench = Bench::new(&machine, (cpu, choice), args.quick);
+    if args.tune {
+        bench.tune(PlannedSettings::of(cpu, WorkloadName::StepGeneration, &args.state)?);
+    }
     let mut rows = Vec::new();
     for &paper in &papers {
         bench.begin(paper.name());
@@ -102,8 +115,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         bail!("no paper was measured");
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();
-    let (envelope, runs) = bench.finish();
-    let body = ReproduceBody { papers, quick: args.quick, rows, runs };
+    let (envelope, runs, figures) = bench.finish();
+    let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
     command::write(&Report { envelope, body: body.into() }, json)?;
     Ok(Exit::Fine)
 }

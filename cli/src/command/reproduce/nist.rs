@@ -3,12 +3,13 @@
 use anyhow::Result;
 use punctual::wait_policy::WaitKind;
 use punctual_analysis::impact::stepper::torque_lost_ratio;
-use punctual_core::time::Span;
+use punctual_core::time::{Period, Span};
+use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
 use super::bench::Bench;
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
-use crate::report::reproduced::ReproducedRow;
+use crate::report::reproduced::{PaperFigure, ReproducedRow};
 
 /// T and S of figure 5, µs.
 const T: f64 = 500.0;
@@ -16,6 +17,16 @@ const S: f64 = 5.0;
 /// What the paper measured, µs.
 const UNCOMPENSATED: f64 = 3.6;
 const COMPENSATED: f64 = 0.098;
+
+/// The intervals of figure 5 that are measured, µs.
+const INTERVALS: [(&str, u64); 6] = [
+    ("each 25 us", 25),
+    ("each 40 us", 40),
+    ("each 50 us", 50),
+    ("each 75 us", 75),
+    ("each 125 us", 125),
+    ("each 250 us", 250),
+];
 
 /// A motor of table 1: holding torque (oz-in), steps per second, and its four cells.
 struct Motor {
@@ -66,10 +77,32 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
         ("net", WaitKind::Sleep, "net"),
         ("rearm", WaitKind::Rearm(None), "none"),
     ];
-    let runs = bench.loops(500_000, &conditions, (bench.share(0.9), COLD_CYCLES))?;
+    let runs = bench.loops(500_000, &conditions, (bench.share(0.6), COLD_CYCLES))?;
     let run = |name: &str| runs.iter().find(|run| run.name == name);
     let mut rows = jitters(first.first(), run);
+    for (load, what) in [("disk", "heavy disk loading"), ("net", "heavy network loading")] {
+        let length = bench.share(0.1);
+        let timer = bench.timer(&[500_000], &[Background::None], (load, length))?;
+        rows.push(second_scheduler(load, what, timer.as_ref()));
+    }
     rows.extend(loading(run("rearm")));
+    let sweep =
+        INTERVALS.map(|(name, us)| (name, WaitKind::Rearm(Period::from_ns(us * 1_000)), "none"));
+    let sweep = bench.loops(500_000, &sweep, (bench.share(0.15), COLD_CYCLES))?;
+    let cost: Vec<[f64; 2]> = INTERVALS
+        .iter()
+        .zip(&sweep)
+        .filter_map(|((_, us), run)| Some([*us as f64, run.cpu_load? * 100.0]))
+        .collect();
+    rows.extend(INTERVALS.iter().map(|(_, us)| {
+        let here = cost.iter().find(|at| at[0] == *us as f64).map(|at| at[1]);
+        let what = format!("load at an interval of {us} µs");
+        ReproducedRow::new(format!("nist.fig5.{us}us"), &what, "%", "")
+            .formula(load(*us as f64))
+            .measured(here)
+            .note("a plot without numbers there; here the CPU time of the loop's thread")
+    }));
+    bench.draw([load_figure(cost)]);
     let pp_us = [grid_pp_us(run("idle")), grid_pp_us(run("rearm"))];
     rows.extend(MOTORS.iter().flat_map(|motor| torques(motor, pp_us)));
     Ok(rows)
@@ -99,8 +132,6 @@ fn jitters<'r>(
         new("fig3.net", "the same, heavy network loading", "ten microseconds")
             .measured(grid_pp_us(run("net")))
             .note("\"on the order of\"; between network namespaces here"),
-        new("fig3.second", "the second scheduler (RTAI)", "ten microseconds")
-            .note("not measured: a second scheduler, SCHED_DEADLINE, is not part of this run"),
         new("fig6.uncompensated", "uncompensated", "3.60").measured(grid_pp_us(run("idle"))),
         new("fig6.compensated", "compensated by early wakes and polling", "0.098")
             .measured(grid_pp_us(run("rearm")))
@@ -111,9 +142,44 @@ fn jitters<'r>(
     ]
 }
 
+/// Figure 3 again, with the second scheduler of today.
+fn second_scheduler(load: &str, what: &str, of: Option<&TimerOutcome>) -> ReproducedRow {
+    let path = |row: &&TimerRow| row.path == "deadline" && row.store == "array";
+    let ns = of.and_then(|of| of.rows.iter().find(path)).map(|row| &row.lateness_ns);
+    let range = ns.and_then(|ns| Some((ns.max? - ns.min?) / 1e3));
+    let refused = of.and_then(|of| of.deadline_refused);
+    let row = ReproducedRow::new(
+        format!("nist.fig3.second.{load}"),
+        &format!("the second scheduler, {what}"),
+        "µs",
+        "ten microseconds",
+    )
+    .measured(range)
+    .note("RTAI there, SCHED_DEADLINE here, pinned to no CPU: latest wake less earliest");
+    match refused {
+        Some(errno) => {
+            row.note(&format!("not measured: the kernel refused SCHED_DEADLINE (errno {errno})"))
+        }
+        None => row,
+    }
+}
+
+/// Equation 1: the load of waking each `a` µs, in %.
+fn load(a: f64) -> f64 {
+    ((T / a - 1.0) * S + a) / T * 100.0
+}
+
+/// Figure 5.
+fn load_figure(here: Vec<[f64; 2]>) -> PaperFigure {
+    let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a)]).collect();
+    PaperFigure::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
+        .line("formula: equation 1, T = 500 µs, S = 5 µs", curve)
+        .points("published: the least load", [([50.0, 19.0], "19 %")])
+        .points("here: CPU time of the loop", here.into_iter().map(|at| (at, "")))
+}
+
 /// Equations 1 to 3.
 fn loading(rearm: Option<&Run>) -> Vec<ReproducedRow> {
-    let load = |a: f64| ((T / a - 1.0) * S + a) / T * 100.0;
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
@@ -124,14 +190,11 @@ fn loading(rearm: Option<&Run>) -> Vec<ReproducedRow> {
             .note(worst_case),
         ReproducedRow::new("nist.eq2", "the interval of least load", "µs", "50")
             .formula(best)
-            .note("not measured: `measure wait --front` sweeps intervals"),
+            .note("not measured: figure 5 sweeps intervals"),
         ReproducedRow::new("nist.eq3", "the least load", "%", "19%")
             .formula((2.0 * best - S) / T * 100.0)
             .measured(rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0))
             .note("the text has \"about 20%\" for the cost; measured: CPU time of the loop"),
-        ReproducedRow::new("nist.fig5", "load over the interval", "%", "")
-            .formula(load(best))
-            .note("a plot without numbers; not measured: `measure wait --front` sweeps intervals"),
     ]
 }
 
@@ -185,6 +248,25 @@ mod tests {
                 assert!(bounds.contains(&off), "{}: {off}", row.id);
             }
         }
+    }
+
+    #[test]
+    fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
+        let figure = load_figure(vec![[50.0, 31.0]]);
+        let points: Vec<usize> = figure.series.iter().map(|of| of.points.len()).collect();
+        assert_eq!(points, [56, 1, 1]);
+        let least = figure.series[0].points.iter().min_by(|a, b| a[1].total_cmp(&b[1]));
+        let [at, share] = *least.expect("a curve");
+        assert!((at - 50.0).abs() < 1e-9 && (share - 19.0).abs() < 1e-9, "{at} {share}");
+    }
+
+    #[test]
+    fn a_refused_scheduler_is_no_measurement() {
+        let (cpu, policy, rows) = (1, "SCHED_FIFO".to_owned(), Vec::new());
+        let refused =
+            TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
+        let row = second_scheduler("disk", "heavy disk loading", Some(&refused));
+        assert!(row.measured.is_none() && row.note.contains("not measured: "), "{row:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use punctual_lab::saturation::SaturationOutcome;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::bench::{APP_PRIORITY, Bench};
+use super::scope;
 use crate::report::reproduced::ReproducedRow;
 
 /// 5 kHz.
@@ -15,7 +16,7 @@ const PERIOD_NS: u64 = 200_000;
 const LOAD: &str = "cpu";
 
 /// Figure 3: polygons per second.
-const POLYGONS: [(&str, &str, &str); 5] = [
+pub(super) const POLYGONS: [(&str, &str, &str); 5] = [
     ("ce212", "Graphics Master, CE 2.12", "170"),
     ("ce30", "Graphics Master, CE 3.0", "751"),
     ("cenet", "Graphics Master, CE.NET", "537"),
@@ -24,7 +25,7 @@ const POLYGONS: [(&str, &str, &str); 5] = [
 ];
 
 /// Figure 8: system, MF-ISR, MF-APP, SF.
-const FREQUENCIES: [(&str, [&str; 3]); 6] = [
+pub(super) const FREQUENCIES: [(&str, [&str; 3]); 6] = [
     ("ce212", ["20Hz", "19 Hz", ""]),
     ("ce212-loaded", ["20Hz", "19 Hz", "N/A"]),
     ("ce30", ["127 KHz", "28 kHz", ""]),
@@ -34,7 +35,7 @@ const FREQUENCIES: [(&str, [&str; 3]); 6] = [
 ];
 
 /// Figure 11: system, then ISR and APP: maximum, minimum, their difference, latency.
-const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
+pub(super) const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
     ("ce212", [["6", "2.6", "3.4", "3"], ["162", "51", "111", "61"]]),
     ("ce212-loaded", [["11", "3.9", "7.1", "4.8"], ["201", "117", "84", "135"]]),
     ("ce30", [["5.2", "1.4", "3.8", "2.5"], ["17.6", "14.4", "3.2", "21"]]),
@@ -47,11 +48,11 @@ const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
 type Value = fn(&StageRow) -> Option<f64>;
 
 /// What was measured: idle and under polygons, and with a competitor of equal priority.
-struct Measured {
-    idle: Option<ResponseRow>,
-    loaded: Option<ResponseRow>,
-    equal: Option<ResponseRow>,
-    polygons: Option<f64>,
+pub(super) struct Measured {
+    pub(super) idle: Option<ResponseRow>,
+    pub(super) loaded: Option<ResponseRow>,
+    pub(super) equal: Option<ResponseRow>,
+    pub(super) polygons: Option<f64>,
 }
 
 /// Its rows.
@@ -78,7 +79,18 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let saturation = bench.saturation(bench.share(0.35))?;
     rows.extend(frequencies(saturation.as_ref()));
     rows.extend(latencies(&measured));
+    bench.draw(scope::figures(&measured, &rows));
     Ok(rows)
+}
+
+/// A cell of figure 8 in kHz; `None` where it has no number.
+pub(super) fn kilohertz(cell: &str) -> Option<f64> {
+    let text = cell.to_ascii_lowercase();
+    let (text, times) = match text.strip_suffix("khz") {
+        Some(text) => (text, 1.0),
+        None => (text.strip_suffix("hz")?, 1e-3),
+    };
+    text.trim().parse::<f64>().ok().map(|value| value * times)
 }
 
 fn polygons(measured: &Measured) -> Vec<ReproducedRow> {

@@ -3,12 +3,12 @@
 use anyhow::Result;
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::rng::Rng;
-use punctual_lab::experiment::ConditionChanges;
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, PeriodicPlan, split};
-use punctual_lab::tuning::{self, MachineFiles, Measure, SettingSets, WantedValue};
+use punctual_lab::tuning::{Measure, SettingSets, WantedValue};
 
-use super::experiment::{NAME, Setting, revert};
+use super::conditions::Changes;
+use super::experiment::{NAME, Setting};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::experiment::{self, LoopExperiment};
 use crate::output::JournalFile;
@@ -50,12 +50,8 @@ impl Measure for Bench<'_> {
             let of = |&at: &usize| self.settings[self.tried[at]].writes.clone();
             set.iter().flat_map(of).collect()
         };
-        let mut changes = Changes {
-            writes: sets.sets.iter().map(writes).collect(),
-            journal: &mut *self.journal,
-            boot: self.boot,
-            failed: None,
-        };
+        let writes = sets.sets.iter().map(writes).collect();
+        let mut changes = Changes::new(writes, &mut *self.journal, self.boot);
         let loops = LoopExperiment {
             name: NAME,
             plan,
@@ -103,31 +99,4 @@ fn order(sets: &SettingSets, rng: &mut Rng) -> Vec<usize> {
         all.extend(round);
     }
     all
-}
-
-/// The settings of each condition, applied for its blocks.
-struct Changes<'a> {
-    writes: Vec<Vec<WantedValue>>,
-    journal: &'a mut JournalFile,
-    boot: &'a str,
-    failed: Option<anyhow::Error>,
-}
-
-impl ConditionChanges for Changes<'_> {
-    fn begin(&mut self, condition: usize) -> Result<(), String> {
-        if let Some(why) = &self.failed {
-            return Err(format!("{why:#}"));
-        }
-        let writes = &self.writes[condition];
-        // What was refused once is known, and refused again.
-        let mut files = MachineFiles::live();
-        let done = tuning::apply(writes, &mut files, self.journal, self.boot, |_| {});
-        done.map_err(|why| why.to_string())
-    }
-
-    fn end(&mut self) {
-        if let Err(why) = revert(self.journal, self.boot) {
-            self.failed.get_or_insert(why);
-        }
-    }
 }

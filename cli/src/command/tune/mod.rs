@@ -7,11 +7,14 @@ pub(super) mod apply;
 mod bench;
 mod boot;
 mod check;
+mod conditions;
 mod experiment;
 pub(crate) mod formats;
 mod plan;
 pub(super) mod revert;
 mod verify;
+
+pub(crate) use conditions::PlannedSettings;
 
 use std::time::Duration;
 

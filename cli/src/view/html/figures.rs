@@ -32,11 +32,15 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     ];
     let rows: Vec<Vec<String>> = runs(page).iter().map(|(name, run)| row(name, run)).collect();
     let mut body = table(caption, &heads, &rows);
-    body += "<p class=\"muted\">A dash means that n is too small, or that it is not in the data. \
-             The lateness of a release that ran ends at its wake; that of a missed release ends \
-             at the first wake after it, and is at least one period. Unrecorded cycles ran, but \
-             the memory for samples was full: quantiles count them as the latest. ≥ means that \
-             some values are only known to be at least this.</p>";
+    let releases = "The lateness of a release that ran ends at its wake; that of a missed release \
+                    ends at the first wake after it, and is at least one period. Unrecorded \
+                    cycles ran, but the memory for samples was full: quantiles count them as the \
+                    latest. ";
+    body += &format!(
+        "<p class=\"muted\">A dash means that n is too small, or that it is not in the data. {}≥ \
+         means that some values are only known to be at least this.</p>",
+        if known { releases } else { "" }
+    );
     body += &details("The same recordings in the measures of other tools", &other_names(page));
     body += &details("Cycles that were left out, faults, preemption, floor", &other_figures(page));
     Some(Section { id: "figures", heading: "Figures", body })

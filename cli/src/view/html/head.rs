@@ -6,7 +6,7 @@ use super::markup::{escape, paragraph};
 use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Answer, Body, Report, Stands, Verdict};
+use crate::report::{Advice, Answer, Body, Report, Stands, Verdict};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -127,6 +127,7 @@ fn card(shown: &Shown, labelled: bool) -> String {
         }
     }
     html += &answers(report);
+    html += &next(report);
     match &report.body {
         Body::Wait(waits) => {
             let advice = waits.recommendation.as_ref().map(|text| format!("Use {text}."));
@@ -151,6 +152,24 @@ fn card(shown: &Shown, labelled: bool) -> String {
     html + "</div>"
 }
 
+/// Why it came out so, and what next.
+fn next(report: &Report) -> String {
+    let advice = report.body.headline().map_or(&[][..], |headline| &headline.advice);
+    let item = |of: &Advice| {
+        let command = of.command.as_ref();
+        let command = command.map(|command| format!(": <code>{}</code>", escape(command)));
+        let command = command.unwrap_or_default();
+        format!("<li><strong>{}</strong> {}{command}</li>", escape(&of.topic), escape(&of.text))
+    };
+    match advice {
+        [] => String::new(),
+        some => format!(
+            "<h3>Why, and what next</h3><ul class=\"notes\">{}</ul>",
+            some.iter().map(item).collect::<String>()
+        ),
+    }
+}
+
 /// A word for each verdict, and its sentence.
 fn answers(report: &Report) -> String {
     let mut html = "<dl class=\"verdicts\">".to_owned();
@@ -159,6 +178,8 @@ fn answers(report: &Report) -> String {
         report.body.verdicts().iter().partition(unmeasured);
     for verdict in judged {
         let word = verdict.word();
+        // The badge has the word.
+        let prefix = format!("{word}: ");
         let class = match verdict.answer {
             Answer::Yes => "yes",
             Answer::No => "no",
@@ -170,7 +191,9 @@ fn answers(report: &Report) -> String {
         };
         html += &format!(
             "<dt><span class=\"badge {class}\">{word}</span></dt><dd>{}</dd>",
-            escape(&(subject + &verdict.statement))
+            escape(
+                &(subject + verdict.statement.strip_prefix(&prefix).unwrap_or(&verdict.statement))
+            )
         );
     }
     // One line: none of them has an answer.

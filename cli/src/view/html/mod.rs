@@ -41,6 +41,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     provenance::campaign,
     figures::section,
     parts::section,
+    parts::drawn,
     waits::section,
     plots::histograms,
     plots::curves,
@@ -49,6 +50,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     tables::loads,
     tables::claims,
     tables::limits,
+    parts::behind,
     setup::section,
     facts::section,
 ];

@@ -15,7 +15,8 @@ mod tune;
 mod work;
 
 use crate::format;
-use crate::report::measured::Measured;
+use crate::report::measured::{Measured, ResponseBody};
+use crate::report::reproduced::PaperFigure;
 use crate::report::{Body, Load};
 
 /// A part of what is shown.
@@ -65,6 +66,16 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
         Body::Tune(body) => Some(tune::shown(body)),
         _ => None,
     }
+}
+
+/// What only a page shows of a result with runs: a terminal is too small for it.
+pub(crate) fn on_page_alone(body: &Body) -> Option<Shown> {
+    tune::found(body.headline()?)
+}
+
+/// Answers to stimuli as traces, to be drawn.
+pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
+    response::traces(body)
 }
 
 /// What is shown of an experiment of the lab.

@@ -5,6 +5,8 @@ use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 use super::{Part, Shown, rate};
 use crate::format;
 use crate::report::measured::ResponseBody;
+use crate::report::reproduced::PaperFigure;
+use crate::report::traces::averaged;
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;
@@ -18,6 +20,16 @@ pub(super) fn shown(body: &ResponseBody) -> Shown {
     parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
     parts.push(Part::Words(about(of)));
     Shown { id: "response", heading: "Answers to a stimulus", parts }
+}
+
+/// Averaged traces: a figure for each condition.
+pub(super) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
+    let figure = |(at, of): (usize, &ResponseRow)| {
+        let what = format!("averaged traces, {}", format::plain(&of.condition));
+        let stages = of.stages.iter().map(|stage| (format!("stage {}", stage.stage), stage));
+        averaged(&format!("response.{}", at + 1), &what, stages)
+    };
+    body.response.rows.iter().enumerate().map(figure).collect()
 }
 
 /// `idle 1 FIFO 90`.

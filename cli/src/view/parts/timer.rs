@@ -65,10 +65,17 @@ fn brief(of: &TimerOutcome) -> Vec<usize> {
 fn about(of: &TimerOutcome) -> String {
     let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
     let n: u64 = of.rows.iter().map(|row| row.n).sum();
+    let deadline = match of.deadline_refused {
+        Some(errno) => format!("; SCHED_DEADLINE was refused (errno {errno})"),
+        None if of.rows.iter().any(|row| row.path == "deadline") => {
+            "; deadline sleeps under SCHED_DEADLINE, pinned to no CPU".to_owned()
+        }
+        None => String::new(),
+    };
     format!(
         "{} expiries, {policy} on CPU {}; behind: SCHED_OTHER on the same CPU; stamps go into an \
          array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; mdelay polls and uses no \
-         timer, so that nothing behind it runs",
+         timer, so that nothing behind it runs{deadline}",
         format::count(n),
         of.cpu
     )

@@ -7,6 +7,7 @@ mod curve;
 mod day;
 mod front;
 mod histogram;
+mod paper;
 mod time;
 mod times;
 
@@ -18,6 +19,7 @@ use axes::Size;
 pub(crate) use day::charts as by_day;
 pub(crate) use front::chart as front;
 pub(crate) use histogram::beyond;
+pub(crate) use paper::chart as of_paper;
 pub(crate) use times::Times;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.

@@ -139,7 +139,9 @@ fn verdict(verdict: Verdict, is_tested: bool) -> &'static str {
 
 fn figures(value: f64) -> String {
     match value {
-        v if v >= 9_999.5 => format!("{v:.0e}"),
+        // Nobody plans with a ratio beyond these, and of the ends of an interval it is chance.
+        v if v >= 9_999.5 => ">9999".to_owned(),
+        v if v > 0.0 && v < 0.005 => "<0.01".to_owned(),
         v if v >= 99.5 => format!("{v:.0}"),
         v if v >= 9.95 => format!("{v:.1}"),
         v => format!("{v:.2}"),
@@ -153,6 +155,6 @@ mod tests {
     #[test]
     fn a_ratio_has_three_figures_however_large() {
         let shown = [0.7, 12.34, 580.4, 9_999.0, 3.6e75].map(figures);
-        assert_eq!(shown, ["0.70", "12.3", "580", "9999", "4e75"]);
+        assert_eq!(shown, ["0.70", "12.3", "580", "9999", ">9999"]);
     }
 }

@@ -1,0 +1,90 @@
+//! A figure of a paper, drawn from today's data beside what the paper has.
+//!
+//! For the page.
+
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
+
+use super::ALONE;
+use crate::format;
+use crate::report::reproduced::{FigureSeries, PaperFigure};
+
+/// The least room between the outermost points and the frame, of the range.
+const ROOM: f64 = 0.06;
+
+/// The chart; `None` where nothing was measured and nothing published that can be drawn.
+pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
+    let all = || figure.series.iter().flat_map(|series| &series.points);
+    let shown = |at: &&[f64; 2]| {
+        at.iter().zip(figure.log).all(|(of, log)| of.is_finite() && (!log || *of > 0.0))
+    };
+    let range = |axis: usize| {
+        let values = || all().filter(shown).map(move |at| at[axis]);
+        Some((values().reduce(f64::min)?, values().reduce(f64::max)?))
+    };
+    let axis = |label: &str, (low, high): (f64, f64), log: bool| match log {
+        true => Axis::log(label, low * 0.7, high * 1.5, words),
+        false => {
+            let room = (high - low).max(f64::MIN_POSITIVE) * ROOM;
+            // A scale that begins near zero begins there.
+            let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - room };
+            Axis::even(label, low, high + room, 6, words)
+        }
+    };
+    let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+    Some(Chart {
+        title: format!("{}: {}", figure.id, figure.what),
+        titled: false,
+        description: format!("{} over {}: {}.", figure.y, figure.x, names.join(", ")),
+        size: ALONE,
+        x: axis(&figure.x, range(0)?, figure.log[0]),
+        y: axis(&figure.y, range(1)?, figure.log[1]),
+        series: figure.series.iter().enumerate().map(|(ink, of)| series(ink, of, &shown)).collect(),
+    })
+}
+
+fn series(ink: usize, of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> ChartSeries {
+    let mark = match of.joined {
+        true => Mark::Line(of.points.iter().filter(shown).map(|at| (at[0], at[1])).collect()),
+        false => {
+            let labels = of.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
+            let points = of.points.iter().zip(labels).filter(|(at, _)| shown(at));
+            Mark::Points(points.map(|(at, label)| (at[0], at[1], label.to_owned())).collect())
+        }
+    };
+    ChartSeries { name: of.name.clone(), ink, marks: vec![mark] }
+}
+
+/// A number at a tick.
+fn words(at: f64) -> String {
+    match at.abs() {
+        of if of >= 1e5 => format!("{at:.0e}"),
+        of if of >= 10.0 || of == 0.0 => format::whole(at),
+        of if of >= 0.01 => format!("{}", (at * 1e3).round() / 1e3),
+        _ => format!("{at:.0e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        let empty = PaperFigure::new("a.fig1", "nothing", "x", "y");
+        assert_eq!(chart(&empty), None);
+        let figure =
+            empty.log([true; 2]).line("here: a", vec![[1.0, 2.0], [0.0, 3.0], [f64::NAN, 1.0]]);
+        let drawn = chart(&figure.points("published", [([10.0, 20.0], "b")])).expect("two points");
+        assert_eq!(drawn.series.len(), 2);
+        assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
+        assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
+        assert!(drawn.x.log && drawn.y.high >= 20.0);
+    }
+
+    #[test]
+    fn a_tick_has_no_more_digits_than_it_needs() {
+        let shown = [0.0, 0.2, 2.5, 19.0, 250_000.0, 0.0001].map(words);
+        assert_eq!(shown, ["0", "0.2", "2.5", "19", "2e5", "1e-4"]);
+    }
+}

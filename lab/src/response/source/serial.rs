@@ -32,7 +32,7 @@ pub(super) const ROW: SourceRow = SourceRow {
 /// The speed that is not named, baud.
 const BAUD: u32 = 115_200;
 /// How long the first byte may take.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Path and speed.
 fn parsed(device: &str) -> Result<(&str, u32), String> {
@@ -112,9 +112,9 @@ impl SerialLoop {
             Err(why) => format!("the driver has no loop mode ({why})"),
         };
         Err(format!(
-            "a byte that was sent did not come back within {} ms, and {why}; connect TX to RX \
+            "a byte that was sent did not come back within {} s, and {why}; connect TX to RX \
              (pins 2 and 3 of a 9-pin connector)",
-            PATIENCE.as_millis()
+            PATIENCE.as_secs()
         ))
     }
 

@@ -47,12 +47,24 @@ pub(crate) struct PaperFigure {
 pub(crate) struct FigureSeries {
     /// "published", "formula: …", "here: …".
     pub(crate) name: String,
-    /// Whether its points are joined by a line.
-    pub(crate) joined: bool,
+    /// How it is drawn.
+    pub(crate) drawn: Drawn,
     /// Its points, x and y in the units of the axes.
     pub(crate) points: Vec<[f64; 2]>,
     /// A name for each point; empty where they have none.
     pub(crate) labels: Vec<String>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Drawn {
+    /// Its points joined by a line.
+    Line,
+    /// Single points.
+    Points,
+    /// A small mark on the horizontal axis for the x of each.
+    Rug,
 }
 
 impl PaperFigure {
@@ -69,7 +81,12 @@ impl PaperFigure {
 
     /// With a line; none where there is no point.
     pub(crate) fn line(self, name: &str, points: Vec<[f64; 2]>) -> Self {
-        self.with(name, true, points, Vec::new())
+        self.with(name, Drawn::Line, points, Vec::new())
+    }
+
+    /// With small marks on the horizontal axis.
+    pub(crate) fn rug(self, name: &str, points: Vec<[f64; 2]>) -> Self {
+        self.with(name, Drawn::Rug, points, Vec::new())
     }
 
     /// With single points, each with its name.
@@ -79,18 +96,18 @@ impl PaperFigure {
         points: impl IntoIterator<Item = ([f64; 2], &'p str)>,
     ) -> Self {
         let (points, labels) = points.into_iter().map(|(at, label)| (at, label.to_owned())).unzip();
-        self.with(name, false, points, labels)
+        self.with(name, Drawn::Points, points, labels)
     }
 
     fn with(
         mut self,
         name: &str,
-        joined: bool,
+        drawn: Drawn,
         points: Vec<[f64; 2]>,
         labels: Vec<String>,
     ) -> Self {
         if !points.is_empty() {
-            self.series.push(FigureSeries { name: name.to_owned(), joined, points, labels });
+            self.series.push(FigureSeries { name: name.to_owned(), drawn, points, labels });
         }
         self
     }

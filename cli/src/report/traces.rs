@@ -1,4 +1,5 @@
-//! Answers to stimuli as an oscilloscope shows them: a figure of averaged rising edges.
+//! Answers to stimuli as an oscilloscope shows them: a figure of averaged rising edges, and
+//! of single ones.
 //!
 //! For `measure response` and for the paper that measured with one.
 
@@ -21,6 +22,10 @@ pub(crate) fn averaged<'s>(
             0 => name,
             late => format!("{name} ({late} later)"),
         };
-        figure.line(&name, trace.started.iter().enumerate().map(at).collect())
+        let end_us = trace.step_ns * trace.started.len() as f64 / 1e3;
+        let single = trace.single_ns.iter().map(|ns| *ns as f64 / 1e3);
+        let single = single.filter(|us| *us <= end_us).map(|us| [us, 0.0]);
+        let edge = trace.started.iter().enumerate().map(at).collect();
+        figure.line(&name, edge).rug("single ones", single.collect())
     })
 }

@@ -1,5 +1,5 @@
 //! What an oscilloscope would show of a stage that sets its output when it starts: the rising edge,
-//! averaged over all stimuli.
+//! averaged over all stimuli, and those of single ones laid over each other.
 //!
 //! Pure arithmetic after the run.
 
@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Points of a trace.
 const POINTS: usize = 200;
+/// Single edges: the paper's oscilloscope averaged as many.
+const SINGLE: usize = 128;
 /// The share of starts within its length: one that comes far later would leave nothing to be seen
 /// of all others.
 const SHOWN: f64 = 0.999;
@@ -23,10 +25,13 @@ pub struct StageTrace {
     pub started: Vec<f64>,
     /// Answers that started after the last point.
     pub beyond: u64,
+    /// When each of the last 128 answers started, in ns after its stimulus.
+    pub single_ns: Vec<i64>,
 }
 
 /// The trace of starts in ns after their stimulus; `None` without.
 pub(super) fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
+    let single_ns = starts_ns[starts_ns.len().saturating_sub(SINGLE)..].to_vec();
     starts_ns.sort_unstable();
     let n = starts_ns.len();
     let last = starts_ns.get(((n as f64 * SHOWN) as usize).min(n.checked_sub(1)?))?;
@@ -36,7 +41,7 @@ pub(super) fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
         starts_ns.partition_point(|start| *start as f64 <= ns)
     };
     let started = (0..POINTS).map(|point| by(point) as f64 / n as f64).collect();
-    Some(StageTrace { step_ns, started, beyond: (n - by(POINTS - 1)) as u64 })
+    Some(StageTrace { step_ns, started, beyond: (n - by(POINTS - 1)) as u64, single_ns })
 }
 
 #[cfg(test)]
@@ -53,7 +58,7 @@ mod tests {
             [at(0.0), at(900.0), at(1_000.0), at(1_700.0), at(1_800.0)],
             [0.0, 0.0, 0.5, 0.5, 1.0]
         );
-        assert_eq!(two.beyond, 0);
+        assert_eq!((two.beyond, two.single_ns), (0, vec![1_800, 1_000]));
     }
 
     #[test]
@@ -61,7 +66,7 @@ mod tests {
         let mut starts = vec![10_000; 2_000];
         starts.push(900_000_000);
         let seen = trace(starts).expect("answers");
-        assert_eq!(seen.beyond, 1);
+        assert_eq!((seen.beyond, seen.single_ns.len()), (1, SINGLE));
         assert!(seen.step_ns < 1_000.0, "{}", seen.step_ns);
         assert!(seen.started.iter().any(|share| *share > 0.99));
     }

@@ -58,9 +58,8 @@ pub(super) struct Bench<'a> {
     quick: bool,
     /// The paper that is measured.
     paper: &'static str,
-    /// All loops so far, by paper, period and condition.
+    /// All loops, by paper, period and condition, and figures so far.
     runs: Vec<Run>,
-    /// All figures so far.
     figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,

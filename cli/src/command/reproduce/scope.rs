@@ -17,10 +17,12 @@ pub(super) fn figures(of: &Measured, rows: &[ReproducedRow]) -> Vec<PaperFigure>
     let (idle, loaded, equal) = (&of.idle, &of.loaded, &of.equal);
     let isr = "stage 1";
     let app = "stage 2";
+    // Figures 9 and 10 are of three systems; here is one.
     let traces = [
         ("wince.fig5", "averaged traces, unloaded", [stage(idle, 0), stage(idle, 1)]),
         ("wince.fig6", "averaged traces at equal priority", [stage(equal, 0), stage(equal, 1)]),
         ("wince.fig7", "averaged traces, loaded", [stage(loaded, 0), stage(loaded, 1)]),
+        ("wince.fig9", "overall performance, loaded", [stage(loaded, 0), stage(equal, 1)]),
     ];
     let trace = |(id, what, [first, second]): (&str, &str, [Option<StageRow>; 2])| {
         let named = |name: &str, row: &'_ Option<StageRow>| Some((name.to_owned(), row.clone()?));

@@ -7,7 +7,7 @@ use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::ALONE;
 use crate::format;
-use crate::report::reproduced::{FigureSeries, PaperFigure};
+use crate::report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 /// The least room between the outermost points and the frame, of the range.
 const ROOM: f64 = 0.06;
@@ -31,28 +31,47 @@ pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
             Axis::even(label, low, high + room, 6, words)
         }
     };
-    let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+    let is_rug = |series: &&FigureSeries| series.drawn == Drawn::Rug;
+    let named = figure.series.iter().filter(|series| !is_rug(series));
+    let names: Vec<&str> = named.map(|series| series.name.as_str()).collect();
+    let single = figure.series.iter().any(|series| is_rug(&series));
+    let marks = if single { " Marks on the axis are the last single ones." } else { "" };
     Some(Chart {
         title: format!("{}: {}", figure.id, figure.what),
         titled: false,
-        description: format!("{} over {}: {}.", figure.y, figure.x, names.join(", ")),
+        description: format!("{} over {}: {}.{marks}", figure.y, figure.x, names.join(", ")),
         size: ALONE,
         x: axis(&figure.x, range(0)?, figure.log[0]),
         y: axis(&figure.y, range(1)?, figure.log[1]),
-        series: figure.series.iter().enumerate().map(|(ink, of)| series(ink, of, &shown)).collect(),
+        series: all_series(figure, &shown),
     })
 }
 
-fn series(ink: usize, of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> ChartSeries {
-    let mark = match of.joined {
-        true => Mark::Line(of.points.iter().filter(shown).map(|at| (at[0], at[1])).collect()),
-        false => {
+/// The series; a rug is a mark of the one before it.
+fn all_series(figure: &PaperFigure, shown: &impl Fn(&&[f64; 2]) -> bool) -> Vec<ChartSeries> {
+    let mut all: Vec<ChartSeries> = Vec::new();
+    for of in &figure.series {
+        let (ink, mark) = (all.len(), mark(of, shown));
+        match all.last_mut().filter(|_| of.drawn == Drawn::Rug) {
+            Some(line) => line.marks.push(mark),
+            None => all.push(ChartSeries { name: of.name.clone(), ink, marks: vec![mark] }),
+        }
+    }
+    all
+}
+
+fn mark(of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
+    match of.drawn {
+        Drawn::Rug => Mark::Rug(of.points.iter().filter(shown).map(|at| at[0]).collect()),
+        Drawn::Line => {
+            Mark::Line(of.points.iter().filter(shown).map(|at| (at[0], at[1])).collect())
+        }
+        Drawn::Points => {
             let labels = of.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
             let points = of.points.iter().zip(labels).filter(|(at, _)| shown(at));
             Mark::Points(points.map(|(at, label)| (at[0], at[1], label.to_owned())).collect())
         }
-    };
-    ChartSeries { name: of.name.clone(), ink, marks: vec![mark] }
+    }
 }
 
 /// A number at a tick.
@@ -80,6 +99,10 @@ mod tests {
         assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
         assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
         assert!(drawn.x.log && drawn.y.high >= 20.0);
+        let line = PaperFigure::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
+        let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
+        assert_eq!(drawn.series.len(), 1);
+        assert_eq!(drawn.series[0].marks[1], Mark::Rug(vec![3.0]));
     }
 
     #[test]

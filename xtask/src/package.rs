@@ -2,9 +2,10 @@
 //!
 //! Checks their manifests, packs them and builds them from what was packed, as
 //! `cargo publish --dry-run` does (several crates at once: cargo 1.90 or newer). Writes below
-//! `target` only and publishes nothing.
+//! `target`, removes what an earlier packing left in cargo's home, and publishes nothing.
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use crate::metadata::{self, Package, Scope};
 use crate::{process, root};
@@ -32,22 +33,63 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if !wrong.is_empty() {
         return Err(format!("{} things to mend before publishing", wrong.len()));
     }
-    pack(&root)?;
+    // In a place of its own: cargo takes what it built from a registry for unchangeable.
+    let place = root.join("target/published");
+    remove(&place)?;
+    remove_unpacked(&cargo_home().join("registry/src"))?;
+    pack(&root, &place)?;
     println!("package: {} can be published", PUBLISHED.join(", "));
     Ok(())
 }
 
 /// Packs and builds the crates. Where the registry cannot be reached, the same without asking it
 /// whether the versions are free: a network that is down says nothing about the crates.
-fn pack(root: &Path) -> Result<(), String> {
+fn pack(root: &Path, place: &Path) -> Result<(), String> {
+    let place = place.to_string_lossy();
+    let options = ["--locked", "--allow-dirty", "--target-dir", &*place];
     let selected = PUBLISHED.iter().flat_map(|name| ["--package", name]);
     let args = |start: &[&'static str]| -> Vec<&str> {
-        start.iter().copied().chain(["--locked", "--allow-dirty"]).chain(selected.clone()).collect()
+        start.iter().copied().chain(options).chain(selected.clone()).collect()
     };
     let dry_run = process::run(&mut process::cargo(root, &args(&["publish", "--dry-run"])));
     let Err(why) = dry_run else { return Ok(()) };
     println!("package: {why}; packing without the registry");
     process::run(&mut process::cargo(root, &args(&["package", "--offline"])))
+}
+
+/// Where cargo keeps its registries: `CARGO_HOME`, else `~/.cargo` (The Cargo Book, "Cargo Home").
+fn cargo_home() -> PathBuf {
+    let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    set.unwrap_or_else(|| Path::new(&std::env::var_os("HOME").unwrap_or_default()).join(".cargo"))
+}
+
+/// Removes our crates from the sources that cargo has unpacked.
+///
+/// To build several crates from their packages, cargo makes a registry below `target` and unpacks
+/// it into a folder named after that registry's path. What stands there is never unpacked again:
+/// the crates of the next packing at the same path would be built against those of the last one.
+/// A registry with a path has no host, so its folder's name begins with a dash.
+fn remove_unpacked(sources: &Path) -> Result<(), String> {
+    let Ok(registries) = std::fs::read_dir(sources) else { return Ok(()) };
+    for registry in registries.flatten() {
+        if !registry.file_name().to_string_lossy().starts_with('-') {
+            continue;
+        }
+        for name in PUBLISHED {
+            remove(&registry.path().join(format!("{name}-{}", env!("CARGO_PKG_VERSION"))))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the folder `path`, if it is there.
+fn remove(path: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(format!("{}: {error}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the manifests lack, and crates that could be published by mistake.
@@ -101,6 +143,24 @@ mod tests {
         let packages: Vec<Package> = library.chain([package("xtask", true, &[])]).collect();
         assert_eq!(wrong(&packages), ["xtask: write `publish = false` into its manifest"]);
         assert_eq!(wrong(&[]).len(), PUBLISHED.len());
+    }
+
+    #[test]
+    fn only_our_crates_of_a_registry_without_a_host_are_removed() {
+        let version = env!("CARGO_PKG_VERSION");
+        let place = std::env::temp_dir().join(format!("punctual-package-{}", std::process::id()));
+        let folder = |registry: &str, name: &str| {
+            let folder = place.join(registry).join(format!("{name}-{version}"));
+            std::fs::create_dir_all(folder.join("src")).unwrap();
+            folder
+        };
+        let old = folder("-14cd1cce6819ff87", PUBLISHED[0]);
+        let kept = [folder("-14cd1cce6819ff87", "libc"), folder("a.host-1949cf8c", PUBLISHED[0])];
+        let removed = remove_unpacked(&place);
+        let exist = [&old, &kept[0], &kept[1]].map(|folder| folder.exists());
+        std::fs::remove_dir_all(&place).unwrap();
+        assert_eq!((removed, exist), (Ok(()), [false, true, true]));
+        assert_eq!(remove_unpacked(&place), Ok(()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod outcome;
 pub mod power;
 mod rates;
 pub mod series;
+mod turns;
 mod words;
 
 use crate::claim::bound::CONFIDENCE;
@@ -25,6 +26,7 @@ pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict}
 use power::{releases_needed, would_have_detected};
 use rates::{Counts, thresholds};
 use series::LatenessSeries;
+pub use turns::quantile;
 
 /// A run on both sides.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@ use super::campaign::Campaign;
 use super::claims::PlannedRun;
 use super::compare::Comparison;
 use super::follow::Follow;
+use super::front::FrontComparison;
 use super::headline::Headline;
 use super::impact::ImpactBody;
 use super::measured::{Measured, Recording};
@@ -109,6 +110,9 @@ pub(crate) struct WaitBody {
     /// One row per wait policy, with the same figures as in `runs`.
     #[serde(default)]
     pub(crate) strategies: Vec<StrategyRow>,
+    /// Of a sweep: the learned wait held against other ways, in turns that did not choose them.
+    #[serde(default)]
+    pub(crate) front: Vec<FrontComparison>,
     /// The way to wait that these figures recommend; null where they do not tell.
     #[serde(default)]
     pub(crate) recommendation: Option<String>,

@@ -16,12 +16,16 @@ use punctual_lab::waits::{WAITS, sweep};
 
 use crate::args::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
 use crate::command;
+use crate::comparison::RecordedRun;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
 use crate::output::Json;
 use crate::parse::{self, Phase};
-use crate::report::{LoopsBody, Report, WaitBody, recommendation, strategies};
+use crate::report::{
+    FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitBody, compared, recommendation,
+    strategies,
+};
 use crate::view::text::Detail;
 
 /// The experiment's name in results.
@@ -117,10 +121,17 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         question: None,
         notes: machine.foreign.iter().cloned().chain(placed).collect(),
     };
-    let MeasuredLoops { envelope, loops, trouble, .. } = loops.run()?;
+    let turns_each = turns.rounds(&loops.plan);
+    let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
     let strategies = strategies(&loops.judged.runs, &turns.beside);
     let recommendation = recommendation(&strategies);
-    let report = Report { envelope, body: WaitBody { loops, strategies, recommendation }.into() };
+    let front = if args.front && !envelope.incomplete {
+        turns.compared(&strategies, &recorded, turns_each)
+    } else {
+        Vec::new()
+    };
+    let body = WaitBody { loops, strategies, front, recommendation };
+    let report = Report { envelope, body: body.into() };
     command::write_in(&report, json, args.report.detail(Detail::Short))?;
     Exit::after(&report, trouble)
 }
@@ -204,6 +215,27 @@ impl Turns {
         }
         let beside = (0..ways.len()).map(|way| Some(group(way))).collect();
         Self { round, beside, spins: ways.len().div_ceil(GROUP) }
+    }
+
+    /// How many turns each way has in a plan.
+    fn rounds(&self, plan: &PeriodicPlan) -> u64 {
+        (plan.blocks.len() / self.round.len().max(1)) as u64
+    }
+
+    /// The learned wait against others of these rows, which are the first of the runs.
+    fn compared(
+        &self,
+        rows: &[StrategyRow],
+        runs: &[RecordedRun],
+        turns: u64,
+    ) -> Vec<FrontComparison> {
+        let series = |run: usize| runs.get(run)?.parts.first();
+        let swept = |(at, row)| {
+            let spin = self.beside.get(at).copied().flatten()?;
+            Some(Swept { row, series: series(at)?, spin: series(spin)? })
+        };
+        let ways: Vec<Swept<'_>> = rows.iter().enumerate().filter_map(swept).collect();
+        compared(&ways, turns)
     }
 
     /// Turns of equal length, ten of each way where the time allows.

@@ -1,9 +1,9 @@
 //! The ways to wait that were compared: their table, and the front as a picture.
 
-use super::markup::{still, table};
+use super::markup::{escape, still, table};
 use super::section::{Section, Source};
 use crate::format;
-use crate::report::{Body, StrategyRow};
+use crate::report::{Body, FrontComparison, StrategyRow};
 use crate::view::plots;
 
 /// The section; none where no result is of `measure wait`.
@@ -15,8 +15,16 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         html += &plots::front(&shown.report)
             .map_or_else(String::new, |chart| still(&chart, &format!("front-{}", at + 1)));
         html += &rows(&body.strategies);
+        html += &held(&body.front);
     }
     (!html.is_empty()).then_some(Section { id: "waits", heading: "Ways to wait", body: html })
+}
+
+/// The learned wait against others; nothing where it was not compared.
+fn held(front: &[FrontComparison]) -> String {
+    let item = |of: &FrontComparison| format!("<li>{}</li>\n", escape(&of.sentence()));
+    let items: String = front.iter().map(item).collect();
+    if items.is_empty() { items } else { format!("<ul>\n{items}</ul>\n") }
 }
 
 fn rows(rows: &[StrategyRow]) -> String {

@@ -2,11 +2,15 @@
 
 use super::{claims, head, verdict};
 use crate::format;
-use crate::report::{Report, StrategyRow, WaitBody};
+use crate::report::{FrontComparison, Report, StrategyRow, WaitBody};
 
 /// What the mark means, and the last column.
 const FRONT: &str = "  * on the front: no other way is cheaper and has a lower p99\n  quiet: 1 in \
                      100 of a pure spin next to its turns, how quiet the machine was\n";
+
+/// Where the learned wait could not be compared.
+const TOO_SHORT: &str =
+    "  too few turns to compare adaptive with the others: use a longer --duration\n";
 
 /// A column: its head, its width, what it shows.
 type Column = (&'static str, usize, fn(&StrategyRow) -> String);
@@ -40,6 +44,13 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
         format!(" {mark}{name:width$}{}\n", cells.collect::<String>())
     });
     let rows: String = rows.collect();
+    let held = |of: &FrontComparison| format!("  {}\n", format::wrap(&of.sentence(), 4));
+    let front: String = body.front.iter().map(held).collect();
+    let front = match (swept, front.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => TOO_SHORT.to_owned(),
+        (true, false) => format!("\n{front}"),
+    };
     let advice = body.recommendation.as_ref();
     let advice = advice.map(|text| format::wrap(&format!("Use {text}."), 2) + "\n\n");
     [
@@ -48,6 +59,7 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
         head,
         rows,
         if swept { FRONT.to_owned() } else { String::new() },
+        front,
         verdict::warnings(report),
         verdict::limits(report),
         claims::judged(report),

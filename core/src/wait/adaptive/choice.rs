@@ -16,6 +16,10 @@ const CLOSE: f64 = 0.9;
 /// places by chance.
 const CHEAPER: f64 = 0.85;
 
+/// Sleeps from which on an approach counts as tried: fewer than a trial or the shortest calibration
+/// have. Of one that another start did not pass on nothing is known: not that it costs nothing.
+const TRIED: u32 = 40;
+
 /// Where the aim is out of reach, so much more than the least share of late wakes is as good: what
 /// a calibration can tell apart, and where the price of the next late wake avoided soars.
 pub(super) const NEAR: f64 = 1.5;
@@ -45,8 +49,11 @@ impl Learner {
     /// Takes the cheapest approach that reaches the aim, or what of it can be had; stays with the
     /// one that is followed where no other is clearly cheaper.
     pub(super) fn choose(&mut self, followed: Option<usize>) {
-        let least = self.levels().map(|level| self.bins[level].n()).min().unwrap_or(0);
-        let had = self.levels().map(|level| self.late_at_best(level)).fold(1.0, f64::min);
+        let tried = |level: &usize| self.bins[*level].n() >= TRIED;
+        let least = self.levels().filter(tried).map(|level| self.bins[level].n()).min();
+        let least = least.unwrap_or(0);
+        let had = self.levels().filter(tried).map(|level| self.late_at_best(level));
+        let had = had.fold(1.0, f64::min);
         let share = self.aim.late.max(BEYOND / f64::from(least.max(1))).max(NEAR * had);
         let least_late = self.aim.late <= 0.0;
         let price = |level: usize| {
@@ -61,13 +68,13 @@ impl Learner {
             };
             (short, cost * reduction)
         };
-        let prices = self.levels().map(|level| (price(level), level));
+        let prices = self.levels().filter(tried).map(|level| (price(level), level));
         let chosen = prices.reduce(|best, other| {
             let ((short, cost), (best_short, best_cost)) = (other.0, best.0);
             let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
             if better { other } else { best }
         });
-        self.level = chosen.map_or(0, |(_, level)| level);
+        self.level = chosen.map_or(followed.unwrap_or(0), |(_, level)| level);
         self.home = self.level;
         self.phase = LearnPhase::Following;
         self.left = REVIEW;

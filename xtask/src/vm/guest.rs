@@ -34,8 +34,9 @@ for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
 ";
 
 /// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
-/// that a plan may change, `groups` the control groups; `killed` ends `punctual isolate` in the
-/// middle; /tmp/inside, isolated, shows where it runs.
+/// that a plan may change, `groups` the control groups, `files` and `cmdline` what the boot loader
+/// reads; `killed` ends `punctual isolate` in the middle; /tmp/inside, isolated, shows where it
+/// runs.
 pub(crate) const FUNCTIONS: &str = "step() {
   name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
 }
@@ -54,6 +55,10 @@ killed() {
   punctual isolate --cpus 1 -- sleep 60 &
   for second in $(seq 60); do [ -d /sys/fs/cgroup/punctual.isolated ] && break; sleep 1; done
   sleep 2; kill -9 $!; wait $!; punctual tune revert
+}
+files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
+cmdline() {
+  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
 }
 cat >/tmp/inside <<'END'
 #!/bin/sh

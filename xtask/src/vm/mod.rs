@@ -9,6 +9,7 @@
 mod archive;
 mod disk;
 mod guest;
+mod judge;
 mod programs;
 mod scenarios;
 mod sources;

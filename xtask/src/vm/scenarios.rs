@@ -3,6 +3,7 @@
 //! Data and judgements of printed text; starts nothing.
 
 use super::guest::Console;
+use super::judge::{has, only};
 use super::programs::Program;
 use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
 use super::{Root, Scenario, sources, unthrottled};
@@ -77,10 +78,6 @@ pub(super) const ALL: &[Scenario] = &[
     },
 ];
 
-pub(super) fn only(consoles: &[Console]) -> Result<&Console, String> {
-    consoles.first().ok_or_else(|| "nothing was booted".to_owned())
-}
-
 const CHECK: &str = "cd /root
 step facts punctual facts
 step check punctual check --duration 2s --results /root/results
@@ -116,26 +113,6 @@ fn checked(consoles: &[Console]) -> Result<(), String> {
     // CPUs of isolcpus= get no partition.
     isolated(console, "member")?;
     applied(console)
-}
-
-/// An error names the lines of which the other text has none.
-pub(super) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
-    let only = |sign, of: &str, other: &str| -> String {
-        let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
-        lines.map(|line| format!("\n  {sign} {line}")).collect()
-    };
-    match a == b {
-        true => Ok(()),
-        false => Err(format!("{what} differ:{}{}", only('-', a, b), only('+', b, a))),
-    }
-}
-
-/// That a step printed it.
-pub(super) fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
-    match output.contains(word) {
-        true => Ok(()),
-        false => Err(format!("{step} lacks {word:?}: {output}")),
-    }
 }
 
 const RESPOND: &str = "ip link set eth0 up
@@ -242,13 +219,6 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_that_differ_are_told_by_their_lines() {
-        assert_eq!(same("settings", "a 1\nb 2\n", "a 1\nb 2\n"), Ok(()));
-        let error = same("settings", "a 1\nb 2\n", "a 1\nb 3\n").unwrap_err();
-        assert_eq!(error, "settings differ:\n  - b 2\n  + b 3");
-    }
 
     #[test]
     fn a_link_without_answers_is_found() {

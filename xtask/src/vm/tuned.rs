@@ -3,7 +3,7 @@
 //! Steps and judgements of printed text; starts nothing.
 
 use super::guest::Console;
-use super::scenarios::{has, same};
+use super::judge::{has, same};
 
 /// TuneD and irqbalance run as a Debian starts them, until their part is over: both change
 /// settings by themselves. irqbalance places interrupts 10 s after its start.
@@ -20,10 +20,6 @@ step unplaced punctual tune revert
 step running systemctl is-active irqbalance
 systemctl stop irqbalance
 update-grub 2>/dev/null
-files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
-cmdline() {
-  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
-}
 step files files
 step before snapshot
 step groups groups
@@ -41,9 +37,6 @@ step cmdline cmdline
 ";
 /// With the boot parameters.
 pub(super) const TUNED: &str = "cd /root
-cmdline() {
-  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
-}
 step now cat /proc/cmdline
 step isolated cat /sys/devices/system/cpu/isolated
 step interrupts cat /proc/irq/default_smp_affinity
@@ -55,9 +48,6 @@ step cmdline cmdline
 ";
 /// With the boot parameters of a loop that never sleeps, added to those before.
 pub(super) const POLLING: &str = "cd /root
-cmdline() {
-  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
-}
 step now cat /proc/cmdline
 step tickless cat /sys/devices/system/cpu/nohz_full
 step verify punctual tune verify --cpus 1 --for polling
@@ -66,7 +56,6 @@ step cmdline cmdline
 ";
 /// After the revert.
 pub(super) const UNTUNED: &str = "cd /root
-files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
 step now cat /proc/cmdline
 step files files
 step status punctual tune status

@@ -4,8 +4,8 @@
 //! or the process that puts the settings back, they are as before.
 
 use super::guest::Console;
+use super::judge::{has, only, same};
 use super::programs::Program;
-use super::scenarios::{has, only, same};
 use super::{Root, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -18,10 +18,23 @@ use serde_json::Value;
 
 /// The program under test.
 pub(crate) fn punctual() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let program = env!("CARGO_BIN_EXE_punctual");
+    let mut command = Command::new(if hang_up_is_ignored() { "env" } else { program });
+    if hang_up_is_ignored() {
+        command.args(["--default-signal=HUP", program]);
+    }
     // What a run keeps for the next one belongs to the tests, not to the machine.
     command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
+}
+
+/// Whether the tests themselves ignore SIGHUP, as under nohup(1): what they start would inherit
+/// that, and never end by it.
+fn hang_up_is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// A run of it with `args`.

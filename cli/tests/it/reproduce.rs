@@ -82,6 +82,20 @@ fn ant_has_its_tables_and_says_where_it_errs() {
 }
 
 #[test]
+fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
+    let (result, page) = reproduced("nist");
+    for loading in ["normal", "disk", "net"] {
+        let fifo = row(&result, &format!("nist.fig3.{loading}"));
+        let deadline = row(&result, &format!("nist.fig3.second.{loading}"));
+        assert!(fifo["measured"].as_f64().is_some_and(|us| us > 0.0), "{fifo}");
+        let what = |row: &Value| row["what"].as_str().expect("what").to_owned();
+        assert_eq!(what(fifo).replace("FIFO", "DEADLINE"), what(deadline));
+    }
+    assert!(row(&result, "nist.fig4")["measured"].is_null());
+    drawn(&result, &page, &["nist.fig3", "nist.fig5"]);
+}
+
+#[test]
 fn maruti_has_its_figures() {
     let (result, page) = reproduced("maruti");
     assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");

@@ -96,6 +96,18 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
 }
 
 #[test]
+fn wince_draws_each_figure_with_its_own_id() {
+    let (result, page) = reproduced("wince");
+    let figures = ["3", "5", "6a", "6b", "6c", "7", "8", "9a", "9b", "10", "11"];
+    let ids = figures.map(|number| format!("wince.fig{number}"));
+    drawn(&result, &page, &ids.each_ref().map(String::as_str));
+    for id in ["wince.fig9a.app", "wince.fig9b.app", "wince.fig10.app"] {
+        let note = row(&result, id)["note"].as_str().expect("a note");
+        assert!(note.contains("this one system stands for the paper's three"), "{note}");
+    }
+}
+
+#[test]
 fn maruti_has_its_figures() {
     let (result, page) = reproduced("maruti");
     assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::support::{Dir, json, json_file, refused, run, stderr, stdout};
 
 #[test]
 fn each_design_stands_beside_the_others() {
@@ -58,6 +58,9 @@ fn its_page_has_the_tables() {
     let measure = ["measure", "executive", "--tasks", "1", "--duration", "200ms", "--json"];
     let out = run(measure.map(str::to_owned).into_iter().chain([result.display().to_string()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    // The turn of the loop alone is measured for 400 ms.
+    let warnings = json_file(&result)["warnings"].to_string();
+    assert!(warnings.contains("not for the 200 ms of --duration"), "{warnings}");
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = fs::read_to_string(page).expect("written");

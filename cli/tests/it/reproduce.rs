@@ -82,6 +82,32 @@ fn ant_has_its_tables_and_says_where_it_errs() {
 }
 
 #[test]
+fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
+    let (result, page) = reproduced("nist");
+    for loading in ["normal", "disk", "net"] {
+        let fifo = row(&result, &format!("nist.fig3.{loading}"));
+        let deadline = row(&result, &format!("nist.fig3.second.{loading}"));
+        assert!(fifo["measured"].as_f64().is_some_and(|us| us > 0.0), "{fifo}");
+        let what = |row: &Value| row["what"].as_str().expect("what").to_owned();
+        assert_eq!(what(fifo).replace("FIFO", "DEADLINE"), what(deadline));
+    }
+    assert!(row(&result, "nist.fig4")["measured"].is_null());
+    drawn(&result, &page, &["nist.fig3", "nist.fig5"]);
+}
+
+#[test]
+fn wince_draws_each_figure_with_its_own_id() {
+    let (result, page) = reproduced("wince");
+    let figures = ["3", "5", "6a", "6b", "6c", "7", "8", "9a", "9b", "10", "11"];
+    let ids = figures.map(|number| format!("wince.fig{number}"));
+    drawn(&result, &page, &ids.each_ref().map(String::as_str));
+    for id in ["wince.fig9a.app", "wince.fig9b.app", "wince.fig10.app"] {
+        let note = row(&result, id)["note"].as_str().expect("a note");
+        assert!(note.contains("this one system stands for the paper's three"), "{note}");
+    }
+}
+
+#[test]
 fn maruti_has_its_figures() {
     let (result, page) = reproduced("maruti");
     assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");

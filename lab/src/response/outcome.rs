@@ -41,7 +41,7 @@ pub struct Floor {
 }
 
 /// The stimuli of one condition, and how they were answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseRow {
     /// "idle", or the names of the loads.
     pub condition: String,
@@ -82,7 +82,7 @@ impl ResponseRow {
 }
 
 /// How one stage answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRow {
     /// 1: the thread nearest to the interrupt; 2: the application's, which stage 1 wakes.
     pub stage: u32,

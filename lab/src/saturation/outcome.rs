@@ -58,13 +58,14 @@ pub struct SaturationRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchEnd {
-    /// Pass and fail are neighbours, 2.5 % apart.
+    /// `pass_hz` and `fail_hz` are neighbours, 2.5 % apart.
     Found,
     /// The highest frequency that could be raised was served: the generator is the limit.
     GeneratorLimited,
     /// The lowest frequency was not served.
     BelowLowest,
-    /// Time was over, or it was stopped.
+    /// Time was over, or it was stopped, with frequencies undecided: all that is known is that MF
+    /// lies between `pass_hz` and `fail_hz`, or beyond the one of them that there is.
     Unfinished,
 }
 

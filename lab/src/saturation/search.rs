@@ -2,7 +2,9 @@
 //! (RFC 9971): trials decide whether a load is a lower or an upper bound, and a smaller upper bound
 //! outweighs every pass above it.
 //!
-//! Pure: it is given trials, and says which frequency to try next.
+//! Pure: it is given trials, and says which frequency to try next, or how the search ended.
+
+use super::outcome::SearchEnd;
 
 /// Frequencies on a logarithmic grid, which makes a load that is tried again the same load: 2.5 %
 /// apart.
@@ -13,6 +15,11 @@ const EXCEED: f64 = 0.5;
 const TRIALS: u32 = 3;
 /// Trials that the load found needs: once more as many confirm it, and may overthrow it.
 const CONFIRMED: usize = 6;
+
+/// Stages and goals, in the order of their searches: two goals that a machine with stalls can
+/// reach, and the paper's, 0.
+pub(super) const SEARCHES: [(usize, f64); 6] =
+    [(0, 1e-2), (1, 1e-2), (0, 1e-4), (1, 1e-4), (0, 0.0), (1, 0.0)];
 
 /// A frequency on the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,30 +107,49 @@ pub(super) fn next(
     let found = found(trials, stage, goal);
     // A load that is begun is finished first, if its outcome matters.
     let matters = |load: &Load| {
-        found.pass.is_none_or(|pass| *load > pass) && found.fail.is_none_or(|fail| *load < fail)
+        found.pass.is_none_or(|pass| *load > pass)
+            && found.fail.is_none_or(|fail| *load < fail)
+            && *load <= highest
     };
     let begun = trials.iter().map(|trial| trial.load).filter(matters);
     if let Some(load) = begun.max() {
         return Some(load);
     }
     let open = match (found.pass, found.fail) {
-        (None, None) => Some(lowest),
+        (None, None) => (lowest <= highest).then_some(lowest),
         (None, Some(fail)) => {
             // A factor of four down, to a load that was not tried.
-            let down = Load::at_most(fail.hz() / 4.0).max(lowest);
-            (down < fail).then_some(down)
+            let down = Load::at_most(fail.hz() / 4.0).min(highest).max(lowest);
+            (down < fail && down <= highest).then_some(down)
         }
         (Some(pass), None) => {
             let up = Load::at_most(pass.hz() * 2.0).min(highest);
             (up > pass).then_some(up)
         }
         (Some(pass), Some(fail)) => {
-            let middle = Load(pass.0.midpoint(fail.0));
+            let middle = Load(pass.0.midpoint(fail.0)).min(highest);
             (middle > pass).then_some(middle)
         }
     };
     let count = |load: Load| trials.iter().filter(|trial| trial.load == load).count();
     open.or_else(|| found.pass.filter(|&pass| count(pass) < CONFIRMED))
+}
+
+/// The frequency to try next for all of [`SEARCHES`], which share their trials: a trial of a later
+/// one may overthrow the pass or the fail of an earlier one, which then goes on.
+pub(super) fn next_of_all(trials: &[Trial], range: (Load, Load)) -> Option<Load> {
+    SEARCHES.into_iter().find_map(|of| next(trials, of, range))
+}
+
+/// How the search for a stage and a goal ended, by the trials of all.
+pub(super) fn end(trials: &[Trial], of: (usize, f64), range: (Load, Load)) -> SearchEnd {
+    let found = found(trials, of.0, of.1);
+    match (next(trials, of, range), found.pass, found.fail) {
+        (Some(_), ..) => SearchEnd::Unfinished,
+        (None, Some(pass), Some(fail)) if fail.below() == pass => SearchEnd::Found,
+        (None, None, Some(fail)) if fail <= range.0 => SearchEnd::BelowLowest,
+        (None, ..) => SearchEnd::GeneratorLimited,
+    }
 }
 
 #[cfg(test)]
@@ -191,5 +217,52 @@ mod tests {
         let found = found(&trials, 0, 0.0);
         assert_eq!(found.fail, Some(Load::at_most(2_000.0)));
         assert_eq!(found.pass, Some(Load::at_most(1_000.0)));
+    }
+
+    #[test]
+    fn a_search_that_another_one_overthrows_goes_on_until_pass_and_fail_are_neighbours() {
+        let range = (Load::at_most(200.0), Load::at_most(50_000.0));
+        let mut reopened = 0;
+        for seed in 0..40u64 {
+            // Loses more and more above 9 and 3 kHz, and in bursts of trials at any frequency.
+            let (mut trials, mut ended) = (Vec::<Trial>::new(), [false; 6]);
+            while let Some(load) = next_of_all(&trials, range) {
+                for (ended, of) in ended.iter_mut().zip(SEARCHES) {
+                    let open = next(&trials, of, range).is_some();
+                    reopened += u32::from(*ended && open);
+                    *ended = !open;
+                    // What the result says when time is over now.
+                    let Found { pass, fail, .. } = found(&trials, of.0, of.1);
+                    let apart = pass.zip(fail).is_some_and(|(pass, fail)| fail.below() > pass);
+                    assert!(!apart || end(&trials, of, range) == SearchEnd::Unfinished);
+                }
+                let burst = (trials.len() as u64 / 3 * 7 + seed * 13) % 31 < 5;
+                let more = if burst { 0.05 } else { 0.0 };
+                let loss = [9_000.0, 3_000.0].map(|hz| (load.hz() / hz - 1.0).max(0.0) + more);
+                trials.push(Trial { load, loss, stimuli: 10 });
+                assert!(trials.len() < 1_000, "the search ends");
+            }
+            for of in SEARCHES {
+                let Found { pass, fail, .. } = found(&trials, of.0, of.1);
+                let neighbours = pass.zip(fail).is_some_and(|(pass, fail)| fail.below() == pass);
+                assert_eq!(end(&trials, of, range) == SearchEnd::Found, neighbours, "{of:?}");
+                assert_ne!(end(&trials, of, range), SearchEnd::Unfinished, "{of:?}");
+            }
+        }
+        assert!(reopened > 0, "the model never overthrows a search that has ended");
+    }
+
+    #[test]
+    fn what_cannot_be_raised_leaves_pass_and_fail_apart_and_is_the_limit() {
+        let trial = |hz, loss| Trial { load: Load::at_most(hz), loss: [loss, 0.0], stimuli: 1 };
+        let mut trials = [trial(20_000.0, 0.0); CONFIRMED].to_vec();
+        trials.extend([trial(40_000.0, 0.1), trial(40_000.0, 0.1), trial(30_000.0, 0.0)]);
+        let to = |hz| (Load::at_most(200.0), Load::at_most(hz));
+        assert_eq!(next(&trials, (0, 0.0), to(50_000.0)), Some(Load::at_most(30_000.0)));
+        assert_eq!(end(&trials, (0, 0.0), to(50_000.0)), SearchEnd::Unfinished);
+        assert_eq!(next(&trials, (0, 0.0), to(20_000.0)), None, "30 kHz cannot be raised any more");
+        assert_eq!(end(&trials, (0, 0.0), to(20_000.0)), SearchEnd::GeneratorLimited);
+        assert_eq!(end(&[], (0, 0.0), (Load(1), Load(0))), SearchEnd::GeneratorLimited);
+        assert_eq!(end(&[trial(200.0, 0.1); 2], (0, 0.0), to(1e4)), SearchEnd::BelowLowest);
     }
 }

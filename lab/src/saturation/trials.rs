@@ -9,13 +9,11 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::background::Background;
 use super::experiment::SaturationExperiment;
-use super::outcome::{SaturationRow, SearchEnd, TrialRow};
-use super::search::{Load, Trial, found, next};
+use super::outcome::{SaturationRow, TrialRow};
+use super::search::{Load, SEARCHES, Trial, end, found, next_of_all};
 use crate::experiment::{ExperimentError, Loading};
 use crate::response::{Condition, Ran, Times};
 
-/// The goals: the paper's, and two that a machine with stalls can reach.
-const GOALS: [f64; 3] = [1e-2, 1e-4, 0.0];
 /// The lowest and the highest frequency, Hz.
 const LOWEST: f64 = 200.0;
 pub(super) const HIGHEST: f64 = 50_000.0;
@@ -80,19 +78,13 @@ impl<'a, 'l> Search<'a, 'l> {
 
     /// Searches for each stage and goal; all of them share their trials.
     pub(super) fn run(&mut self, kept: Kept<'_>) -> Result<Vec<SaturationRow>, ExperimentError> {
-        let mut rows = Vec::new();
-        for goal in GOALS {
-            for stage in 0..2 {
-                let range = |search: &Self| (Load::at_most(LOWEST), search.highest);
-                let mut open = next(&self.trials, (stage, goal), range(self));
-                while let Some(load) = open.filter(|_| !self.is_over()) {
-                    self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
-                    open = next(&self.trials, (stage, goal), range(self));
-                }
-                rows.push((stage, goal, open.is_none()));
-            }
+        let range = |search: &Self| (Load::at_most(LOWEST), search.highest);
+        let mut open = next_of_all(&self.trials, range(self));
+        while let Some(load) = open.filter(|_| !self.is_over()) {
+            self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
+            open = next_of_all(&self.trials, range(self));
         }
-        Ok(rows.into_iter().map(|of| self.row(of)).collect())
+        Ok(SEARCHES.into_iter().map(|of| self.row(of, range(self))).collect())
     }
 
     /// Both; what is left for the background comes first where that is what throttling is off for.
@@ -197,7 +189,7 @@ impl<'a, 'l> Search<'a, 'l> {
         Ok(Some((ran, share)).filter(|_| self.lost.is_none()))
     }
 
-    fn row(&self, (stage, goal, over): (usize, f64, bool)) -> SaturationRow {
+    fn row(&self, (stage, goal): (usize, f64), range: (Load, Load)) -> SaturationRow {
         let found = found(&self.trials, stage, goal);
         let lossy = self.trials.iter().filter(|trial| trial.loss[stage] > 0.0);
         SaturationRow {
@@ -208,12 +200,7 @@ impl<'a, 'l> Search<'a, 'l> {
             fail_hz: found.fail.map(Load::hz),
             first_loss_hz: lossy.map(|trial| trial.load).min().map(Load::hz),
             stimuli: found.stimuli,
-            end: match (over, found.pass, found.fail) {
-                (false, ..) => SearchEnd::Unfinished,
-                (_, Some(_), Some(_)) => SearchEnd::Found,
-                (_, Some(_), None) | (_, None, None) => SearchEnd::GeneratorLimited,
-                (_, None, Some(_)) => SearchEnd::BelowLowest,
-            },
+            end: end(&self.trials, (stage, goal), range),
         }
     }
 }

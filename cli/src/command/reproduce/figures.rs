@@ -117,7 +117,8 @@ pub(super) fn timers(of: &TimerOutcome) -> Vec<PaperFigure> {
     figures.into_iter().map(figure).collect()
 }
 
-fn quantiles(row: &TimerRow) -> Vec<[f64; 2]> {
+/// How late the latest of so many wakes was, ns.
+pub(super) fn quantiles(row: &TimerRow) -> Vec<[f64; 2]> {
     let ns = &row.lateness_ns;
     let all = [
         (1.0, ns.min),

@@ -7,6 +7,7 @@ use punctual_core::time::{Period, Span};
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
 use super::bench::Bench;
+use super::figures::quantiles;
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
@@ -26,6 +27,21 @@ const INTERVALS: [(&str, u64); 6] = [
     ("each 75 us", 75),
     ("each 125 us", 125),
     ("each 250 us", 250),
+];
+
+/// A loading of figure 3: its key, --load, what the paper calls it, and what it prints.
+type Loading = (&'static str, &'static str, &'static str, &'static str);
+const LOADINGS: [Loading; 3] = [
+    ("normal", "none", "normal loading", ""),
+    ("disk", "disk", "heavy disk loading", "ten microseconds"),
+    ("net", "net", "heavy network loading", "ten microseconds"),
+];
+
+/// A scheduler of figure 3: the end of its ids, its path in a timer's rows, its name, and a note.
+type Scheduler = (&'static str, &'static str, &'static str, &'static str);
+const SCHEDULERS: [Scheduler; 2] = [
+    ("", "sleep", "SCHED_FIFO", "RTL there, SCHED_FIFO here"),
+    ("second.", "deadline", "SCHED_DEADLINE", "RTAI there, SCHED_DEADLINE here, pinned to no CPU"),
 ];
 
 /// A motor of table 1: holding torque (oz-in), steps per second, and its four cells.
@@ -71,20 +87,19 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
         &[("100 samples", WaitKind::Sleep, "none")],
         (Span::from_ms(51), 0),
     )?;
-    let conditions = [
-        ("idle", WaitKind::Sleep, "none"),
-        ("disk", WaitKind::Sleep, "disk"),
-        ("net", WaitKind::Sleep, "net"),
-        ("rearm", WaitKind::Rearm(None), "none"),
-    ];
-    let runs = bench.loops(500_000, &conditions, (bench.share(0.6), COLD_CYCLES))?;
+    let conditions = [("idle", WaitKind::Sleep, "none"), ("rearm", WaitKind::Rearm(None), "none")];
+    let runs = bench.loops(500_000, &conditions, (bench.share(0.3), COLD_CYCLES))?;
     let run = |name: &str| runs.iter().find(|run| run.name == name);
     let mut rows = jitters(first.first(), run);
-    for (load, what) in [("disk", "heavy disk loading"), ("net", "heavy network loading")] {
-        let length = bench.share(0.1);
-        let timer = bench.timer(&[500_000], &[Background::None], (load, length))?;
-        rows.push(second_scheduler(load, what, timer.as_ref()));
+    let mut timers = Vec::new();
+    for loading in &LOADINGS {
+        let length = bench.share(0.17);
+        timers.push(bench.timer(&[500_000], &[Background::None], (loading.1, length))?);
     }
+    let timers: Vec<Option<&TimerOutcome>> = timers.iter().map(Option::as_ref).collect();
+    rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, of)| ranges(loading, *of)));
+    bench.draw([loadings_figure(&timers)]);
+    rows.push(schematic());
     rows.extend(loading(run("rearm")));
     let sweep =
         INTERVALS.map(|(name, us)| (name, WaitKind::Rearm(Period::from_ns(us * 1_000)), "none"));
@@ -126,12 +141,6 @@ fn jitters<'r>(
                  for a larger one"
             ),
         ),
-        new("fig3.disk", "the same, heavy disk loading", "ten microseconds")
-            .measured(grid_pp_us(run("disk")))
-            .note("\"on the order of\"; RTL and RTAI there, SCHED_FIFO here"),
-        new("fig3.net", "the same, heavy network loading", "ten microseconds")
-            .measured(grid_pp_us(run("net")))
-            .note("\"on the order of\"; between network namespaces here"),
         new("fig6.uncompensated", "uncompensated", "3.60").measured(grid_pp_us(run("idle"))),
         new("fig6.compensated", "compensated by early wakes and polling", "0.098")
             .measured(grid_pp_us(run("rearm")))
@@ -142,26 +151,55 @@ fn jitters<'r>(
     ]
 }
 
-/// Figure 3 again, with the second scheduler of today.
-fn second_scheduler(load: &str, what: &str, of: Option<&TimerOutcome>) -> ReproducedRow {
-    let path = |row: &&TimerRow| row.path == "deadline" && row.store == "array";
-    let ns = of.and_then(|of| of.rows.iter().find(path)).map(|row| &row.lateness_ns);
-    let range = ns.and_then(|ns| Some((ns.max? - ns.min?) / 1e3));
-    let refused = of.and_then(|of| of.deadline_refused);
-    let row = ReproducedRow::new(
-        format!("nist.fig3.second.{load}"),
-        &format!("the second scheduler, {what}"),
-        "µs",
-        "ten microseconds",
-    )
-    .measured(range)
-    .note("RTAI there, SCHED_DEADLINE here, pinned to no CPU: latest wake less earliest");
-    match refused {
-        Some(errno) => {
-            row.note(&format!("not measured: the kernel refused SCHED_DEADLINE (errno {errno})"))
+/// The wakes of a scheduler in figure 3.
+fn wakes<'o>(of: Option<&'o TimerOutcome>, path: &str) -> Option<&'o TimerRow> {
+    of?.rows.iter().find(|row| row.path == path && row.store == "array")
+}
+
+/// Figure 3 under one loading: both schedulers, by one definition.
+fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
+    let (key, _, what, published) = *loading;
+    SCHEDULERS.map(|(id, path, name, note)| {
+        let wakes = wakes(of, path);
+        let range = wakes.and_then(|of| Some((of.lateness_ns.max? - of.lateness_ns.min?) / 1e3));
+        let id = format!("nist.fig3.{id}{key}");
+        let what = format!("latest wake less earliest, {name}, {what}");
+        let row = ReproducedRow::new(id, &what, "µs", published).measured(range).note(&format!(
+            "{note}; {} wakes, in turns with the other scheduler; figures 1 and 2 are about the \
+             grid",
+            wakes.map_or(0, |of| of.n)
+        ));
+        let row = match key {
+            "normal" => row.note("a histogram without numbers there; all services run here"),
+            "net" => row.note("\"on the order of\"; between network namespaces here"),
+            _ => row.note("\"on the order of\""),
+        };
+        match of.and_then(|of| of.deadline_refused).filter(|_| path == "deadline") {
+            Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),
+            None => row,
         }
-        None => row,
-    }
+    })
+}
+
+/// Figure 3, as curves: the loadings in the order of [`LOADINGS`].
+fn loadings_figure(of: &[Option<&TimerOutcome>]) -> PaperFigure {
+    let what = "lateness of wakes by loading and scheduler";
+    let figure = PaperFigure::new("nist.fig3", what, "1 in … is later (log)", "lateness, ns (log)");
+    let all = LOADINGS.iter().zip(of).flat_map(|(loading, of)| {
+        SCHEDULERS.map(|(_, path, name, _)| (format!("here: {name}, {}", loading.2), *of, path))
+    });
+    all.fold(figure.log([true; 2]), |figure, (name, of, path)| {
+        figure.line(&name, wakes(of, path).map(quantiles).unwrap_or_default())
+    })
+}
+
+/// Figure 4.
+fn schematic() -> ReproducedRow {
+    let what = "schematic: calls each A within a period T, the last of them polls";
+    ReproducedRow::new("nist.fig4", what, "", "").note(
+        "not measured: a schematic without numbers; --wait rearm does what it shows, and figures 5 \
+         and 6 measure that",
+    )
 }
 
 /// Equation 1: the load of waking each `a` µs, in %.
@@ -231,6 +269,8 @@ fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<ReproducedRow> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::summary::SummaryStats;
+
     use super::*;
 
     #[test]
@@ -261,12 +301,50 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_scheduler_is_no_measurement() {
-        let (cpu, policy, rows) = (1, "SCHED_FIFO".to_owned(), Vec::new());
-        let refused =
+    fn a_refused_scheduler_is_no_measurement_and_the_other_is_one() {
+        let lateness_ns = SummaryStats {
+            min: Some(2_000.0),
+            p50: Some(5_000.0),
+            max: Some(12_000.0),
+            ..SummaryStats::default()
+        };
+        let row = |path: &str, store: &str| TimerRow {
+            path: path.to_owned(),
+            store: store.to_owned(),
+            period_ns: 500_000,
+            background: "none".to_owned(),
+            n: 40,
+            missed: 0,
+            lateness_ns: lateness_ns.clone(),
+            cpu_share: None,
+        };
+        let rows = vec![row("sleep", "array"), row("sleep", "hot")];
+        let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
+        let mut of =
             TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
-        let row = second_scheduler("disk", "heavy disk loading", Some(&refused));
-        assert!(row.measured.is_none() && row.note.contains("not measured: "), "{row:?}");
+        for loading in &LOADINGS {
+            let [fifo, deadline] = ranges(loading, Some(&of));
+            assert_eq!((fifo.measured, deadline.measured), (Some(10.0), None));
+            assert_eq!(fifo.what.replace("FIFO", "DEADLINE"), deadline.what);
+            assert!(fifo.note.contains("40 wakes") && !fifo.note.contains("errno"), "{fifo:?}");
+            assert!(deadline.note.contains("not measured: "), "{deadline:?}");
+            assert!(deadline.note.contains("errno 1"), "{deadline:?}");
+        }
+        of.rows.push(row("deadline", "array"));
+        let [fifo, deadline] = ranges(&LOADINGS[0], Some(&of));
+        assert_eq!(fifo.measured, deadline.measured);
+        let figure = loadings_figure(&[Some(&of), None, None]);
+        let names: Vec<&str> = figure.series.iter().map(|of| of.name.as_str()).collect();
+        let both = ["SCHED_FIFO", "SCHED_DEADLINE"].map(|of| format!("here: {of}, normal loading"));
+        assert_eq!(names, both);
+        assert_eq!(figure.series[0].points, [[1.0, 2e3], [2.0, 5e3], [40.0, 12e3]]);
+    }
+
+    #[test]
+    fn the_schematic_says_what_stands_for_it() {
+        let row = schematic();
+        assert_eq!((row.id.as_str(), row.measured), ("nist.fig4", None));
+        assert!(row.note.contains("schematic") && row.note.contains("--wait rearm"), "{row:?}");
     }
 
     #[test]

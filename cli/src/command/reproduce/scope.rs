@@ -9,31 +9,82 @@ use super::wince::{FREQUENCIES, LATENCIES, Measured, POLYGONS, kilohertz};
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
 use crate::report::traces::averaged;
 
+/// What a figure of traces shows: single answers, or the average of all.
+#[derive(Clone, Copy)]
+enum Shown {
+    Single,
+    Averaged,
+    /// The same, with the earliest and the latest of this system in figure 11.
+    BesidePublished(&'static str),
+}
+
+/// A figure of traces: its number, what it shows, and the answers of both stages.
+type Traces<'m> = (&'static str, &'static str, Shown, [&'m Option<ResponseRow>; 2]);
+
 /// All of them; `rows` are those of figures 8 and 11.
 pub(super) fn figures(of: &Measured, rows: &[ReproducedRow]) -> Vec<PaperFigure> {
-    let stage = |row: &'_ Option<ResponseRow>, at: usize| -> Option<StageRow> {
-        row.as_ref()?.stages.get(at).cloned()
-    };
     let (idle, loaded, equal) = (&of.idle, &of.loaded, &of.equal);
-    let isr = "stage 1";
-    let app = "stage 2";
-    // Figures 9 and 10 are of three systems; here is one.
-    let traces = [
-        ("wince.fig5", "averaged traces, unloaded", [stage(idle, 0), stage(idle, 1)]),
-        ("wince.fig6", "averaged traces at equal priority", [stage(equal, 0), stage(equal, 1)]),
-        ("wince.fig7", "averaged traces, loaded", [stage(loaded, 0), stage(loaded, 1)]),
-        ("wince.fig9", "overall performance, loaded", [stage(loaded, 0), stage(equal, 1)]),
+    let here = [loaded, equal];
+    // Figures 9 and 10 are of three systems; here one stands for all.
+    let traces: [Traces<'_>; 8] = [
+        ("5", "single answers, unloaded", Shown::Single, [idle, idle]),
+        ("6a", "averaged answers, unloaded", Shown::Averaged, [idle, idle]),
+        ("6b", "single answers at equal priority", Shown::Single, [equal, equal]),
+        ("6c", "averaged answers at equal priority", Shown::Averaged, [equal, equal]),
+        ("7", "averaged answers, loaded", Shown::Averaged, [loaded, loaded]),
+        ("9a", "this system beside CE 2.12, loaded", Shown::BesidePublished("ce212-loaded"), here),
+        ("9b", "this system beside CE 3.0, loaded", Shown::BesidePublished("ce30-loaded"), here),
+        ("10", "this system beside CE.NET, loaded", Shown::BesidePublished("cenet-loaded"), here),
     ];
-    let trace = |(id, what, [first, second]): (&str, &str, [Option<StageRow>; 2])| {
-        let named = |name: &str, row: &'_ Option<StageRow>| Some((name.to_owned(), row.clone()?));
-        let both = [named(isr, &first), named(app, &second)];
-        averaged(id, what, both.iter().flatten().map(|(name, row)| (name.clone(), row)))
-    };
     let mut drawn = vec![polygons(of.polygons)];
-    drawn.extend(traces.into_iter().map(trace));
+    drawn.extend(traces.iter().map(trace));
     drawn.push(frequencies(rows));
     drawn.push(latencies(of));
     drawn
+}
+
+/// Answers as the oscilloscope shows them.
+fn trace((number, what, shown, rows): &Traces<'_>) -> PaperFigure {
+    let id = format!("wince.fig{number}");
+    let stages = rows.iter().enumerate().filter_map(|(at, row)| {
+        let stage = row.as_ref()?.stages.get(at)?;
+        Some((format!("stage {}", at + 1), stage))
+    });
+    match shown {
+        Shown::Single => single(&id, what, stages),
+        Shown::Averaged => averaged(&id, what, stages),
+        Shown::BesidePublished(system) => {
+            let figure = averaged(&id, what, stages);
+            let cells = LATENCIES.iter().find(|(name, _)| name == system);
+            let ends = cells.into_iter().flat_map(|(_, stages)| {
+                ["ISR", "APP"].into_iter().zip(stages).flat_map(
+                    |(stage, [latest, earliest, ..])| {
+                        // Before the earliest none has started; at the latest all have.
+                        [(earliest, 0.0, "earliest"), (latest, 1.0, "latest")]
+                            .map(|(cell, share, end)| (cell, share, format!("{stage} {end}")))
+                    },
+                )
+            });
+            let ends: Vec<([f64; 2], String)> = ends
+                .filter_map(|(cell, share, name)| Some(([cell.parse().ok()?, share], name)))
+                .collect();
+            let published = ends.iter().map(|(at, name)| (*at, name.as_str()));
+            figure.points("published in figure 11", published)
+        }
+    }
+}
+
+/// The last single answers, one above the other in the order of time.
+fn single<'s>(
+    id: &str,
+    what: &str,
+    stages: impl Iterator<Item = (String, &'s StageRow)>,
+) -> PaperFigure {
+    let figure = PaperFigure::new(id, what, "µs after the stimulus", "answer, of the last ones");
+    stages.fold(figure, |figure, (name, stage)| {
+        let single = stage.trace.iter().flat_map(|trace| trace.single_ns.iter().enumerate());
+        figure.points(&name, single.map(|(at, ns)| ([*ns as f64 / 1e3, at as f64 + 1.0], "")))
+    })
 }
 
 /// Figure 3.
@@ -91,6 +142,8 @@ fn latencies(of: &Measured) -> PaperFigure {
 
 #[cfg(test)]
 mod tests {
+    use punctual_lab::response::StageTrace;
+
     use super::*;
 
     #[test]
@@ -106,5 +159,43 @@ mod tests {
         // Three cells are empty, one is "N/A".
         assert_eq!(series("wince.fig8"), [3 * FREQUENCIES.len() - 4]);
         assert!(series("wince.fig5").is_empty());
+        for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
+            assert_eq!(series(id), [4], "earliest and latest of both stages: {id}");
+        }
+    }
+
+    #[test]
+    fn each_figure_of_traces_has_its_own_id_and_the_answers_that_it_is_of() {
+        let stage = |ns: i64| StageRow {
+            trace: Some(StageTrace {
+                step_ns: 5_000.0,
+                started: vec![0.0, 1.0],
+                beyond: 0,
+                single_ns: vec![ns, ns + 500],
+            }),
+            ..StageRow::default()
+        };
+        let row = |ns: i64| {
+            Some(ResponseRow { stages: vec![stage(ns), stage(ns + 100)], ..ResponseRow::default() })
+        };
+        let (idle, loaded, equal) = (row(1_000), row(2_000), row(3_000));
+        let drawn = figures(&Measured { idle, loaded, equal, polygons: None }, &[]);
+        let mut ids: Vec<&str> = drawn.iter().map(|figure| figure.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), drawn.len());
+        let series = |id: &str, name: &str| {
+            let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
+            let series = figure.series.iter().filter(|series| series.name == name);
+            series.map(|series| series.points.clone()).next().expect("a series")
+        };
+        assert_eq!(series("wince.fig5", "stage 1"), [[1.0, 1.0], [1.5, 2.0]]);
+        assert_eq!(series("wince.fig6b", "stage 2"), [[3.1, 1.0], [3.6, 2.0]]);
+        let singles = |id: &str| series(id, "single ones")[0][0];
+        let first =
+            ["6a", "6c", "7", "9a", "9b", "10"].map(|of| singles(&format!("wince.fig{of}")));
+        assert_eq!(first, [1.0, 3.0, 2.0, 2.0, 2.0, 2.0]);
+        let published = series("wince.fig9a", "published in figure 11");
+        assert_eq!(published, [[3.9, 0.0], [11.0, 1.0], [117.0, 0.0], [201.0, 1.0]]);
     }
 }

@@ -45,8 +45,8 @@ fn frequencies(of: &SaturationOutcome) -> Part {
             end.to_owned(),
         ]
     };
-    let caption =
-        "MF: the highest frequency at which the share of lost stimuli stays within the limit";
+    let caption = "MF: the highest frequency at which the share of lost stimuli stays within the \
+                   limit; unfinished: it is only known to lie between MF and \"fails at\"";
     Part::table(caption, &heads, of.rows.iter().map(row).collect())
 }
 
